@@ -1,3 +1,1 @@
-"""Measurements: each program runs as `python -m bench.NAME` without arguments and prints one line
-of JSON last.
-"""
+"""Measurements: each program runs as `python -m bench.NAME` and prints one line of JSON last."""

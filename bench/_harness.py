@@ -1,11 +1,6 @@
-"""What every bench shares: flags, sides that are timed in turn, values sampled meanwhile, one line
-of JSON last.
+"""What every bench shares: flags, sides that are timed in turn, one line of JSON last.
 
-    medians({"ours": partial(seconds, ours), "theirs": partial(seconds, theirs)}, rounds=5)
-    main("sql_tool", __doc__, measure)          # the whole command line of a bench
-
-The command is `python -m bench.NAME`; all that a measurement prints meanwhile goes to standard
-error.
+What a measurement prints meanwhile goes to standard error.
 """
 
 from __future__ import annotations
@@ -70,9 +65,7 @@ def seconds(call: Callable[[], Any], calls: int = 1) -> float:
 
 
 def medians(sides: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, float]:
-    """Return the median of every side's seconds; the sides take turns, and their first turn only
-    warms up.
-    """
+    """Return the median of every side's seconds. Sides take turns, the first only to warm up."""
     taken: dict[str, list[float]] = {name: [] for name in sides}
     for _ in watched(range(rounds + 1), "measuring", "rounds"):
         for name, side in sides.items():
@@ -95,9 +88,7 @@ async def at_once(call: Callable[[int], Awaitable[None]], calls: int, in_flight:
 
 @contextlib.contextmanager
 def sampled(look: Callable[[], Sample], every: float) -> Iterator[list[Sample]]:
-    """Yield a list of samples: what `look` returns now and every so many seconds while the block
-    runs.
-    """
+    """Yield a list that grows by what `look` returns, now and every so many seconds."""
     seen = [look()]
     done = threading.Event()
 

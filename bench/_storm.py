@@ -1,7 +1,5 @@
-"""Malformed requests by the thousand, sent to a real server over HTTP: no JSON, wrong types, wrong
+"""Send malformed requests by the thousand to a real server over HTTP: no JSON, wrong types, wrong
 tokens, no such route, too long, and no HTTP at all.
-
-    answers = await storm(address, 10_000, lambda: "/v1/things", most_bytes=2**19)
 """
 
 from __future__ import annotations
@@ -65,7 +63,7 @@ def words() -> bytes:
 async def storm(
     address: str, number: int, route: Callable[[], str], most_bytes: int
 ) -> list[Answer]:
-    """Sends the same requests every time, to a server that has TOKEN and reads at most so many
+    """Send the same requests every time, to a server that has TOKEN and reads at most so many
     bytes.
     """
     chance.seed(20)
@@ -90,7 +88,6 @@ async def storm(
 
 
 def draw(wrong: str, path: str, most_bytes: int) -> tuple[str, bytes, dict[str, str]]:
-    """Path, body and headers of a request with this wrong."""
     body, token = b"{}", TOKEN
     if wrong == "body":
         body = chance.choice(BODIES)()

@@ -3,11 +3,10 @@
     python -m bench.agl_step --peer PEER/bin/python      # one line of JSON last
 
 Both train the bundled tiny model on the SQL agent's questions, with the same prompts, tool, judge,
-sizes, learning rate and temperature. The peer is its own Trainer, runners, proxy, adapter, daemon
-and verl trainer (bench/agl_side), in an environment of its own, since its glue fits verl <= 0.6;
-requirements/peer.txt has it. It runs once for every number of runner processes asked for, and the
-fastest counts. `vs_agl_step` is the peer's median seconds a step over ours, by verl's own
-`timing_s/step` on both sides; the first step of a run is not counted.
+sizes, learning rate and temperature. The peer has an environment of its own, since its glue fits
+verl <= 0.6 (requirements/peer.txt). It runs once for every number of runner processes asked for,
+and the fastest counts. `vs_agl_step` is the peer's median seconds a step over ours, by verl's own
+`timing_s/step` on both sides. The first step of a run is not counted.
 """
 
 from __future__ import annotations
@@ -104,10 +103,7 @@ def peer_environment() -> dict[str, str]:
 
 
 def check_peer(python: Path | None) -> Path:
-    """Return the peer's interpreter.
-
-    Raises UsageError: none was given, or it cannot import the peer.
-    """
+    """Return the peer's interpreter. Raises UsageError: not given, or it cannot import the peer."""
     if python is None:
         raise UsageError(f"--peer is missing; {HOW}")
     if not python.is_file():
@@ -145,15 +141,14 @@ def train_peer(python: Path, settings: Settings, patience: float) -> list[dict[s
 
 
 def after(written: int, log: Path) -> str:
-    """Return how far the peer came, and the last lines of its log."""
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-LAST_LINES:]
     return "\n".join([f"after {written} steps; its last lines:", *lines])
 
 
 @contextmanager
 def running(command: list[str], output: Any) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a command while the block runs; afterwards nothing of its session is left, which Ray's
-    processes outlive otherwise.
+    """Run a command while the block runs. Afterwards end its whole session: Ray's processes would
+    outlive it.
     """
     process = subprocess.Popen(
         command,
@@ -177,7 +172,7 @@ def running(command: list[str], output: Any) -> Iterator[subprocess.Popen[bytes]
 
 
 def session_of(process: psutil.Process) -> int | None:
-    """Return the session of a process, None if the process is gone."""
+    """Return the session of a process, or None if the process has ended."""
     try:
         return os.getsid(process.pid)
     except ProcessLookupError:
@@ -198,7 +193,7 @@ def train_ours(run_dir: Path, steps: int) -> list[dict[str, float]]:
 def report(
     ours: list[dict[str, float]], peer: dict[int, list[dict[str, float]]], settings: Settings
 ) -> dict[str, Any]:
-    """Return the figures; `peer` has its steps by the number of runner processes."""
+    """Return the figures. `peer` has its steps by the number of runner processes."""
     medians = {runners: median(counted(steps)) for runners, steps in peer.items()}
     fastest = min(medians, key=lambda runners: medians[runners])
     phases = {
@@ -221,7 +216,6 @@ def report(
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
-    """Train both sides, one after another, in a temporary folder, and return the report."""
     if options.steps < 1:
         raise UsageError(f"--steps {options.steps}: expected 1 or more")
     if min(options.runners) < 1:

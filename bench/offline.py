@@ -1,10 +1,7 @@
 """The tokens a second that vLLM alone generates, for the calls that a run's rollouts made.
 
-    tokens_per_s(run_dir, model, rollouts=128)
-
-Prompts and lengths of replies are those of the episodes whose tokens the run kept, the worst and
-the best of each step, repeated until they are as many episodes as a step has. All are given to vLLM
-at once, in a process of its own, with the run's threads and precision.
+The episodes are those whose tokens the run kept, repeated until they are as many as a step has. All
+calls are given to vLLM at once, in a process of its own, with the run's threads and precision.
 """
 
 from __future__ import annotations
@@ -28,7 +25,6 @@ Call = tuple[list[int], int]  # the tokens before a reply, and how many the repl
 
 
 def tokens_per_s(run_dir: Path, model: str, rollouts: float) -> float:
-    """Return the tokens a second of vLLM for as many episodes as a step has."""
     kept = calls_of(kept_sequences(run_dir))
     episodes = sum(1 for row in read_lines(run_dir / "episodes.jsonl") if row.get("tokens"))
     calls = list(islice(cycle(kept), round(len(kept) * rollouts / episodes)))
@@ -45,7 +41,6 @@ def tokens_per_s(run_dir: Path, model: str, rollouts: float) -> float:
 
 
 def calls_of(sequences: list[list[dict[str, Any]]]) -> list[Call]:
-    """Return the calls that a run's kept sequences were made of."""
     found = []
     for parts in sequences:
         before: list[int] = []

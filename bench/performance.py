@@ -1,5 +1,4 @@
-"""Writes docs/quality.md: the words of bench/quality.md with the figures of
-docs/performance.json.
+"""Write docs/quality.md: the words of bench/quality.md with the figures of docs/performance.json.
 
     python -m bench.rollouts > measured.json
     python -m bench.performance rollouts=measured.json     # puts that line into the file, then writes the page
@@ -34,7 +33,7 @@ def read_figures() -> dict[str, Figures]:
 
 
 def page(words: str, figures: Mapping[str, Figures]) -> str:
-    """Return the page. Raises UsageError: the words name a figure that is not there."""
+    """Return the page. Raises UsageError: the words name a figure that is missing."""
     try:
         return words.format_map(figures)
     except (KeyError, IndexError) as error:
@@ -46,7 +45,7 @@ def page(words: str, figures: Mapping[str, Figures]) -> str:
 def read_measurement(argument: str) -> tuple[str, Figures]:
     """Return the name and the figures of `NAME=FILE`, a file to which a bench printed.
 
-    Raises UsageError: it is no such file, or no commit can repeat the measurement.
+    Raises UsageError: another file, or no commit can repeat the measurement.
     """
     name, _, file = argument.partition("=")
     try:
@@ -66,7 +65,6 @@ def read_measurement(argument: str) -> tuple[str, Figures]:
 
 
 def publish(arguments: Sequence[str]) -> None:
-    """Put the measurements into the file, and write the page."""
     figures = read_figures() | dict(map(read_measurement, arguments))
     written = page(WORDS.read_text(encoding="utf-8"), figures)
     lines = ",\n".join(

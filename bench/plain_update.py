@@ -1,12 +1,9 @@
 """The update of a training step without verl: only the model's own work.
 
-    seconds(run_dir, model, tokens=80_000)
-
-It runs in one process with as many threads as the trainer's worker has, in bfloat16 where that
-computes so, with PyTorch and transformers alone: every sequence by itself (so nothing is padded),
-forward, the log-probability of its trained tokens, backward, and one step of AdamW at the end. The
-sequences are those whose tokens the run kept, the worst and the best of each step, repeated until
-they have as many tokens as a step.
+It runs in one process with the threads of the trainer's worker, by PyTorch and transformers alone:
+every sequence by itself (so nothing is padded), forward, backward, and one step of AdamW at the
+end. The sequences are those whose tokens the run kept, repeated until they have as many tokens as a
+step.
 """
 
 from __future__ import annotations
@@ -23,7 +20,7 @@ WARM_UP = 8  # sequences
 
 
 def kept_sequences(run_dir: Path) -> list[list[dict[str, Any]]]:
-    """Return the sequences of the run's sample: each a list of parts, {"trained": bool, "ids":
+    """Return the sequences of the run's sample, each a list of parts {"trained": bool, "ids":
     [...]}.
     """
     rows = read_lines(run_dir / "episodes.jsonl")

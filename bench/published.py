@@ -49,14 +49,16 @@ def read_rows(path: Path = RESULTS) -> list[Row]:
 
 
 def merged(old: Iterable[Row], new: Iterable[Row]) -> list[Row]:
-    """Return the rows by agent and seed; a new row replaces an old one of the same demo."""
+    """Return the rows by agent and seed. A new row replaces an old one of the same demo."""
     rows = {(row["agent"], row["seed"]): row for row in [*old, *new]}
     return [rows[key] for key in sorted(rows)]
 
 
 def cells(rows: Sequence[Row]) -> list[str]:
-    """Return the cells of the README's table for the demos of one agent: the headline before and
-    after, the gain with the lowest bound of all 95 % intervals, and the minutes.
+    """Return the cells of the README's table for the demos of one agent.
+
+    They are the headline before and after, the gain with the lowest bound of all 95 % intervals,
+    and the minutes.
     """
     bound = min(row["ci95"][0] for row in rows)
     before, after, gain = (
@@ -76,7 +78,7 @@ def _range(values: Iterable[float]) -> str:
 
 
 def publish(folders: Sequence[Path], to: Path) -> None:
-    """Put the rows of these demos into a file and print what the README's table says of each agent.
+    """Put the rows of these demos into a file and print the rows of the README's table.
 
     Raises UsageError: a folder holds no finished demo, or one that no commit can repeat.
     """

@@ -1,12 +1,12 @@
 """What a training step of a real language model costs, with the real engine on this machine.
 
     make real-model
-    python -m bench.real_model [--steps 2] [--model models/warm]  # eight minutes; one line of JSON
+    python -m bench.real_model [--steps 2] [--model models/warm]  # eight minutes, one line of JSON
 
-It trains the diagnosis agent with the model (4 cases x 8 episodes a step, replies of at most 32
-tokens) and reports what `bench.step` does. Without the model it says so in its line, and measures
-nothing. A model that was not warmed up earns 0 in every episode, and GRPO would leave its weights
-alone, so the run uses an estimator that compares no groups: the update is the same work.
+It trains the diagnosis agent (4 cases x 8 episodes a step, replies of at most 32 tokens) and
+reports what `bench.step` does. Without the model it measures nothing, and says so. A model that was
+not warmed up earns 0 in every episode, and GRPO would leave its weights alone, so the run uses an
+estimator that compares no groups: the update is the same work.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ ALWAYS_UPDATES = "algorithm.adv_estimator=reinforce_plus_plus"
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
-    """Train in a temporary folder, and return the report."""
     if not options.model.is_dir():
         return {"skipped": f"there is no folder {options.model}; run: make real-model"}
     program = ("train_diagnosis_agent.py", "--ci", ALWAYS_UPDATES, "--model", str(options.model))

@@ -1,22 +1,18 @@
 """What the report costs: reading many episodes, opening a page, scrolling its list.
 
-    python -m bench.report                   # about two minutes; one line of JSON last
+    python -m bench.report                   # about two minutes, one line of JSON last
 
 The episodes are gold episodes of the SQL agent, repeated under ids of their own: 5,000 on one page,
-and 100,000 of which a sample is shown.
+and 100,000 of which a sample is shown. Figures of the page are medians of 5.
 
-- read_seconds, read_peak_mb: `python -m evaluation.report` of 100,000 episodes, and its largest
-  resident set.
+- read_seconds, read_peak_mb: `python -m evaluation.report` of 100,000 episodes, and its largest resident set.
 - page_mb: the page of 5,000 episodes.
-- open_seconds: from asking Chromium for that page to its first frame; median of 5 with a new
-  context each.
-- search_seconds: from the last key of a search in all texts to the rows drawn; first search, median
-  of 5.
-- frames_per_second, slowest_frame_ms: the list scrolled from top to end in 2 s, a step a frame;
-  median of 5. frames_at_rest: the same without moving, which is what this browser draws at all (60,
-  where the machine is free).
+- open_seconds: from asking Chromium for that page to its first frame, a new context each.
+- search_seconds: from the last key of a first search in all texts to the rows drawn.
+- frames_per_second, slowest_frame_ms: the list scrolled from top to end in 2 s, a step a frame.
+- frames_at_rest: the same without moving, 60 if the machine is free.
 - main_thread_ms: processor time of the page's main thread a scrolled frame, the script that scrolls
-  included; median of 5. Below 16.7 the list can scroll at 60 frames a second.
+  included. Below 16.7 the list can scroll at 60 frames a second.
 """
 
 from __future__ import annotations
@@ -60,7 +56,7 @@ SEARCH = """() => new Promise((done) => {
 
 
 def folder_of(path: Path, records: list[dict[str, Any]], count: int) -> Path:
-    """Return an evaluation of so many episodes, whose file is written a line at a time."""
+    """Return an evaluation of so many episodes."""
     path.mkdir()
     with open(path / "episodes.jsonl", "w", encoding="utf-8") as file:
         for number in range(count):
@@ -71,8 +67,8 @@ def folder_of(path: Path, records: list[dict[str, Any]], count: int) -> Path:
 
 
 def reported(folder: Path) -> dict[str, float]:
-    """Return the seconds of the command alone and the peak of its memory, which the kernel counts
-    over all children so far.
+    """Return the command's seconds and its peak of memory, which the kernel counts over all
+    children so far.
     """
     start = time.perf_counter()
     subprocess.run([sys.executable, "-m", "evaluation.report", str(folder)], check=True)
@@ -123,9 +119,7 @@ def browsed(page: Path) -> dict[str, float]:
 
 
 def worked(devtools: Any) -> Iterator[float]:
-    """Yield the seconds of processor time that the page's main thread has taken so far, asked again
-    each time.
-    """
+    """Yield a function for the processor seconds of the page's main thread so far."""
     devtools.send("Performance.enable", {"timeDomain": "threadTicks"})
     while True:
         found = {

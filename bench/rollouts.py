@@ -5,9 +5,8 @@ loop.
     python -m bench.rollouts --long 60             only continuous rollouts, for so many minutes, and their memory
     python -m bench.rollouts --growth              only rollouts by runner processes and episodes in flight
 
-It prints one line of JSON; `docs/quality.md` explains every figure. The sides of a ratio are
-measured in the same run, in interleaved rounds, and compared by their medians. Two commits are
-compared by running this on both, in turn, on a machine that does nothing else.
+`docs/quality.md` explains every figure. The sides of a ratio are measured in interleaved rounds and
+compared by their medians. Compare two commits in turn, on a machine that does nothing else.
 """
 
 from __future__ import annotations
@@ -29,9 +28,7 @@ from common.startup import collect_rarely
 
 
 def report(parts: dict[str, Any]) -> dict[str, Any]:
-    """Return the figures docs/quality.md publishes, for the default endpoint and for `--proxy
-    litellm`; then the tables.
-    """
+    """Return the figures docs/quality.md publishes, by default and for `--proxy litellm`."""
     common = {
         "sequences_per_episode": parts["engine"]["sequences_per_episode"],
         "end_to_update_s": parts["step"]["end_to_update_s"],
@@ -53,9 +50,7 @@ def _ratios(parts: dict[str, Any], proxy: str) -> dict[str, float]:
 
 
 def compare(run_dir: Path, rounds: int) -> dict[str, Any]:
-    """Return every part, measured one after another; each is shown on standard error when it is
-    done.
-    """
+    """Return every part, measured one after another and shown on standard error as they come."""
     from bench.rollout_sides import fixed_latency, side_proxies
 
     measures: dict[str, Callable[[], Any]] = {
@@ -79,7 +74,6 @@ def _on_engine(run_dir: Path, rounds: int) -> dict[str, Any]:
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
-    """Return continuous rollouts or growth alone, or everything but the former."""
     from bench.rollout_sides.fixed_latency import SIZES, WIDEST, growth, long_run
 
     collect_rarely()

@@ -1,15 +1,13 @@
-"""What the sandbox costs a program, against a fresh interpreter and against no sandbox at all, in
-the same run.
+"""What the sandbox costs a program, against a fresh interpreter and against no sandbox at all.
 
-    python -m bench.sandbox                  # about a minute; one line of JSON last
+    python -m bench.sandbox                  # about a minute, one line of JSON last
 
-`ms_median` and `ms_p99` are for a program of one line in a running episode; `first_ms` is for an
+`ms_median` and `ms_p99` are for a program of one line in a running episode. `first_ms` is for an
 episode's first program, supervisor and interpreter included. `vs_subprocess` is how many times as
-fast ours is as `python -c` that imports numpy and pandas, too; `vs_subprocess_first` is the same
-for a first program, and `vs_in_process` (below 1) compares with exec in the same process.
-`runaway_gone_s` is the time between the deadline and the moment when nothing is left of a program
-that ignores signals and has detached children. `runs_per_s_N`: N episodes at once. `episode_mb`:
-memory of one more episode.
+fast ours is as `python -c` that imports numpy and pandas, `vs_subprocess_first` the same for a
+first program. `vs_in_process` (below 1) compares with exec in the same process. `runaway_gone_s` is
+the time from the deadline until nothing is left of a program that ignores signals and has detached
+children. `runs_per_s_N`: N episodes at once. `episode_mb`: memory of one more episode.
 """
 
 from __future__ import annotations
@@ -68,7 +66,7 @@ def done(run: Run) -> None:
 
 
 async def sides(sandbox: Sandbox) -> dict[str, float]:
-    """Return the figures of the sides, measured in turn; the first turn of each only warms up."""
+    """Return the figures of the sides, measured in turn. The first turn of each only warms up."""
     ours = []
     first = []
     theirs = []
@@ -119,9 +117,7 @@ async def memory(sandbox: Sandbox, episodes: int = 64) -> float:
 
 
 async def runaway(sandbox: Sandbox) -> float:
-    """Return the most seconds, of three tries, after the deadline until a runaway's processes are
-    gone.
-    """
+    """Return the most seconds, of three tries, from the deadline to the end of a runaway."""
     me = psutil.Process()
     worst = 0.0
     for _ in range(3):
@@ -150,7 +146,6 @@ async def figures() -> dict[str, float]:
 
 
 def measure(_: argparse.Namespace) -> dict[str, float]:
-    """Return every figure."""
     return {name: round(value, 3) for name, value in asyncio.run(figures()).items()}
 
 

@@ -1,17 +1,14 @@
-"""What scoring costs and how well the offline judge agrees with people, each figure measured in
-this run.
+"""What scoring costs and how well the offline judge agrees with people.
 
-    python -m bench.scoring                  # about four minutes; one line of JSON last
+    python -m bench.scoring                  # about four minutes, one line of JSON last
     python -m bench.scoring --no-step        # without the training run: seconds, step_overhead_ratio is null
 
 - offline_answers_per_s: different answers the offline judge scores in a second on one core.
-- offline_ms, offline_long_ms: milliseconds of processor time that one answer takes, mean and 99th
-  percentile: of the same answers, and of answers about fields of 500 to 3,000 characters, where the
-  first answer to a question takes gold apart.
-- llm_judge_ratio_32: throughput of the LLM judge with 32 calls in flight against a local HTTP
-  server that answers after 100 ms, divided by the ideal of 320 a second. The server runs in a
-  process of its own. `litellm_ratio_32` is the same through `litellm.acompletion`, the path of
-  providers with another protocol.
+- offline_ms, offline_long_ms: milliseconds of processor time of one answer, mean and 99th
+  percentile, of the same answers, and of answers about fields of 500 to 3,000 characters.
+- llm_judge_ratio_32: throughput of the LLM judge with 32 calls in flight against a local server
+  that answers after 100 ms, divided by the ideal of 320 a second. `litellm_ratio_32` is the same
+  through `litellm.acompletion`.
 - step_overhead_ratio: seconds of processor time that scoring 128 episodes takes (terms, offline
   judge, canaries), divided by the median seconds of a CPU training step of 128 episodes
   (`bench.step`). Four runner processes score beside each other, so a step waits for less than that.
@@ -53,8 +50,8 @@ ROUNDS = 5  # the best of so many counts: other work on the machine can only slo
 
 
 def cases() -> list[Case]:
-    """Return different answers to every question of the training set: right, half right, and right
-    for the next question.
+    """Return answers to every training question: right, half right, and right for the next
+    question.
     """
     rows = AGENT.rows(AGENT.splits["train"])
     found = []
@@ -70,8 +67,8 @@ def cases() -> list[Case]:
 
 
 def long_cases() -> list[Case]:
-    """Return answers about fields as long as those of real records: the field itself, its first
-    half, and a refusal.
+    """Return answers about fields as long as real records': the field, its first half, and a
+    refusal.
     """
     texts = [case.reference for case in cases()[::3]]
     random, found = Random(0), []
@@ -86,9 +83,7 @@ def long_cases() -> list[Case]:
 
 
 def answer_ms(known: list[Case]) -> dict[str, float]:
-    """Return the mean and the 99th percentile of the milliseconds that the offline judge takes for
-    an answer.
-    """
+    """Return the mean and the 99th percentile of the judge's milliseconds for an answer."""
     judge, taken = ReferenceJudge(), []
     judge.compare(known[0])  # loads OpenCC and cn2an
     for case in known[1:]:
@@ -100,9 +95,7 @@ def answer_ms(known: list[Case]) -> dict[str, float]:
 
 
 def serve(port: Connection) -> None:
-    """Serve chat completions, answering every request after LATENCY with four scores,
-    until killed.
-    """
+    """Answer every chat completion after LATENCY with four scores, until killed."""
     scores = json.dumps(dict.fromkeys(WORDS.weights, 0.5))
     message = {"role": "assistant", "content": scores}
     usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
@@ -134,9 +127,7 @@ def serve(port: Connection) -> None:
 
 
 def llm_ratios(known: list[Case]) -> tuple[float, float]:
-    """Return throughput over the ideal for the LLM judge, and for the same judge through litellm's
-    own client.
-    """
+    """Return throughput over the ideal for the LLM judge, and through litellm's own client."""
     spawn = multiprocessing.get_context("spawn")
     here, there = spawn.Pipe()
     server = spawn.Process(target=serve, args=(there,), daemon=True)
@@ -157,9 +148,7 @@ def _best_ratio(make: Callable[[], LLMJudge], known: list[Case]) -> float:
 
 
 async def _ratio(judge: LLMJudge, known: list[Case]) -> float:
-    """Return calls a second over IN_FLIGHT / LATENCY, after one call a worker to open the
-    connections.
-    """
+    """Return calls a second over IN_FLIGHT / LATENCY. A first call a worker opens connections."""
     warm = known[:IN_FLIGHT]
     measured = iter(known[IN_FLIGHT : IN_FLIGHT + LLM_CALLS])
     await asyncio.gather(*(_must_score(judge, case) for case in warm))
@@ -205,7 +194,6 @@ def scoring_seconds() -> float:
 
 
 def step_seconds() -> float:
-    """Return the median seconds of a training step of 128 episodes, with the real engine."""
     from bench.step import report, train
 
     with tempfile.TemporaryDirectory() as folder:
@@ -237,7 +225,6 @@ def _labelled(row: dict[str, Any]) -> Case:
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
-    """Return every figure."""
     known = cases()
     alone, long = answer_ms(known), answer_ms(long_cases())
     llm, through_litellm = llm_ratios(known)

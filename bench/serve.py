@@ -1,13 +1,12 @@
 """How long visitors of a served agent wait: 64 at once, each asking again and again, with the
 bundled tiny model.
 
-    python -m bench.serve          # about two minutes, vLLM's start included; one line of JSON last
+    python -m bench.serve          # about two minutes, vLLM's start included, one line of JSON last
 
 The server is `python -m evaluation.serve sql` with its own vLLM, all on this machine. `first_ms` is
-from the request to the first thing of the model that a visitor sees, its first reply, which arrives
-whole; `whole_ms` to the end of the stream. `alone` is a single visitor.
-`questions_slowest` and `questions_fastest`: what the visitor who got least, and most, was answered
-in the time that all had. `unfinished`: streams that ended without an answer's end.
+from the request to the model's first reply, which arrives whole, `whole_ms` to the end of the
+stream. `alone` is a single visitor. `questions_slowest` and `questions_fastest`: what the visitor
+who got least, and most, was answered. `unfinished`: streams that ended without an answer's end.
 """
 
 from __future__ import annotations
@@ -36,9 +35,7 @@ Times = tuple[float, float]  # to the first reply and to the end, in seconds
 
 
 async def ask(client: httpx.AsyncClient, question: str) -> Times | None:
-    """Ask one question, and return the times of its stream, or None if it does not end as it
-    should.
-    """
+    """Ask one question. Return the times of its stream, or None if it does not end as it should."""
     body = {"model": "sql", "stream": True, "messages": [{"role": "user", "content": question}]}
     start = time.perf_counter()
     first = 0.0
@@ -105,7 +102,6 @@ def spread(found: Sequence[Times | None]) -> dict[str, float]:
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
-    """Start a server, play its visitors, stop it, and return the figures."""
     server = subprocess.Popen(SERVER, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     try:
         assert server.stdout is not None

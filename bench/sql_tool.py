@@ -1,20 +1,17 @@
 """What the database tool costs: every figure a ratio against the raw side in the same run, the
 result cache off.
 
-    python -m bench.sql_tool                 # about a minute; one line of JSON last
+    python -m bench.sql_tool                 # about a minute, one line of JSON last
 
 The raw side is the same SQL on the tool's own SQLAlchemy engine and pool, fetched whole, plus
-json.dumps. The guard's ratios compare what a worker does with a statement (QueryTool.answer) with
-it in one process; `worker_overhead_ms` is what the way to the worker and back adds, and everything
-else goes that way. The guard must stay cheap beside a point lookup, a search must not pay for it,
-64 callers at a time must not queue, and no statement may outlive its deadline or fill memory, the
-workers' included.
+json.dumps. The guard's ratios compare QueryTool.answer with it in one process. `worker_overhead_ms`
+is what the way to the worker and back adds, and everything else goes that way. The guard must stay
+cheap beside a point lookup, a search must not pay for it, 64 callers at a time must not queue, and
+no statement may outlive its deadline or fill memory.
 
 The search runs on 200,000 invented drugs and 20,000 diseases, lengthened to the size of leaflets,
-with the indexes on the names that sql_agent/tables.py gives. A LIKE that begins with % can use
-no index to find rows, but SQLite scans an index instead of the table when the index has every
-column the statement needs ("covering"): the pages of an index on (med_name) hold names and row
-numbers only, a hundredth of the table.
+with the indexes on the names that sql_agent/tables.py gives. For a LIKE that begins with % SQLite
+scans such an index, a hundredth of the table, if it has every column the statement needs.
 """
 
 from __future__ import annotations
@@ -66,9 +63,7 @@ BOMBS = (
 
 
 def build(path: Path) -> None:
-    """Make a database of the size of the search, with the index; its rows are those of
-    data.build_database.
-    """
+    """Make a database of the size of the search, with the index."""
     command = [sys.executable, "-m", "data.build_database", "--output", str(path)]
     sizes = ["--fictional-drugs", str(DRUGS), "--fictional-diseases", str(DISEASES)]
     subprocess.run(command + sizes, cwd=ROOT, check=True, stdout=sys.stderr)
@@ -86,12 +81,10 @@ def raw(engine: Engine, sql: str) -> str:
 
 
 def guarded(tool: QueryTool, sql: str) -> str:
-    """Return our side's result: what the policy is given."""
     return tool.run(sql).to_json()
 
 
 def ratio(ours: Callable[[], Any], theirs: Callable[[], Any], rounds: int, calls: int = 1) -> float:
-    """Return the median seconds of ours over the median seconds of theirs."""
     taken = medians(
         {"ours": partial(seconds, ours, calls), "theirs": partial(seconds, theirs, calls)}, rounds
     )
@@ -99,13 +92,12 @@ def ratio(ours: Callable[[], Any], theirs: Callable[[], Any], rounds: int, calls
 
 
 def open_engine(url: str) -> Engine:
-    """Return the tool's own engine: its pool, with its connections."""
     return open_database(url)._engine
 
 
 def guard_figures(url: str) -> dict[str, float]:
-    """Return figures of a point lookup on the embedded database: syntax tree cached and not, by a
-    worker, with the result kept.
+    """Return figures of a point lookup: syntax tree cached and not, by a worker, with the result
+    kept.
     """
     tool = QueryTool(url, cache=False)
     database = open_database(url)
@@ -114,7 +106,6 @@ def guard_figures(url: str) -> dict[str, float]:
     numbers = count()
 
     def here(sql: str) -> str:
-        """Return what a worker does, in this process."""
         return tool.answer(database, sql).result.to_json()
 
     inside = partial(here, sql)
@@ -135,9 +126,7 @@ def guard_figures(url: str) -> dict[str, float]:
 
 
 def search_figures(url: str) -> dict[str, float]:
-    """Return figures of LIKE '%...%' on the name over 200,000 drugs, alone and by 64 callers at a
-    time.
-    """
+    """Return figures of LIKE '%...%' on the name over 200,000 drugs, alone and by 64 callers."""
     engine = open_engine(url)
     tool = QueryTool(url, cache=False)
     (name,) = tool.run(f"SELECT med_name FROM drugs_info WHERE id = {DRUGS // 2}").rows[0]
@@ -184,7 +173,6 @@ def resident() -> int:
 
 
 def measure(_: argparse.Namespace) -> dict[str, float]:
-    """Return every figure."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "large.db"
         build(path)

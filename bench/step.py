@@ -1,14 +1,14 @@
 """Where the seconds of a training step go, with the real engine on this machine.
 
-    python -m bench.step [--steps 3]  # two to four minutes on two cores; one line of JSON last
+    python -m bench.step [--steps 3]  # two to four minutes on two cores, one line of JSON last
 
 It trains the bundled tiny model (16 questions x 8 episodes a step) and reports: seconds to the
 first step, seconds a step by phase, update and log-probabilities over the same work without verl
-(bench/plain_update.py), tokens a second of the rollouts over those of vLLM alone for the same calls
+(bench/plain_update.py), tokens a second of the rollouts over those of vLLM alone
 (bench/offline.py), the KL between vLLM and the trainer a token in the worst step, seconds from the
 last episode's end to verl's start on the batch, rollouts a second while rolling out, and the peak
-of memory taken from the machine. Which process works when until the first step is drawn to standard
-error (bench/timeline.py). README and docs/quality.md publish them.
+of memory. Which process works when until the first step is drawn to standard error
+(bench/timeline.py).
 """
 
 from __future__ import annotations
@@ -39,9 +39,7 @@ OVERRIDES = ("trainer.val_before_train=false", "trainer.test_freq=-1", "trainer.
 
 
 def train(run_dir: Path, steps: int, program: Sequence[str] = PROGRAM) -> float:
-    """Run a training program, with its output and its processes drawn to standard error, and return
-    its peak of memory in GiB.
-    """
+    """Run a training program, drawn to standard error. Return its peak of memory in GiB."""
     command = [sys.executable, *program, "--run-dir", str(run_dir), *OVERRIDES]
     command.append(f"trainer.total_training_steps={steps}")
     environment = {**os.environ, "AGL_SERVER_PORT": str(free_port("127.0.0.1"))}
@@ -68,7 +66,6 @@ def train(run_dir: Path, steps: int, program: Sequence[str] = PROGRAM) -> float:
 
 
 def metrics(run_dir: Path) -> list[dict[str, Any]]:
-    """Return verl's numbers of every step of a run."""
     rows = [row["data"] for row in read_lines(run_dir / "metrics.jsonl")]
     return [row for row in rows if "timing_s/step" in row]
 
@@ -111,7 +108,6 @@ def report(run_dir: Path, peak_memory: float) -> dict[str, Any]:
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
-    """Train in a temporary folder, and return the report."""
     with tempfile.TemporaryDirectory() as folder:
         run_dir = Path(folder) / "run"
         return report(run_dir, train(run_dir, options.steps))

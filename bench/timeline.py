@@ -1,7 +1,4 @@
-"""Which processes a command starts, when, and when each of them works: drawn as text.
-
-    with sampled(lambda: processes_below(pid), EVERY) as samples: ...
-    print(draw(samples, began, until))
+"""Draw as text which processes a command starts, when, and when each of them works.
 
 Each process that worked for half a second or more has a row: when it began and how long it worked,
 in seconds, and for every CELL seconds a mark: `#` if it worked for more than half of them, `+` for
@@ -53,7 +50,7 @@ def processes_below(pid: int) -> dict[int, Seen]:
 
 
 def title_of(process: psutil.Process) -> str:
-    """Return a process's title. Raises NoSuchProcess if it is gone, or a zombie."""
+    """Return a process's title. Raises NoSuchProcess: it has ended, or is a zombie."""
     words = process.cmdline()
     return " ".join([Path(words[0]).name, *words[1:]])[:60] if words else process.name()
 
@@ -86,7 +83,6 @@ def _mark(history: Sequence[Seen], begin: float) -> str:
 
 
 def _worked(history: Sequence[Seen], at: float) -> float:
-    """Return the seconds worked until then, interpolated evenly between the samples."""
     before = history[0].born
     work = 0.0
     for seen in history:

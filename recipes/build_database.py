@@ -1,12 +1,10 @@
 """Build the embedded database data/medical.db: common real drugs and diseases, and invented ones.
 
-The real ones are general textbook facts in short words (data/textbook_*.tsv), written for this
-project to demonstrate training: they are not advice. A blank cell means that the file does not say,
-not that there is nothing to say. Products differ by maker, so makers, approval
-numbers and packs stay empty. The invented ones are made by rule from one seed
-(recipes/fictional.py), in any number. The column `source` says which is which; keys of the
-invented come first, so that adding a textbook row moves none of them. The same arguments give the
-same rows, and the same bytes with the same SQLite version.
+The real ones are general textbook facts in short words (data/textbook_*.tsv), written to
+demonstrate training: they are not advice. A blank cell means that the file does not say. The
+invented ones are made by rule from one seed. Their keys come first, so that a new textbook row
+moves none of them. The same arguments give the same rows, and the same bytes with the same SQLite
+version.
 
     python -m data.build_database            # writes data/medical.db, refuses if it exists
     python -m data.build_database --force    # replaces it
@@ -38,11 +36,10 @@ TIMES = ("created_at", "create_at", "update_at")
 
 
 def textbook_rows(table: str, first_key: int) -> Iterator[Cells]:
-    """Yield the rows of one table in file order, keys counted from `first_key`; cells the file
-    leaves blank are None.
+    """Yield the rows of one table in file order, keys counted from `first_key`. Blank cells are
+    None.
 
-    Raises:
-        ValueError: a column of the file is not one of the table's.
+    Raises ValueError: a column of the file is not one of the table's.
     """
     empty: Cells = {column: WRITTEN_AT if column in TIMES else None for column in TABLES[table]}
     with TEXTBOOK_FILES[table].open(encoding="utf-8", newline="") as file:
@@ -57,9 +54,6 @@ def textbook_rows(table: str, first_key: int) -> Iterator[Cells]:
 
 
 def build(options: argparse.Namespace) -> None:
-    """Write the database, `fictional_rows` first and then the real ones, and print what
-    it holds.
-    """
     refuse_existing(options.output, options.force)
     invented = {"drugs_info": options.fictional_drugs, "disease": options.fictional_diseases}
     fictional = fictional_rows(options.seed, *invented.values())

@@ -1,20 +1,19 @@
 """Make the question files from a database: train, validation and test, with no entity in two of
 them.
 
-Nine types of question (recipes/questions/drafts.py), asked in natural Chinese
-(recipes/questions/wordings.toml) about the database's own entities; where it has invented ones
-(column `source`), about those only. Every row's gold SQL has been run by the agent's own tool, and
-its gold answer earns 1 from the project's own judge. Names, search words and filter values of one
-split occur in no other (recipes/questions/split.py), and neither do questions that are nearly the same
-(sql_agent/curation/near_duplicates.py). The same database and arguments give the same bytes.
+Nine types of question in natural Chinese ask about the database's own entities, or only about the
+invented ones if it has any (column `source`). Every row's gold SQL has been run by the agent's own
+tool, and its gold answer earns 1 from the project's own judge. Names, search words and filter
+values of one split occur in no other, and neither do questions that are nearly the same. The same
+database and arguments give the same bytes.
 
     python -m data.build_dataset --force                                # the bundled files
     python -m data.build_dataset --db sqlite:////path/to/my.db --output my_data --rows 20000
     python -m data.build_dataset --db URL --output my_data --rows train=5000,val=500,test=1000 --typo-rate 0.1
     python -m data.build_dataset --db URL --output my_data --paraphrase 0.3      # by the LLM of TEACHER_MODEL
 
-Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted. Questions are written when all are
-made. A paraphrasing run that was interrupted goes on when the same command is given again.
+Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted. A paraphrasing run that was
+interrupted goes on when the same command is given again.
 """
 
 from __future__ import annotations
@@ -54,16 +53,11 @@ ENTITIES = 2_000
 
 
 def make_dataset(url: str, request: Request, seed: int = SEED) -> Dataset:
-    """Return all rows by split; the same database and arguments give the same rows.
+    """Return all rows by split. The same database and arguments give the same rows.
 
-    Args:
-        url: SQLAlchemy URL of a database with both tables.
-        request: what is to be made (`request_for`).
-        seed: of everything that is drawn.
-
-    Raises:
-        DataError: the database lacks a table or column, or cannot be read.
-        DatabaseError: the tool cannot query it.
+    url: SQLAlchemy URL of a database with both tables. request: of `request_for`. Raises DataError:
+    the database lacks a table or column, or cannot be read. Raises DatabaseError: the tool cannot
+    query it.
     """
     rng = random.Random(seed)
     total = sum(sum(kinds.values()) for kinds in request.rows.values())
@@ -74,11 +68,9 @@ def make_dataset(url: str, request: Request, seed: int = SEED) -> Dataset:
 def request_for(
     rows: int | Mapping[str, int] = ROWS, mix: Shares = MIX, rates: Rates | None = None
 ) -> Request:
-    """Return what is to be made: rows by split, or in total and divided like ROWS, and types by
-    their shares.
+    """Return what is to be made: rows by split, or in total and divided like ROWS.
 
-    Raises:
-        DataError: a split or type that does not exist, or nothing above 0.
+    Raises DataError: a split or type that does not exist, or nothing above 0.
     """
     wanted = share_out(rows, ROWS) if isinstance(rows, int) else rows
     for given, known in ((wanted, ROWS), (mix, MIX)):
@@ -91,9 +83,7 @@ def request_for(
 
 
 def share_out(total: int, shares: Shares) -> dict[str, int]:
-    """Return `total` divided into whole numbers by the shares; the remainder of rounding goes to
-    the largest fractions.
-    """
+    """Return `total` divided into whole numbers by the shares (largest remainders)."""
     scale = total / sum(shares.values())
     counts = {name: int(share * scale) for name, share in shares.items()}
     order = sorted(shares, key=lambda name: counts[name] - shares[name] * scale)
@@ -103,7 +93,6 @@ def share_out(total: int, shares: Shares) -> dict[str, int]:
 
 
 def refuse_empty(dataset: Dataset, request: Request) -> None:
-    """Raise Failure if a split that was asked for has no row."""
     wanted = [split for split, kinds in request.rows.items() if sum(kinds.values())]
     empty = [split for split in wanted if not dataset.splits[split]]
     if empty:
@@ -115,9 +104,6 @@ def refuse_empty(dataset: Dataset, request: Request) -> None:
 
 
 def report(dataset: Dataset, request: Request) -> list[str]:
-    """Return lines for the operator: rows by type, what was refused and why, the overlap, and what
-    could not be made.
-    """
     lines = []
     for split, rows in dataset.splits.items():
         kinds = Counter(row["task_type"] for row in rows)

@@ -19,7 +19,6 @@ CODE: Form = dict.fromkeys(("id", "task_set", "template", "difficulty", "wording
 
 
 def drawing_parser(program: str, doc: str | None) -> argparse.ArgumentParser:
-    """Return the parser with the options that all programs share that draw rows."""
     parser = new_parser(doc, prog=f"python -m {program}")
     add = parser.add_argument
     add("--out", type=Path, required=True, metavar="DIR", help="folder to write into")
@@ -36,9 +35,7 @@ def write_drawn(
     what: str = "questions",
     splits: Iterable[str] = SPLITS,
 ) -> int:
-    """Draw, write a file of each split, completely or not at all, print how many rows there are,
-    and return the exit code.
-    """
+    """Draw, write a file of each split, whole or not at all, and return the exit code."""
 
     def body() -> None:
         options.out.mkdir(parents=True, exist_ok=True)

@@ -2,8 +2,6 @@
 
 No name or text comes from a real product or textbook, so that it cannot be mistaken for advice and
 may be shared.
-
-    from recipes.fictional import fictional_rows
 """
 
 from __future__ import annotations
@@ -49,8 +47,8 @@ Invent = Callable[[str, int, random.Random], Cells]
 
 
 def invent_stems(length: int, rng: random.Random, shorter: Set[str] = frozenset()) -> Iterator[str]:
-    """Yield beginnings of names, each of so many different syllables: no two alike, and none that
-    contains one of the shorter.
+    """Yield different beginnings of names, each of so many syllables, none with a shorter one in
+    it.
     """
     seen: set[str] = set()
     while True:
@@ -63,13 +61,12 @@ def invent_stems(length: int, rng: random.Random, shorter: Set[str] = frozenset(
 def invent_names(
     count: int, stems: Iterator[str], endings: Sequence[str], rng: random.Random
 ) -> list[str]:
-    """Return `count` names, each of a stem and an ending."""
     return [stem + rng.choice(endings) for stem in islice(stems, max(0, count))]
 
 
 class Filling(dict[str, Any]):
-    """What the braces of a field's text stand for: a value given, a number of a range, or a word of
-    a list.
+    """Values for the braces of a field's text: a value given, a number of a range, or a word of a
+    list.
 
     The lists are those for all rows, those of one system of the body, and the row's `own`.
     """
@@ -93,9 +90,7 @@ class Filling(dict[str, Any]):
 
 
 def maker_of(number: int, rng: random.Random) -> str:
-    """Return the maker of the drug with this number: one of two neighbours, so that a maker has 1
-    to 6 drugs, 3 on average.
-    """
+    """Return one of two makers, so that a maker has 1 to 6 drugs, 3 on average."""
     maker = max(0, number // DRUGS_PER_COMPANY - rng.randrange(2))
     syllables = 2 if maker < len(SYLLABLES) ** 2 else 3 if maker < len(SYLLABLES) ** 3 else 4
     scattered = maker * SCATTER % len(SYLLABLES) ** syllables
@@ -106,18 +101,14 @@ def maker_of(number: int, rng: random.Random) -> str:
 
 
 def linked_disease(number: int, diseases: Sequence[str], rng: random.Random) -> str | None:
-    """Return the disease that the drug with this number names, of up to 4 that fit; None for most
-    drugs, and if none is left.
-    """
+    """Return the disease that the drug with this number names, of up to 4 that fit, or None."""
     block, place = divmod(number, LINKED_OF)
     chosen = max(0, (block * LINKED + place) // DRUGS_PER_DISEASE - rng.randrange(2))
     return diseases[chosen] if place < LINKED and chosen < len(diseases) else None
 
 
 def invent_drug(name: str, number: int, rng: random.Random, diseases: Sequence[str] = ()) -> Cells:
-    """Return the fields of one drug without `id` and `source`; `diseases` are the names an
-    indication may hold.
-    """
+    """Return a drug's fields without `id` and `source`. `diseases`: what an indication may name."""
     form = next(ending for ending in FORMS if name.endswith(ending))
     stem = name.removesuffix(form)
     own = words.DRUG_FORMS[form]
@@ -132,7 +123,7 @@ def invent_drug(name: str, number: int, rng: random.Random, diseases: Sequence[s
 
 
 def invent_disease(name: str, number: int, rng: random.Random) -> Cells:
-    """Return the fields of one disease without `id` and `source`; its number changes nothing."""
+    """Return a disease's fields without `id` and `source`. Its number changes nothing."""
     text = Filling(rng, words.disease["samples"], {}, name=name, time=WRITTEN_AT)
     return {column: field.format_map(text) for column, field in words.disease["fields"].items()}
 
@@ -145,9 +136,8 @@ def invent_rows(
     start: int = 1,
     unique: bool = True,
 ) -> Iterator[Cells]:
-    """Yield one row a name, with keys from `start`.
-
-    `unique`: no two rows share a text that is asked for, so that it identifies one row.
+    """Yield one row a name, keys from `start`. `unique`: no two rows share a text that is asked
+    for.
     """
     seen: set[tuple[str, str | int | None]] = set()
     for number, name in enumerate(names, start):
@@ -171,7 +161,7 @@ def invent_rows(
 def invent_all(
     seed: int = SEED, drugs: int = DRUGS, diseases: int = DISEASES
 ) -> dict[str, list[Cells]]:
-    """Return both tables' rows by table name; the same arguments give the same rows."""
+    """Return both tables' rows by table name. The same arguments give the same rows."""
     rng = random.Random(seed)
     stems = invent_stems(STEM, rng)
     drug_names = invent_names(drugs, stems, FORMS, rng)
@@ -186,11 +176,9 @@ def invent_all(
 def fictional_rows(seed: int, drugs: int, diseases: int) -> dict[str, Iterator[Cells]]:
     """Return any number of rows by table, made while they are read.
 
-    The first DRUGS and DISEASES of a seed are those of `invent_all` with its defaults; the rest
-    have longer names, no two alike, and texts that may repeat, which so many rows can not avoid.
-
-    Raises:
-        UsageError: more rows than the vocabulary has names for.
+    The first DRUGS and DISEASES of a seed are those of `invent_all` with its defaults. The rest
+    have longer names, no two alike, and texts that may repeat. Raises UsageError: more rows than
+    the vocabulary has names for.
     """
     available = math.perm(len(SYLLABLES), STEM + 1) // 2
     if drugs + diseases > available:

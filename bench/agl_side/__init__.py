@@ -1,3 +1,3 @@
-"""agent-lightning's own training, for `bench.agl_step`: run by the interpreter of its own
-environment (requirements/peer.txt).
+"""agent-lightning's own training, run by the interpreter of its own environment
+(requirements/peer.txt).
 """

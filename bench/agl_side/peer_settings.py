@@ -1,6 +1,4 @@
-"""The settings of the peer's training, shared by `bench.agl_step`, which writes them, and
-`whole_step`, which reads them in another environment.
-"""
+"""The settings of the peer's training, which two environments read."""
 
 from __future__ import annotations
 
@@ -38,7 +36,6 @@ class Settings:
     runner_poll_s: float = 0.2
 
     def write(self) -> Path:
-        """Write the settings into their folder, and return the file."""
         path = Path(self.folder) / "settings.json"
         path.write_text(json.dumps(asdict(self)), encoding="utf-8")
         return path

@@ -1,7 +1,7 @@
-"""What verl 0.6.1 lacks on a machine without an accelerator; nothing on disk is changed.
+"""What verl 0.6.1 lacks on a machine without an accelerator. Nothing on disk is changed.
 
 Every process of the peer's run imports it with verl (`VERL_USE_EXTERNAL_MODULES`). verl calls
-functions of torch.cuda on torch.cpu, and asks for NCCL; its vLLM decodes with a kernel of IPEX that
+functions of torch.cuda on torch.cpu, and asks for NCCL. Its vLLM decodes with a kernel of IPEX that
 fails.
 """
 
@@ -16,17 +16,15 @@ _init_process_group = torch.distributed.init_process_group
 
 
 def _with_gloo(backend: str | None = None, *args: Any, **kwargs: Any) -> None:
-    """Make the process group of verl with gloo in place of "cpu:gloo,cpu:nccl"."""
     on_cpu = backend is not None and backend.startswith("cpu:gloo,cpu:")
     _init_process_group("gloo" if on_cpu else backend, *args, **kwargs)
 
 
 def _nothing(*_: Any, **__: Any) -> None:
-    """Do nothing: there is no accelerator to wait for or to free."""
+    """Do nothing."""
 
 
 def _resident_bytes(*_: Any, **__: Any) -> int:
-    """Return this process's memory, where verl asks for the accelerator's."""
     return int(psutil.Process().memory_info().rss)
 
 
@@ -69,7 +67,6 @@ def _decode(
 
 
 def patch() -> None:
-    """Let torch.cpu answer what verl asks of torch.cuda, and IPEX decode."""
     from intel_extension_for_pytorch.llm.modules import PagedAttention
 
     PagedAttention.single_query_cached_kv_attention = staticmethod(_decode)

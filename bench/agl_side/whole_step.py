@@ -1,10 +1,9 @@
-"""A training by agent-lightning 0.3.0 as it comes: its Trainer, runners, proxy, adapter and verl
-glue, with this project's SQL agent as the agent it trains.
+"""Train this project's SQL agent with agent-lightning 0.3.0 as it comes.
 
     PEER_PYTHON -m bench.agl_side.whole_step SETTINGS.json     # bench.agl_step writes the file
 
-SETTINGS.json has the sizes of a step and the folder. A line for every step goes into steps.jsonl
-of that folder: {"step": 1, "seconds": ..., "gen": ..., "update_actor": ...}.
+A line for every step goes into steps.jsonl of the settings' folder: {"step": 1, "seconds": ...,
+"gen": ..., "update_actor": ...}.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ class LimitedAgent(EpisodeAgent):
 
 
 class TimedTrainer(AgentLightningTrainer):
-    """The peer's trainer; it writes down verl's own seconds of every step when the step ends."""
+    """The peer's trainer. It writes down verl's own seconds of every step when the step ends."""
 
     def _train_step(self, batch_dict: dict[str, Any]) -> dict[str, Any]:
         metrics: dict[str, Any] = super()._train_step(batch_dict)
@@ -67,14 +66,12 @@ class OnLogicalGpu(VERL):
     """The peer's algorithm in a Ray of its own, which counts this machine as one device."""
 
     def run(self, train_dataset: Any = None, val_dataset: Any = None) -> None:
-        """Train until the last step."""
         counted = {"num_cpus": LOGICAL_CPUS, "num_gpus": 1, "resources": {"cpu": 1}}
         ray.init(address="local", include_dashboard=False, **counted)
         super().run(train_dataset, val_dataset)
 
 
 def train(settings: Settings) -> None:
-    """Train for the settings' steps with agent-lightning's own parts."""
     agent = registry.get("sql")
     rows = [dict(row) for row in agent.rows(agent.splits["train"])]
     tracer = agl.OtelTracer()

@@ -1,5 +1,4 @@
-"""Does the faults of faults.toml to real runs, measures what follows, and writes bench/faults.md of
-what was measured.
+"""Do the faults of faults.toml to real runs, measure what follows, and write bench/faults.md.
 
     make faults                              all of them: about an hour
     make faults SCENE=path                   those of one run
@@ -7,7 +6,7 @@ what was measured.
     python -m bench.faults --page            the page alone, from what was measured before (measured.json)
 
 Exit codes: 0 every fault did what its row expects and left nothing running, untrained or trained
-twice; 1 one did not.
+twice, 1 one did not.
 """
 
 from __future__ import annotations
@@ -37,12 +36,10 @@ PAGE = ROOT / "bench" / "faults.md"
 
 
 def measured() -> dict[str, dict[str, Any]]:
-    """What is known of faults, by name."""
     return dict(json.loads(MEASURED.read_text(encoding="utf-8"))) if MEASURED.exists() else {}
 
 
 def keep(result: dict[str, Any]) -> None:
-    """Write down and show what was measured of a fault."""
     write_text(
         MEASURED,
         json.dumps(measured() | {result["name"]: result}, ensure_ascii=False, indent=1),
@@ -54,9 +51,7 @@ def keep(result: dict[str, Any]) -> None:
 def play_scene(
     name: str, faults: list[dict[str, Any]], folder: Path, note: Callable[[dict[str, Any]], None]
 ) -> list[dict[str, Any]]:
-    """Do these faults to one run, one after the other, and `note` each; where one ends it, it is
-    resumed.
-    """
+    """Do these faults to one run, one after the other. If one ends the run, resume it."""
     scene: Scene = SCENES[name](folder)
     results: list[dict[str, Any]] = []
     try:
@@ -76,7 +71,7 @@ def play_scene(
 def _resume(
     scene: Scene, results: list[dict[str, Any]], note: Callable[[dict[str, Any]], None]
 ) -> None:
-    """Have a run play; how long the same command takes to go on belongs to the fault that ended it."""
+    """Resume. How long the same command takes to go on belongs to the fault that ended the run."""
     seconds = scene.ready()
     if results and results[-1]["code"] is not None:
         results[-1]["resumed"] = round(seconds)

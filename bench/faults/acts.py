@@ -1,8 +1,4 @@
-"""What is done to a run: one function a kind, which begins it and returns how it is ended, if it
-ends.
-
-undo = ACTS["freeze"](scene, fault)
-"""
+"""Ways to harm a run: each function begins one, and returns how to end it if it ends."""
 
 from __future__ import annotations
 
@@ -49,7 +45,7 @@ def doors(scene: Scene, fault: Fault) -> Undo:
 
 
 def lock(scene: Scene, fault: Fault) -> Undo:
-    """As another program's writing does."""
+    """Lock the database, as another program's writing does."""
     connection = sqlite3.connect(scene.database, isolation_level=None, check_same_thread=False)
     connection.execute("BEGIN EXCLUSIVE")
     return connection.close
@@ -62,7 +58,7 @@ def remove(scene: Scene, fault: Fault) -> Undo:
 
 
 def fill(scene: Scene, fault: Fault) -> Undo:
-    """The disk is full but for so many bytes."""
+    """Fill the disk but for so many bytes."""
     assert scene.disk
     scene.disk.fill(int(fault["to"]))
     return scene.disk.free
@@ -75,8 +71,8 @@ def clock(scene: Scene, fault: Fault) -> Undo:
 
 
 def no_bubblewrap(scene: Scene, fault: Fault) -> Undo:
-    """The one that this run finds is replaced by a file that cannot be run, and what runs in it is
-    killed.
+    """Replace the bubblewrap that this run finds by a file that cannot be run, and kill what runs
+    in it.
     """
     own = scene.folder / "bwrap"
     own.write_text("gone")

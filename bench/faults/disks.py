@@ -1,9 +1,5 @@
 """A small disk that can be full: a file system in memory, in a mount of its own that needs no root
 (bubblewrap).
-
-disk = SmallDisk(folder, 2**30)
-Command(mark, *words, prefix=disk.enter)       # a command for which the folder is that disk
-disk.fill(leave=0); disk.free(); disk.seen     # from outside, where the folder is at `seen`
 """
 
 from __future__ import annotations
@@ -22,7 +18,9 @@ BLOCK = 2**16
 
 
 class SmallDisk:
-    """Of `size` bytes, at `folder`, for who enters it."""
+    """A disk of `size` bytes at `folder`, for commands with the prefix `enter`. Others find it at
+    `seen`.
+    """
 
     def __init__(self, folder: Path, size: int) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -66,7 +64,6 @@ class SmallDisk:
             os.truncate(self._filler, max(0, file.tell() - leave))
 
     def free(self) -> None:
-        """Make room again."""
         self._filler.unlink()
 
     def close(self) -> None:

@@ -1,10 +1,6 @@
-"""What stands between the parts of a run while it is tried: doors that can be shut, and a judge and
-a partner that can fail. All of them live on one event loop in a thread of the harness; `fault` is
-set from outside.
+"""Doors between the parts of a run that can be shut, and a judge and a partner that can fail.
 
-    services = Services(seed=1)
-    door, judge = services.door("http://127.0.0.1:4747"), services.judge()
-    door.fault = "cut"; judge.fault = "fails"; judge.fault = None
+They live on one event loop in a thread of the harness. `fault` is set from outside.
 """
 
 from __future__ import annotations
@@ -37,7 +33,7 @@ KEPT = ("content-type", "authorization", "retry-after")
 
 
 class Service:
-    """Answers at `url` on the loopback address; `away`, nobody listens there."""
+    """Answers at `url` on the loopback address. With the fault `away`, nobody listens there."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, seed: int) -> None:
         self.loop, self.random, self.fault, self._numbers = loop, Random(seed), None, count()
@@ -50,7 +46,6 @@ class Service:
     reply_seconds = REPLY_SECONDS
 
     def set(self, fault: str | None) -> None:
-        """Begin a fault, or end it."""
         self.fault = fault
         if fault == "away" and self._site is not None:
             self._run(self._site.stop())
@@ -81,13 +76,12 @@ class Service:
         raise NotImplementedError
 
     def drop(self, request: web.Request) -> web.Response:
-        """Break the connection off."""
         if request.transport is not None:
             request.transport.abort()
         return web.Response(status=502)
 
     def fails(self) -> bool:
-        """Whether this call is one that fails, by the fault of now."""
+        """Whether this call fails, by the fault of now."""
         return self.fault == "fails" or (
             self.fault == "a tenth fails" and self.random.random() < SHARE
         )
@@ -148,8 +142,6 @@ class Doctor(Service):
 
 
 class Querier(Service):
-    """A policy that queries the database twice and answers."""
-
     async def answer(self, request: web.Request) -> web.StreamResponse:
         if request.method == "GET":
             return web.Response()
@@ -164,7 +156,7 @@ def _tokens(role: str, text: str) -> list[int]:
 class Door(Service):
     """Hands requests on to `target`.
 
-    Cut, nothing passes either way, at the end what was under way is broken off.
+    With the fault "cut" nothing passes either way. At its end it breaks off what was under way.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, seed: int, target: str) -> None:
@@ -219,8 +211,6 @@ class Door(Service):
 
 
 class Services:
-    """The event loop of them all."""
-
     def __init__(self, seed: int) -> None:
         self.seed, self.loop = seed, asyncio.new_event_loop()
         threading.Thread(target=self.loop.run_forever, daemon=True).start()
@@ -232,7 +222,7 @@ class Services:
         return Says(self.loop, self.seed)
 
     def policy(self, agent: str) -> Service:
-        """Of the consultation agent, or the SQL agent."""
+        """Start a policy of the consultation agent, or of the SQL agent."""
         return (Doctor if agent == "consultation" else Querier)(self.loop, self.seed)
 
     def door(self, target: str) -> Door:

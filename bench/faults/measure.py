@@ -1,8 +1,4 @@
-"""A fault, done to a run that plays, and what follows from it.
-
-result = play(scene, fault)                    # a dict for measured.json
-right(result)
-"""
+"""Do a fault to a run that plays, and measure what follows from it."""
 
 from __future__ import annotations
 
@@ -46,9 +42,7 @@ def has_more_steps(scene: Scene, than: int) -> bool:
 
 
 def compare(scene: Scene, fault: Mapping[str, Any]) -> dict[str, Any]:
-    """Do it in every other step; what is lost is of those steps, and all steps' lengths are told
-    apart.
-    """
+    """Do it in every other step. Losses are of those steps, lengths of both kinds."""
     before, began, hit = scene.steps(), time.time(), set[int]()
     scene.doors["policy"].reply_seconds = fault["reply_seconds"]
     for number in range(2 * fault["pairs"]):
@@ -74,8 +68,9 @@ def compare(scene: Scene, fault: Mapping[str, Any]) -> dict[str, Any]:
 def measure(
     scene: Scene, fault: Mapping[str, Any], before: list[Any], began: float
 ) -> dict[str, Any]:
-    """What is seen of a run after a fault that began at `began`, when it had made the steps
-    `before`.
+    """Return what is seen of a run after a fault.
+
+    began: when it began. before: the steps that the run had made then.
     """
     seconds, code = time.time() - began, scene.trainer.code
     left, gone = scene.left() if code is not None else ([], 0.0)
@@ -102,11 +97,10 @@ def measure(
 def books(
     episodes: list[dict[str, Any]], steps: Mapping[int, Mapping[str, float]]
 ) -> dict[str, Any]:
-    """Of the steps that ended since: episodes, those left out by cause, and what was trained that
-    should not be.
+    """Count what became of the steps that ended since.
 
-    zero: episodes that were trained without a reward of their own; twice: of which the tokens or
-    the episode were trained a second time.
+    zero: episodes that were trained without a reward of their own. twice: episodes that were
+    trained a second time, or their tokens.
     """
     rows = [row for row in episodes if row["mode"] == "train" and row["step"] in steps]
     scored = [row for row in rows if row["cause"] is None]
@@ -127,10 +121,10 @@ def books(
 
 
 def right(result: Mapping[str, Any]) -> bool:
-    """Whether the run did what is expected, trained nothing wrongly, and left nothing behind.
+    """Return whether the run did what is expected, trained nothing wrongly, and left nothing
+    behind.
 
-    Of steps that are compared with others: whether most of their episodes were trained on, in
-    little more time.
+    Of compared steps it is whether most episodes were trained on, in little more time.
     """
     if "with" in result:
         finished = 1 - sum(result["lost"].values()) / result["episodes"]

@@ -1,6 +1,4 @@
-"""bench/faults.md: the rows of faults.toml with what was measured of each; nothing on it is written
-by hand.
-"""
+"""Write bench/faults.md: the rows of faults.toml with what was measured of each."""
 
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ COLUMNS = ("fault", "run", "lost", "said", "how it went on", "zero, twice", "lef
 
 
 def page(faults: Sequence[Mapping[str, Any]], measured: Mapping[str, Mapping[str, Any]]) -> str:
-    """The whole page; faults that were not done say so."""
+    """Return the whole page. Faults that were not done say so."""
     rows = [row_of(fault, measured.get(fault["name"])) for fault in faults]
     table = "\n".join(f"| {' | '.join(row)} |" for row in [COLUMNS, ["---"] * len(COLUMNS), *rows])
     known = {
@@ -54,7 +52,6 @@ def row_of(fault: Mapping[str, Any], result: Mapping[str, Any] | None) -> list[s
 
 
 def lost(result: Mapping[str, Any]) -> str:
-    """Episodes left out, by cause."""
     causes = ", ".join(f"{count} {cause}" for cause, count in result["lost"].items())
     share = f"{sum(result['lost'].values())} of {result['episodes']}" + (
         f" ({causes})" if causes else ""
@@ -67,7 +64,6 @@ def lost(result: Mapping[str, Any]) -> str:
 
 
 def went(result: Mapping[str, Any]) -> str:
-    """How a run went on."""
     if "with" in result:
         there, without = (median(result[name]) for name in ("with", "without"))
         return f"by itself; median of steps with it {there:.1f} s, without {without:.1f} s ({there / without - 1:+.0%})"

@@ -1,12 +1,8 @@
-"""Real runs to which faults are done: what is started, which process is which, what is read of it.
-
-    scene = Scene.of("one", folder)
-    scene.ready()                                  # started or resumed, and playing
-    scene.find("vLLM's engine")[0].kill()
+"""Real runs to which faults are done: their commands, their processes, and what is read of them.
 
 `roles` is a run of three commands (store kept on disk, runners, trainer) with doors between them,
-and a partner; the others are one command. All have a judge. Every one goes on with --resume auto,
-in the same folder and on the same port.
+and a partner. The others are one command. All have a judge, and go on with --resume auto, in the
+same folder and on the same port.
 """
 
 from __future__ import annotations
@@ -69,9 +65,7 @@ TITLES = {
 
 
 class Command:
-    """A command of a run, in a session of its own; its lines with the time (Unix seconds) at which
-    each came.
-    """
+    """A command of a run, in a session of its own, and its lines with the Unix seconds of each."""
 
     def __init__(
         self, mark: str, *words: str, prefix: Sequence[str] = (), **variables: str
@@ -100,11 +94,11 @@ class Command:
         return self.process.poll()
 
     def alive(self) -> list[psutil.Process]:
-        """All it started, wherever it hangs in the tree."""
+        """Return all it started, wherever it hangs in the tree."""
         return [process for process in psutil.process_iter() if has_mark(process, self.mark)]
 
     def end(self) -> int:
-        """As Ctrl-C does; the exit code."""
+        """End it as Ctrl-C does, and return the exit code."""
         os.killpg(self.process.pid, signal.SIGINT)
         with suppress(subprocess.TimeoutExpired):
             return self.process.wait(timeout=90)
@@ -113,7 +107,7 @@ class Command:
 
 
 class Scene:
-    """One run. `commands` by role; `doors` and servers by name."""
+    """One run. `commands` by role, `doors` and servers by name."""
 
     agent = "sql"
     flags: tuple[str, ...] = ()
@@ -131,7 +125,6 @@ class Scene:
         self.make()
 
     def make(self) -> None:
-        """What stands beside the run."""
         self.doors["judge"] = self.services.judge()
 
     @property
@@ -156,7 +149,6 @@ class Scene:
         return self.commands["trainer"]
 
     def start(self, role: str) -> None:
-        """Start a command of the run."""
         self.commands[role] = Command(uuid.uuid4().hex, *self.trainer_command(), **self.variables)
 
     def trainer_command(self) -> list[str]:
@@ -171,7 +163,7 @@ class Scene:
         ]
 
     def ready(self) -> float:
-        """Start or resume what does not run, and wait for a step; the seconds that took."""
+        """Start or resume what does not run, and wait for a step. Return the seconds that took."""
         began = time.time()
         if not self.commands or self.trainer.code is not None:
             self.begin()
@@ -186,13 +178,13 @@ class Scene:
         self.start("trainer")
 
     def until(self, event: Callable[[], object], seconds: float = LIMIT_SECONDS) -> None:
-        """Wait for an event, so long, while the trainer lives."""
+        """Wait for an event, at most so long, while the trainer lives."""
         end = time.time() + seconds
         while time.time() < end and not event() and self.trainer.code is None:
             time.sleep(0.2)
 
     def find(self, name: str) -> list[psutil.Process]:
-        """Processes by what people call them."""
+        """Return processes by the names that people use."""
         if name in self.commands:
             return [psutil.Process(self.commands[name].process.pid)]
         if name == "main process":
@@ -213,7 +205,7 @@ class Scene:
         return [process for process in self.trainer.alive() if re.search(title, _title(process))]
 
     def steps(self) -> list[dict[str, Any]]:
-        """verl's metrics, one dict a finished step."""
+        """Return verl's metrics, one dict a finished step."""
         return [
             row["data"] | {"step": row["step"]}
             for row in self.rows("metrics.jsonl")
@@ -227,7 +219,7 @@ class Scene:
         return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n")[:-1]]
 
     def said(self, since: float) -> tuple[str, float] | None:
-        """The first line since then that is no step's, of any command, and after how many seconds."""
+        """Return the first line since then that is not a step's, and its seconds."""
         lines = [
             (at, role, line)
             for role, command in self.commands.items()
@@ -241,7 +233,6 @@ class Scene:
         return (news[0][2], news[0][0] - since) if news else None
 
     def traceback(self, since: float) -> bool:
-        """Whether the screen showed one since then."""
         return any(
             at >= since and "Traceback" in line
             for command in self.commands.values()
@@ -249,8 +240,8 @@ class Scene:
         )
 
     def left(self) -> tuple[list[str], float]:
-        """What of the trainer's command lives 30 s after its end, by title; and after how many
-        seconds nothing did.
+        """Return the titles of what lives 30 s after the trainer's end, and the seconds until
+        nothing did.
         """
         began = time.time()
         while (alive := self.trainer.alive()) and time.time() - began < LEFT_SECONDS:
@@ -258,7 +249,7 @@ class Scene:
         return sorted(Counter(map(_title, alive))), time.time() - began
 
     def close(self) -> list[str]:
-        """End everything as Ctrl-C does; titles of what did not end, or not as it should."""
+        """End everything as Ctrl-C does. Return the titles of what did not end as it should."""
         running = [role for role, command in self.commands.items() if command.code is None]
         codes = {role: self.commands[role].end() for role in reversed(running)}
         left = [
@@ -297,7 +288,6 @@ class Roles(Scene):
                 self.until_served()
 
     def until_served(self) -> None:
-        """Wait for the store."""
         end = time.time() + LIMIT_SECONDS
         while True:
             try:
@@ -384,7 +374,7 @@ class Queries(Path_):
 
 
 class Disk(Scene):
-    """Whose run folder is on a disk of its own."""
+    """A run whose folder is on a disk of its own."""
 
     parts = "all of one command, with the run's folder on a disk of 1 GiB"
 
@@ -405,7 +395,7 @@ class Disk(Scene):
 
 
 class Sandbox(Scene):
-    """The agent whose programs run in bubblewrap, found on a path of its own."""
+    """A run of the agent whose programs run in bubblewrap, found on a path of its own."""
 
     agent = "code"
     parts = "all of one command, and the sandbox"

@@ -1,11 +1,9 @@
-"""A trainer without verl, Ray and vLLM: the rollout manager with proxy, collector, watch and books,
-step by step.
+"""A trainer without verl, Ray and vLLM: the rollout manager with proxy, collector and watch.
 
     python -m bench.faults.standin AGENT RUN_DIR STORE_URL LLM_HOST:PORT PROXY_PORT PROXY_URL
 
-Steps are as long as their rollouts, so a fault of a second shows; and many can be tried in a
-minute. What would be trained is counted as the trainer does before every update. Started by the
-scene `path` (bench/faults/scenes.py).
+Steps are as long as their rollouts, so a fault of a second shows. What would be trained is counted
+as the trainer does before every update.
 """
 
 from __future__ import annotations
@@ -46,9 +44,7 @@ CONFIG = {
 
 
 class Counted(RolloutManager):
-    """Keeps the keys of the sequences that verl would be handed, and how many of their tokens it
-    would train.
-    """
+    """Keeps the keys of the sequences that verl would be handed, and how many tokens they have."""
 
     keys: list[str]
     tokens: int
@@ -61,8 +57,8 @@ class Counted(RolloutManager):
         self.delivered.update({record.key: record for record, _ in scored})
 
     def step(self, tasks: list[str], step: int) -> dict[str, float]:
-        """Play and judge a step's rollouts, again while it is skipped; what an update would be told
-        of them.
+        """Play and judge a step's rollouts, again while it is skipped. Return what an update would
+        read.
         """
         self.keys, self.tokens, began, wave = [], 0, time.monotonic(), 0
         while not self.keys:
@@ -87,7 +83,7 @@ class Counted(RolloutManager):
 
 
 def main(name: str, run_dir: Path, store: str, llm: str, proxy_port: str, proxy_url: str) -> None:
-    """Steps without end. Raises Failure: the run is stopped."""
+    """Play steps without end. Raises Failure: the run is stopped."""
     agent, settings = registry.get(name), load_settings()
     run_dir.mkdir(parents=True, exist_ok=True)
     rollout_manager._tag = lambda *_: None  # there is no TransferQueue

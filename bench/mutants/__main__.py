@@ -5,7 +5,8 @@ noticed.
     make mutants ROOM=sequences    one room: mutmut's changes, in a copy below outputs/mutants/
     make mutants ROOM=named        the changes of changes.toml, each of which its test must notice
 
-Exit codes: 0 done, 1 a named change was not noticed or a room's tests fail unchanged, 2 wrong usage.
+Exit codes: 0 done, 1 a named change was not noticed or a room's tests fail unchanged, 2 wrong
+usage.
 """
 
 from __future__ import annotations
@@ -69,7 +70,6 @@ def named_changes() -> list[dict[str, str]]:
 
 
 def copy_repository(room: str) -> tuple[Path, list[str]]:
-    """Copy the repository's files as they are; return the folder and the files' names."""
     folder = ROOT / "outputs" / "mutants" / room
     shutil.rmtree(folder, ignore_errors=True)
     listed = subprocess.run(
@@ -120,7 +120,6 @@ def read_mutmut(folder: Path, *arguments: str) -> str:
 
 
 def run_named() -> None:
-    """Make each named change and run its test."""
     folder, _ = copy_repository(NAMED)
     found = Counter[str]()
     for change in named_changes():
@@ -133,7 +132,7 @@ def run_named() -> None:
 
 
 def try_change(folder: Path, change: dict[str, str]) -> str:
-    """Return whether a change is noticed by its test; a change whose place is gone is skipped."""
+    """Return whether a test notices its change. A change whose place has gone is skipped."""
     file = folder / change["file"]
     text = file.read_text(encoding="utf-8") if file.exists() else ""
     if text.count(change["old"]) != 1:

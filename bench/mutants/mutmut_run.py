@@ -1,9 +1,8 @@
-"""`mutmut run` as `make mutants` wants it; its text is run by bench/mutants in a room's copy.
+"""Run `mutmut run` as `make mutants` wants it, in a room's copy.
 
-Beside mutmut's own changes it deletes a call whose value is not used, and a filter of a
-comprehension. A text is changed in one way, since its others, in small and in capital letters, say
-the same again. The quick tests are asked first, because the first that fails is the last. Every
-test begins with empty caches: what the code gave before its change would hide the change from it.
+It also deletes a call whose value is not used, and a filter of a comprehension. A text is changed
+in one way, since mutmut's others say the same again. The quick tests are asked first, because the
+first that fails is the last. Every test begins with empty caches, or they would hide the change.
 """
 
 import gc
@@ -47,7 +46,7 @@ class EmptyCaches:
 
 @cache
 def caches(modules: int) -> list[Any]:
-    """Return the caches of functions below the room's folder; a further module may bring more."""
+    """Return the caches of functions below the room's folder. A further module may bring more."""
     own = {path.name for path in Path().iterdir()}
     found = [one for one in gc.get_objects() if isinstance(one, _lru_cache_wrapper)]
     return [one for one in found if one.__module__.split(".")[0] in own]

@@ -1,13 +1,13 @@
 """The real engine under all sides: one vLLM, one set of weights, and five ways to play the same
 episodes on it.
 
-- ours, through the litellm proxy and through `--proxy direct`;
+- ours, through the litellm proxy and through `--proxy direct`
 - agent-lightning's own runners on the same litellm proxy (`agl_runner`), and with its own proxy as
-  well (`agl_path`: a project that uses agent-lightning unchanged);
-- verl's tool agent loop (`verl_loop.py`).
+  well (`agl_path`: a project that uses agent-lightning unchanged)
+- verl's tool agent loop (`verl_loop.py`)
 
-Everything is in one Ray worker, as in training. `bench.rollouts` runs this in a process of its own,
-because verl decides at its import which device it is on.
+Everything is in one Ray worker, as in training, of a process of its own: verl decides at its import
+which device it is on.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ CONCURRENCY = 64
 
 
 def sides(run_dir: Path, rounds: int) -> dict[str, Any]:
-    """Return the seconds of 128 episodes of the bundled model by side, with the mean number of
-    calls of an episode.
+    """Return the seconds of 128 episodes of the bundled model by side, and the mean calls of an
+    episode.
     """
     run_dir.mkdir(parents=True)
     device = choose_device("auto")
@@ -83,9 +83,6 @@ def sides(run_dir: Path, rounds: int) -> dict[str, Any]:
 def _measure(
     config: DictConfig, plan: Plan, stores: list[str], tasks: list[str], rounds: int
 ) -> dict[str, Any]:
-    """Start the engine once and measure every side on it; `stores` are those of ours, direct and
-    agent-lightning.
-    """
     import transfer_queue as tq
 
     from bench.rollout_sides.fixed_latency import play
@@ -129,7 +126,6 @@ def _measure(
 def _managers(
     stack: ExitStack, config: DictConfig, plan: Plan, stores: list[str], servers: list[str]
 ) -> dict[str, RolloutManager]:
-    """Return the product's rollout manager before each of the four kinds of runners and proxies."""
     from bench.rollout_sides.side_proxies import serve_agl
     from training.engine.rollout_manager import RolloutManager
     from training.proxy.direct import HEALTH
@@ -156,16 +152,13 @@ def _managers(
 
 
 def _redirect(side: RolloutManager, address: str) -> None:
-    """Publish another proxy's address in place of the side's own."""
     side.policy.address = address
     side.policy.resources = {"train": [], "val": []}
     side._run(side.policy.publish()).result()
 
 
 def _record_into(store: str) -> None:
-    """Let the litellm proxy's recorder write into this store from now on: two sides with stores of
-    their own share it.
-    """
+    """Let the litellm proxy's recorder write into this store from now on: two sides share it."""
     from training.proxy.middleware import RecordingMiddleware
     from training.store.store_checks import TRACES_PATH
 

@@ -1,9 +1,6 @@
-"""The path around the model, against an LLM with a fixed latency: no engine, so that nothing else
-takes the cores.
+"""The path around the model, against an LLM with a fixed latency: no engine takes the cores.
 
-Real store, runners, proxy, agent, tool and collector; only the LLM is a stand-in
-(`standin_llm.py`). The other side is a bare asyncio loop over the same server with the same tool.
-Run by `bench.rollouts`.
+The other side is a bare asyncio loop over the same server with the same tool.
 """
 
 from __future__ import annotations
@@ -72,10 +69,9 @@ def manager(
 
 
 def play(side: RolloutManager, tasks: list[str]) -> tuple[float, list[Finished]]:
-    """Play n episodes of every task (a row as JSON), from the queue to collected sequences, and
-    return (seconds, what was collected).
+    """Play n episodes of every task (a row as JSON). Return (seconds, what was collected).
 
-    Raises RuntimeError if an episode was not collected completely.
+    Raises RuntimeError: an episode was not collected completely.
     """
     same = {"global_steps": 1, "data_source": "all"}
     rows = [
@@ -98,9 +94,7 @@ def play(side: RolloutManager, tasks: list[str]) -> tuple[float, list[Finished]]
 
 
 async def bare_loop(server: str, episodes: int, calls: int, in_flight: int) -> float:
-    """Return seconds for the same episodes in a plain asyncio loop: HTTP, the tool in a thread,
-    nothing else.
-    """
+    """Return seconds for the same episodes in a plain asyncio loop with the tool in a thread."""
     tool = QueryTool(DEFAULT_DATABASE)
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
 
@@ -156,8 +150,9 @@ def growth(
     latency: float = 0.05,
     calls: int = 2,
 ) -> list[dict[str, Any]]:
-    """Return the path's rollouts a second, memory in MB and processor milliseconds a rollout, by
-    runner processes and episodes in flight. Each size is shown on standard error when it is done.
+    """Return the path's rollouts a second, memory in MB and processor milliseconds a rollout.
+
+    They are by runner processes and episodes in flight, and shown on standard error as they come.
     """
     rows = []
     with llm(latency, calls) as server:
@@ -172,7 +167,6 @@ def growth(
 
 
 def _wave(side: RolloutManager, in_flight: int) -> dict[str, Any]:
-    """Play at least 200 episodes, with so many in flight, and return what they took."""
     before = _processor_seconds()
     seconds, finished = play(side, [TASK] * max(20, in_flight // 10))
     taken = {role: spent - before.get(role, 0.0) for role, spent in _processor_seconds().items()}
@@ -188,8 +182,8 @@ def _wave(side: RolloutManager, in_flight: int) -> dict[str, Any]:
 
 
 def _processor_seconds() -> dict[str, float]:
-    """Return the processor seconds so far by role; this process is proxy and collector. A child
-    that is none of these, such as Python's tracker of shared resources, is "other".
+    """Return the processor seconds so far by role. This process is proxy and collector. A child
+    without a role, such as Python's tracker of shared resources, is "other".
     """
     spent = {"proxy": _seconds_of(psutil.Process())}
     for child in psutil.Process().children():
@@ -207,9 +201,7 @@ def _seconds_of(process: psutil.Process) -> float:
 
 
 def long_run(run_dir: Path, minutes: float, latency: float = 0.05) -> dict[str, Any]:
-    """Roll out continuously for `minutes`, and return the memory of all processes in MB, the median
-    of each tenth of the time.
-    """
+    """Roll out for `minutes`. Return the memory of all processes in MB, medians of each tenth."""
     with llm(latency, 2) as server, stores_with_runners((1, 32, 2)) as (address,):
         side = manager(address, run_dir, server, 2, 32)
         play(side, [TASK] * 20)
@@ -232,6 +224,6 @@ def _children_rss() -> int:
 
 
 def _children_pss() -> int:
-    """Return the memory of all child processes in MB; what several share counts once in all."""
+    """Return the memory of all child processes in MB. What several share counts once in all."""
     children = psutil.Process().children(recursive=True)
     return sum(child.memory_full_info().pss for child in children) // 2**20

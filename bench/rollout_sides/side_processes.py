@@ -1,6 +1,4 @@
-"""The processes a side needs: a store, runners, a stand-in LLM; and the plan they share.
-
-    with stores_with_runners((1, 16, 4)) as (address,): ...
+"""The processes a side needs: a store, runners, a stand-in LLM. They share one plan.
 
 Concurrency 0 means agent-lightning's own runner, which plays one episode at a time.
 """
@@ -37,9 +35,7 @@ QUIET = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "OMP_NUM_THREADS": "1", "CUDA_V
 
 @contextmanager
 def process(*command: str) -> Iterator[None]:
-    """Run a Python module of this project while the block runs; its output goes to
-    standard error.
-    """
+    """Run a Python module while the block runs. Its output goes to standard error."""
     started = subprocess.Popen(
         [sys.executable, "-m", *command], cwd=ROOT, env={**os.environ, **QUIET}, stdout=sys.stderr
     )
@@ -61,11 +57,7 @@ def background(
 
 
 def wait_for(port: int, path: str) -> str:
-    """Wait until a server of this machine answers, and return its address.
-
-    Raises:
-        TimeoutError: it did not within 300 s.
-    """
+    """Return a server's address once it answers. Raises TimeoutError: not within 300 s."""
     address = f"http://127.0.0.1:{port}"
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
@@ -87,16 +79,13 @@ def llm(latency: float, calls: int) -> Iterator[str]:
 
 @contextmanager
 def store() -> Iterator[str]:
-    """Yield the address of a new store."""
     port = free_port("127.0.0.1")
     with background(serve_store, port):
         yield wait_for(port, "/v1/agl/health")
 
 
 def serve_store(port: int) -> None:
-    """Serve the product's store without a token, which agent-lightning's own clients would not
-    send.
-    """
+    """Serve the store without a token, which agent-lightning's own clients would not send."""
     from training.store.store_server import serve
 
     asyncio.run(serve("127.0.0.1", port, None, None))
@@ -104,9 +93,7 @@ def serve_store(port: int) -> None:
 
 @contextmanager
 def stores_with_runners(*sizes: tuple[int, int, int]) -> Iterator[list[str]]:
-    """Yield the addresses of stores, one with runners for each (processes, concurrency,
-    max_turns).
-    """
+    """Yield addresses of stores, each with runners for (processes, concurrency, max_turns)."""
     with ExitStack() as stack:
         addresses = [stack.enter_context(store()) for _ in sizes]
         for address, size in zip(addresses, sizes, strict=True):
@@ -115,7 +102,6 @@ def stores_with_runners(*sizes: tuple[int, int, int]) -> Iterator[list[str]]:
 
 
 def run_runners(address: str, count: int, concurrency: int, max_turns: int) -> None:
-    """Run runners for a store until stopped."""
     collect_rarely()
     from episodes.lit_agent import EpisodeAgent
     from training.start.run import run
@@ -131,7 +117,6 @@ def run_runners(address: str, count: int, concurrency: int, max_turns: int) -> N
 
 
 def run_agl_runners(agent: Any, address: str, count: int) -> None:
-    """Run agent-lightning's own runners for a store until stopped."""
     import agentlightning as agl
 
     from training.runners.processes import KeptRunners

@@ -1,8 +1,7 @@
 """Calls a second through one proxy worker before an LLM that answers at once: agent-lightning's,
 ours, and direct.
 
-Each proxy is a process of its own, and all write into one store; 16 calls are in flight. Run by
-`bench.rollouts`.
+Each proxy is a process of its own, and all write into one store. 16 calls are in flight.
 """
 
 from __future__ import annotations
@@ -68,7 +67,6 @@ async def _routes(address: str) -> list[str]:
 
 
 def _call_all(address: str, routes: list[str]) -> float:
-    """Return the seconds of all calls."""
     body = {
         "model": MODEL,
         "messages": first_messages(QUESTION),
@@ -91,15 +89,13 @@ def _call_all(address: str, routes: list[str]) -> float:
 
 
 def serve_ours(port: int, kind: str, address: str, server: str) -> None:
-    """Serve the product's proxy, which the rollout manager starts, until the process is stopped."""
+    """Serve the product's proxy until the process is stopped."""
     manager(address, Path("."), server, 2, 1, proxy=kind, port=port)
     asyncio.run(asyncio.Event().wait())
 
 
 def serve_agl(port: int, address: str, name: str, model: str, server: str) -> None:
-    """Serve agent-lightning's LLM proxy unchanged, with its middlewares and spans, until the
-    process is stopped.
-    """
+    """Serve agent-lightning's LLM proxy unchanged until the process is stopped."""
     launcher = PythonServerLauncherArgs(
         host="127.0.0.1",
         port=port,

@@ -1,9 +1,7 @@
-"""An LLM server with a set latency, speaking vLLM's protocol: queries, then an answer. Started by
-`processes.llm`.
+"""An LLM server with a set latency, speaking vLLM's protocol: queries, then an answer.
 
-The reply to a conversation with fewer than `calls` - 1 tool messages is a query, else an answer.
-Token ids are invented, but like a real tokenizer's in that every prompt extends the previous prompt
-and reply.
+The reply to a conversation with fewer than `calls` - 1 tool messages is a query. Token ids are
+invented, but every prompt extends the previous prompt and reply.
 """
 
 from __future__ import annotations
@@ -21,7 +19,7 @@ ANSWER = "数据库中没有找到。"
 
 
 def serve(port: int, latency: float, calls: int) -> None:
-    """Serve until stopped; `latency` in seconds."""
+    """Serve until stopped. `latency` is in seconds."""
     import uvicorn
 
     app = FixedLatencyLlm(latency, calls)
@@ -37,7 +35,7 @@ def serve(port: int, latency: float, calls: int) -> None:
 
 
 class FixedLatencyLlm:
-    """ASGI app; one instance serves any number of conversations."""
+    """An ASGI app. One instance serves any number of conversations."""
 
     def __init__(self, latency: float, calls: int) -> None:
         self.latency = latency
@@ -65,7 +63,6 @@ class FixedLatencyLlm:
         await send({"type": "http.response.body", "body": json.dumps(reply).encode()})
 
     def complete(self, messages: list[dict[str, Any]]) -> dict[str, Any]:
-        """Return the completion of a conversation, with token ids."""
         turn = sum(message["role"] == "tool" for message in messages)
         number = next(self._numbers)
         prompt = list(range(PROMPT_TOKENS))
@@ -98,5 +95,4 @@ class FixedLatencyLlm:
 
 
 def _reply_ids(turn: int) -> list[int]:
-    """Return what the policy generates in its call number `turn`."""
     return [1000 + turn] * REPLY_TOKENS

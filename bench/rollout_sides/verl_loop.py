@@ -1,5 +1,4 @@
-"""verl's tool agent loop on the trainer's engine: in-process, no store, no proxy, no HTTP. Used by
-`engine`.
+"""verl's tool agent loop on the trainer's engine: in-process, no store, no proxy, no HTTP.
 
 verl also imports this file by its path, for the tool (`multi_turn.function_tool_path`).
 """
@@ -38,7 +37,7 @@ def query(sql: str = "", **_: Any) -> str:
 
 
 class VerlLoop:
-    """Plays the agent's episodes with verl's own tools; rewards are not computed."""
+    """Plays the agent's episodes with verl's own tools. Rewards are not computed."""
 
     def __init__(self, config: DictConfig, client: LLMServerClient, max_turns: int) -> None:
         self.n = config.actor_rollout_ref.rollout.n
@@ -55,9 +54,7 @@ class VerlLoop:
         )
 
     def play(self, tasks: list[str]) -> tuple[float, float]:
-        """Play n episodes of every task (a row as JSON), and return (seconds, mean number of the
-        policy's calls).
-        """
+        """Play n episodes of every task (a row as JSON). Return (seconds, mean number of calls)."""
         batch = [_row(number, task) for number, task in enumerate(tasks)]
         uids = [row["uid"] for row in batch]
         prompts = tensordict_utils.list_of_dict_to_tensordict(batch)
@@ -91,7 +88,6 @@ def _all_finished(uids: list[str]) -> bool:
 
 
 def _take_calls(expected: int) -> float:
-    """Return the mean number of calls of the episodes in the queue, and empty it."""
     tags = tq.kv_list(partition_id="train")["train"]
     keys = [key for key, tag in tags.items() if not tag.get("is_prompt")]
     if len(keys) != expected:

@@ -1,9 +1,7 @@
-"""Draw questions about published formulas: an invented note, what is asked, the gold program and
-the typed answer.
+"""Draw questions about published formulas: an invented note, the gold program and the typed answer.
 
-A note gives a formula's inputs and two facts that it does not need, a sentence each, in any order.
-The gold program is the formula of calculators.toml itself and a call of it. Some calculators are in
-the test file alone.
+A note gives a formula's inputs and two facts that it does not need. The gold program is the formula
+of calculators.toml and a call of it. Some calculators are in the test file alone.
 """
 
 from __future__ import annotations
@@ -38,7 +36,7 @@ Row = dict[str, Any]
 
 
 def draw_questions(rows: Mapping[str, int] = ROWS, seed: int = 0) -> dict[str, list[Row]]:
-    """Return the rows of each split; the same arguments give the same rows."""
+    """Return the rows of each split. The same arguments give the same rows."""
     return {
         split: [
             question(name, split, number, Random(f"{seed}/{name}/{split}/{number}"))
@@ -51,7 +49,7 @@ def draw_questions(rows: Mapping[str, int] = ROWS, seed: int = 0) -> dict[str, l
 
 
 def question(name: str, split: str, number: int, random: Random) -> Row:
-    """Return one row; its answer is none of the numbers that can be read in it."""
+    """Return one row. No number that can be read in it is its answer."""
     calculator = CALCULATORS[name]
     function = formula_of(name)
     while True:
@@ -76,14 +74,12 @@ def question(name: str, split: str, number: int, random: Random) -> Row:
 
 
 def difficulty_of(inputs: int) -> str:
-    """Return the difficulty of a formula with so many inputs."""
     if inputs < 3:
         return "easy"
     return "medium" if inputs < 5 else "hard"
 
 
 def drawn(name: str, each: str, random: Random) -> Any:
-    """Return a value of an input."""
     said = SAID[CALCULATORS[name].get("says", {}).get(each, each)]
     if "dates" in said:
         first, last = (date(year, 1, 1) for year in said["dates"])
@@ -98,9 +94,7 @@ def drawn(name: str, each: str, random: Random) -> Any:
 
 
 def note_of(name: str, given: Mapping[str, Any], random: Random) -> str:
-    """Return sentences about all inputs, and about some that the formula does not take, in any
-    order.
-    """
+    """Return sentences, in any order, about all inputs and some that the formula does not take."""
     called = {
         CALCULATORS[name].get("says", {}).get(each, each): value for each, value in given.items()
     }
@@ -119,7 +113,6 @@ def note_of(name: str, given: Mapping[str, Any], random: Random) -> str:
 
 
 def sentence(each: str, value: Any) -> str:
-    """Return how a note says a value."""
     said = SAID[each]
     if "choices" in said:
         return said["choices"][value - FIRST_CHOICE[each]]
@@ -129,7 +122,7 @@ def sentence(each: str, value: Any) -> str:
 
 
 def gold_of(value: Any, calculator: Mapping[str, Any]) -> Row:
-    """Return the typed answer; a number gets both its limits."""
+    """Return the typed answer. A number gets both its limits."""
     if isinstance(value, date):
         return {"kind": "date", "value": value.isoformat()}
     if "decimals" not in calculator:
@@ -155,14 +148,12 @@ def answered_by(gold: Row, text: str) -> bool:
 
 
 def asked_for(calculator: Mapping[str, Any]) -> str:
-    """Return in words how exact an answer has to be."""
     decimals = calculator.get("decimals")
     return "" if decimals is None else f" Give it to {TOLERANCE * 10**-decimals:.{decimals + 1}f}."
 
 
 @cache
 def formula_of(name: str) -> Callable[..., Any]:
-    """Return the function that a calculator's formula defines."""
     names: dict[str, Any] = {}
     exec(CALCULATORS[name]["formula"], names)
     function: Callable[..., Any] = names[name]
@@ -170,7 +161,6 @@ def formula_of(name: str) -> Callable[..., Any]:
 
 
 def program_of(name: str, given: Mapping[str, Any]) -> str:
-    """Return the formula, and a call that prints."""
     call = ", ".join(f"{each}={value}" for each, value in map(_written, given.items()))
     return f"{CALCULATORS[name]['formula']}print({name}({call}))"
 

@@ -1,17 +1,15 @@
 """Draw an agent's cases from the tables of conditions: invented patients, no two alike.
 
 consultation: the doctor reads one sentence, which leaves at least three conditions open. Hidden are
-a value of every facet and whether each symptom of the complaint's conditions is there, in the
-patient's own words. `distinguishing` is what a doctor who knows the tables would ask for, one after
-the other, until one condition is left (conditions/bayes.py); a patient whom that doctor would
-get wrong is not drawn. The columns are those of DoctorAgent-RL's files.
+a value of every facet and the complaint's symptoms, in the patient's own words. `distinguishing` is
+what a doctor who knows the tables asks until one condition is left (conditions/bayes.py). The
+columns are those of DoctorAgent-RL's files.
 
-diagnosis: the doctor reads a summary, in English, which leaves at least three conditions open, and
-sees the results of the examinations that are ordered; a patient whose key results do not settle the
-case is not drawn. The columns are those of DiagAgent's files.
+diagnosis: the doctor reads a summary in English, which leaves at least three conditions open, and
+sees the results of the examinations that are ordered. The columns are those of DiagAgent's files.
 
-Some wordings of everything are reserved for rows of the test file marked "unseen". The same seed
-gives the same bytes.
+A patient whose answers or key results do not settle the case is not drawn. Some wordings are
+reserved for rows of the test file marked "unseen". The same seed gives the same bytes.
 
     python -m conditions.cases consultation --out data/consultation --force
     python -m conditions.cases diagnosis --out my_cases --rows train=5000,val=500,test=1000 --seed 1

@@ -1,8 +1,4 @@
-"""Draws the consultation agent's cases from the tables of conditions. cases.py explains what a case
-is, and writes them.
-
-rows = draw_cases(load_tables(), {"train": 960, "val": 96}, seed=0)["val"]
-"""
+"""Draw the consultation agent's cases, which cases.py explains, from the tables of conditions."""
 
 from __future__ import annotations
 
@@ -41,9 +37,7 @@ CaseOf = Callable[[Tables, str, str, Patient, Random], AnyCase | None]
 
 @dataclass(frozen=True)
 class ConsultationCase:
-    """A drawn patient: the condition's name, the complaint, what is recorded, and what a doctor
-    would ask for.
-    """
+    """A drawn patient: condition, complaint, what is recorded, and what a doctor would ask for."""
 
     name: str
     complaint: str
@@ -52,10 +46,9 @@ class ConsultationCase:
 
 
 def draw_cases(tables: Tables, rows: Mapping[str, int], seed: int) -> dict[str, list[Row]]:
-    """Return rows by split, each condition as often as every other; no two records of all splits
-    are alike.
+    """Return rows by split, each condition as often as every other, no two records alike.
 
-    Raises UsageError if the tables do not separate a condition from its neighbours.
+    Raises UsageError: the tables do not separate a condition from its neighbours.
     """
     return draw_rows(tables, rows, seed, case_of, _row)
 
@@ -67,8 +60,9 @@ def draw_rows(
     case_of: CaseOf[AnyCase],
     to_row: Callable[[Tables, AnyCase, int, Speech, str], Row],
 ) -> dict[str, list[Row]]:
-    """Return rows by split, each condition as often as every other. `case_of` makes a case of a
-    patient, or None; `to_row` words it as "seen" or "unseen".
+    """Return rows by split, each condition as often as every other.
+
+    `case_of` makes a case of a patient, or None. `to_row` words it as "seen" or "unseen".
     """
     random = Random(seed)
     index = count()
@@ -97,7 +91,7 @@ def new_case(
 ) -> AnyCase:
     """Return a case of a patient with the condition whose record was not drawn before.
 
-    The record has those symptoms that belong to the complaint's conditions. Raises UsageError if no
+    The record has those symptoms that belong to the complaint's conditions. Raises UsageError: no
     patient makes a case.
     """
     for _ in range(ATTEMPTS):
@@ -116,7 +110,6 @@ def new_case(
 
 
 def draw_patient(tables: Tables, condition: Condition, rng: Random) -> Patient:
-    """Return one invented patient with the condition."""
     patient: Patient = {
         "age": rng.randint(*condition.ages), "sex": "female" if rng.random() < condition.female else "male",
     }  # fmt: skip
@@ -134,17 +127,13 @@ def draw_patient(tables: Tables, condition: Condition, rng: Random) -> Patient:
 def case_of(
     tables: Tables, name: str, complaint: str, patient: Patient, random: Random
 ) -> ConsultationCase | None:
-    """Return a case if questions distinguish the patient from others with the
-    complaint, else None.
-    """
+    """Return a case, or None if questions do not distinguish this patient from others."""
     asked = questions_for(tables, complaint, name, patient)
     return ConsultationCase(name, complaint, patient, asked) if asked else None
 
 
 def questions_for(tables: Tables, complaint: str, name: str, patient: Patient) -> list[str] | None:
-    """Return what a doctor who knows the tables asks for, or None if that leads to another
-    condition, or to none.
-    """
+    """Return what a doctor who knows the tables asks for, or None if that ends elsewhere."""
     group = tables.group(complaint)
     known = dict[str, Any]()
     while max((chances := posterior(tables, group, known)).values()) < SURE:
@@ -219,7 +208,6 @@ def _person(patient: Patient) -> str:
 def _prose(
     tables: Tables, opening: str, words: Mapping[str, str], symptoms: Mapping[str, bool]
 ) -> str:
-    """Return the record as a text, without the diagnosis."""
     sides = "；".join(
         f"{tables.facets[name].zh}：{said}" for name, said in words.items() if name in tables.facets
     )

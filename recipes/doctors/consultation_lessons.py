@@ -1,16 +1,10 @@
-"""What the bundled tiny model of the consultation agent is made from: consultations of invented
-patients.
+"""What the bundled tiny model of the consultation agent is made from: invented patients.
 
-    lessons(right=12_000, flawed=3_200, random=Random(2))
-
-The patients are drawn after those of data/consultation, so that no record and no held-out wording
-of its files is among them. In a right consultation the doctor asks for the distinguishing facets
-and names the condition that then fits best, with the first items of its advice, because all of it
-would be a third longer. Patients say some facts by their clinical name and about half in a wording
-of lesson_wordings.toml, and characters are strewn into all words, so that the model learns to find
-what distinguishes conditions in words that it has not read. A share is flawed the way hurried
-doctors are; those are decisions that reinforcement learning can turn around. `tiny_model_card.md`
-has the numbers.
+They are drawn after those of data/consultation, so that no record and no held-out wording of its
+files is among them. They say half of the facts in other wordings, with characters strewn in, so
+that the model learns to find what distinguishes conditions in words that it has not read. A share
+is flawed the way hurried doctors are, which reinforcement learning can turn around.
+`tiny_model_card.md` has the numbers.
 """
 
 from __future__ import annotations
@@ -73,7 +67,6 @@ def lessons(right: int, flawed: int, random: Random) -> Lessons:
 
 
 def alphabet() -> str:
-    """Return every Chinese character that a patient may say, as one text."""
     tables = (
         (FOLDER / f"{name}.toml").read_text(encoding="utf-8")
         for name in ("phrases", "wordings", "complaints")
@@ -94,8 +87,6 @@ def further_wordings(tables: Tables) -> Iterator[tuple[Phrase, list[str]]]:
 
 
 class Teacher:
-    """Plays consultations with the record patient."""
-
     def __init__(self, prompts: Prompts, characters: str, random: Random) -> None:
         self.prompts = prompts
         self.characters = characters
@@ -156,7 +147,6 @@ class Teacher:
         return steps
 
     def _said(self, text: str) -> str:
-        """Return a patient's words as the model reads them."""
         if self._happens("clinical"):
             text = self._reworded(text, self.clinical)
         elif self._happens("further"):
@@ -164,7 +154,6 @@ class Teacher:
         return "".join(self._strewn() + character for character in text)
 
     def _reworded(self, text: str, others: Mapping[str, Sequence[str]]) -> str:
-        """Return the text with its longest known wording replaced by one of its other ones."""
         wording = max((known for known in others if known in text), key=len, default="")
         return text.replace(wording, self.random.choice(others[wording])) if wording else text
 
@@ -180,14 +169,12 @@ class Teacher:
         return spoken(self.random.choice((question_for(item), other)))
 
     def _broken(self, reply: str) -> str:
-        """Return the reply without its tags, or without its first label."""
         bare = reply.removeprefix("<answer>").removesuffix("</answer>")
         return self.random.choice((bare, f"<answer>{bare[3:]}</answer>"))
 
     def _answer(
         self, task: ConsultationTask, reply: str, asked: list[Exchange], turn: int, turns: int
     ) -> str:
-        """Return what the doctor reads after a reply, before turn `turn` of `turns`."""
         said = read_reply(reply)
         if isinstance(said, Malformed):
             return self.prompts.wrong(said.problem, turn, turns)
@@ -199,7 +186,7 @@ class Teacher:
 
 def conclusion(task: ConsultationTask, mentioned: Sequence[str]) -> Conclusion:
     """Return the conclusion that fits best to what was mentioned, with the first items of its
-    advice.
+    advice: all of it would be a third longer.
     """
     best = best_match(task, mentioned)
     assert best, task.complaint

@@ -1,8 +1,4 @@
-"""Draws the diagnosis agent's cases from the tables of conditions. cases.py explains what a case
-is, and writes them.
-
-rows = draw_diagnosis_cases(load_tables(), {"train": 960, "val": 96}, seed=0)["val"]
-"""
+"""Draw the diagnosis agent's cases, which cases.py explains, from the tables of conditions."""
 
 from __future__ import annotations
 
@@ -43,8 +39,9 @@ WORDINGS = Path(__file__).with_name("summaries.toml")
 
 @dataclass(frozen=True)
 class DiagnosisCase:
-    """A drawn patient: `stated` is what the summary says of symptoms, facets and bedside findings,
-    `results` are all results.
+    """A drawn patient.
+
+    stated: what the summary says of symptoms, facets and bedside findings. results: all of them.
     """
 
     name: str
@@ -58,11 +55,9 @@ class DiagnosisCase:
 def draw_diagnosis_cases(
     tables: Tables, rows: Mapping[str, int], seed: int
 ) -> dict[str, list[Row]]:
-    """Return rows by split, each condition as often as every other; no two records of all splits
-    are alike.
+    """Return rows by split, each condition as often as every other, no two records alike.
 
-    Raises UsageError: the tables leave too few conditions open, or key examinations that do not
-    settle one.
+    Raises UsageError: too few conditions stay open, or key examinations do not settle one.
     """
     drawn = draw_rows(tables, rows, seed, case_of, _row)
     for split, split_rows in drawn.items():
@@ -86,8 +81,8 @@ def case_of(
 
 
 def recorded(tables: Tables, complaint: str, patient: Patient) -> list[str]:
-    """Return the examinations that are made of a patient: those in which any condition with the
-    complaint would show, and routine.
+    """Return the examinations of a patient: those in which any condition with the complaint would
+    show, and routine.
     """
     group = tables.group(complaint).values()
     wanted = {*ROUTINE, *(name for condition in group for name in condition.examinations)}
@@ -97,7 +92,6 @@ def recorded(tables: Tables, complaint: str, patient: Patient) -> list[str]:
 
 
 def plausible(chances: Mapping[str, float]) -> list[str]:
-    """Return the conditions that remain possible."""
     return [name for name, chance in chances.items() if chance >= PLAUSIBLE]
 
 
@@ -109,8 +103,7 @@ def _stated(
     results: Mapping[str, Result],
     random: Random,
 ) -> dict[str, Value]:
-    """Return what a summary states, as far as it leaves the diagnosis open; {} if age and sex
-    reveal too much already.
+    """Return what a summary states, or {} if age and sex reveal too much already.
 
     It states no key examination of any condition with the complaint, so that neither a result nor
     its absence gives anything away.
@@ -147,8 +140,8 @@ def _difficulty(
     stated: Mapping[str, Value],
     results: Mapping[str, Result],
 ) -> str:
-    """Return how hard a case is: whether the summary points elsewhere, and whether some key result
-    alone does not settle it; "" if all key results together do not.
+    """Return how hard a case is: whether the summary points elsewhere, and whether no key result
+    alone settles it. It is "" if all key results together do not.
     """
     group = tables.group(complaint)
     key = {one: results[one] for one in tables.conditions[name].key}
@@ -186,7 +179,6 @@ def _row(tables: Tables, case: DiagnosisCase, index: int, speech: Speech, wordin
 
 @cache
 def _wordings() -> dict[str, tuple[list[str], list[str]]]:
-    """Return, by section, its two lists of wordings."""
     read = tomllib.loads(WORDINGS.read_text(encoding="utf-8"))
     return {name: (read[name], more) for name, more in read["more"].items()}
 
@@ -194,7 +186,6 @@ def _wordings() -> dict[str, tuple[list[str], list[str]]]:
 def _summary(
     tables: Tables, case: DiagnosisCase, stated: Mapping[str, Value], speech: Speech, wording: str
 ) -> str:
-    """Return the sections of the wordings' table; a section without content is left out."""
     said = tables.complaints[case.complaint]
     person = {
         "age": case.patient["age"],

@@ -1,12 +1,9 @@
-"""What the bundled tiny model of the diagnosis agent is made from: cases of invented patients.
+"""What the bundled tiny model of the diagnosis agent is made from: invented patients.
 
-    lessons(right=12_000, flawed=3_200, random=Random(2))
-
-The patients are drawn after those of data/diagnosis, so that no record and no held-out wording of
-its files is among them. In a right case the doctor orders what is recommended, what settles most
-conditions of the complaint first, and then names the gold diagnosis. Now and then another condition
-is suspected before, and examined for in vain. A share is flawed the way hurried doctors are; those
-are decisions that reinforcement learning can turn around. `tiny_model_card.md` has the numbers.
+They are drawn after those of data/diagnosis, so that no record and no held-out wording of its files
+is among them. In a right case the doctor orders what is recommended, what settles most conditions
+first. A share is flawed the way hurried doctors are, which reinforcement learning can turn around.
+`tiny_model_card.md` has the numbers.
 """
 
 from __future__ import annotations
@@ -74,17 +71,12 @@ def lessons(right: int, flawed: int, random: Random) -> Lessons:
 
 
 class Teacher:
-    """Leads cases against the record simulator."""
-
     def __init__(self, random: Random) -> None:
         self.random = random
         self.prompts = load_prompts()
 
     def lesson(self, task: DiagnosisTask, kind: str, learned: bool) -> Conversation:
-        """Return a case with a mistake of the given kind, or "right".
-
-        learned: whether the mistake is learned, too.
-        """
+        """Return a case with a mistake of the given kind, or "right". learned: the mistake, too."""
         turns = self.random.choice(BUDGETS)
         steps = self._steps(task, kind, learned)[: turns - 1]
         guesses = kind in ("at_once", "aside", "early")
@@ -99,7 +91,6 @@ class Teacher:
         return Conversation(episode.messages, [*(learn for _, learn in steps), True])
 
     def _steps(self, task: DiagnosisTask, kind: str, learned: bool) -> list[Step]:
-        """Return the doctor's replies before the diagnosis, each with whether it is learned."""
         orders = [Order(task.reference, name, WHY) for name in by_use(task)]
         right: list[Step] = [(order, True) for order in orders]
         aside = [
@@ -124,9 +115,6 @@ class Teacher:
         return {"at_once": [], "early": right[:1]}.get(kind, right)
 
     def _suspicions(self, task: DiagnosisTask) -> list[Order]:
-        """Return orders for one or two wrong conditions of the complaint, each with an examination
-        that would settle it.
-        """
         others = [
             one
             for name, one in load_tables().group(task.group or "").items()
@@ -143,16 +131,13 @@ class Teacher:
         return self.random.sample(fit, min(1, len(fit)))
 
     def _broken(self, reply: str) -> str:
-        """Return the reply without one of its lines."""
         lines = reply.splitlines()
         del lines[self.random.randrange(len(lines))]
         return "\n".join(lines)
 
 
 def by_use(task: DiagnosisTask) -> list[str]:
-    """Return the recommended examinations, first those recommended for most conditions of the
-    complaint.
-    """
+    """Return the recommended examinations, first those recommended for most conditions."""
     tables = load_tables()
     keys = [
         tables.examinations[key].en

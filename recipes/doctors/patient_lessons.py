@@ -1,4 +1,4 @@
-"""What a served patient learns: the record patient's answers.
+"""Teach a served patient the record patient's answers.
 
 python -m training.cold_start consultation --base MODEL --role patient --out models/patient
 """
@@ -16,8 +16,8 @@ from episodes.episode import Conversation
 
 
 def partner_lessons(tasks: Iterable[ConsultationTask]) -> Iterator[Conversation]:
-    """Yield the record patient's answers to first questions, in the form in which a served patient
-    is asked.
+    """Yield the record patient's answers to first questions, in the form that a served patient
+    reads.
 
     The questions are about each facet and symptom of the record, about two at once, and one that no
     patient can answer.

@@ -1,4 +1,4 @@
-"""Chooses a patient's words, so that some wordings of everything are left for unseen rows."""
+"""Choose a patient's words, so that some wordings of everything are left for unseen rows."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ KEPT_BACK = 0.3  # of the wordings of a phrase, at least one
 
 
 class Speech:
-    """Chooses a patient's words: "seen" wordings, or those that are reserved for "unseen" rows."""
-
     def __init__(self, seed: int, random: Random) -> None:
         self.seed = seed
         self.random = random
@@ -20,8 +18,8 @@ class Speech:
     def choose(
         self, thing: str, texts: Sequence[str], wording: str, never: Sequence[str] = ()
     ) -> str:
-        """Return a text that contains none of the names in `never`; if all of the wanted kind
-        contain one, a text of the other kind.
+        """Return a text with none of the names in `never`, of the other wording if the wanted has
+        none.
         """
         fit = [text for text in texts if not any(name in text for name in never)]
         if not fit:

@@ -1,10 +1,8 @@
-"""How a patient words a fact and a complaint: one of its wordings, and what people say around it.
+"""Word a fact or a complaint as a patient does, with what people say around it.
 
 talk = Talk(tables, Speech(0, Random(0)), "seen", never=["偏头痛"])
 talk.fact(tables.symptoms["fever"])         # "好像量了，38度7，要紧吗？"
 talk.opening("headache", age=35)            # "您好，医生，我头疼。要不要紧啊？"
-
-The shares and the words are those of wordings.toml.
 """
 
 from __future__ import annotations
@@ -16,9 +14,7 @@ from recipes.doctors.speech import Speech
 
 
 class Talk:
-    """The words of one patient, "seen" or "unseen", in which none of the names in
-    `never` occurs.
-    """
+    """The words of one patient, "seen" or "unseen", without the names in `never`."""
 
     def __init__(self, tables: Tables, speech: Speech, wording: str, never: Sequence[str]) -> None:
         self.tables = tables
@@ -27,10 +23,9 @@ class Talk:
         self.never = never
 
     def fact(self, phrase: Phrase, beside: Sequence[Phrase] = (), bare: bool = False) -> str:
-        """Return what the patient says of a fact, perhaps with one of the other things it has.
+        """Return what the patient says of a fact, perhaps with another thing it has beside it.
 
-        A bare fact stands without a remark or another thing, because a reader looks for words in
-        it.
+        A bare fact stands alone, because a reader looks for words in it.
         """
         text = self._plain(phrase)
         if self._happens("before"):
@@ -44,7 +39,6 @@ class Talk:
         return text
 
     def opening(self, complaint: str, age: int) -> str:
-        """Return what the patient says first."""
         text = self._plain(self.tables.complaints[complaint])
         if self._happens("opening_before"):
             text = self._around("opening_before") + text

@@ -1,12 +1,11 @@
-"""Supervised data for a model of the simulator: recorded cases as DiagGym's texts, patient and
-diagnosis first, then results.
+"""Supervised data for a model of the simulator: recorded cases as DiagGym's texts.
 
     python -m training.cold_start diagnosis --role simulator --out models/world --steps-a 1500        # a tiny one
     python -m training.cold_start diagnosis --role simulator --base MODEL --out models/world
     python -m evaluation.evaluate diagnosis --gold --simulator served --simulator-model models/world
 
-Results follow in the order of care, shuffled within a step of it, each with its reference range
-half of the time. A case has several texts, each with no more results than a policy orders.
+Results follow in the order of care, each with its reference range half of the time. A case has
+several texts, each with no more results than a policy orders.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ OTHERS = 4  # examinations that the case has nothing of, each normal
 
 
 def partner_lessons(tasks: Iterable[DiagnosisTask], seed: int = 0) -> Iterator[Conversation]:
-    """Yield the texts of each case, without a chat template; only the results are learned."""
+    """Yield the texts of each case, without a chat template. Only the results are learned."""
     for task in tasks:
         random = Random(f"{seed}/{task.id}")
         events = events_of(task, random)
@@ -52,8 +51,8 @@ def _text(task: DiagnosisTask, events: Sequence[tuple[str, str]], random: Random
 
 
 def events_of(task: DiagnosisTask, random: Random) -> list[tuple[str, str]]:
-    """Return the recorded results by name and, for a case of the tables, those of some other
-    examinations there.
+    """Return the recorded results by name and, for a case of the tables, some of other
+    examinations.
     """
     names = [one.en for one in load_tables().examinations.values()] if task.condition else []
     others = [
@@ -67,7 +66,7 @@ def events_of(task: DiagnosisTask, random: Random) -> list[tuple[str, str]]:
 
 
 def in_order(events: Sequence[tuple[str, str]], random: Random) -> list[tuple[str, str]]:
-    """Return the events step by step, shuffled within a step; unknown examinations come last."""
+    """Return the events step by step, shuffled within a step. Unknown examinations come last."""
     step_of = {one.en: STEPS.index(one.kind) for one in load_tables().examinations.values()}
     shuffled = random.sample(events, len(events))
     return sorted(shuffled, key=lambda event: step_of.get(event[0], len(STEPS)))

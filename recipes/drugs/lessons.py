@@ -1,12 +1,9 @@
-"""What the bundled tiny model of the SQL agent is made from.
+"""What the bundled tiny model of the SQL agent is made from: synthetic conversations.
 
-    lessons(rows, database_url, right=12_000, flawed=3_200, random=Random(2))
-
-The tiny model's conversations are synthetic. A training row that looks up fields of named entities
-is a pattern; its names and values are swapped for random ones, stored in a scratch database and
-queried with the agent's own tool, so the model has to copy what it reads instead of remembering it.
-A share of them has the flaws of real users' logs: those failures are decisions that reinforcement
-learning can correct. `tiny_model_card.md` explains the numbers.
+A training row that looks up fields of named entities is a pattern. Its names and values are swapped
+for random ones in a scratch database, which the agent's own tool queries, so the model has to copy
+what it reads. A share has the flaws of real users' logs, which reinforcement learning can correct.
+`tiny_model_card.md` explains the numbers.
 """
 
 from __future__ import annotations
@@ -64,10 +61,9 @@ MISNAMED = {"no_call": 12, "gives_up": 58, "right": 30}
 def lessons(
     rows: Sequence[Row], database_url: str, right: int, flawed: int, random: Random
 ) -> Lessons:
-    """Return so many synthetic conversations of each kind, none of which names an entity of the
-    database.
+    """Return so many conversations of each kind, none of which names an entity of the database.
 
-    Raises AgentError: no row can be used for them; DatabaseError: the database cannot be read.
+    Raises AgentError: no row can be used for them. Raises DatabaseError: it cannot be read.
     """
     cases = Cases(rows, names_in(database_url), alphabet(rows, random), random)
     if not cases.patterns:
@@ -91,13 +87,12 @@ def lessons(
 
 
 def names_in(database_url: str) -> set[str]:
-    """Return the name of every drug and disease in the database."""
     return set().union(*TemplateAgent(QueryTool(database_url)).names.values())
 
 
 def alphabet(rows: Sequence[Row], random: Random) -> str:
-    """Return the characters of random names and values: every Chinese one of the rows, and common
-    ones up to the size.
+    """Return the characters of random names and values: every Chinese one of the rows, then common
+    ones.
     """
     known = sorted(set(HAN.findall("".join(row["question"] + row["answer"] for row in rows))))
     pairs = (bytes([row, column]) for row in range(0xB0, 0xD8) for column in range(0xA1, 0xFF))
@@ -108,9 +103,7 @@ def alphabet(rows: Sequence[Row], random: Random) -> str:
 
 
 def pieces_of(rows: Sequence[Row], taken: set[str]) -> dict[str, list[str]]:
-    """Return the parts of the texts that answers quote, by column, without those that name an
-    entity: an indication may name a disease.
-    """
+    """Return the parts of the texts that answers quote, by column, without names of entities."""
     pieces: dict[str, set[str]] = {}
     for gold in map(gold_of, rows):
         for cells in gold["rows"]:
@@ -124,11 +117,9 @@ def pieces_of(rows: Sequence[Row], taken: set[str]) -> dict[str, list[str]]:
 
 
 class Cases:
-    """Draws cases whose names and values look like the training split's, but are not in the
-    database.
+    """Draws cases that look like the training split's, of names that are not in the database.
 
-    taken: every name of the real database; none of them is ever drawn, nor one twice. characters:
-    the characters of random names and values.
+    taken: names that are never drawn. characters: of random names and values.
     """
 
     def __init__(
@@ -159,7 +150,6 @@ class Cases:
         self.pieces = pieces_of(rows, taken)
 
     def _read_names(self, rows: Sequence[Row]) -> None:
-        """Set the syllables of names, and the endings that questions leave out of them."""
         misnamed = [(named[0], named[1]) for row in rows if (named := misnamed_in(row))]
         names = {name for row in rows for name in nested(row, "entities")}
         names -= {called for _, called in misnamed}
@@ -171,7 +161,6 @@ class Cases:
         self.left_out = sorted(left_out, key=lambda ending: (-len(ending), ending))
 
     def spoiled(self, case: SyntheticCase, position: int) -> SyntheticCase:
-        """Return the case with its flaw, if it has one."""
         of_pattern = BAD if position % 2 else GOOD
         shares = MISNAMED if case.called else of_pattern
         return replace(case, flaw=self.random.choices([*shares], [*shares.values()])[0])
@@ -181,9 +170,7 @@ class Cases:
         return next((ending for ending in self.left_out if name.endswith(ending)), "")
 
     def called(self, name: str) -> str:
-        """Return another name as in training rows: without its ending, or with a wrong
-        character.
-        """
+        """Return another name as in training rows: without its ending, or misspelt."""
         ending = self.ending(name)
         at = self.random.randrange(len(name))
         if ending and self.random.random() < 0.5:
@@ -191,8 +178,8 @@ class Cases:
         return name[:at] + self.random.choice(self.characters) + name[at + 1 :]
 
     def name(self, endings: Sequence[str]) -> str:
-        """Return a new name: random characters or shuffled syllables, mostly with one
-        of `endings`.
+        """Return a new name of random characters or shuffled syllables, mostly with one of
+        `endings`.
         """
         while True:
             if self.random.random() < RANDOM_NAME_SHARE:
@@ -206,8 +193,8 @@ class Cases:
                 return name
 
     def value(self, column: str) -> str:
-        """Return a text for the column: pieces of real ones in a new order, some characters and
-        digits replaced.
+        """Return a text for the column: pieces of real ones in a new order, some characters
+        replaced.
         """
         pieces = self.pieces[column]
         text = "".join(self.random.sample(pieces, k=min(len(pieces), self.random.randint(1, 3))))
@@ -218,7 +205,6 @@ class Cases:
         return re.sub(r"\d", lambda _: str(self.random.randint(0, 9)), text).replace("'", "")
 
     def case(self, position: int) -> SyntheticCase:
-        """Draw names, and the rows the question's query will return."""
         pattern = self.patterns[position]
         name_column = NAME_COLUMN[pattern.table]
         endings = self.endings[pattern.table]
@@ -244,7 +230,7 @@ class Cases:
         return SyntheticCase(pattern, names, rows, self.called(names[0]) if misnamed else "")
 
     def play(self, cases: Sequence[SyntheticCase]) -> list[Conversation]:
-        """Return the cases as conversations, each with its flaw; every query is executed."""
+        """Return the cases as conversations, each with its flaw. Every query is executed."""
         played = []
         with tempfile.TemporaryDirectory() as folder:
             for number, case in enumerate(watched(cases, "playing", "conversations")):
@@ -292,9 +278,6 @@ class Cases:
         return Conversation(gold_episode(task, tool).messages, learn, (TOOL,))
 
     def _of_wrong_columns(self, case: SyntheticCase) -> tuple[list[str], str]:
-        """Return a query and answer of the table's first columns instead of those requested, as a
-        lazy policy does.
-        """
         columns = case.pattern.columns
         others = [
             column for column in case.rows[0] if column in self.pieces and column not in columns
@@ -312,7 +295,6 @@ class Cases:
 
 
 def write_database(path: Path, cases: Iterable[SyntheticCase]) -> None:
-    """Store the rows of all cases in a new SQLite file with the real tables' columns."""
     connection = sqlite3.connect(path)
     for table, columns in COLUMNS.items():
         kinds = ["id INTEGER PRIMARY KEY", *(f"{column} TEXT" for column in columns[1:])]
@@ -328,9 +310,7 @@ def write_database(path: Path, cases: Iterable[SyntheticCase]) -> None:
 
 
 def misspelt(sql: str) -> str:
-    """Return the query with a column that does not exist, or, if it names no entity, with a table
-    that does not.
-    """
+    """Return the query with a column that does not exist, or a table if it names no entity."""
     wrong = sql.replace("med_name", "name").replace("disease_name", "name")
     return (
         wrong

@@ -1,9 +1,7 @@
-"""The pattern of a training row, which is its question with names and values taken out, and a case
-of it with new ones put in.
+"""Take the names and values out of a training row (its pattern), and put new ones in.
 
 `⟦n0⟧` is the first name in the question (of an entity, or what is searched for), `⟦v0⟧` the first
-value of the answer, `⟦listing⟧` the names a search returns, `⟦count⟧` how many there are. Used by
-`recipes/drugs/lessons.py`.
+value of the answer, `⟦listing⟧` the names a search returns, `⟦count⟧` how many there are.
 """
 
 from __future__ import annotations
@@ -32,8 +30,7 @@ class Pattern:
 
     kind: "fields" (values of named entities), "absent" (no such entity), "blank" (the entity's cell
     is empty), "listing" (names of what a search returns), "count" (how many). columns: those the
-    answer gives; for the last two kinds the one that is searched. ending: how the word searched for
-    ends, "" for the other kinds.
+    answer gives, or the one that is searched. ending: how the word searched for ends.
     """
 
     question: str
@@ -48,11 +45,10 @@ class Pattern:
 
 @dataclass
 class SyntheticCase:
-    """A synthetic case before it is played: what its question names, and the rows of the scratch
+    """A synthetic case before it is played: its question's names and its rows of the scratch
     database.
 
-    called: the other name by which the question calls its one entity; "" if it uses the entity's
-    own.
+    called: the other name by which the question calls its one entity, or "".
     """
 
     pattern: Pattern
@@ -62,7 +58,7 @@ class SyntheticCase:
     flaw: str = "right"
 
     def fill(self, text: str) -> str:
-        """Put names and values into one of the pattern's texts; without rows the slots of values
+        """Put names and values into one of the pattern's texts. Without rows the slots of values
         stay.
         """
         swaps = [(f"⟦n{i}⟧", name) for i, name in enumerate(self.names)]
@@ -75,11 +71,9 @@ class SyntheticCase:
         return swap(text, swaps)
 
     def answer(self) -> str:
-        """Return the answer. Two entities come in the order a query returns them: by name, from the
-        index.
+        """Return the answer. Two entities come in the order a query returns them.
 
-        In the question's order the model would have to jump back and forth in the result; the judge
-        accepts both orders.
+        In the question's order the model would have to jump back and forth in the result.
         """
         if not len(self.rows) == len(self.names) > 1:
             return self.fill(self.pattern.answer)
@@ -89,15 +83,13 @@ class SyntheticCase:
 
 
 def gold_of(row: Row) -> dict[str, Any]:
-    """Return the row's structured gold answer, {"columns": [...], "rows": [[...]]}, with empty
-    lists if it has none.
-    """
+    """Return the row's structured gold answer, {"columns": [...], "rows": [[...]]}."""
     return nested(row, "structured_gt") or {"columns": [], "rows": []}
 
 
 def pattern_of(row: Row) -> Pattern | None:
-    """Return a training row without its names and values; None for a row that no pattern can hold
-    (another name, no SQL).
+    """Return a training row without its names and values, or None for a row that no pattern can
+    hold (another name, no SQL).
     """
     found = statements(row)
     if len(found) != 1 or not nested(row, "entities"):
@@ -106,13 +98,12 @@ def pattern_of(row: Row) -> Pattern | None:
 
 
 def misnamed_in(row: Row) -> list[str]:
-    """Return the name of a row's entity and what its question calls it; [] if that is its name."""
+    """Return the name of a row's entity and what its question calls it, [] if that is its name."""
     entities = nested(row, "entities")
     return entities if len(entities) == 2 and entities[0] not in row["question"] else []
 
 
 def _look_up(row: Row, sql: str) -> Pattern | None:
-    """Return the pattern of a row that asks for fields of named entities."""
     names = nested(row, "entities")
     gold = gold_of(row)
     match = FROM_TABLE.search(sql)
@@ -139,7 +130,6 @@ def _look_up(row: Row, sql: str) -> Pattern | None:
 
 
 def _search(row: Row, sql: str) -> Pattern | None:
-    """Return the pattern of a row that lists or counts what a search returns."""
     match = SEARCH.match(sql)
     results = gold_of(row)["rows"]
     if not match or not results or match["table"] not in NAME_COLUMN:
@@ -161,8 +151,8 @@ def _search(row: Row, sql: str) -> Pattern | None:
 
 
 def _values_by_name(names: list[str], gold: dict[str, Any], name_column: str) -> list[list[Any]]:
-    """Return the gold values of each name, in the order of `names`; rows without a name column keep
-    their order.
+    """Return the gold values of each name, in the order of `names`. Rows without a name keep
+    theirs.
     """
     if name_column not in gold["columns"]:
         return [list(row) for row in gold["rows"]]

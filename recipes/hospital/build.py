@@ -3,9 +3,8 @@
     python -m data.ehr.build --out data/ehr/tables --force
     python -m data.ehr.build --out my_hospital --patients 10000 --seed 1
 
-Times are written as 2104-05-17 08:30:00 and a date of birth or of a prescription likewise, as
-MIMIC-III's files have them. The same arguments give the same CSV bytes, and the same SQLite bytes
-with the same SQLite version.
+Times and dates are written as 2104-05-17 08:30:00, as in MIMIC-III's files. The same arguments give
+the same CSV bytes, and the same SQLite bytes with the same SQLite version.
 """
 
 from __future__ import annotations
@@ -50,7 +49,6 @@ def write_hospital(tables: Mapping[str, Sequence[Row]], folder: Path) -> None:
 
 
 def write_table(database: sqlite3.Connection, table: str, rows: Sequence[Row]) -> None:
-    """Write one table, by the declared types; times are text."""
     database.execute(f"CREATE TABLE {table} ({COLUMNS[table]})")
     marks = ", ".join("?" * len(rows[0]))
     database.executemany(
@@ -63,7 +61,6 @@ def _stored(cell: Any) -> Any:
 
 
 def build(options: argparse.Namespace) -> None:
-    """Draw and write the hospital, and print what was written."""
     if options.out.exists() and not options.force:
         raise UsageError(f"{options.out} exists; give another folder, or --force to replace it")
     if options.patients > MOST:

@@ -1,13 +1,9 @@
 """An invented hospital: 2,000 patients and what was done with them, drawn by rule from one seed.
 
 Tables and columns are named as those of MIMIC-III in lower case, so that questions about one carry
-over to the other. Codes are ICD-9-CM's; titles, drugs and usual values stand in the .tsv files
-beside this, columns and the fixed values of a stay in hospital.toml. All persons are invented, and
-dependencies are kept simple: a patient has lasting diagnoses and a new one at each stay, a
-diagnosis brings drugs and procedures, and two laboratory values are watched through each stay.
-
-    tables = draw_hospital(seed=0)
-    tables["patients"][0]                     # a row, its cells in the order of COLUMNS["patients"]
+over to the other. Codes are ICD-9-CM's. Dependencies are kept simple: a patient has lasting
+diagnoses and a new one at each stay, a diagnosis brings drugs and procedures, and two laboratory
+values are watched through each stay.
 """
 
 from __future__ import annotations
@@ -43,12 +39,11 @@ def words(name: str) -> list[dict[str, str]]:
 
 
 def column_names(table: str) -> list[str]:
-    """Return the names of a table's columns, in order."""
     return [column.split()[0] for column in COLUMNS[table].split(", ")]
 
 
 def draw_hospital(seed: int = 0, patients: int = PATIENTS) -> dict[str, list[Row]]:
-    """Return all rows by table; the same arguments give the same rows."""
+    """Return all rows by table. The same arguments give the same rows."""
     hospital = Hospital(seed)
     for subject in watched(
         sorted(hospital.random.sample(range(10_000, 100_000), patients)), "hospital", "patients"
@@ -58,8 +53,6 @@ def draw_hospital(seed: int = 0, patients: int = PATIENTS) -> dict[str, list[Row
 
 
 class Hospital:
-    """The tables as they grow, patient by patient."""
-
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
         self.tables: dict[str, list[Row]] = {table: [] for table in COLUMNS}
@@ -81,7 +74,7 @@ class Hospital:
             self.add("d_items", int(item["itemid"]), item["label"], item["linksto"])
 
     def add(self, table: str, *cells: Any) -> int:
-        """Append a row and return its number in the table; what costs money is charged."""
+        """Append a row and return its number in the table. What costs money is charged."""
         rows = self.tables[table]
         rows.append([len(rows) + 1, *cells])
         if table in CHARGES:
@@ -101,7 +94,6 @@ class Hospital:
         return self.random.choices(list(shares), list(shares.values()))[0]
 
     def between(self, start: datetime, end: datetime) -> datetime:
-        """Return a minute from start to end."""
         return start + timedelta(
             minutes=self.random.randrange(int((end - start).total_seconds()) // 60 + 1)
         )
@@ -175,9 +167,7 @@ class Hospital:
             self.add("procedures_icd", *stay, code, self.between(start, end))
 
     def add_unit_stay(self, stay: tuple[int, int], start: datetime, end: datetime) -> None:
-        """Add hours in intensive care within a stay: what was charted, what went in and what came
-        out.
-        """
+        """Add hours in intensive care within a stay: what was charted, went in and came out."""
         number = next(self.numbers)
         into, out = sorted(self.between(start, end) for _ in range(2))
         unit = self.random.choice(UNITS)
@@ -197,9 +187,7 @@ class Hospital:
                 )
 
     def value(self, measured: dict[str, str]) -> float:
-        """Return a measured value: about its mean, at least a tenth of it, with the usual number of
-        decimals.
-        """
+        """Return a measured value: about its mean, at least a tenth of it, as usually rounded."""
         mean = float(measured["mean"])
         decimals = int(measured["decimals"])
         return round(max(mean / 10, self.random.gauss(mean, float(measured["spread"]))), decimals)

@@ -1,5 +1,5 @@
-"""Draw questions about the invented hospital, each with gold program, gold SQL and the typed answer
-of that SQL.
+"""Draw questions about the invented hospital, each with gold program, gold SQL and the typed
+answer.
 
 A patient, drug, diagnosis, procedure or laboratory test that one split asks about occurs in no
 question of another. Two templates are in the test file alone, and half of its other questions have
@@ -47,9 +47,9 @@ Row = dict[str, Any]
 def draw_questions(
     database: Path, rows: Mapping[str, int] = ROWS, seed: int = 0
 ) -> dict[str, list[Row]]:
-    """Return the rows of each split; the same arguments give the same rows.
+    """Return the rows of each split. The same arguments give the same rows.
 
-    Raises ValueError if a template has too few values.
+    Raises ValueError: a template has too few values.
     """
     drawn: dict[str, list[Row]] = {split: [] for split in rows}
     with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as tables:
@@ -70,7 +70,6 @@ def draw_questions(
 
 
 def selected(tables: sqlite3.Connection, sql: str) -> list[Any]:
-    """Return the first column of what is selected."""
     return [row[0] for row in tables.execute(sql)]
 
 
@@ -94,9 +93,7 @@ def divided(names: Sequence[Any], slot: str, seed: int) -> dict[Any, str]:
 
 
 def counts(name: str, rows: Mapping[str, int]) -> dict[str, int]:
-    """Return how many rows of a template each split has; a remainder goes to the first
-    templates.
-    """
+    """Return how many rows of a template each split has. The first templates get a remainder."""
     common = [each for each, template in TEMPLATES.items() if "only" not in template]
     if name not in common:
         return {split: ALONE for split in rows if split == TEMPLATES[name]["only"]}
@@ -111,7 +108,6 @@ def counts(name: str, rows: Mapping[str, int]) -> dict[str, int]:
 def questions(
     tables: sqlite3.Connection, name: str, split: str, candidates: Sequence[Row], wanted: int
 ) -> Iterator[Row]:
-    """Yield the first so many questions whose answers are suitable."""
     template = TEMPLATES[name]
     given = Counter[str]()
     most = max(2, int(wanted * MOST_ALIKE.get(template["kind"], MOST_ALIKE_ELSE)))
@@ -129,9 +125,7 @@ def questions(
 
 
 def fit(value: Any, question: str, template: Row) -> bool:
-    """Return whether the answer has as many items as it should, and none of them is a number of the
-    question.
-    """
+    """Return whether the answer has enough items, and no number of the question among them."""
     items = value if isinstance(value, list) else [value]
     own = set(re.findall(r"\d+", question))
     return template.get("least", 1) <= len(items) <= template.get("most", 1) and not own & set(
@@ -140,7 +134,6 @@ def fit(value: Any, question: str, template: Row) -> bool:
 
 
 def question(tables: sqlite3.Connection, name: str, split: str, slots: Row, number: int) -> Row:
-    """Return one row, whether or not its answer is suitable."""
     template = TEMPLATES[name]
     unseen = split == "test" and (number % 2 == 1 or not template["seen"])
     wordings = template["unseen" if unseen else "seen"]
@@ -161,7 +154,6 @@ def question(tables: sqlite3.Connection, name: str, split: str, slots: Row, numb
 
 
 def gold_of(template: Mapping[str, Any], rows: Sequence[Sequence[Any]]) -> Row:
-    """Return the typed answer that a template's SQL selected."""
     shown = {
         key: template[key] for key in ("kind", "items", "tolerance", "ordered") if key in template
     }

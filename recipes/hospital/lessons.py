@@ -1,13 +1,10 @@
 """What the bundled tiny model of the code agent is made from: episodes of invented questions,
 played by rule.
 
-    lessons(rows, right=12_000, flawed=3_200, random=Random(2))
-
-Questions are worded as those of training, by the templates of data/ehr. Names of drugs, diagnoses
-and tests are those of training or made up, so that the model learns to copy unknown names. Nothing
-is run: what a program prints is drawn by the kind of the answer, and the policy hands in what was
-printed without writing it again. A share has flaws of hurried programmers, which are decisions that
-reinforcement learning can correct. `tiny_model_card.md` has the numbers.
+Questions are worded as those of training. Some names are made up, so that the model learns to copy
+unknown ones. Nothing is run: what a program prints is drawn by the kind of the answer, and the
+policy hands that in. A share has flaws of hurried programmers, which reinforcement learning can
+correct. `tiny_model_card.md` has the numbers.
 """
 
 from __future__ import annotations
@@ -48,7 +45,6 @@ NUMBERS = {
 
 
 def lessons(rows: Sequence[Row], right: int, flawed: int, random: Random) -> Lessons:
-    """Return so many episodes of each kind."""
     teacher = Teacher(rows, random)
     kinds = random.choices([*FLAWS], [*FLAWS.values()], k=flawed)
     return Lessons(
@@ -61,8 +57,6 @@ def lessons(rows: Sequence[Row], right: int, flawed: int, random: Random) -> Les
 
 
 class Teacher:
-    """Makes questions, and plays them."""
-
     def __init__(self, rows: Sequence[Row], random: Random) -> None:
         self.random = random
         self.prompts = load_prompts()
@@ -71,7 +65,7 @@ class Teacher:
         self.templates = {name: one for name, one in TEMPLATES.items() if one["seen"]}
 
     def right(self) -> Conversation:
-        """Return an episode that runs the gold program and hands in what it prints; now and then
+        """Return an episode that runs the gold program and hands in what it prints, now and then
         after a mistake that is not learned.
         """
         detour = self._happens("detour")
@@ -118,14 +112,12 @@ class Teacher:
         return Rehearsed(Action("validate_code", {"code": program}), printed)
 
     def _slipped(self, program: str) -> str:
-        """Return a program with one slip."""
         for slip in self.random.sample(SLIPS, len(SLIPS)):
             if slip["right"] in program:
                 return program.replace(slip["right"], slip["wrong"], 1)
         return program
 
     def _misspelt(self, program: str) -> Rehearsed:
-        """Return a program with a misspelt column, and its error."""
         attributes = [
             (name, "no_attribute") for name in re.findall(r"\b[a-z]\.([a-z]+_[a-z]+) ==", program)
         ]
@@ -154,8 +146,8 @@ class Teacher:
         )
 
     def _hurried(self, wording: str) -> str:
-        """Return a wording, now and then without some words, so that other wordings do not confuse
-        the model.
+        """Return a wording, now and then without some words, so that others do not confuse the
+        model.
         """
         if not self._happens("hurried"):
             return wording
@@ -183,7 +175,6 @@ class Teacher:
         return self._name() if made_up else self.random.choice(self.known[slot])
 
     def _name(self) -> str:
-        """Return words of syllables, like titles and drugs, or an abbreviation."""
         if self._happens("abbreviated"):
             return "".join(self.random.choices(string.ascii_lowercase, k=self.random.randint(2, 6)))
         words = [
@@ -198,7 +189,6 @@ class Teacher:
         return "".join(self.random.choice(WORDS[part]) for part in ("onsets", "vowels", "codas"))
 
     def _printed(self, template: Mapping[str, Any]) -> str:
-        """Return a value of the answer's kind, as it is printed."""
         kind = template["kind"]
         if kind in ("set", "list"):
             return str(
@@ -248,7 +238,6 @@ def slots_in(template: Mapping[str, Any], program: str) -> dict[str, str]:
 
 
 def _break(messages: list[dict[str, Any]], random: Random) -> None:
-    """Make the first reply one that is no action, and answer it as the protocol does."""
     said = next(at for at, message in enumerate(messages) if message["role"] == "assistant")
     code = json.loads(messages[said]["content"])["params"]["code"]
     messages[said] = {

@@ -1,5 +1,4 @@
-"""Write the questions of the set `ehr_demo`: a parquet file of each split
-(recipes/hospital/hospital_questions.py says how they differ).
+"""Write the questions of the set `ehr_demo`: a parquet file of each split.
 
     python -m data.ehr.questions --out data/code --force
     python -m data.ehr.questions --tables my_hospital --out my_questions --seed 1
@@ -22,7 +21,7 @@ TABLES = ROOT / "data" / "ehr" / "tables"
 
 
 def drawn(tables: Path, seed: int) -> dict[str, list[Row]]:
-    """Return the questions by split. Raises Failure if the hospital has too little to ask about."""
+    """Return the questions by split. Raises Failure: the hospital has too little to ask about."""
     try:
         return draw_questions(tables / DATABASE, seed=seed)
     except ValueError as error:

@@ -1,11 +1,5 @@
-"""One question of each type with its gold: answer, SQL, the rows that SQL must return, and the
-source of each quote.
-
-This module reads no database: a `Draft` says what the SQL should return, and
-`recipes/questions/generate.py` runs the SQL and keeps the drafts for which it does.
-
-    draft = about_fields("drug_field", [entity], ["storage"], "{name}怎么保存？", "")
-    row = row_of(draft, result, "train")
+"""Draft one question of each type with its gold: answer, SQL, the rows that SQL must return, and
+the source of each quote. generate.py runs the SQL and keeps the drafts for which it does.
 """
 
 from __future__ import annotations
@@ -28,8 +22,8 @@ class Draft:
 
     difficulty: "hard" when called by another name, "easy" when one field is asked for in its own
     words, else "mid". columns, rows: what the SQL must return, in any order. entities: every name,
-    search word and filter value the question and its answer hold. wording: the question with
-    nothing yet put into its braces.
+    search word and filter value the question and its answer hold. wording: the question with its
+    braces still empty.
     """
 
     task_type: str
@@ -46,9 +40,7 @@ class Draft:
 
 @dataclass(frozen=True)
 class Called:
-    """How a question calls an entity other than by its name, and the part of that which finds it in
-    `column`.
-    """
+    """How a question calls an entity otherwise, and the part of that which finds it in `column`."""
 
     text: str
     part: str
@@ -63,8 +55,7 @@ def about_fields(
     word: str,
     called: Called | None = None,
 ) -> Draft:
-    """Return a draft about fields of one entity or of several of one table; `word` is what the
-    question calls the fields.
+    """Return a draft about fields, called `word`, of one entity or of several of one table.
 
     The names are selected too if the question alone does not say which row is whose: with several
     entities, and with one called by another name, for which the SQL searches.
@@ -99,7 +90,7 @@ def about_fields(
 
 def about_word(kind: str, word: SearchWord, template: str, names: Sequence[str] | None) -> Draft:
     """Return a draft that asks for the names of the rows whose column holds a word or has a value,
-    or, if `names` is None, for their number.
+    or for their number if `names` is None.
     """
     where = (
         f"{word.column} = {_quoted(word.text)}" if word.whole else _holds(word.column, word.text)
@@ -126,9 +117,7 @@ def about_word(kind: str, word: SearchWord, template: str, names: Sequence[str] 
 def without_answer(
     table: str, name: str, column: str, template: str, rows: tuple[tuple[str | None], ...]
 ) -> Draft:
-    """Return a question that the database does not answer: `rows` is empty for an unknown name,
-    else its one empty cell.
-    """
+    """Return a question without an answer. `rows` is empty, or one empty cell of a known name."""
     question = template.format(name=name)
     label = LABELS[column]
     answer = ANSWERS["unanswerable"].format(name=name, label=label)
@@ -150,7 +139,6 @@ def _field_answer(entity: Entity, columns: Sequence[str]) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Return the text as SQL writes it."""
     return "'" + text.replace("'", "''") + "'"
 
 
@@ -163,9 +151,7 @@ def _select(columns: Sequence[str], table: str, where: str) -> str:
 
 
 def row_of(draft: Draft, rows: Sequence[Sequence[Any]], split: str) -> Row:
-    """Return the draft as a row of the question files, except its wording; `rows` is what its SQL
-    returned.
-    """
+    """Return a draft and what its SQL returned as a row of the question files."""
     shared = ("question", "answer", "task_type", "difficulty", "sql", "wording")
     copied = {name: getattr(draft, name) for name in shared}
     return copied | {

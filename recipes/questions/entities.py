@@ -1,15 +1,8 @@
-"""Read what questions can be asked about: the entities of both tables, and words that find rows by
-their texts.
+"""Read what questions can be asked about: the entities of both tables, and words that find rows.
 
-Any database with the two tables will do. Names and searched columns are kept of every row; other
-texts only of the entities that are asked about (at most `limit` a table, drawn with the seed). A
-search word is kept if it finds 1 to LARGEST rows, all of them rows that may be asked about: the
-answer can then name them.
-
-    catalogue = read_catalogue("sqlite:///data/medical.db", limit=5000, rng=random.Random(1))
-    catalogue.entities[0].fields["indication"]
-    catalogue.find("drugs_info", "indication", "头痛", 4)
-    for word in search_words(catalogue, rng): word.text, word.keys
+Any database with the two tables will do. Names and searched columns are kept of every row, other
+texts only of the entities that are asked about. A search word is kept if it finds 1 to LARGEST rows
+that may all be asked about: the answer can then name them.
 """
 
 from __future__ import annotations
@@ -65,10 +58,9 @@ MODIFIER = re.compile(r"^(轻度|中度|重度|急性|慢性|反复|轻中度|�
 
 @dataclass(frozen=True)
 class Entity:
-    """One row of the database: its table, key, name and the texts of the columns that may be asked
-    for.
+    """One row of the database: its table, key, name and the texts that may be asked for.
 
-    A field is "" if the cell is NULL; `cells` keeps the difference.
+    A field is "" if the cell is NULL. `cells` keeps the difference.
     """
 
     table: str
@@ -82,10 +74,9 @@ class Entity:
 class Catalogue:
     """The content of the database, by table.
 
-    columns: all it has. filled: those of them with a value in some row. titles: the name of every
-    row, by key. names: how many rows bear each name. askable: keys of all rows that may be asked
-    about. texts: by table and column, the filled cells of SEARCHED columns, by key. entities: those
-    asked about.
+    filled: those of the columns with a value in some row. titles: the name of every row, by key.
+    names: how many rows bear each name. askable: keys of all rows that may be asked about. texts:
+    by table and column, the filled cells of SEARCHED columns, by key. entities: those asked about.
     """
 
     columns: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -99,7 +90,7 @@ class Catalogue:
     def find(self, table: str, column: str, keyword: str, limit: int) -> list[int]:
         """Return keys of up to `limit` + 1 rows whose cell holds the keyword, as LIKE finds it.
 
-        [] if there is no such column, or the keyword is too short to distinguish rows.
+        [] if the column is missing, or the keyword is too short to distinguish rows.
         """
         if len(keyword) < SHORTEST_KEYWORD:
             return []
@@ -108,9 +99,7 @@ class Catalogue:
         return list(islice((key for key, text in cells.items() if found(text)), limit + 1))
 
     def is_unknown(self, name: str) -> bool:
-        """Return whether no row of either table seems to have the name, one that contains it, or
-        one spelt almost the same.
-        """
+        """Return whether no row has the name, one that contains it, or one spelt almost so."""
         if not is_plain(name) or any(self.find(*place, name, 0) for place in NAME_COLUMN.items()):
             return False
         limit = slips(name)
@@ -133,13 +122,11 @@ def is_plain(name: str) -> bool:
 
 
 def read_catalogue(url: str, limit: int, rng: random.Random) -> Catalogue:
-    """Read the database; `limit` is the most entities of a table that are asked about.
+    """Read the database. `limit` is the most entities of a table that are asked about.
 
-    In a database with invented entities (column `source`) only these are; in any other, all. Names
-    borne by several rows are left out, because a question about one would have several answers.
-
-    Raises:
-        DataError: the database cannot be read, or lacks a table, the key `id` or a name column.
+    If it has invented entities (column `source`), only these are. Names borne by several rows are
+    left out, because a question about one would have several answers. Raises DataError: it cannot
+    be read, or lacks a table, the key `id` or a name column.
     """
     catalogue = Catalogue()
     with refusing("cannot read the database", DataError):
@@ -154,9 +141,7 @@ def read_catalogue(url: str, limit: int, rng: random.Random) -> Catalogue:
 
 
 def _read_table(part: Part, catalogue: Catalogue, limit: int, rng: random.Random) -> None:
-    """Read a table twice: first what is kept of all rows, then the texts of those that are asked
-    about.
-    """
+    """Read a table twice: first what is kept of all rows, then the texts of those asked about."""
     table = part.name
     name_column = NAME_COLUMN[part.name]
     missing = {"id", name_column} - set(part.columns)
@@ -207,7 +192,6 @@ def _entity(part: Part, row: Mapping[str, Any], titles: Mapping[int, str]) -> En
 
 
 def not_asked(catalogue: Catalogue) -> dict[str, list[str]]:
-    """Return the filled columns of each table whose value no question asks for."""
     found = {}
     for table, filled in catalogue.filled.items():
         asked = {"id", "source", NAME_COLUMN[table], *ASKABLE[table]}
@@ -219,8 +203,8 @@ def not_asked(catalogue: Catalogue) -> dict[str, list[str]]:
 
 @dataclass(frozen=True)
 class SearchWord:
-    """A text for which `column` is searched (with `whole`: to which it is compared), and the keys
-    of the rows found.
+    """A text for which `column` is searched, or with `whole` compared, and the keys of the rows
+    found.
     """
 
     table: str
@@ -258,8 +242,8 @@ def search_words(catalogue: Catalogue, rng: random.Random) -> Iterator[SearchWor
 
 
 def word_for(catalogue: Catalogue, table: str, column: str, text: str) -> SearchWord | None:
-    """Return the word with its rows; None if it finds no rows, too many, or one that may not be
-    asked about.
+    """Return the word with its rows, or None if it finds too many, or one that may not be asked
+    about.
     """
     if not is_plain(text):
         return None
@@ -282,7 +266,7 @@ def disease_words(catalogue: Catalogue) -> Iterator[SearchWord]:
 
 
 def filter_values(catalogue: Catalogue) -> Iterator[SearchWord]:
-    """Yield each plain value that 1 to LARGEST_COUNT rows have, all of which may be asked about."""
+    """Yield each plain value that 1 to LARGEST_COUNT rows have, if all may be asked about."""
     for table, column in BY_VALUE:
         keys_of: dict[str, list[int]] = {}
         for key, value in catalogue.texts.get((table, column), {}).items():
@@ -297,14 +281,11 @@ def filter_values(catalogue: Catalogue) -> Iterator[SearchWord]:
 
 
 def names_of(word: SearchWord, catalogue: Catalogue) -> list[str]:
-    """Return the names of the rows found, by key."""
     return [catalogue.titles[word.table][key] for key in word.keys]
 
 
 class Mentions:
-    """Finds names of the database in a text: what a question or an answer names, whether or not it
-    was asked about.
-    """
+    """Finds names of the database in a text, whether or not they were asked about."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self._by_start: dict[str, dict[int, set[str]]] = {}
@@ -313,9 +294,7 @@ class Mentions:
                 self._by_start.setdefault(name[:2], {}).setdefault(len(name), set()).add(name)
 
     def find(self, text: str) -> list[str]:
-        """Return every name the text contains, in order, each once; names of one character are not
-        looked for.
-        """
+        """Return every name of two characters or more in the text, in order, each once."""
         found: dict[str, None] = {}
         for at in range(len(text) - 1):
             for length, names in self._by_start.get(text[at : at + 2], {}).items():

@@ -1,12 +1,9 @@
 """Fill the splits: deal out what belongs together, draw questions of each type, keep what is
 confirmed.
 
-The order is: read the database, find search words, tie families, deal them to the splits, then for
-each split draw from the streams until every type has its rows. A draft is refused if
-something in it belongs to another split, if its question was asked already, if it is nearly a
-question of another split, or if the database does not confirm it; the next one takes its place.
-
-    dataset = Generator(read_catalogue(url, limit, rng), request, rng).fill(url)
+A draft is refused if something in it belongs to another split, if its question was asked already,
+if it is nearly a question of another split, or if the database does not confirm it. The next one
+takes its place.
 """
 
 from __future__ import annotations
@@ -38,8 +35,8 @@ HELD_OUT = "test"  # the split in which half of the questions have wordings of t
 
 @dataclass(frozen=True)
 class Request:
-    """What is to be made: rows of each type by split, each split's share of the entities, and how
-    names are altered.
+    """The rows of each type by split, each split's share of the entities, and how names are
+    altered.
     """
 
     rows: Mapping[str, Mapping[str, int]]
@@ -49,8 +46,10 @@ class Request:
 
 @dataclass
 class Dataset:
-    """Rows by split, in the order of the request; a finder of the database's names; what was
-    refused, by reason; and the columns that no question asks for, by table.
+    """Rows by split, in the order of the request.
+
+    It also has a finder of the database's names, what was refused, by reason, and the columns that
+    no question asks for, by table.
     """
 
     splits: dict[str, list[Row]]
@@ -72,8 +71,6 @@ class Dataset:
 
 
 class Generator:
-    """Makes one data set from one catalogue."""
-
     def __init__(self, catalogue: Catalogue, request: Request, rng: random.Random) -> None:
         self.catalogue = catalogue
         self.request = request
@@ -91,8 +88,7 @@ class Generator:
         """Return all rows. The first split is filled last, so that the largest gives way to the
         others.
 
-        Raises:
-            DatabaseError: the database cannot be queried.
+        Raises DatabaseError: the database cannot be queried.
         """
         # Hints take far longer than the query, and are not read here
         tool = QueryTool(url, cache=False, hints=False)
@@ -108,9 +104,7 @@ class Generator:
         return self.dataset
 
     def _deal(self) -> dict[str, str]:
-        """Return the split of each thing; families are dealt out kind by kind, so that every split
-        gets its share of each kind.
-        """
+        """Return the split of each thing. Every split gets its share of each kind of family."""
         families = Families(max(SMALLEST_BOUND, int(len(self.catalogue.entities) * LARGEST_FAMILY)))
         kinds: dict[str, set[str]] = {}
         for kind, things in self._ties():
@@ -126,8 +120,8 @@ class Generator:
         return split_of
 
     def _ties(self) -> Iterator[tuple[str, list[str]]]:
-        """Yield what one question would hold together, with its kind; the surest ties come first,
-        because later ones may be refused.
+        """Yield what a question would tie, with its kind, the surest first: later ones may be
+        refused.
         """
         for entity in self.catalogue.entities:
             yield entity.table, [entity.name, *self.mentions.find(entity.name)]
@@ -201,11 +195,10 @@ class Generator:
 
 
 def confirmed(draft: Draft, tool: QueryTool, judge: ReferenceJudge) -> list[list[Any]] | None:
-    """Return what the SQL of a draft returns; None if that is not exactly what the draft expects,
-    or its answer is not worth 1.
+    """Return what the SQL of a draft returns, or None if that is not what the draft expects, or its
+    answer is not worth 1.
 
-    Raises:
-        DatabaseError: the database cannot be used.
+    Raises DatabaseError: the database cannot be used.
     """
     result = tool.run(draft.sql)
     if not result.ok or result.truncated or result.columns != list(draft.columns):
@@ -223,9 +216,7 @@ def confirmed(draft: Draft, tool: QueryTool, judge: ReferenceJudge) -> list[list
 
 
 def overlap(splits: Mapping[str, Iterable[Row]]) -> list[str]:
-    """Return what occurs in the entities of more than one split, read from the rows alone; it
-    should be empty.
-    """
+    """Return what occurs in the entities of more than one split, read from the rows alone."""
     return in_several(
         (thing, split)
         for split, rows in splits.items()

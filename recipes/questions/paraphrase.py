@@ -1,11 +1,8 @@
-"""Let an LLM rephrase a share of the questions; their meaning, gold and split stay.
+"""Let an LLM rephrase a share of the questions. Their meaning, gold and split stay.
 
-A rewording is taken if it keeps every name and search word of the question letter by letter, brings
-in no other name of the database, is one line of ordinary length, repeats no question and is not
-nearly one of another split; otherwise the row keeps its own words. Replies are kept in the cache of
-LLM_CACHE, so that after an interruption the same command goes on without asking twice.
-
-    print(paraphrase(dataset, 0.3))
+A rewording is taken if it keeps every name and search word letter by letter, brings in no other
+name of the database, is one line of ordinary length, repeats no question and is not nearly one of
+another split. LLM_CACHE keeps replies, so that an interrupted command goes on without asking twice.
 """
 
 from __future__ import annotations
@@ -45,7 +42,7 @@ class Rewording(BaseModel, extra="forbid"):
 def paraphrase(dataset: Dataset, share: float) -> str:
     """Reword a share of the questions, and return a line for the operator.
 
-    Raises LLMError if the client cannot be used, or a row got no answer after all attempts.
+    Raises LLMError: the client cannot be used, or a row got no answer after all attempts.
     """
     rows = [row for part in dataset.splits.values() for row in part]
     # Chosen by a hash of the id, so that the choice depends on nothing else.
@@ -87,7 +84,7 @@ def ask_all(rows: Sequence[Row], client: LLMClient) -> dict[str, str]:
 
 
 def reword(splits: Mapping[str, list[Row]], replies: Mapping[str, str], mentions: Mentions) -> int:
-    """Put the rewordings that can be taken into the rows, and return how many there were."""
+    """Put the rewordings that can be taken into the rows, and return their number."""
     questions = {row["question"] for rows in splits.values() for row in rows}
     nears = {split: NearDuplicates() for split in splits}
     taken = 0
@@ -114,9 +111,7 @@ def reword(splits: Mapping[str, list[Row]], replies: Mapping[str, str], mentions
 
 
 def is_faithful(row: Row, text: str, mentions: Mentions) -> bool:
-    """Return whether a rewording asks about the same things, as far as that can be seen without
-    understanding it.
-    """
+    """Return whether a rewording seems to ask about the same things."""
     plain = SHORTEST <= len(text) <= LONGEST and "\n" not in text and neutralise(text) == text
     same_words = all(word in text for word in held_words(row))
     return plain and same_words and set(mentions.find(text)) <= set(mentions.find(row["question"]))

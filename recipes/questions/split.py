@@ -1,11 +1,9 @@
-"""Which split a thing belongs to: entities, search words and filter values that belong together
-stay together.
+"""Decide which split a thing (a name or word, as text) belongs to.
 
-Things (names and words, as texts) that one question may hold are tied into families; each family is
-dealt to one split. A question is then accepted only if everything it names is its own split's
-(`Owners.may_use`): no two splits share anything, whatever the database looks like. A family has a
-bounded size: a tie that would exceed it is refused, and with it the questions that need it; without
-the bound, common words would tie a whole database into one family.
+Things that one question may hold are tied into families, and each family is dealt to one split. A
+question is accepted only if everything it names is its own split's, so no two splits share
+anything. A tie that would exceed a family's bounded size is refused: common words would tie a whole
+database into one family.
 
     families = Families(largest=20)
     families.tie(["甲片", "乙病"])
@@ -20,15 +18,15 @@ from collections.abc import Iterable, Mapping, Sequence
 
 
 class Families:
-    """Things tied together; no family grows beyond `largest` of them."""
+    """Things tied together. No family grows beyond `largest` of them."""
 
     def __init__(self, largest: int) -> None:
         self.largest = largest
         self._family: dict[str, list[str]] = {}  # by thing. The members of a family share one list
 
     def tie(self, things: Sequence[str]) -> bool:
-        """Make one family of the things' families and return True; return False, and change
-        nothing, if it would be too large.
+        """Make one family of the things' families. Return False, and change nothing, if it is too
+        large.
         """
         families = [self._family.setdefault(thing, [thing]) for thing in things]
         different = list({id(family): family for family in families}.values())
@@ -40,7 +38,6 @@ class Families:
         return True
 
     def groups(self) -> list[list[str]]:
-        """Return the families, in the order in which their first things were seen."""
         return list({id(family): family for family in self._family.values()}.values())
 
 
@@ -63,8 +60,7 @@ def deal(
 
 
 class Owners(dict[str, str]):
-    """The split each thing belongs to; a thing without an owner may be taken by any."""
+    """The split each thing belongs to. Any split may take a thing without an owner."""
 
     def may_use(self, things: Iterable[str], split: str) -> bool:
-        """Return whether none of the things belongs to another split."""
         return all(self.get(thing, split) == split for thing in things)

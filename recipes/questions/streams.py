@@ -1,11 +1,7 @@
-"""Streams of questions of each type about one split's entities: every field and wording in equal
+"""Stream questions of each type about one split's entities: every field and wording in equal
 shares.
 
-A stream first asks each thing once, then again in another wording, until all wordings are used; it
-ends when nothing new is left to ask.
-
-    pool = Pool(entities, links, words, catalogue, Rates(), rng)
-    for draft in STREAMS["drug_field"](pool): ...
+A stream first asks each thing once, then again in another wording, until all wordings are used.
 """
 
 from __future__ import annotations
@@ -95,7 +91,6 @@ def usable(text: str) -> bool:
 
 
 def in_turn(streams: Iterable[Iterable[T]]) -> Iterator[T]:
-    """Yield one item of each stream after the other, until all have ended."""
     waiting = [iter(one) for one in streams]
     while waiting:
         for one in list(waiting):
@@ -106,9 +101,7 @@ def in_turn(streams: Iterable[Iterable[T]]) -> Iterator[T]:
 
 
 def worded(things: Sequence[T], wordings: Phrases, pool: Pool) -> Iterator[tuple[T, str]]:
-    """Yield each thing with a wording, wordings in equal shares; then each with the next wording,
-    until it has had them all.
-    """
+    """Yield each thing with a wording, then with the next one, wordings in equal shares."""
     order = wordings.order(pool.rng, pool.held_out)
     for turn in range(len(order)):
         for number, thing in enumerate(things):
@@ -150,15 +143,12 @@ def suits(words: str, *entities: Entity) -> bool:
 
 
 def _word(column: str, rng: random.Random, *entities: Entity) -> str:
-    """Return a word for the column, the first one where the drawn one does not suit."""
     word = rng.choice(WORDS[column])
     return word if suits(word, *entities) else WORDS[column][0]
 
 
 def _called(entity: Entity, pool: Pool) -> Called | None:
-    """Return another name at the set rates, or None, also if no other name identifies
-    the entity.
-    """
+    """Return another name at the set rates, or None if none of them identifies the entity."""
     drawn = pool.rng.random()
     if drawn < pool.rates.typo:
         return misspelt(entity, pool.catalogue, pool.rng)
@@ -168,8 +158,8 @@ def _called(entity: Entity, pool: Pool) -> Called | None:
 
 
 def misspelt(entity: Entity, catalogue: Catalogue, rng: random.Random) -> Called | None:
-    """Return the name with one wrong character, placed so that an identifying part is left; None if
-    there is no such place.
+    """Return the name with one wrong character, placed so that an identifying part is left, or
+    None.
     """
     name = entity.name
     places = [at for at, character in enumerate(name) if character in ALIKE]
@@ -185,9 +175,10 @@ def misspelt(entity: Entity, catalogue: Catalogue, rng: random.Random) -> Called
 
 
 def shortened(entity: Entity, catalogue: Catalogue) -> Called | None:
-    """Return another name that belongs to the entity alone: a brand name in brackets of the name, a
-    name that the overview gives, or the name without its dosage form or ending; None if there is
-    none.
+    """Return another name that belongs to the entity alone, or None.
+
+    It is a brand name in brackets of the name, a name that the overview gives, or the name without
+    its dosage form or ending.
     """
     name = entity.name
     brands = [(part, NAME_COLUMN[entity.table]) for part in IN_BRACKETS.findall(name)]
@@ -204,7 +195,6 @@ def shortened(entity: Entity, catalogue: Catalogue) -> Called | None:
 
 
 def _finds(entity: Entity, column: str, part: str, catalogue: Catalogue) -> bool:
-    """Return whether searching `column` for the part finds this entity and no other."""
     return is_plain(part) and catalogue.find(entity.table, column, part, 1) == [entity.row_id]
 
 
@@ -241,9 +231,6 @@ def _compare(kind: str, table: str, column: str, pool: Pool) -> Iterator[Draft]:
 def _by_word(
     kind: str, wordings: Mapping[str, Phrases], counted: bool, pool: Pool
 ) -> Iterator[Draft]:
-    """Yield questions about the words of every column that has wordings; whole values are only
-    counted.
-    """
     words = {
         column: [w for w in pool.words if w.column == column and (counted or not w.whole)]
         for column in wordings
@@ -261,7 +248,6 @@ def _about_words(
 
 
 def _empty(table: str, pool: Pool) -> Iterator[Draft]:
-    """Yield questions for cells that are empty."""
     members = pool.of(table)
     wordings = _orders(pool, table)
     cells = [
@@ -279,7 +265,6 @@ def _empty(table: str, pool: Pool) -> Iterator[Draft]:
 
 
 def _made_up(table: str, pool: Pool) -> Iterator[Draft]:
-    """Yield questions about names that sound like the table's and are in neither table."""
     members = pool.of(table)
     wordings = _orders(pool, table)
     rng = pool.rng

@@ -1,5 +1,4 @@
-"""How people ask, in Chinese, and the one wording of each gold answer; the texts are in
-`templates.toml` beside this.
+"""How people ask, in Chinese, and the one wording of each gold answer (`wordings.toml`).
 
 A phrasing belongs to one column only, so that every question has exactly one right column. In the
 texts, `{name}` is the entity, `{word}` a search word, a disease or a filter value.
@@ -27,8 +26,8 @@ class Phrases:
     unseen: list[str]
 
     def order(self, rng: random.Random, held_out: bool) -> list[str]:
-        """Return all phrasings that may be used, shuffled; for held-out questions every second one
-        is unseen.
+        """Return all phrasings that may be used, shuffled. For held-out questions every second is
+        unseen.
         """
         known, new = (rng.sample(wordings, len(wordings)) for wordings in (self.seen, self.unseen))
         if not held_out:

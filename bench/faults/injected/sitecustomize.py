@@ -1,8 +1,7 @@
-"""Shifts the clock of every Python process that finds this folder on its path, by the number of
-seconds in FAULT_CLOCK.
+"""Shift the clock of every Python process that finds this folder on its path.
 
-That is a file with one double, which the harness may change at any time. It stands in for a system
-clock that jumps, which only root may make; monotonic clocks go on, as theirs do.
+FAULT_CLOCK names a file with one double, the seconds, which may change at any time. It stands in
+for a system clock that jumps, which only root may make. Monotonic clocks go on, as theirs do.
 """
 
 import mmap
