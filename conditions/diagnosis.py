@@ -23,13 +23,14 @@ from conditions.diagnosis_words import (
     conditions,
     known_words,
     organs,
+    plain,
     words_of,
 )
 from conditions.framing import unframed
 
 LONGEST = 200  # characters of a diagnosis
 OWN_NAMES = 2  # of a condition, in English and Chinese; all others are aliases
-MISSPELT = 8  # letters of a word in which one may be wrong; in a shorter one it is another word
+MISSPELT = 8  # letters of a word in which a slip may be; in a shorter one it makes another word
 GAP = r"[ _*·-]{0,3}"  # between the letters of a name that is written apart; a comma or a new line is none
 NUMBER = re.compile(r"(type|stage|grade|class|phase)(?:\d[a-c]?|[a-d])")
 PARTS = re.compile(r"[;；\n]")
@@ -39,6 +40,8 @@ CLAUSE = re.compile(
 )
 UNDECIDED = re.compile("|".join(TABLE["said"]["undecided"]), re.I)
 NOTHING = re.compile("|".join(TABLE["said"]["nothing"]), re.I)
+ABSENT = re.compile(r"\bwithout (.+)", re.I)
+DENIED = re.compile("|".join(TABLE["said"]["denied"]), re.I)
 # An abbreviation behind a name that it stands for, and a Chinese adjective behind its noun
 GLOSS = re.compile(r"(?<=\w)\s*[(（\[]\s*([A-Z]{2,6})\s*[)）\]]")
 ADJECTIVE = re.compile(r"([\u4e00-\u9fff]+)\(([\u4e00-\u9fff]{1,4}[性型])\)")
@@ -72,7 +75,7 @@ def names_it(said: str, names: Iterable[str]) -> bool:
     if not known or len(said) > LONGEST or _undecided(said, known):
         return False
     said, known = _without_codes(NOTHING.sub(" ", said), known)
-    said = ADJECTIVE.sub(r"\2\1", GLOSS.sub(_unless_known, said))
+    said = ADJECTIVE.sub(r"\2\1", GLOSS.sub(lambda gloss: _unless_initials(gloss, known), said))
     if _names_one(said, known):
         return True
     for name in known:
@@ -99,16 +102,38 @@ def _without_codes(said: str, names: list[str]) -> tuple[str, list[str]]:
     return (rest if alone or bare != names else said), bare
 
 
-def _unless_known(gloss: re.Match[str]) -> str:
-    """Return the gloss of an abbreviation that the tables read as something of its own."""
+def _unless_initials(gloss: re.Match[str], names: list[str]) -> str:
+    """Return the gloss unless it stands for what is before it or for a name, and the tables do not
+    read it as something of its own.
+    """
     word = gloss[1].lower()
-    return gloss[0] if words_of(word) != {word} or word in known_words() else " "
+    if words_of(word) != {word} or word in known_words():
+        return gloss[0]
+    stands_for = any(_stands_for(word, name) for name in (gloss.string[: gloss.start()], *names))
+    return " " if stands_for else gloss[0]
+
+
+def _stands_for(word: str, name: str) -> bool:
+    """Return whether an abbreviation has the initial of each word of a name, or of its last ones,
+    and besides only letters of these words in their order, as OHSS for hyperstimulation.
+    """
+    letters = ""
+    for part in reversed(plain(name).split()):
+        initial = f"{part[0]}?" if part in {*TABLE["said"]["small"], "with"} else part[0]
+        letters = initial + "".join(f"{letter}?" for letter in part[1:]) + letters
+        if len(part) > 1 and re.fullmatch(letters, word):
+            return True
+    return False
 
 
 def _undecided(said: str, names: list[str]) -> bool:
-    """Return whether the words leave the diagnosis undecided. Words of a name do not count, such as
-    "status" in "status epilepticus".
+    """Return whether the words leave the diagnosis undecided or say that it is absent. Words of a
+    name do not count, such as "status" in "status epilepticus".
     """
+    for left_out in NOTHING.finditer(said):
+        absent = ABSENT.search(left_out[0])
+        if absent and any(words_of(name) <= words_of(absent[1]) for name in names):
+            return True
     beside_names = re.sub("|".join(map(re.escape, names)), " ", NOTHING.sub(" ", said), flags=re.I)
     return bool(UNDECIDED.search(beside_names))
 
@@ -136,7 +161,8 @@ def _names_one(said: str, names: list[str]) -> bool:
         return False
     before = _readings(said[: clause.start()], gold)
     behind = words_of(said[clause.end() :])
-    return any(_is(words, gold) for words in before) and not _others(behind, gold)
+    denied = DENIED.search(said[clause.start() :])
+    return not denied and any(_is(words, gold) for words in before) and not _others(behind, gold)
 
 
 def _readings(said: str, gold: Gold) -> tuple[Words, Words]:
@@ -194,8 +220,8 @@ def _is(words: Words, gold: Gold) -> bool:
 
 
 def _spelt(words: Words, gold: Gold) -> Words:
-    """Return the words with those in which one letter is wrong as the names have them; either side
-    may be the misspelt one, and a known word is none.
+    """Return the words with those that have a slip as the names have them; either side may be the
+    misspelt one, and a known word is none.
     """
     wanted = frozenset[str]().union(*gold.readings)
     found = set[str]()
@@ -206,12 +232,19 @@ def _spelt(words: Words, gold: Gold) -> Words:
 
 
 def _misspelt(word: str, other: str) -> bool:
+    """Return whether a word is another one with a letter missing, too many, or swapped with the next.
+    With one letter for another it is often another disease: esotropia, exotropia.
+    """
     if min(len(word), len(other)) < MISSPELT or word[0] != other[0] or word in known_words():
         return False
-    if word.startswith(other) or other.startswith(word):
-        return False
-    spellings = (word, f"{word}s")  # the plural's s was taken away
-    return any(OSA.distance(one, other, score_cutoff=1) <= 1 for one in spellings)
+    for spelling in (word, f"{word}s"):  # the plural's s was taken away
+        if spelling.startswith(other) or other.startswith(spelling):
+            continue
+        same_letters = sorted(spelling) == sorted(other)
+        replaced = len(spelling) == len(other) and not same_letters
+        if not replaced and OSA.distance(spelling, other, score_cutoff=1) <= 1:
+            return True
+    return False
 
 
 def _contradicts(word: str, gold: Gold) -> bool:

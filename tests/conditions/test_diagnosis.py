@@ -165,3 +165,84 @@ def test_codes_grades_slips_and_older_names_are_the_diagnosis(said: str, conditi
 )
 def test_a_word_of_the_name_is_no_code_and_a_wider_name_no_synonym(said: str, gold: str) -> None:
     assert not names_it(said, [gold])
+
+
+@pytest.mark.parametrize(
+    ("gold", "right", "wrong"),
+    [
+        ("hepatitis B", "hepatitis, type B", "hepatitis D"),
+        ("hepatitis C", "HCV infection", "acute hepatitis type D"),
+        ("乙型肝炎", "慢性乙型肝炎", "丁型肝炎"),
+        ("urethritis", "urethrits", "ureteritis"),
+        ("exotropia", "exortopia", "esotropia"),
+        ("esophoria", "esophorria", "exophoria"),
+        ("dysphagia", "dysphgia", "dysphasia"),
+        ("microcephaly", "microcehpaly", "macrocephaly"),
+        ("enophthalmos", "enopthalmos", "exophthalmos"),
+        ("peroneal nerve palsy", "perroneal nerve palsy", "perineal nerve palsy"),
+        ("trachelitis", "acute trachelitis", "tracheitis"),
+        ("laryngospasm", "Larygospasm", "laryngospasn vs asthma"),
+    ],
+)
+def test_a_slip_is_a_letter_missing_too_many_or_swapped_and_never_another_one(
+    gold: str, right: str, wrong: str
+) -> None:
+    assert names_it(right, [gold])
+    assert not names_it(wrong, [gold])
+
+
+@pytest.mark.parametrize(
+    ("gold", "right", "wrong"),
+    [
+        ("gout", ["gout (gouty arthritis)"], ["Gout (FALSE)", "Gout (WRONG)", "Gout (ABSENT)"]),
+        ("gout", [], ["Gout (DENIED)", "Gout (DDX)", "Gout [LYME]", "gout (XYZ)"]),
+        ("pneumonia", ["pneumonia (PNA)"], ["pneumonia (HIV)", "pneumonia (TB)"]),
+        ("阑尾炎", ["阑尾炎（急性）"], ["阑尾炎(HIV)"]),
+        ("pulmonary embolism", ["pulmonary embolism (PE)"], ["pulmonary embolism (MI)"]),
+        ("Guillain-Barré syndrome", ["GBS (AIDP)", "Guillain-Barre syndrome (GBS)"], ["GBS (MFS)"]),
+        ("granulomatosis with polyangiitis", ["granulomatosis with polyangiitis (GPA)"], []),
+        ("ovarian hyperstimulation syndrome", ["Ovarian hyperstimulation syndrome (OHSS)"], []),
+        ("pericardial effusion", [], ["pericardial effusion (PE)"]),
+    ],
+)
+def test_an_abbreviation_in_parentheses_stands_for_the_name_or_is_another_diagnosis(
+    gold: str, right: list[str], wrong: list[str]
+) -> None:
+    for said in right:
+        assert names_it(said, [gold]), said
+    for said in wrong:
+        assert not names_it(said, [gold]), said
+
+
+@pytest.mark.parametrize(
+    ("gold", "right", "wrong"),
+    [
+        ("gout", ["gout without tophi"], ["without gout; gout", "gout without gout"]),
+        ("gout", ["without appendicitis, gout"], ["gout, without", "gout with 20% probability"]),
+        (
+            "appendicitis",
+            [
+                "Appendicitis because of migrating pain is confirmed",
+                "Appendicitis because of pain that is worse on movement",
+                "Appendicitis with radiological evidence of perforation",
+            ],
+            [
+                "Appendicitis because of wrong reading is rejected",
+                "Appendicitis because of the pain is a bad guess",
+                "appendicitis without evidence",
+                "Appendicitis with the diagnosis refuted",
+            ],
+        ),
+        ("pneumonia", ["Pneumonia with low oxygen"], ["Pneumonia with low confidence"]),
+        ("kidney failure", ["Kidney failure due to rejected graft"], []),
+        ("aortic dissection", ["Aortic dissection with patent false lumen"], []),
+        ("肺炎", ["肺炎伴呼吸功能不全"], ["肺炎伴随的诊断证据不足", "肺炎伴误诊", "肺炎不伴证据"]),
+    ],
+)
+def test_a_reason_that_denies_or_doubts_is_a_denial(
+    gold: str, right: list[str], wrong: list[str]
+) -> None:
+    for said in right:
+        assert names_it(said, [gold]), said
+    for said in wrong:
+        assert not names_it(said, [gold]), said
