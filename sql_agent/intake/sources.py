@@ -116,7 +116,7 @@ def _looks_like(start: bytes) -> str:
 
 
 def encoding_note(source: str, encoding: str | None = None) -> str:
-    """Report a guessed encoding of a text file, or return ""."""
+    """Return a line about the encoding of a text file if it was guessed, or ""."""
     path = Path(source)
     if encoding or not path.is_file() or path.suffix.lower() not in (*TABLES_IN_TEXT, *JSON):
         return ""
