@@ -1,6 +1,6 @@
-"""What every bench shares: flags, sides that are timed in turn, one line of JSON last.
+"""The command line and the clock of every bench. It prints one line of JSON last.
 
-What a measurement prints meanwhile goes to standard error.
+Other output of a measurement goes to standard error.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a training step of a real language model costs, with the real engine on this machine.
+"""Measure a training step of a real language model, with the real engine on this machine.
 
     make real-model
     python -m bench.real_model [--steps 2] [--model models/warm]  # eight minutes, one line of JSON

@@ -1,4 +1,4 @@
-"""What the report costs: reading many episodes, opening a page, scrolling its list.
+"""Measure what the report costs: reading many episodes, opening a page, scrolling its list.
 
     python -m bench.report                   # about two minutes, one line of JSON last
 

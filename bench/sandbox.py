@@ -1,4 +1,4 @@
-"""What the sandbox costs a program, against a fresh interpreter and against no sandbox at all.
+"""Measure what the sandbox costs, against a fresh interpreter and against no sandbox at all.
 
     python -m bench.sandbox                  # about a minute, one line of JSON last
 

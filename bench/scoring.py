@@ -1,4 +1,4 @@
-"""What scoring costs and how well the offline judge agrees with people.
+"""Measure what scoring costs and how well the offline judge agrees with people.
 
     python -m bench.scoring                  # about four minutes, one line of JSON last
     python -m bench.scoring --no-step        # without the training run: seconds, step_overhead_ratio is null

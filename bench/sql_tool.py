@@ -1,5 +1,5 @@
-"""What the database tool costs: every figure a ratio against the raw side in the same run, the
-result cache off.
+"""Measure what the database tool costs. Every figure is a ratio against the raw side in the same
+run, the result cache off.
 
     python -m bench.sql_tool                 # about a minute, one line of JSON last
 

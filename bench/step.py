@@ -1,4 +1,4 @@
-"""Where the seconds of a training step go, with the real engine on this machine.
+"""Measure where the seconds of a training step go, with the real engine on this machine.
 
     python -m bench.step [--steps 3]  # two to four minutes on two cores, one line of JSON last
 

@@ -1,4 +1,4 @@
-"""What verl 0.6.1 lacks on a machine without an accelerator. Nothing on disk is changed.
+"""Add to verl 0.6.1 what it lacks on a machine without an accelerator. Nothing on disk is changed.
 
 Every process of the peer's run imports it with verl (`VERL_USE_EXTERNAL_MODULES`). verl calls
 functions of torch.cuda on torch.cpu, and asks for NCCL. Its vLLM decodes with a kernel of IPEX that

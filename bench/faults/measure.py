@@ -124,7 +124,7 @@ def right(result: Mapping[str, Any]) -> bool:
     """Return whether the run did what is expected, trained nothing wrongly, and left nothing
     behind.
 
-    Of compared steps it is whether most episodes were trained on, in little more time.
+    If steps are compared, most episodes must be trained on, in little more time.
     """
     if "with" in result:
         finished = 1 - sum(result["lost"].values()) / result["episodes"]

@@ -1,4 +1,4 @@
-"""What the bundled tiny model of the consultation agent is made from: invented patients.
+"""Make the lessons of the consultation agent's bundled tiny model: invented patients.
 
 They are drawn after those of data/consultation, so that no record and no held-out wording of its
 files is among them. They say half of the facts in other wordings, with characters strewn in, so

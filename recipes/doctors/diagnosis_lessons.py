@@ -1,4 +1,4 @@
-"""What the bundled tiny model of the diagnosis agent is made from: invented patients.
+"""Make the lessons of the diagnosis agent's bundled tiny model: invented patients.
 
 They are drawn after those of data/diagnosis, so that no record and no held-out wording of its files
 is among them. In a right case the doctor orders what is recommended, what settles most conditions

@@ -1,1 +1,1 @@
-"""What the SQL agent's bundled model was made from."""
+"""The lessons of the SQL agent's bundled model."""

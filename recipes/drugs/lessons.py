@@ -1,4 +1,4 @@
-"""What the bundled tiny model of the SQL agent is made from: synthetic conversations.
+"""Make the lessons of the SQL agent's bundled tiny model: synthetic conversations.
 
 A training row that looks up fields of named entities is a pattern. Its names and values are swapped
 for random ones in a scratch database, which the agent's own tool queries, so the model has to copy

@@ -1,5 +1,4 @@
-"""What the bundled tiny model of the code agent is made from: episodes of invented questions,
-played by rule.
+"""Make the lessons of the code agent's bundled tiny model: invented questions, played by rule.
 
 Questions are worded as those of training. Some names are made up, so that the model learns to copy
 unknown ones. Nothing is run: what a program prints is drawn by the kind of the answer, and the

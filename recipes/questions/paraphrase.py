@@ -34,7 +34,7 @@ INSTRUCTIONS = """把用户的问题换一种自然的中文问法,像普通患�
 
 
 class Rewording(BaseModel, extra="forbid"):
-    """What the LLM answers."""
+    """The answer of the LLM."""
 
     question: str = Field(description="换了说法的问题")
 

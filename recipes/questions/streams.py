@@ -62,7 +62,7 @@ class Rates:
 
 @dataclass
 class Pool:
-    """What the questions of one split may be about.
+    """The things that questions of one split may be about.
 
     links: the diseases that drugs name. words: search words and filter values. held_out: half of
     the questions are in wordings that no other split has.

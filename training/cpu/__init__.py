@@ -1,1 +1,1 @@
-"""What makes verl and vLLM run, and start quickly, on a machine without an accelerator."""
+"""Make verl and vLLM run, and start quickly, on a machine without an accelerator."""

@@ -1,4 +1,4 @@
-"""What verl 0.9.1 needs mended on every device. Every Ray process imports it."""
+"""Mend verl 0.9.1 on every device. Every Ray process imports this."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ REWARD_MISSING = "reward_missing"
 class Watch:
     """Judges finished training rollouts over windows: what was played since the last update.
 
-    Of less than a step (asynchronous runs, replaced groups) nothing is judged until earlier
+    Less than a step (asynchronous runs, replaced groups) is not judged until earlier
     rollouts make it `step_size`.
     """
 

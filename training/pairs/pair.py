@@ -44,7 +44,7 @@ class Side:
 
     @property
     def replies(self) -> list[str]:
-        """What the policy wrote, a text a reply, calls of tools included."""
+        """The policy's texts, one a reply, calls of tools included."""
         return [_written(one) for one in self.messages[self._begin :] if one["role"] == "assistant"]
 
     @property

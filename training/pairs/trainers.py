@@ -1,7 +1,7 @@
-"""What both trainers of pairs share: model, progress, and the work folder OUT.training.
+"""Model, progress and the work folder OUT.training of both trainers of pairs.
 
-It keeps checkpoints until the result is written, so that a killed command goes on when it is given
-again. Other data, model or flags are refused.
+The folder keeps checkpoints until the result is written, so that a killed command goes on when it is
+given again. Other data, model or flags are refused.
 """
 
 from __future__ import annotations

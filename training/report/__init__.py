@@ -1,1 +1,1 @@
-"""What a run shows while it works, and its summary."""
+"""The progress and the summary of a run."""

@@ -1,1 +1,1 @@
-"""What a run is to do, checked before anything heavy is imported."""
+"""Settle and check what a run does before anything heavy is imported."""

@@ -75,7 +75,7 @@ def check_model(
 def read_template(model: str, tools: bool = True) -> str:
     """Return the chat template of a model, "" if it has none.
 
-    Of several it is the one for `tools`, else the default. Raises ConfigError.
+    If it has several, take the one for `tools`, else the default. Raises ConfigError.
     """
     folder = find_model(model)
     if (folder / "chat_template.jinja").exists():

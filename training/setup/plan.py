@@ -22,7 +22,7 @@ class RunStopped(RuntimeError):
 
 @dataclass(frozen=True)
 class EnginePlan:
-    """What is trained, with which episodes, and how."""
+    """The model, the episodes and the settings of training."""
 
     device: str
     model: str
@@ -47,7 +47,7 @@ class EnginePlan:
 
 @dataclass(frozen=True)
 class StorePlan:
-    """Where the store is, and what this process does with it."""
+    """The store's place, and this process's part in it."""
 
     role: str = "both"
     managed: bool = True
@@ -67,7 +67,7 @@ class StorePlan:
 
 @dataclass(frozen=True)
 class ProxyPlan:
-    """What stands before vLLM and records its calls (`direct` or `litellm`), and where."""
+    """The proxy before vLLM that records its calls (`direct` or `litellm`), and its address."""
 
     kind: str = "direct"
     host: str = "127.0.0.1"
@@ -77,7 +77,7 @@ class ProxyPlan:
 
 @dataclass(frozen=True)
 class OutputPlan:
-    """What is written, and where."""
+    """The files that a run writes, and where."""
 
     run_dir: Path
     debug: bool = False

@@ -1,1 +1,1 @@
-"""What an exported model carries: its card, and the proof that other libraries load it."""
+"""The card of an exported model, and the proof that other libraries load it."""

@@ -68,7 +68,7 @@ def _by_group(scores: dict[str, Any], name: str) -> dict[str, float]:
 def headline_of(agent: Agent, model: Path) -> float:
     """Return the agent's headline in [0, 1] on the validation tasks, greedy.
 
-    Of several agents it is the mean. Raises ColdStartError: the evaluation failed.
+    For several agents this is the mean. Raises ColdStartError: the evaluation failed.
     """
     if isinstance(agent, JointAgent):
         return fmean(headline_of(member, model) for member in agent.members.values())
