@@ -45,8 +45,8 @@ TEMPORARY_BYTES = 200_000_000
 
 
 def check_temporary() -> Path:
-    """Return the folder for temporary files, as Ray chooses it. Raises FileError if it is full or
-    missing.
+    """Return the folder for temporary files, as Ray chooses it.
+    Raises FileError if it is full or missing.
     """
     named = next((name for name in ("RAY_TMPDIR", "TMPDIR") if os.environ.get(name)), "")
     folder = Path(os.environ.get(named, "/tmp"))

@@ -81,8 +81,8 @@ class Journal(AbstractContextManager["Journal"]):
         return MISSING if text is None else json.loads(text)
 
     def put(self, key: str, value: Any) -> None:
-        """Add a JSON value, which survives the death of this process. Raises RunError: the disk is
-        full.
+        """Add a JSON value, which survives the death of this process.
+        Raises RunError: the disk is full.
         """
         self._store.put(key, json.dumps(value))
 

@@ -14,8 +14,8 @@ SHOWN = 80  # characters of a bad line in a message
 
 
 def read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the line number (from 1) and the object of each line that is not blank. Raises
-    FileError: no such file, not UTF-8, or a line that is not a JSON object.
+    """Yield the line number (from 1) and the object of each line that is not blank.
+    Raises FileError: no such file, not UTF-8, or a line that is not a JSON object.
     """
     try:
         with open(path, "rb") as lines:

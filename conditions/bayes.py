@@ -60,7 +60,7 @@ def _doubt_after(
 
 
 def log_likelihood(tables: Tables, condition: Condition, item: str, value: Value) -> float:
-    """Return the log-likelihood of an item of a patient with the condition; the result of an
+    """Return the log-likelihood of an item of a patient with the condition. The result of an
     examination is an item, too.
     """
     if isinstance(value, Result):
@@ -79,9 +79,6 @@ def log_likelihood(tables: Tables, condition: Condition, item: str, value: Value
 
 
 def _chances(condition: Condition, result: Result) -> Iterator[float]:
-    """Yield the weight of what is seen, or of each number, relative to that of the middle of the
-    normal range.
-    """
     finding = condition.examinations.get(result.name, {})
     fever = condition.symptoms.get("fever", BACKGROUND)
     if result.seen:

@@ -1,4 +1,4 @@
-"""What the tables of conditions hold, as frozen types that pydantic reads; `table.py` reads the
+"""What the tables of conditions hold, as frozen types that pydantic reads. `table.py` reads the
 files.
 """
 
@@ -26,8 +26,8 @@ _TERM = re.compile(r"\*([^*]+)\*")
 
 @dataclass(frozen=True, config=FORM)
 class Phrase:
-    """A thing a patient may have or say: its clinical names, a patient's wordings, the words that
-    ask for it.
+    """A thing a patient may have or say: clinical names, a patient's wordings, words that ask for
+    it.
     """
 
     zh: Text
@@ -53,9 +53,7 @@ class Facet:
 
 @dataclass(frozen=True, config=FORM)
 class Range:
-    """Reference range of a sex ("any": both) and of ages (years, both ends included), with mean and
-    sd of healthy persons.
-    """
+    """Reference range with mean and sd, by sex ("any": both) and age (years, both ends included)."""
 
     low: float
     high: float
@@ -112,7 +110,7 @@ class Examination:
 
 @dataclass(frozen=True, config=FORM)
 class Condition:
-    """A condition; `findings` hold, by examination, the numbers by part, or texts with weights."""
+    """A condition. `findings` hold, by examination, the numbers by part, or texts with weights."""
 
     en: Text
     zh: Text
@@ -141,7 +139,7 @@ class Condition:
         return tuple(name for name in self.key if name not in self.optional)
 
     def advice_for(self, habits: object) -> Texts:
-        """Return the items of advice in Chinese; the last one is for smokers alone."""
+        """Return the items of advice in Chinese. The last one is for smokers alone."""
         if habits == "smoking" and self.smokers_zh:
             return (*self.advice_zh, self.smokers_zh)
         return self.advice_zh
@@ -160,7 +158,7 @@ class Around:
 
 @dataclass(frozen=True, config=FORM)
 class Tables:
-    """All tables, by name; `share` says how often each of the ways to talk is used."""
+    """All tables, by name. `share` says how often each of the ways to talk is used."""
 
     general: Mapping[str, Phrase]
     symptoms: Mapping[str, Phrase]

@@ -62,8 +62,7 @@ class Gold(NamedTuple):
 def names_it(said: str, names: Iterable[str]) -> bool:
     """Return whether the words are the diagnosis that has these names, and no other one beside it.
 
-    A gold of several parts, joined by ";", needs all of them, in any order and nothing else; one of
-    two joined by " / " needs either.
+    A gold of parts joined by ";" needs all of them. One of two joined by " / " needs either.
     """
     known = list[str]()
     for name in names:
@@ -86,7 +85,6 @@ def names_it(said: str, names: Iterable[str]) -> bool:
 
 
 def _without_codes(said: str, names: list[str]) -> tuple[str, list[str]]:
-    """Return both without the ICD code with which the words, and perhaps a name, begin."""
     code = LEADING_CODE.match(said)
     if not code:
         return said, names
@@ -103,9 +101,6 @@ def _without_codes(said: str, names: list[str]) -> tuple[str, list[str]]:
 
 
 def _unless_initials(gloss: re.Match[str], names: list[str]) -> str:
-    """Return the gloss unless it stands for what is before it or for a name, and the tables do not
-    read it as something of its own.
-    """
     word = gloss[1].lower()
     if words_of(word) != {word} or word in known_words():
         return gloss[0]
@@ -114,9 +109,6 @@ def _unless_initials(gloss: re.Match[str], names: list[str]) -> str:
 
 
 def _stands_for(word: str, name: str) -> bool:
-    """Return whether an abbreviation has the initial of each word of a name, or of its last ones,
-    and besides only letters of these words in their order, as OHSS for hyperstimulation.
-    """
     letters = ""
     for part in reversed(plain(name).split()):
         initial = f"{part[0]}?" if part in {*TABLE["said"]["small"], "with"} else part[0]
@@ -127,9 +119,7 @@ def _stands_for(word: str, name: str) -> bool:
 
 
 def _undecided(said: str, names: list[str]) -> bool:
-    """Return whether the words leave the diagnosis undecided or say that it is absent. Words of a
-    name do not count, such as "status" in "status epilepticus".
-    """
+    """Return whether the words leave it open. Words of a name do not count ("status epilepticus")."""
     for left_out in NOTHING.finditer(said):
         absent = ABSENT.search(left_out[0])
         if absent and any(words_of(name) <= words_of(absent[1]) for name in names):
@@ -220,9 +210,7 @@ def _is(words: Words, gold: Gold) -> bool:
 
 
 def _spelt(words: Words, gold: Gold) -> Words:
-    """Return the words with those that have a slip as the names have them; either side may be the
-    misspelt one, and a known word is none.
-    """
+    """Return the words with misspelt ones as the names have them. A known word is not misspelt."""
     wanted = frozenset[str]().union(*gold.readings)
     found = set[str]()
     for word in words:
@@ -232,9 +220,6 @@ def _spelt(words: Words, gold: Gold) -> Words:
 
 
 def _misspelt(word: str, other: str) -> bool:
-    """Return whether a word is another one with a letter missing, too many, or swapped with the next.
-    With one letter for another it is often another disease: esotropia, exotropia.
-    """
     if min(len(word), len(other)) < MISSPELT or word[0] != other[0] or word in known_words():
         return False
     for spelling in (word, f"{word}s"):  # the plural's s was taken away
@@ -248,7 +233,7 @@ def _misspelt(word: str, other: str) -> bool:
 
 
 def _contradicts(word: str, gold: Gold) -> bool:
-    """Return whether a word is of a kind of which the names of the diagnosis have another word."""
+    """Return whether a word's kind has another word in the names of the diagnosis."""
     named = frozenset[str]().union(*gold.readings)
     number = NUMBER.fullmatch(word)
     if number:
@@ -260,9 +245,6 @@ def _contradicts(word: str, gold: Gold) -> bool:
 
 
 def _others(words: Words, gold: Gold) -> bool:
-    """Return whether the words contain a name of another condition of the tables that is not part
-    of a name of this one.
-    """
     for other in gold.others:
         if other <= words:
             within = [name for name in gold.readings if other <= name <= words]
@@ -273,7 +255,7 @@ def _others(words: Words, gold: Gold) -> bool:
 
 def mention(names: Iterable[str]) -> re.Pattern[str]:
     """Return a pattern that finds one of the names in a text, also spaced out or in American
-    spelling; English names match whole words only.
+    spelling. English names match whole words only.
     """
     apart = [_apart(name) for name in sorted(names, key=len, reverse=True)]
     return re.compile("|".join(filter(None, apart)) or r"(?!)", re.I)

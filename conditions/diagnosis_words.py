@@ -45,8 +45,8 @@ PIECE = re.compile(r"[a-z0-9]+|[\u4e00-\u9fff]+")
 
 
 def plain(text: str) -> str:
-    """Return the text in lower case and one spelling, without marks of any kind; the numbers of
-    types and stages are joined to their word.
+    """Return the text in lower case and one spelling, without marks. Numbers of stages join their
+    word.
     """
     text = "".join(
         letter
@@ -84,8 +84,7 @@ def words_of(text: str) -> Words:
 def _words(text: str) -> Iterable[str]:
     """Return the words of a plain text, with one word for all that mean the same.
 
-    The text is rewritten until no row of the table changes it, at most four times, because rows may
-    name each other.
+    The text is rewritten at most four times, because rows of the table may name each other.
     """
     for _ in range(4):
         before = text
@@ -164,7 +163,7 @@ def _any(texts: Iterable[str]) -> re.Pattern[str]:
 
 @cache
 def conditions() -> tuple[tuple[str, ...], ...]:
-    """Return the names of each condition of the tables; the first two are its own."""
+    """Return the names of each condition of the tables. The first two are its own."""
     return tuple(
         (one.en, one.zh, *one.aliases_en, *one.aliases_zh)
         for one in load_tables().conditions.values()

@@ -43,9 +43,8 @@ TRIGLYCERIDES = 2.2  # mmol/L that go with one mmol/L of cholesterol in VLDL
 
 
 def filtration(creatinine: float, sex: str, age: int) -> float:
-    """Return the estimated GFR (mL/min/1.73m2) of a serum creatinine (umol/L).
-
-    CKD-EPI 2021 without race: Inker et al., N Engl J Med 2021;385:1737-49.
+    """Return the estimated GFR (mL/min/1.73m2) of a serum creatinine (umol/L). CKD-EPI 2021 without
+    race: Inker et al., N Engl J Med 2021;385:1737-49.
     """
     female = sex == "female"
     ratio = creatinine / CREATININE / (0.7 if female else 0.9)
@@ -117,11 +116,9 @@ def draw_results(
     random: Random,
     condition: Condition | None = None,
 ) -> dict[str, Result]:
-    """Return results of a patient with `age`, `sex`, and `fever` where it is known, by the names
-    given, in their order.
+    """Return results of a patient (`age`, `sex`, `fever` where known) by the names given.
 
-    One random number chooses among the texts of all examinations, so that they agree on the side
-    and the severity.
+    One random number chooses among the texts, so that they agree on side and severity.
     """
     chance = random.random()
     findings = condition.examinations if condition else {}
@@ -192,9 +189,8 @@ def texts_of(examination: Examination, finding: Finding) -> dict[str, float]:
 
 
 def spread_of(finding: Finding, part: str, fever: Any = False) -> Spread | None:
-    """Return the spread of the numbers of a finding, or None if they are normal.
-
-    A temperature is raised only with fever.
+    """Return the spread of a finding's numbers, None if normal. Temperature is raised only with
+    fever.
     """
     spread = finding.get(part)
     known = spread if isinstance(spread, Spread) else None

@@ -37,9 +37,7 @@ class Part(NamedTuple):
 
 
 def parts_of(text: str) -> list[Part]:
-    """Return the parts of an answer in order; lines without a label belong to the part
-    before them.
-    """
+    """Return the parts of an answer in order. Lines without a label belong to the part before them."""
     parts = [Part("", "")]
     for line in MARKS.sub("", text).splitlines():
         words = without_item(line.strip())

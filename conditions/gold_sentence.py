@@ -34,7 +34,7 @@ BARE = 12  # characters of a Chinese one
 
 @lru_cache(maxsize=4096)
 def diseases_in(sentence: str) -> tuple[str, ...]:
-    """Return the names that a gold sentence has for its illness, and the sentence itself; an answer
+    """Return the names that a gold sentence has for its illness, and the sentence itself. An answer
     needs only one of them.
     """
     first = next((one for one in SENTENCE.split(sentence) if LEAD.search(one)), sentence)

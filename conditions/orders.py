@@ -46,9 +46,7 @@ Index = Mapping[Words, str]
 
 
 def named(text: str, own: Iterable[str] = ()) -> str | None:
-    """Return the examination that a text orders, by its name in the tables or among `own`, or None if
-    it orders none.
-    """
+    """Return the examination that a text orders, by its name in the tables or among `own`, or None."""
     if len(text) > LONGEST:
         return None
     possible = [name for name in own if {side_of(name), side_of(text)} != {"left", "right"}]
@@ -92,9 +90,7 @@ def table_key(name: str) -> str | None:
 
 
 def _without_the_rest(text: str) -> str | None:
-    """Return the one examination that a text orders beside words that order nothing, or by several
-    of its parts; None otherwise.
-    """
+    """Return the one examination beside words that order nothing, or ordered by several parts."""
     plain = unicodedata.normalize("NFKC", text)
     tail = TAIL.search(plain)
     head = plain[: tail.start()] if tail else plain
@@ -119,15 +115,14 @@ def _is_number(text: str, name: str) -> bool:
 
 
 def _together(text: str) -> str | None:
-    """Return the examination that has all of several parts joined by "and" or a slash."""
     parts = [part for part in JOINED.split(text) if part.strip()]
     found = {_plainly(part) for part in parts}
     return found.pop() if len(parts) > 1 and len(found) == 1 else None
 
 
 def _spelt_like(words: Words, index: Index) -> str | None:
-    """Return the one examination with a name of which each word is spelt next to one of these; None
-    for several, and for an abbreviation, which is spelt right or another one.
+    """Return the one examination with a name spelt like these words, None for several or an
+    abbreviation, which is spelt right or another one.
     """
     if sum(map(len, words)) <= SHORT:
         return None
@@ -159,7 +154,6 @@ def _same(word: str, other: str) -> bool:
 
 @cache
 def _by_words() -> Index:
-    """Return every examination by its names, and by the name of a number that only it has."""
     homes: dict[Words, set[str]] = {}
     for one in load_tables().examinations.values():
         for part in one.parts.values():
@@ -173,9 +167,7 @@ def _by_words() -> Index:
 
 @cache
 def _by_bare_words() -> Index:
-    """Return every examination by the bare words of its names, if they belong to it alone and say
-    more than a kind of examination.
-    """
+    """Return every examination by bare words that belong to it alone and say more than a kind."""
     homes: dict[Words, set[str]] = {}
     for name, text in (*_of_tables(), *_of_orders()):
         homes.setdefault(_bare(text), set()).add(name)

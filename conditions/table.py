@@ -22,7 +22,6 @@ INSTRUCTION = (
 @cache
 def load_tables(folder: Path = FOLDER) -> Tables:
     """Return the tables of a folder.
-
     Raises pydantic's ValidationError if they do not have the form of condition_types.py.
     """
     phrases, wordings, complaints, examinations, conditions = (

@@ -29,12 +29,11 @@ ANY_ADVICE = re.compile("|".join(WORDS["any_advice"]))
 
 
 def advice_value(items: Sequence[str], advice: str, gold: str) -> float:
-    """Return the mean over the gold items of the share of their terms that are advised; a
-    contradicted term counts against it. Of a gold without items its text is compared.
+    """Return the mean over the gold items of the share of their terms that are advised.
 
-    It is worth as much less as the advice names terms of other conditions, so that a list that
-    fits every patient is worth little. Without known items it is the F1 of the content words,
-    without those that any advice has.
+    Contradicted terms count against it, and terms of other conditions, so that a list that fits
+    every patient is worth little. Without known items it is the F1 of the content words of both
+    texts.
     """
     if not items:
         return _content_f1(advice, gold)
@@ -69,9 +68,6 @@ def _content_f1(advice: str, gold: str) -> float:
 
 
 def _given(term: str, gold: list[str], clauses: list[str]) -> int:
-    """Return 1 if the term is advised in the gold's sense, -1 if in the opposite one, 0 if not at all
-    or in both.
-    """
     senses = {_sense(term, clause) for clause in clauses} - {None}
     if len(senses) != 1:
         return 0
@@ -80,12 +76,6 @@ def _given(term: str, gold: list[str], clauses: list[str]) -> int:
 
 
 def _sense(term: str, clause: str) -> bool | None:
-    """Return whether a clause is for (True) or against (False) what the term names, or None if it does
-    not name it.
-
-    The last negation before it decides. Another one undoes that only directly before it, as in
-    "不要停用"; coordinated ones ("少喝酒少喝咖啡") each act on their own thing.
-    """
     before, named, _ = clause.partition(term)
     if not named:
         return None

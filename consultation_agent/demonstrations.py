@@ -21,12 +21,10 @@ PAGE = "docs/consultation.md"
 
 
 def framed_dialogues(path: Path, prompts: Prompts, most_turns: int) -> list[Conversation]:
-    """Return dialogues of `conditions.intake.consultations` as episodes of `most_turns`, or of as many as
-    they need. Only diagnoses and single questions are learned. Lines of kept episodes
-    (`episodes/kept.py`) are framed already.
-
-    Raises AgentError: the file has no such dialogues, or nothing to learn; FileError: it cannot be
-    read.
+    """Return dialogues of `conditions.intake.consultations` as episodes of `most_turns`, or of as
+    many as they need. Only diagnoses and single questions are learned. Kept episodes are framed
+    already.
+    Raises AgentError: the file has no such dialogues, or nothing to learn. Raises FileError.
     """
 
     def conversation(row: dict[str, Any], where: str) -> Conversation:

@@ -38,9 +38,7 @@ SMALL_ENGLISH = frozenset(SAID["small"]["english"].split())
 
 
 class AskWord(NamedTuple):
-    """One reading of an ask-word: its parts in their order; whether it counts only where nothing
-    else is named.
-    """
+    """One reading of an ask-word: its parts in order, and whether it yields to anything else."""
 
     parts: tuple[str, ...]
     item: str
@@ -109,9 +107,9 @@ def asked_for(question: str, complaint: str) -> list[str]:
 
 
 def parts_of(question: str) -> list[str]:
-    """Return the sentences of a question that ask, and of one with several clauses that ask for something
-    by themselves, these; the question itself where it is not several. A side, such as how long,
-    that follows another thing is no part: it is asked of that thing.
+    """Return the sentences of a question that ask, or the clauses that each ask for something.
+
+    A side, such as how long, is asked of the thing before it. One part is the question itself.
     """
     parts = list[tuple[str, tuple[str, ...]]]()
     for sentence in _asking_sentences(question):
@@ -142,9 +140,6 @@ def asks(sentence: str) -> bool:
 
 
 def _asked_in(sentence: str, complaint: str) -> list[str]:
-    """Some words count only if nothing else is left: examples, words before the first clause that
-    asks, and words that the complaint has too, which say what the question is about.
-    """
     clauses = re.split("(?<=[，,：:])", EXAMPLE.sub("", sentence))
     first = next((number for number, clause in enumerate(clauses) if ASKING.search(clause)), 0)
     before = len(plain("".join(clauses[:first])))
@@ -164,10 +159,8 @@ def plain(text: str) -> str:
 
 
 def named_in(sentence: str) -> list[tuple[int, AskWord]]:
-    """Return the ask-words of a sentence in order, each with the place where it ends.
-
-    Of two that overlap the one that is not weak counts, then the longer one, then the one with less
-    between its parts.
+    """Return the ask-words of a sentence in order, each with the place where it ends. Of two that
+    overlap the one that is not weak counts, then the longer, then the denser one.
     """
     here = {part for part in _ask_words() if part in sentence}
     matches = list[tuple[AskWord, int, int]]()
@@ -201,7 +194,6 @@ def _pattern(parts: tuple[str, ...]) -> re.Pattern[str]:
 
 @cache
 def _ask_words() -> dict[str, list[AskWord]]:
-    """Every reading of every ask-word by its first part; the other parts are keys, too."""
     by_part: dict[str, list[AskWord]] = {}
     for item, thing in _things().items():
         for word in (*thing.ask, *thing.ask_en):
@@ -218,9 +210,7 @@ def _things() -> dict[str, Phrase | Facet]:
 
 
 def readings(word: str) -> Iterator[tuple[str, ...]]:
-    """Return the texts that an ask-word of the table stands for, each as its parts: "尿|小便…疼" is
-    尿…疼 and 小便…疼.
-    """
+    """Return the parts of each text of an ask-word: "尿|小便…疼" is 尿…疼 and 小便…疼."""
     return product(*(group.split("|") for group in plain(word).removeprefix("~").split("…")))
 
 
@@ -245,9 +235,6 @@ def _weight(pieces: Iterable[str], having: Counter[str]) -> float:
 
 @cache
 def _wordings() -> tuple[list[tuple[str, set[str]]], Counter[str]]:
-    """The pieces of every name and wording that can be asked for, and for each piece the number of
-    items that have it.
-    """
     wordings = list[tuple[str, set[str]]]()
     having = Counter[str]()
     for item, thing in _things().items():

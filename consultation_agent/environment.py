@@ -32,9 +32,7 @@ from scoring.rubric import Reward
 
 class ConsultationEnvironment(PartnerEnvironment):
     """Plays and scores.
-
-    Raises AgentError: the patient or the prompts cannot be used; SettingsError: REWARD_SCALE
-    cannot.
+    Raises AgentError: unusable patient or prompts. Raises SettingsError: REWARD_SCALE.
     """
 
     def __init__(self, settings: Settings, options: Options, evaluating: bool = False) -> None:

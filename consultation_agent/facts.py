@@ -24,7 +24,7 @@ RIGHT_FROM = 0.5  # of the advice
 
 
 def facts_of(task: ConsultationTask, episode: Episode) -> dict[str, float | None]:
-    """Return the numbers of an episode whose means are reported; shares of questions are None if
+    """Return the numbers of an episode whose means are reported. Shares of questions are None if
     the doctor asked none.
     """
     values = conclusion_values(task, conclusion_of(episode))
@@ -52,7 +52,6 @@ def record_of(task: ConsultationTask, episode: Episode) -> Record:
 
 
 def _turns(event: Exchange | Malformed | Conclusion, text: str) -> list[dict[str, Any]]:
-    """Return the doctor's turn and the patient's answer to it."""
     if isinstance(event, Exchange):
         reply = event.reply
         patient = {

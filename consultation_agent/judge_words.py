@@ -1,4 +1,4 @@
-"""What an LLM judge reads about this agent's conclusions; the words are in judge_words.toml."""
+"""What an LLM judge reads about this agent's conclusions. The words are in judge_words.toml."""
 
 from __future__ import annotations
 

@@ -48,9 +48,6 @@ SEXES = {"female": "女", "male": "男"}
 
 
 def _at_most(name: str, most: int) -> Any:
-    """Return a field with a bound that the endpoint gets, too, so that every reply it constrains
-    comes to an end. Longer texts are cut here.
-    """
     return Field(json_schema_extra={name: most})
 
 
@@ -71,7 +68,6 @@ class Said(BaseModel):
 
 def patient_of(settings: Settings, options: Options) -> Patient:
     """Return the patient that the flag --patient names.
-
     Raises AgentError: its model is missing, or named without use.
     """
     kind = partner_kind("patient", options)
@@ -123,7 +119,6 @@ class LLMPatient(Patient):
 
     async def check(self) -> None:
         """Ask an invented patient, whatever was kept of earlier answers.
-
         Raises ServiceError: no usable answer.
         """
         try:
@@ -153,10 +148,6 @@ class LLMPatient(Patient):
     async def _without(
         self, secret: re.Pattern[str] | None, messages: list[Message]
     ) -> tuple[Said, bool]:
-        """Return the model's reply, and whether a name of the diagnosis was struck out of it.
-
-        The model is asked once more to leave the name out before it is struck out.
-        """
         said = await self._ask(messages)
         if not secret or not secret.search(said.text):
             return said, False
@@ -234,9 +225,6 @@ def _facets(task: ConsultationTask, said: Said) -> tuple[str, ...]:
 
 
 def _told_before(reply: Reply, question: str, asked: Sequence[Exchange]) -> Reply | None:
-    """Return the first reply about the same facets, else to the same question in the same words;
-    None if there is none.
-    """
     if reply.facets:
         mentioned = told(asked)
         return mentioned[reply.facets[0]] if mentioned.keys() >= {*reply.facets} else None

@@ -58,7 +58,6 @@ class Patient(ABC):
         self, task: ConsultationTask, question: str, asked: Sequence[Exchange]
     ) -> Reply:
         """Return the patient's reply to a question, after the questions asked before.
-
         Raises EpisodeError: its model failed.
         """
 

@@ -87,9 +87,7 @@ def spoken(said: str | Conclusion) -> str:
 
 
 def framed(typed: str) -> str:
-    """Return a person's words as a reply: a question if they have no label, unchanged if they have
-    a frame.
-
+    """Return a person's words as a reply: a question without a label, unchanged with a frame.
     Raises AgentError: they begin as a diagnosis and are not complete, or say two things.
     """
     if re.search("</?(?:answer|think)>", typed):
@@ -131,9 +129,6 @@ def _read_choice(text: str, options: Mapping[str, str]) -> Question | Conclusion
 
 
 def _chosen(said: str, options: Mapping[str, str]) -> str:
-    """Return the letter that is meant, "" for none or several. "A fracture" is a letter only where
-    these are the words of option A.
-    """
     for letter, words in options.items():
         if words and said.casefold() == words.strip(" .。").casefold():
             return letter
@@ -156,8 +151,7 @@ def _chosen(said: str, options: Mapping[str, str]) -> str:
 def read_reply(text: str, read_answer: Reading | None = None) -> Question | Conclusion | Malformed:
     """Return what a reply says, or the name of its problem.
 
-    read_answer: reads the text of the answer; by default as a question, or as a diagnosis with
-    advice.
+    read_answer: reads the text of the answer, by default as a question, or a diagnosis with advice.
     """
     text = text.strip()
     if not text:

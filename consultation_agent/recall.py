@@ -45,9 +45,6 @@ def recalled(task: ConsultationTask, question: str) -> tuple[str, str] | None:
 
 @lru_cache(maxsize=4096)
 def _sense(question: str, about_child: bool) -> Sense:
-    """Return what makes two questions the same. A child who is the patient is not asked about beside
-    the patient.
-    """
     text = ASIDE.sub(" ", asking_of(question))
     if about_child:
         text = CHILD.sub(" ", text)
@@ -67,8 +64,8 @@ def _told(text: str, secrets: tuple[str, ...]) -> str:
 
 
 def complaint_of(task: ConsultationTask) -> str:
-    """Return the patient's first words, without questions to the doctor and sentences that name the
-    disease unless there is nothing else: saying again what was said gives nothing away.
+    """Return the patient's first words without questions, and without naming the disease if
+    possible.
     """
     opening = PERSON.sub("", task.opening).strip()
     return _told(opening, hidden(task)) or opening

@@ -96,7 +96,6 @@ def _of_item(task: ConsultationTask, item: str, mentioned: Mapping[str, Reply]) 
 
 
 def _together(replies: Sequence[Reply], said: Mapping[str, str]) -> Reply:
-    """Return one reply for at most three things that were asked, without what is not recorded."""
     each = list({reply.facets or (reply.text,): reply for reply in replies}.values())
     known = [reply for reply in each if reply.kind in ("informative", "repeated")]
     if len(each) == 1 or not known:
@@ -134,12 +133,6 @@ def _joined(question: str) -> bool:
 
 
 def _topic_of(question: str, items: Sequence[str]) -> Topic | None:
-    """Return the topic that is answered in place of what the ask-words found, None if there is
-    none.
-
-    It is a topic that counts whatever they found, a topic if they found nothing, or the one thing
-    of the facet that they name.
-    """
     first = asked_first(question)
     if first or not items:
         return first or next(iter(asked_topics(question)), None)
@@ -154,9 +147,6 @@ def _of_one_facet(question: str, items: Sequence[str]) -> list[Topic]:
 
 
 def _of_topic(task: ConsultationTask, topic: Topic, mentioned: Mapping[str, Reply]) -> Reply:
-    """Return what the record says about a topic, else that there is nothing of the kind; an
-    "unknown" reply if it says neither.
-    """
     name = f"{topic.of[0] if topic.of else 'topic'}:{topic.name}"
     if topic.only and task.sex in SAID["zh"] and task.sex != topic.only:
         return Reply("informative", SAID["zh"][task.sex], (name,))
@@ -204,9 +194,6 @@ def sentence(text: str) -> str:
 
 
 def _not_understood(question: str) -> Reply:
-    """Return the reply to a question that names nothing known: "unknown" for another patient's
-    complaint, else "off_topic".
-    """
     if any(asks_whether(question, one) for one in SAID["complaints"]):
         return Reply("unknown", SAID["zh"]["unknown"])
     return Reply("off_topic", SAID["zh"]["off_topic"])

@@ -41,8 +41,8 @@ def rehearse(
     questions: Sequence[str],
     conclude: Conclude,
 ) -> Episode:
-    """Ask as many of the questions as the budget allows before the last turn, then conclude; or
-    not, for None.
+    """Ask as many of the questions as the budget allows before the last turn, then conclude, or
+    not.
     """
     questions = questions[: turns - 1]
 
@@ -62,9 +62,7 @@ def rehearse(
 def gold_episode(
     task: ConsultationTask, prompts: Prompts, turns: int, diagnosis: str = ""
 ) -> Episode:
-    """Ask for what distinguishes, one after the other, then give the gold conclusion; `diagnosis`:
-    by another name.
-    """
+    """Ask for what distinguishes, then give the gold conclusion, or `diagnosis` as its name."""
     conclusion = _concluded(task, diagnosis or task.reference, task.recommendation)
     questions = [question_for(item) for item in task.distinguishing]
     return rehearse(task, prompts, turns, questions, lambda _: conclusion)
@@ -73,10 +71,11 @@ def gold_episode(
 def baseline_episode(
     name: str, task: ConsultationTask, prompts: Prompts, turns: int, commonest: str = ""
 ) -> Episode:
-    """Return the episode of a baseline. "at_once" asks nothing; "checklist" asks the same of
-    everybody. Both name what the tables then hold likeliest: of conditions that are as likely, as
-    all are after the complaint alone, the table's first. "commonest" names `commonest`, without
-    advice. Of options, the first is chosen.
+    """Return the episode of a baseline.
+
+    "at_once" asks nothing. "checklist" asks the same of everybody. Both name what the tables then
+    hold likeliest, the table's first of equals. "commonest" names `commonest`. Of options, the
+    first is chosen.
     """
     if name == "commonest":
         at_once = _concluded(task, commonest, "") if commonest else None

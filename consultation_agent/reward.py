@@ -39,11 +39,9 @@ def exchanges_of(episode: Episode) -> list[Exchange]:
 
 
 def is_right(task: ConsultationTask, diagnosis: str) -> bool:
-    """Return whether a diagnosis is the gold one, by one of its names, and nothing else: a list is
-    wrong.
+    """Return whether a diagnosis is the gold one, by one of its names, and nothing else.
 
-    A gold sentence has the names of the disease in it, and the same sentence is right. With options
-    the letter is compared.
+    A gold sentence has the names of the disease in it. With options the letter is compared.
     """
     if task.options:
         return diagnosis == task.reference
@@ -107,16 +105,14 @@ def conclusion_values(task: ConsultationTask, conclusion: Conclusion | None) -> 
 
 
 def parts_of(task: ConsultationTask) -> tuple[str, ...]:
-    """Return the parts of a conclusion that the case has a gold for; some cases have no advice."""
+    """Return the parts of a conclusion that the case has a gold for. Some cases have no advice."""
     advised = bool(task.recommendation or task.advice)
     return ("diagnosis", "recommendation") if advised else ("diagnosis",)
 
 
 class Scheme:
-    """One way to pay: a name of rewards.toml, or weights of the terms; a judge, if any, values
-    diagnosis and advice.
-
-    Raises UsageError: neither.
+    """One way to pay: a name of rewards.toml, or weights of the terms. A judge may value the
+    conclusion. Raises UsageError: neither.
     """
 
     def __init__(self, name: str, judge: Judge | None) -> None:
@@ -136,7 +132,7 @@ class Scheme:
         return end + self.amounts["informative"] * (turns - 1)
 
     async def score(self, task: ConsultationTask, episode: Episode) -> Reward:
-        """Return the reward of an episode; unscored, with its cause, if the judge failed."""
+        """Return the reward of an episode, unscored with its cause if the judge failed."""
         conclusion = conclusion_of(episode)
         counters = {name: float(n) for name, n in kinds_of(episode).items()}
         values = conclusion_values(task, conclusion)

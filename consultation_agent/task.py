@@ -1,4 +1,6 @@
-"""One row of the consultation agent's data as a frozen type; docs/consultation.md shows the columns."""
+"""One row of the consultation agent's data as a frozen type (docs/consultation.md shows the
+columns.
+"""
 
 from __future__ import annotations
 
@@ -22,15 +24,13 @@ PREFIX = "Patient's description:"  # how the reference's prompts begin what the 
 
 @dataclass(frozen=True, kw_only=True)
 class ConsultationTask(Task):
-    """A patient. `question` is the complaint, `reference` the gold diagnosis.
+    """A patient. `question` is the complaint, `reference` the gold diagnosis, or its option's
+    letter.
 
-    names: what the diagnosis may be called, or () where nothing but `reference` is known. advice: the
-    gold advice by item, its *terms* marked, as far as the condition is known. words: what the
-    patient says of a facet or of a symptom that is there. values: what the words of a facet mean,
-    by the name in the tables, where the row has it. symptoms: whether each is there; one not named
-    is not. distinguishing: what should be asked for. exchanges: questions once asked, with their
-    answers. description: the record as a text. english: it is played in English. options: the
-    answers to choose from, by letter; `reference` is then the letter of the right one.
+    names: what the diagnosis may be called, if known. advice: the gold advice by item, with
+    *terms*. words: what the patient says of a facet or symptom. values: the meaning of these words,
+    in the tables' names. symptoms: whether each is there; one not named is not. distinguishing:
+    what should be asked for. exchanges: earlier questions and answers. options: answers by letter.
     """
 
     recommendation: str = ""
@@ -59,7 +59,6 @@ class ConsultationTask(Task):
 
 def read_rows(path: Path | str) -> list[Row]:
     """Return the rows of a Parquet or JSON lines file, each with `id` and `task_type`.
-
     Raises AgentError: the file cannot be read, or is empty.
     """
     rows = row_files.read_rows(path, "consultations")
@@ -67,9 +66,7 @@ def read_rows(path: Path | str) -> list[Row]:
 
 
 def row_of(case: PublishedCase, source: str) -> Row:
-    """Return a case of a public test set as a row; its patient knows the summary, not
-    the findings.
-    """
+    """Return a case of a public test set as a row. Its patient knows the summary, not the findings."""
     truth = {"diagnosis": case.right or case.diagnosis, "recommendation": ""}
     listed = [f"{letter}: {text}" for letter, text in case.options.items()]
     return {
@@ -90,10 +87,8 @@ def row_of(case: PublishedCase, source: str) -> Row:
 
 
 def task_of(row: Row) -> ConsultationTask:
-    """Check a row.
-
-    Raises AgentError: a column is missing or of another form, or its condition is not in the
-    tables.
+    """Check a row. Raises AgentError: a column is missing or of another form, or its condition is
+    not in the tables.
     """
     try:
         return _task_of(row)
@@ -162,7 +157,6 @@ def _text(value: Any) -> str:
 
 def check_recorded(tasks: Sequence[ConsultationTask]) -> list[str]:
     """Return what to know before --patient record plays these cases: [] if all hold facts.
-
     Raises AgentError: no case holds anything that a patient could say.
     """
     foreign = [task for task in tasks if not task.words]

@@ -21,7 +21,7 @@ FULL_STOP = re.compile(r"(?<=[a-z]{2})\.\s")
 
 @dataclass(frozen=True)
 class Topic:
-    """One topic; topics.toml explains its columns. A side belongs to what else a question names."""
+    """One topic, with the columns of topics.toml. A side belongs to what else a question names."""
 
     name: str
     ask: re.Pattern[str]
@@ -74,9 +74,7 @@ def asked_topics(question: str) -> tuple[Topic, ...]:
 
 @lru_cache(maxsize=4096)
 def asked_first(question: str) -> Topic | None:
-    """Return the topic that a question is about whatever its ask-words say, or None if there
-    is none.
-    """
+    """Return the topic that a question is about whatever its ask-words say, or None."""
     asking = asking_of(question)
     return next(
         (one for one in topics().values() if one.first.search(asking) and one.ask.search(asking)),

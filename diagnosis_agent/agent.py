@@ -133,7 +133,7 @@ class DiagnosisAgent(PartnerAgent):
 
 
 def turn_penalty(text: str) -> tuple[float, int]:
-    """Return amount and turns of "0.05@12"; a type for argparse."""
+    """Return amount and turns of "0.05@12", as a type for argparse."""
     found = re.fullmatch(r"(0?\.\d{1,6}|\d{1,3}(?:\.\d{1,6})?)@(\d{1,3})", text)
     if not found:
         raise ArgumentTypeError(f"expected AMOUNT@TURNS, such as 0.05@12, got {text!r}")

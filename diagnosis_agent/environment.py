@@ -33,8 +33,7 @@ from scoring.rubric import Reward
 class DiagnosisEnvironment(PartnerEnvironment):
     """Plays and scores. `evaluating`: a simulator that is a model has its temperature for that.
 
-    Raises AgentError: the simulator or the prompts cannot be used; SettingsError: REWARD_SCALE
-    cannot.
+    Raises AgentError: unusable simulator or prompts. Raises SettingsError: REWARD_SCALE.
     """
 
     def __init__(self, settings: Settings, options: Options, evaluating: bool = False) -> None:
@@ -102,9 +101,7 @@ class DiagnosisEnvironment(PartnerEnvironment):
 
 
 def _gold_episode(task: DiagnosisTask, prompts: Prompts, turns: int, name: str = "") -> Episode:
-    """Return it with as many turns as the recommended examinations take, also where the budget has
-    fewer.
-    """
+    """Return it with as many turns as the recommended examinations take, whatever the budget."""
     return gold_episode(task, prompts, max(turns, len(task.key) + 1), name)
 
 
@@ -114,7 +111,6 @@ def _other_name(task: DiagnosisTask) -> str | None:
 
 def simulator_of(settings: Settings, options: Options, evaluating: bool) -> Simulator:
     """Return the simulator that the flag --simulator names.
-
     Raises AgentError: its model is missing, or named without use.
     """
     if partner_kind("simulator", options) == RECORD:

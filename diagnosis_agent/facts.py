@@ -27,7 +27,7 @@ from episodes.text_loop import Malformed
 
 
 def facts_of(task: DiagnosisTask, episode: Episode) -> dict[str, float | None]:
-    """Return the numbers of an episode whose means are reported; shares of orders are None without
+    """Return the numbers of an episode whose means are reported. Shares of orders are None without
     orders.
     """
     values = values_of(task, episode)
@@ -67,7 +67,6 @@ def record_of(task: DiagnosisTask, episode: Episode) -> Record:
 
 
 def _turns(event: Exchange | Malformed | Conclusion, text: str) -> list[dict[str, Any]]:
-    """Return the doctor's turn and the result."""
     doctor: dict[str, Any] = {"role": "doctor", "content": text}
     if isinstance(event, Exchange):
         back = {

@@ -36,7 +36,7 @@ class CaseWords(JudgeWords):
     reply = Answers
 
     def parts(self, case: Case, said: BaseModel) -> dict[str, float]:
-        """Return the values of diagnosis and examinations; counts are cut to the number of
+        """Return the values of diagnosis and examinations. Counts are cut to the number of
         examinations.
         """
         assert isinstance(said, Answers)

@@ -68,7 +68,7 @@ def context(task: DiagnosisTask) -> str:
 
 
 def opening(name: str, usual: str = "") -> str:
-    """Return an event up to its results; `usual` is the reference range."""
+    """Return an event up to its results. `usual` is the reference range."""
     shown = f"Reference Range:\n{usual}\n" if usual else ""
     return f"Exam name:\n{name}\n{shown}Exam results:\n"
 
@@ -91,7 +91,7 @@ def prompt_for(task: DiagnosisTask, name: str, past: Iterable[Result]) -> str:
 class LLMSimulator(Simulator):
     """A model behind SIMULATOR_BASE_URL, or, `served`, at the address of the run's own service.
 
-    Raises AgentError: no model or no address is named.
+    Raises AgentError: the model or its address is missing.
     """
 
     def __init__(
@@ -143,8 +143,7 @@ class LLMSimulator(Simulator):
 
     async def check(self) -> None:
         """Ask for an invented patient's result.
-
-        Raises ServiceError: no usable answer; LLMError: no cache.
+        Raises ServiceError: no usable answer. Raises LLMError: no cache.
         """
         self.kept.count()
         try:
@@ -171,12 +170,10 @@ class LLMSimulator(Simulator):
                 ) from None
 
     async def draw(self, task: DiagnosisTask, name: str, past: Sequence[Result]) -> str:
-        """Return a new result that does not name the diagnosis, unless the case itself does; ""
-        after DRAWS that named it.
+        """Return a new result that does not name the diagnosis, unless the case does, or "" after
+        DRAWS.
 
-        No seed is sent, because it ends vLLM's CPU engine, which cannot wind a request's generator
-        back.
-
+        No seed is sent: it ends vLLM's CPU engine, which cannot wind a request's generator back.
         Raises LLMError: the model failed.
         """
         secret = mention([task.reference, *task.aliases])
@@ -191,11 +188,10 @@ class LLMSimulator(Simulator):
 
 
 def examination(task: DiagnosisTask, name: str, past: Sequence[Result] = ()) -> str | None:
-    """Return the name under which a model is asked for an ordered examination, or None if there is no
-    such examination.
+    """Return the name under which a model is asked for an ordered examination, or None.
 
-    A case of the tables has only examinations that they know, by their names there. For other cases
-    the words of the order are used unchanged, unless they are several names.
+    A case of the tables has only their examinations. Other cases use the order's words, unless they
+    are several names.
     """
     if task.condition:
         return ordered(task, name)
@@ -223,7 +219,6 @@ def weights_of(model: str) -> list[str]:
 
 def simulator_model(settings: Settings, options: Options, evaluating: bool = False) -> LLMSimulator:
     """Return the simulator of --simulator llm or served.
-
     Raises AgentError: its model or its address is missing.
     """
     return LLMSimulator(

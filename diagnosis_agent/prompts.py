@@ -14,7 +14,6 @@ ANSWERED = tuple(name for name in PROBLEMS if name != "too_late")  # after that 
 
 def load_prompts(path: Path = OWN) -> Prompts:
     """Return the prompts of a file, with those of prompts.toml where it leaves some out.
-
     Raises AgentError: the file cannot be used.
     """
     return prompts.load_prompts(OWN, ANSWERED, path)

@@ -79,9 +79,7 @@ def spoken(said: Order | Conclusion) -> str:
 
 def framed(typed: str) -> str:
     """Return a person's words as a reply: an order if they have no phrase of one, a conclusion if
-    they begin with a label of a diagnosis.
-
-    Raises AgentError: they say two things, or lack one.
+    they begin with a label of a diagnosis. Raises AgentError: they say two things, or lack one.
     """
     said = read_reply(typed)
     if said == Malformed("no_examination"):

@@ -59,9 +59,7 @@ def _recorded(task: DiagnosisTask, found: str) -> Result:
 
 
 def _joined(task: DiagnosisTask, names: Sequence[str]) -> str:
-    """Return the texts of several results, each with its name unless there is one alone; a part that
-    stands in the text of another is not said again.
-    """
+    """Return several results with their names; a part of another's text is not repeated."""
     if len(names) == 1:
         return task.results[names[0]]
     texts = [f"{name}: {task.results[name]}" for name in names]
@@ -87,8 +85,7 @@ def _panel(task: DiagnosisTask, panel: str, own: Sequence[str]) -> Result:
 
 
 def check_recorded(tasks: Sequence[DiagnosisTask]) -> list[str]:
-    """Return a warning about cases that do not record every recommended examination, or [] without
-    such cases. Invented cases record all.
+    """Return a warning about cases that lack recommended examinations, or [].
 
     Raises AgentError: no case records any examination.
     """
@@ -113,9 +110,7 @@ def _recommended_and_missing(task: DiagnosisTask) -> int:
 
 
 def ordered(task: DiagnosisTask, name: str) -> str | None:
-    """Return the examination that an order means for this patient, a result of the record by its own
-    name first, or None if there is none, or only for the other sex.
-    """
+    """Return the examination that an order means, the record's names first, or None."""
     own = (*task.results, *task.key)
     found = _recorded_as(task, name) or named(name, own)
     if found is None:

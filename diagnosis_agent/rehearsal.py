@@ -82,19 +82,17 @@ def gold_orders(task: DiagnosisTask) -> list[Order]:
 
 
 def gold_episode(task: DiagnosisTask, prompts: Prompts, turns: int, diagnosis: str = "") -> Episode:
-    """Return an episode that orders what is recommended, one after the other, and then names the
-    gold diagnosis, by another name if `diagnosis` gives one.
-    """
+    """Order what is recommended, then name the gold diagnosis, or `diagnosis` as its name."""
     return rehearse(task, prompts, turns, gold_orders(task), lambda _: diagnosis or task.reference)
 
 
 def baseline_episode(
     name: str, task: DiagnosisTask, prompts: Prompts, turns: int, commonest: str = ""
 ) -> Episode:
-    """Return the episode of a baseline. "at_once" orders nothing; "checklist" what the record has,
-    in its order, as long as the budget lasts. Both name what the tables then hold likeliest: of
-    conditions that are as likely, as all are at first, the table's first. "commonest" names
-    `commonest`.
+    """Return the episode of a baseline.
+
+    "at_once" orders nothing. "checklist" orders what the record has, in its order. Both name what
+    the tables then hold likeliest, the table's first of equals. "commonest" names `commonest`.
     """
     if name == "commonest":
         return rehearse(task, prompts, turns, [], lambda _: commonest or None)

@@ -79,8 +79,8 @@ def counted(task: DiagnosisTask, episode: Episode) -> list[Result]:
 
 
 def examination_values(task: DiagnosisTask, episode: Episode) -> dict[str, float | None]:
-    """Return precision over all orders, with repeats and unavailable ones, recall, and F1; None
-    where a share has no basis.
+    """Return precision over all orders, with repeats and unavailable ones, recall, and F1. A share
+    without a basis is None.
     """
     by_order = _key_by_order(task, episode)
     key = key_of(task)
@@ -120,8 +120,7 @@ def kinds_of(episode: Episode) -> Counter[str]:
 
 
 class Scheme:
-    """One way to pay: a name of rewards.toml, or weights of the terms; `penalty`: so much for each
-    turn beyond so many.
+    """One way to pay: a name of rewards.toml, or weights. `penalty`: for each turn beyond so many.
 
     Raises UsageError: neither.
     """
@@ -138,9 +137,7 @@ class Scheme:
         self.rubric = parse_rubric(name, TERMS) if "=" in name else Rubric(SCHEMES[name])
 
     async def score(self, task: DiagnosisTask, episode: Episode) -> Reward:
-        """Return the reward of an episode, which without a conclusion earns nothing; unscored, with
-        its cause, if the judge failed.
-        """
+        """Return the reward of an episode, 0 without a conclusion, unscored if the judge failed."""
         counters = {name: float(often) for name, often in kinds_of(episode).items()}
         conclusion = conclusion_of(episode)
         if conclusion and addresses_the_judge(conclusion.diagnosis):

@@ -35,7 +35,6 @@ FORM = TypeAdapter(dict[str, Annotated[list[Criterion], Field(min_length=1)]])
 
 class Rubrics:
     """The rubrics of a file.
-
     Raises AgentError: not readable, of another form, or no TEACHER_MODEL to judge by.
     """
 

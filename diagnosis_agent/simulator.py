@@ -50,7 +50,6 @@ class Simulator(ABC):
     @abstractmethod
     async def examine(self, task: DiagnosisTask, name: str, past: Sequence[Result]) -> Result:
         """Return the result of an examination, after earlier results.
-
         Raises EpisodeError: its model failed.
         """
 

@@ -26,7 +26,6 @@ class Next:
 async def play_points(policy: Policy, prompts: Prompts, task: DiagnosisTask) -> Episode:
     """Return an episode with a reply at every point of the gold episode. Its transcript is that of
     the last point, and a budget below the number of points leaves out the first ones.
-
     Raises EpisodeError: the policy's endpoint failed.
     """
     history = gold_episode(task, prompts, len(task.key) + 1).messages

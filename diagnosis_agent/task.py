@@ -1,4 +1,4 @@
-"""One row of the diagnosis agent's data as a frozen type; docs/diagnosis.md shows the columns."""
+"""One row of the diagnosis agent's data as a frozen type (docs/diagnosis.md shows the columns)."""
 
 from __future__ import annotations
 
@@ -21,12 +21,10 @@ PUBLISHED = (*agentclinic.READERS, *symptomcheck.READERS)
 class DiagnosisTask(Task):
     """A patient. `question` is the summary that the policy reads, `reference` the gold diagnosis.
 
-    text: history and complaint, without the diagnosis, as a simulator reads them. aliases: other
-    names of the gold diagnosis. results: by examination, as recorded in order, with its reference
-    range where it has one; empty where none is recorded. key: the examinations that are
-    recommended. optional: those for which a doctor is neither paid nor charged. condition: its
-    name in conditions; group: the complaint; age: in years; sex: "female" or "male"; None: not
-    known.
+    text: history and complaint for a simulator, without the diagnosis. aliases: its other names.
+    results: by examination, as recorded, with reference ranges. key: the examinations recommended.
+    optional: those neither paid nor charged. condition: its name in conditions. group: the
+    complaint. age: in years. sex: "female" or "male". None: not known.
     """
 
     text: str
@@ -42,7 +40,6 @@ class DiagnosisTask(Task):
 
 def read_rows(path: Path | str) -> list[Row]:
     """Return the rows of a Parquet or JSON lines file, each with `id` and `task_type`.
-
     Raises AgentError: the file cannot be read, or is empty.
     """
     rows = row_files.read_rows(path, "cases")
@@ -50,9 +47,7 @@ def read_rows(path: Path | str) -> list[Row]:
 
 
 def row_of(case: PublishedCase, source: str) -> Row:
-    """Return a case of a public test set as a row; every finding is an examination of
-    its record.
-    """
+    """Return a case of a public test set as a row. Every finding is an examination of its record."""
     findings = [{"name": name, "results": text} for name, text in case.findings.items()]
     known = {"age": case.age, "sex": case.sex}
     return {
@@ -65,8 +60,7 @@ def row_of(case: PublishedCase, source: str) -> Row:
 
 
 def task_of(row: Row) -> DiagnosisTask:
-    """Check a row; lists may be numpy arrays.
-
+    """Check a row. Lists may be numpy arrays.
     Raises AgentError: a column is missing or of another form.
     """
     try:
@@ -113,9 +107,7 @@ def _names(keys: Iterable[str]) -> tuple[str, ...]:
 
 
 def _results(examinations: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """Return results by name, each with its reference range where there is one; what was recorded
-    several times under one name is all kept.
-    """
+    """Return results by name with their ranges, several under one name all kept."""
     found: dict[str, str] = {}
     for examination in examinations:
         name = _text("examinations.name", examination["name"])

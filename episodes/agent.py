@@ -114,8 +114,8 @@ class Environment(ABC):
 
     @abstractmethod
     async def play(self, task: Task, policy: Policy) -> Episode:
-        """Play an episode. Raises EpisodeError where the machine failed, never for what the policy
-        does.
+        """Play an episode.
+        Raises EpisodeError where the machine failed, never for what the policy does.
         """
 
     @abstractmethod
@@ -274,8 +274,8 @@ class Agent(ABC):
 
     @abstractmethod
     def rows(self, path: Path | str) -> list[Row]:
-        """Return a data file's rows of JSON values. Raises UsageError, such as AgentError, or
-        OSError.
+        """Return a data file's rows of JSON values.
+        Raises UsageError, such as AgentError, or OSError.
         """
 
     @abstractmethod

@@ -71,8 +71,7 @@ async def check_judge(
     environment: Environment, tasks: Sequence[Task], most: int = TASKS
 ) -> list[Probed]:
     """Return what honest and dishonest episodes earned, on at most `most` tasks with a sure answer.
-    Raises Failure: no honest episode has a score. Raises ServiceError: a service does not
-    answer.
+    Raises Failure: no honest episode has a score. Raises ServiceError: a service does not answer.
     """
     await environment.check()
     most = min(most, PAID_TASKS) if environment.paid else most

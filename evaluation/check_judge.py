@@ -44,9 +44,7 @@ def parse_arguments(argv: Sequence[str] | None) -> tuple[Agent, argparse.Namespa
 
 
 def rows_of(probed: Sequence[Probed], environment: Environment) -> list[Sequence[str]]:
-    """Return the table of what each kind of answer earns on average, honest ones first, then the
-    best paid.
-    """
+    """Return the table of what each kind earns on average, honest ones first, then the best paid."""
     found: dict[tuple[str, str, float], list[Reward]] = defaultdict(list)
     for of in probed:
         for kind, reward in of.honest.items():

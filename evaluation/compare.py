@@ -3,9 +3,8 @@
     .venv/bin/python -m evaluation.compare outputs/evaluations/BEFORE outputs/evaluations/AFTER
     .venv/bin/python -m evaluation.compare BEFORE AFTER --json
 
-A difference is B minus A of a task's mean score (or whatever number the agent's headline is), so
-what is hard for both cancels out. B is called better where the 95 % interval of the difference
-leaves 0 out and an exact sign test over tasks agrees. Exit codes: 0 done, 2 wrong usage.
+A difference is B minus A of a task's mean headline. B is called better if the 95 % interval of the
+difference leaves 0 out and an exact sign test over tasks agrees. Exit codes: 0 done, 2 wrong usage.
 """
 
 from __future__ import annotations
@@ -40,9 +39,7 @@ VERDICTS = {
 
 @dataclass(frozen=True)
 class Evaluation:
-    """An evaluation's folder: its scores, and of every question with a score the mean and the first
-    episode.
-    """
+    """An evaluation's folder: its scores, and each scored question's mean and first episode."""
 
     folder: Path
     scores: dict[str, Any]
@@ -54,7 +51,6 @@ class Evaluation:
         return self.episodes[name]["question"], self.episodes[name]["reference"]
 
     def summary(self) -> dict[str, Any]:
-        """Return the folder, the model, the data and the number of unscored episodes."""
         return {
             "folder": str(self.folder),
             "model": self.scores["model"],
@@ -65,7 +61,6 @@ class Evaluation:
 
 def read_evaluation(folder: Path) -> Evaluation:
     """Read what `evaluation.evaluate` wrote.
-
     Raises UsageError: it is not there, or of an agent that is not here.
     """
     scores = read_scores(folder)
@@ -83,7 +78,6 @@ def read_evaluation(folder: Path) -> Evaluation:
 
 def compare(a: Evaluation, b: Evaluation, seed: int) -> dict[str, Any]:
     """Return the paired difference, overall and by group, and the questions that changed.
-
     Raises UsageError: the evaluations are of two agents, or have no task in common.
     """
     if a.scores["agent"] != b.scores["agent"]:
@@ -117,9 +111,6 @@ def compare(a: Evaluation, b: Evaluation, seed: int) -> dict[str, Any]:
 
 
 def _different_conditions(a: dict[str, Any], b: dict[str, Any]) -> dict[str, list[Any]]:
-    """Return the settings that differ. If there are any, the difference is not due to the models
-    alone.
-    """
     passed = {*IDENTITY, *MEASURED}
     if a.get("sampling") is None or b.get("sampling") is None:
         passed.add("sampling")  # a player that is not a model has none, and its name says so
@@ -142,7 +133,6 @@ def _difference(
 
 
 def _change(a: Evaluation, b: Evaluation, name: str) -> dict[str, Any]:
-    """Return a question that changed, with the first scored episode's answer on both sides."""
     found: dict[str, Any] = {"id": name}
     for key in ("task_type", "question", "reference"):
         found[key] = a.episodes[name][key]
@@ -154,11 +144,7 @@ def _change(a: Evaluation, b: Evaluation, name: str) -> dict[str, Any]:
 
 
 def report_of(result: dict[str, Any], names: Sequence[str] = NAMES) -> Report:
-    """Return the result of `compare` as a report in points: differences overall and by group, then
-    the questions that changed most.
-
-    names: of the two sides.
-    """
+    """Return the result of `compare` as a report in points. names: of the two sides."""
     a, b = names
     header = ("group", "tasks", a, b, f"{b} - {a}", "95 % interval", "better", "worse", "sign p")
     groups: list[Sequence[str]] = [header]
@@ -179,7 +165,7 @@ def report_of(result: dict[str, Any], names: Sequence[str] = NAMES) -> Report:
 
 
 def conditions(result: dict[str, Any], names: Sequence[str] = NAMES) -> list[str]:
-    """Return warnings to read before the numbers; [] if all conditions are the same."""
+    """Return warnings to read before the numbers, or [] if all conditions are the same."""
     lines = []
     if not result["same_data"]:
         files = " and ".join(result[side]["data"]["file"] for side in SIDES)

@@ -1,14 +1,12 @@
-"""Watch it learn: evaluate a model on tasks it never trained on, train it, evaluate it again, show
-what changed.
+"""Watch it learn: evaluate a model on new tasks, train it, evaluate it again, show what changed.
 
     make demo                                # the SQL agent, seed 1, its bundled model
     make demo AGENT=sql SEED=2
     make demo AGENT=all                      # one policy that learns to be all agents
 
-Every part is one of the project's own commands, printed before it runs; its results lie in the
-folder's `before/`, `train/` and `after/`. `demo.json` and `report.html` sum them up
-(docs/training.md). Each of several agents has a folder with its own of all these, beside the one
-`train/`. Exit codes: 0 done, 1 a part failed, 2 wrong usage, 130 interrupted.
+Every part is one of the project's own commands, printed before it runs. Their results are in
+`before/`, `train/` and `after/`, summed up in `demo.json` and `report.html` (docs/training.md).
+Exit codes: 0 done, 1 a part failed, 2 wrong usage, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -72,8 +70,7 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
 
 def demo(arguments: argparse.Namespace, argv: Sequence[str]) -> None:
     """Run the parts, write and show the result, of several agents one for each.
-
-    Raises UsageError: the folder holds something else; Failure: a part failed.
+    Raises UsageError: the folder holds something else. Raises Failure: a part failed.
     """
     start = time.monotonic()
     agent = agent_of(arguments.agent)
@@ -129,7 +126,6 @@ def demo(arguments: argparse.Namespace, argv: Sequence[str]) -> None:
 
 def begin(folder: Path, asked: dict[str, Any]) -> bool:
     """Note what a demo's folder is for, and return whether an interrupted demo goes on in it.
-
     Raises UsageError: the folder holds something else, or another demo.
     """
     noted = folder / BEGUN
@@ -151,7 +147,7 @@ def begin(folder: Path, asked: dict[str, Any]) -> bool:
 
 
 def agent_of(name: str) -> Agent:
-    """Return the agent of that name; `all` are those of this repository as one."""
+    """Return the agent of that name. `all` are those of this repository as one."""
     own = [one for one in registry.names() if registry.get(one).folder.parent == ROOT]
     return registry.get(JOINED.join(own) if name == ALL else name)
 
@@ -165,28 +161,22 @@ def evaluation_of(agent: Agent, tasks: int | None, model: str | Path, out: Path)
 
 
 def _path(model: str) -> str:
-    """Return a folder's path from the repository, where the parts run, or in full if it is outside;
-    a hub id as it is.
-    """
     folder = Path(model).resolve()
     inside = folder.relative_to(ROOT) if folder.is_relative_to(ROOT) else folder
     return str(inside) if folder.is_dir() else model
 
 
 def python_shown() -> str:
-    """Return how a command names this interpreter: the repository's own by its path from there."""
+    """Return this interpreter's name in commands: a path from the repository if it is its own."""
     own = ROOT / ".venv" / "bin" / Path(sys.executable).name
     return ".venv/bin/python" if Path(sys.executable) == own else "python"
 
 
 def run_part(name: str, command: Sequence[str], evaluated: float | None = None) -> None:
-    """Run a part as a program of its own; at Ctrl-C or SIGTERM it is ended, and has ended when this
-    raises.
+    """Run a part as a program, which Ctrl-C and SIGTERM end before this raises.
 
-    `evaluated`: minutes that the first evaluation took, from which it says what is left.
-
-    Raises Failure: it did not end with 0; its exit code is the part's where that says usage or
-    interrupted.
+    `evaluated`: minutes of the first evaluation. Raises Failure with the part's exit code where
+    that says usage or interrupted.
     """
     part = f"part {PARTS.index(name) + 1} of {len(PARTS)}"
     left = "" if evaluated is None and name != BEFORE else f"; {LEFT[name].format(evaluated)}"

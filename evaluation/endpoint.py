@@ -1,11 +1,7 @@
-"""A whole agent behind OpenAI's protocol: `POST /v1/chat/completions`, `GET /v1/models`, and a page
-at `/`.
+"""A whole agent behind OpenAI's protocol, and a page at `/`.
 
-    app = build(host, model="runs/NAME", token=None, hosts=["127.0.0.1", "localhost"])        # ASGI
-
-Beside OpenAI's fields a request may have `case`, an answer has `agent` (how it ended, tokens,
-seconds, every step), and a stream has a chunk with `step` for each message of the episode.
-docs/evaluate-and-serve.md, "An endpoint", has the whole. Used by `evaluation/serve.py`.
+docs/evaluate-and-serve.md, "An endpoint", lists what requests and answers have beside OpenAI's
+fields.
 """
 
 from __future__ import annotations
@@ -69,7 +65,7 @@ class Said(BaseModel):
 
 
 class Body(BaseModel):
-    """The fields of a request that mean something here; others are passed over."""
+    """The fields of a request that are read. Others are passed over."""
 
     model: str
     messages: Annotated[list[Said], Field(max_length=256)] = []
@@ -80,10 +76,7 @@ class Body(BaseModel):
 
 
 def build(host: Host, model: str, token: str | None, hosts: Sequence[str]) -> Guard:
-    """Return the application.
-
-    token: what requests must carry. hosts: the names by which it may be reached, "*" for any.
-    """
+    """Return the ASGI application. hosts: the names by which it may be reached, "*" for any."""
 
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=[*hosts])
@@ -146,11 +139,6 @@ def examples_of(tasks: Sequence[Task]) -> list[str]:
 
 
 async def _body(request: Request) -> Body:
-    """Return a request's body, which must be JSON: a page of another site cannot send that without
-    asking first.
-
-    Raises HTTPException: another content type, or not a valid body.
-    """
     if request.headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
         raise HTTPException(415, "expected the Content-Type application/json")
     try:
@@ -164,11 +152,6 @@ async def _body(request: Request) -> Body:
 
 
 def _asked(host: Host, body: Body) -> tuple[Asked, bool]:
-    """Return what a request asks, and whether it wants a stream. An agent that does not converse
-    receives the last question alone; each is an episode of its own.
-
-    Raises HTTPException: another model is meant, or the request asks nothing.
-    """
     if body.model != host.agent.name:
         raise HTTPException(
             404, f"there is no model {body.model[:80]!r} here; it is {host.agent.name!r}"
@@ -224,9 +207,6 @@ def error_of(message: str, kind: str) -> str:
 
 
 async def _events(host: Host, asked: Asked, answer: Answer) -> AsyncGenerator[str, None]:
-    """Yield the data of server-sent events. Closing the generator, as happens when the client
-    leaves, ends the episode.
-    """
     try:
         async with aclosing(host.visit(asked)) as steps:
             async for step in steps:
@@ -257,8 +237,6 @@ async def _whole(host: Host, asked: Asked, answer: Answer) -> Response:
 
 
 async def _unless_gone(request: Request, work: Any) -> Response:
-    """Return the answer, or end the work if the client leaves first."""
-
     async def gone() -> Response:
         while (await request.receive())["type"] != "http.disconnect":
             pass

@@ -54,7 +54,7 @@ class Unscored(Exception):
 def parse_arguments(
     argv: Sequence[str] | None, settings: Settings
 ) -> tuple[Agent, argparse.Namespace]:
-    """Return the agent and the flags. The agent is read first, because it adds flags of its own."""
+    """Return the agent, which is read first because it adds flags, and the flags."""
     parser = new_parser(__doc__, prog="python -m evaluation.evaluate")
     agent = registry.add_agent(parser, argv)
     player = parser.add_argument_group("who plays")
@@ -118,7 +118,7 @@ def parse_arguments(
 
 
 def baselines_of(agent: Agent) -> tuple[str, ...]:
-    """Return the players without a model that an agent has; all have "silent"."""
+    """Return the players without a model that an agent has. All have "silent"."""
     return (SILENT, *agent.showing.baselines)
 
 
@@ -129,9 +129,7 @@ def configuration(
     environment: Environment,
     tasks: int,
 ) -> dict[str, Any]:
-    """Return all that the scores depend on, as JSON values. An evaluation with an equal
-    configuration may be continued.
-    """
+    """Return all that scores depend on. An evaluation with an equal configuration may continue."""
     sampling = {
         "temperature": arguments.temperature,
         "top_p": 1.0,
@@ -168,9 +166,7 @@ def default_folder(config: dict[str, Any]) -> Path:
 async def scripted_episode(
     environment: Environment, player: Player, task: Task, commonest: str
 ) -> Episode:
-    """Return the episode of a player without a model. `commonest` is the answer that most tasks
-    have.
-
+    """Return the episode of a player without a model. `commonest`: the most frequent answer.
     Raises AgentError: the task has no gold episode.
     """
     if player.kind == "gold":
@@ -189,10 +185,8 @@ async def play_all(
     journal: Journal,
     concurrency: int,
 ) -> dict[str, Record]:
-    """Play what the journal does not hold yet, once more what stayed unscored; return the records
-    still unscored.
-
-    Raises RunError if nothing was scored before, and many fail one after the other.
+    """Play what the journal lacks, once more what stayed unscored, and return what still is.
+    Raises RunError: nothing was scored before, and many fail one after the other.
     """
     unscored: dict[str, Record] = {}
 
@@ -221,7 +215,7 @@ async def play_all(
 
 
 def evaluate(agent: Agent, arguments: argparse.Namespace, settings: Settings) -> int:
-    """Play, score and write; returns the exit code."""
+    """Play, score and write. Returns the exit code."""
     agent.flags.complete(arguments)
     if arguments.model:
         player = model_player(agent, arguments.model, arguments.base_url, settings)
@@ -285,10 +279,7 @@ def unfinished(
 
 
 async def played_once(tasks: Sequence[Task], play_one: PlayOne, name: str) -> list[Record]:
-    """Return the records of a baseline, one of each task.
-
-    Raises Failure: an episode has no score.
-    """
+    """Return the records of a baseline, one of each task. Raises Failure: an episode has no score."""
     records = []
     for task in tasks:
         record = await play_one(Sample(task, 0))
@@ -308,9 +299,7 @@ def player_opened(
     arguments: argparse.Namespace,
     settings: Settings,
 ) -> Iterator[PlayOne]:
-    """Yield a function that plays an episode and returns its record. The agent's services and the
-    player's server run until the block ends.
-    """
+    """Yield a function that plays an episode. Services and server run until the block ends."""
     from episodes.policy import ChatPolicy
 
     counts = Counter(task.reference for task in tasks if task.reference)
@@ -332,7 +321,7 @@ def player_opened(
 
 
 def report(agent: Agent, scores: dict[str, Any], folder: Path) -> None:
-    """Print the table and the folder; say what has no score."""
+    """Print the table and the folder. Say what has no score."""
     report_of(agent, scores).show()
     if unscored := scores["overall"]["unscored"]:
         print(

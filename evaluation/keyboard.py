@@ -1,10 +1,4 @@
-"""A person as the policy of an episode: shows what a model would read, and takes its replies from
-the keyboard, or from a pipe.
-
-    policy = KeyboardPolicy(max_turns=6)
-    episode = await environment.play(task, policy)
-    policy.show_rest(episode.messages)
-"""
+"""A person as the policy of an episode: shows what a model would read, and takes typed replies."""
 
 from __future__ import annotations
 
@@ -47,9 +41,7 @@ def show(heading: str, text: str) -> None:
 
 
 def ask(prompt: str) -> str:
-    """Return what the person types. Raises InputEnded: the input ended; UsageError: it is not
-    UTF-8.
-    """
+    """Return what the person types. Raises InputEnded. Raises UsageError: not UTF-8."""
     try:
         line = input(prompt)
         typed = line if line.strip() != FENCE else "\n".join(iter(input, FENCE))
@@ -64,9 +56,7 @@ def ask(prompt: str) -> str:
 
 
 class KeyboardPolicy:
-    """Be the policy of an episode (`episodes.episode.Policy`). frame: makes a reply of what is
-    typed.
-    """
+    """A policy (`episodes.episode.Policy`). frame: makes a reply of what is typed."""
 
     def __init__(self, max_turns: int, frame: Callable[[str], str] = str) -> None:
         self.max_turns = max_turns
@@ -79,10 +69,7 @@ class KeyboardPolicy:
         self._shown = 0
 
     async def reply(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> Message:
-        """Return the person's reply; what is no reply costs no turn.
-
-        Raises PolicyStop: the budget is spent; InputEnded.
-        """
+        """Return the person's reply. Anything else costs no turn. Raises PolicyStop and InputEnded."""
         if self.turns >= self.max_turns:
             raise PolicyStop("max_turns")
         self.show_rest(messages)
@@ -143,10 +130,7 @@ def described(tool: ToolSpec) -> str:
 
 
 def message_of(typed: str, tools: Sequence[ToolSpec], number: int) -> Message:
-    """Return the message for a typed reply: words, or the call of a tool.
-
-    Raises UsageError: not a tool, or not its arguments.
-    """
+    """Return the message for typed words or a tool's call. Raises UsageError: not a call."""
     if not (tools and typed.startswith("/")):
         return {"role": "assistant", "content": typed}
     name, _, rest = typed[1:].partition(" ")
@@ -165,9 +149,7 @@ def message_of(typed: str, tools: Sequence[ToolSpec], number: int) -> Message:
 
 
 def arguments_of(function: dict[str, Any], text: str) -> dict[str, Any]:
-    """Return the arguments that were typed as a JSON object; a tool with a single text parameter
-    takes the text as it is.
-
+    """Return the JSON object that was typed. A single text parameter takes the text as it is.
     Raises UsageError: not such an object, or a required argument is missing.
     """
     parameters = function.get("parameters", {})

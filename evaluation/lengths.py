@@ -46,8 +46,7 @@ def parse_arguments(argv: Sequence[str] | None) -> tuple[Agent, argparse.Namespa
 
 def counter(model: str, tools: Sequence[ToolSpec]) -> Count:
     """Return what counts the tokens of messages in the model's chat template.
-
-    Raises UsageError: there is no tokenizer.
+    Raises UsageError: the tokenizer is missing.
     """
     from transformers import AutoTokenizer
 
@@ -77,7 +76,6 @@ async def measure(
     environment: Environment, tasks: Sequence[Task], count: Count
 ) -> dict[str, list[int]]:
     """Return the tokens of all gold episodes: prompts, responses and replies.
-
     Raises UsageError: no task has a gold episode with a reply.
     """
     found: dict[str, list[int]] = {"prompt": [], "response": [], "reply": []}

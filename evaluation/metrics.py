@@ -1,11 +1,8 @@
 """From the records of an evaluation's episodes to its numbers.
 
-    scores = summarise(agent, records, seed=0)  # {"overall": {...}, "by_task_type": {...}, ...}
-    judge_changes([[0.0, 1.0, ...]], seed=0)["verdict"]  # of paired changes, a value a task
-
-A record is a line of `episodes.jsonl`. Several episodes of a task are one cluster: every number is
-a mean over tasks of the mean over a task's episodes. Unscored episodes are counted and otherwise
-left out. A number for which there was nothing to measure is None, not 0.
+Several episodes of a task are one cluster: every number is a mean over tasks of the mean over a
+task's episodes. Unscored episodes are left out. Without anything to measure a number is None, not
+0.
 """
 
 from __future__ import annotations
@@ -44,18 +41,14 @@ def summarise(agent: Agent, records: Sequence[Record], seed: int) -> dict[str, A
 
 
 def groups_of(records: Sequence[Record], column: str) -> dict[str, list[Record]]:
-    """Return the records by their value in one of GROUPINGS; {} for records older than that
-    grouping.
-    """
+    """Return the records by their value in a grouping, or {} for records older than it."""
     names = sorted({record.get(column, "") for record in records} - {""})
     return {name: [record for record in records if record.get(column) == name] for name in names}
 
 
 def scores_of(agent: Agent, records: Sequence[Record], seed: int) -> dict[str, Any]:
-    """Return the numbers of one group of episodes; docs/evaluate-and-serve.md defines each.
-
-    The agent's facts are added by name; those that its table shows with an interval also have
-    NAME_ci95.
+    """Return the numbers of a group of episodes (docs/evaluate-and-serve.md), and the agent's
+    facts.
     """
     scored = [record for record in records if record["score"] is not None]
     score = clusters(scored, itemgetter("score"))
@@ -85,9 +78,6 @@ def scores_of(agent: Agent, records: Sequence[Record], seed: int) -> dict[str, A
 
 
 def _facts(agent: Agent, records: Sequence[Record], seed: int) -> dict[str, Any]:
-    """Return the mean of every fact, with an interval for those that the agent's table or a demo
-    reports.
-    """
     shown = {column.metric for column in agent.showing.columns if column.interval}
     found: dict[str, Any] = {}
     for name, values in _named(records, "facts").items():
@@ -98,8 +88,7 @@ def _facts(agent: Agent, records: Sequence[Record], seed: int) -> dict[str, Any]
 
 
 def headline_of(agent: Agent, record: Record) -> float | None:
-    """Return the number of one episode that demos and comparisons report; None if it is unscored.
-
+    """Return the number that demos and comparisons report, or None if unscored.
     Raises AgentError: the agent's headline is not one of its facts.
     """
     value = record["score"]
@@ -115,9 +104,7 @@ def headline_of(agent: Agent, record: Record) -> float | None:
 
 
 def clusters(records: Iterable[Record], value: Callable[[Record], float | bool | None]) -> Clusters:
-    """Return the values of each question's episodes, without episodes that have no value and
-    questions that have none.
-    """
+    """Return the values of each question's episodes, without those that have none."""
     found: dict[str, list[float]] = {}
     for record in records:
         number = value(record)
@@ -127,19 +114,16 @@ def clusters(records: Iterable[Record], value: Callable[[Record], float | bool |
 
 
 def mean(of: Clusters) -> float | None:
-    """Return the mean over questions of the mean over a question's episodes; None without
-    questions.
-    """
+    """Return the mean over questions of the mean over a question's episodes, or None."""
     return fmean(map(fmean, of)) if of else None
 
 
 def interval(
     values: Sequence[float], seed: int, bounds: tuple[float, float] = (0.0, 1.0)
 ) -> list[float] | None:
-    """Return the 95 % interval [low, high] of the mean, with one value a task; None without values.
+    """Return the 95 % interval of the mean, a value a task: Wilson's in [0, 1], else a bootstrap.
 
-    Values in [0, 1] have Wilson's, others a bootstrap of tasks. One task says nothing about the
-    spread of tasks, so its interval is `bounds`.
+    One task says nothing about the spread, so its interval is `bounds`. None without values.
     """
     if len(values) < 2:
         return list(bounds) if values else None
@@ -151,8 +135,8 @@ def interval(
 def wilson(values: Sequence[float]) -> list[float]:
     """Return Wilson's 95 % interval of the mean of values in [0, 1].
 
-    Values between 0 and 1 spread less than shares of the same mean, and count as so many more
-    tasks: the effective sample size (Korn and Graubard 1998, Survey Methodology 24).
+    Values between 0 and 1 spread less than shares of the same mean and count as more tasks: the
+    effective sample size (Korn and Graubard 1998, Survey Methodology 24).
     """
     n: float = len(values)
     mean_value = fmean(values)
@@ -166,10 +150,8 @@ def wilson(values: Sequence[float]) -> list[float]:
 
 
 def interval_of_types(types: Sequence[Sequence[float]], seed: int) -> list[float] | None:
-    """Return the 95 % percentile bootstrap interval of the mean over types of task; the tasks of
-    each type are resampled.
-
-    None if a type has fewer than two tasks, which say nothing about its spread.
+    """Return the 95 % bootstrap interval of the mean over types, whose tasks are resampled. None if
+    a type has fewer than two tasks, which say nothing about its spread.
     """
     import numpy as np
 
@@ -190,8 +172,7 @@ def interval_of_types(types: Sequence[Sequence[float]], seed: int) -> list[float
 
 
 def sign_test(changes: Sequence[float], seed: int) -> float:
-    """Return the two-sided p of paired changes: how often they would be as far from 0 in sum if
-    chance chose their signs.
+    """Return the two-sided p of paired changes: how often chance signs give a sum as far from 0.
 
     Exact where all have one size, as for answers right or wrong, else from RESAMPLES draws.
     """
@@ -216,8 +197,7 @@ def sign_test(changes: Sequence[float], seed: int) -> float:
 
 
 def judge_changes(types: Sequence[Sequence[float]], seed: int) -> dict[str, Any]:
-    """Return what paired changes say, a value a task, by types of task: `ci95` of their mean over
-    types, how many tasks are `better` and `worse`, `sign_p` (`sign_test`), and the `verdict`.
+    """Return what paired changes by type say: `ci95`, `better`, `worse`, `sign_p` and `verdict`.
 
     A change is better or worse where the interval leaves 0 out and the test says so as well.
     """
@@ -243,21 +223,18 @@ def judge_changes(types: Sequence[Sequence[float]], seed: int) -> dict[str, Any]
 
 
 def pass_at(samples: int, successes: int, k: int) -> float:
-    """Return the chance that at least one of k samples drawn from these succeeds: pass@k (Chen et
-    al. 2021, arXiv 2107.03374).
+    """Return pass@k, the chance that one of k samples succeeds (Chen et al. 2021, arXiv
+    2107.03374).
     """
     return 1.0 - comb(samples - successes, k) / comb(samples, k)
 
 
 def pass_all(samples: int, successes: int, k: int) -> float:
-    """Return the chance that all of k samples drawn from these succeed: pass^k (Yao et al. 2024,
-    arXiv 2406.12045).
-    """
+    """Return pass^k, the chance that all k samples succeed (Yao et al. 2024, arXiv 2406.12045)."""
     return comb(successes, k) / comb(samples, k)
 
 
 def _passes(score: Clusters) -> dict[str, dict[str, float]]:
-    """Return pass@k and pass^k for every k up to the fewest scored samples of any task."""
     counts = [(len(cluster), sum(value >= SUCCESS for value in cluster)) for cluster in score]
     at_least_one: dict[str, float] = {}
     all_of_them: dict[str, float] = {}
@@ -272,9 +249,6 @@ def _means(scored: Sequence[Record], column: str) -> dict[str, float | None]:
 
 
 def _named(records: Sequence[Record], column: str) -> dict[str, Clusters]:
-    """Return the clusters of each number in a column of named numbers, by name, over scored
-    episodes.
-    """
     found: dict[str, dict[str, list[float]]] = {}
     for record in records:
         for name, value in record.get(column, {}).items():
@@ -285,9 +259,6 @@ def _named(records: Sequence[Record], column: str) -> dict[str, Clusters]:
 
 
 def _latency(seconds: Sequence[float]) -> dict[str, float] | None:
-    """Return mean, median and 95th percentile of an episode's seconds, scoring included; None
-    without episodes.
-    """
     import numpy as np
 
     if not seconds:

@@ -4,10 +4,9 @@
     .venv/bin/python -m evaluation.play consultation --task 12 --save gold.jsonl
     .venv/bin/python -m evaluation.play code --n 5 --save gold.jsonl < replies.txt
 
-What you read is what a model reads; tools, patients, simulators and sandboxes answer as in
-training, and so is the reward. --save keeps good episodes for `training.cold_start AGENT --base
-MODEL --dialogues FILE` (docs/evaluate-and-serve.md). Exit codes: 0 done, 1 the input ended, something
-failed or has no score, 2 wrong usage, 130 interrupted.
+What you read is what a model reads. --save keeps good episodes for `training.cold_start AGENT
+--base MODEL --dialogues FILE` (docs/evaluate-and-serve.md). Exit codes: 0 done, 1 the input ended,
+something failed or has no score, 2 wrong usage, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ GOLD = 0.9  # of the highest reward: what a perfect episode earns at least
 def parse_arguments(
     argv: Sequence[str] | None,
 ) -> tuple[Agent, argparse.Namespace]:
-    """Return the agent and the flags. The agent is read first, because it adds flags of its own."""
+    """Return the agent, which is read first because it adds flags, and the flags."""
     parser = new_parser(__doc__, prog="python -m evaluation.play")
     registry.add_agent(parser, argv)
     add = parser.add_argument
@@ -91,7 +90,7 @@ async def play_all(
     settings: Settings,
     save: Path | None,
 ) -> int:
-    """Play one after the other; return how many have no score."""
+    """Play one after the other. Return how many have no score."""
     unscored = 0
     for task in tasks:
         budget = turns_of(task, settings)
@@ -121,9 +120,7 @@ def outcome(scored: Scored, highest: float) -> list[str]:
 
 
 def worth_keeping(scored: Scored, highest: float) -> bool:
-    """Return whether to keep the episode as gold: nearly the highest reward decides, below it the
-    person.
-    """
+    """Return whether to keep the episode: nearly the highest reward decides, below it the person."""
     if scored.reward.total is None:
         return False
     if scored.reward.total >= GOLD * highest:

@@ -1,9 +1,4 @@
-"""Who an evaluation lets play: a served model, an endpoint, any provider through litellm, gold
-episodes, a baseline.
-
-    player = model_player(agent, "runs/NAME", base_url=None, settings=load_settings())
-    with opened(agent, player, folder, arguments, settings) as (environment, endpoint): ...
-"""
+"""Who plays in an evaluation: a served model, an endpoint, a provider, gold episodes, a baseline."""
 
 from __future__ import annotations
 
@@ -37,7 +32,7 @@ TEMPERATURE = number(float, lambda value: 0 <= value <= 2, "from 0 to 2")
 
 @dataclass(frozen=True)
 class Player:
-    """`kind`: "served" (folder or hub id, by our own vLLM), "endpoint", "litellm", "gold" or
+    """`kind`: "served" (a folder or hub id, by our vLLM), "endpoint", "litellm", "gold" or
     "baseline".
     """
 
@@ -51,9 +46,7 @@ class Player:
         return self.kind not in ("gold", "baseline")
 
     def fingerprint(self) -> dict[str, Any]:
-        """Return what distinguishes this player from others, for a folder also a hash of its
-        content.
-        """
+        """Return what distinguishes this player, for a folder also a hash of its content."""
         content = {"model_digest": _digest(Path(self.name))} if self.kind == "served" else {}
         # Without a password
         address = re.sub(r"//[^/@]*@", "//", self.base_url) if self.base_url else None
@@ -61,9 +54,7 @@ class Player:
 
 
 def add_flags(parser: ArgumentParser, settings: Settings) -> None:
-    """Add the flags of a command that lets a model play: where it answers, how it is sampled and on
-    what it is served.
-    """
+    """Add the flags of a command that lets a model play."""
     add = parser.add_argument_group("model").add_argument
     where = "an OpenAI-compatible endpoint, ending in /v1; its key is OPENAI_API_KEY"
     add("--base-url", metavar="URL", help=where)
@@ -96,10 +87,8 @@ def add_flags(parser: ArgumentParser, settings: Settings) -> None:
 
 
 def find_player(model: str, base_url: str | None, settings: Settings) -> Player:
-    """Return the player that `--model` means: with a base URL the name there, else a folder or run,
-    a litellm name or a hub id.
-
-    Raises UsageError: none of these.
+    """Return the player of `--model`: with a base URL a name there, else folder, run, provider or
+    hub. Raises UsageError: none of these.
     """
     if base_url:
         return Player("endpoint", model, base_url.rstrip("/"))
@@ -119,8 +108,7 @@ def find_player(model: str, base_url: str | None, settings: Settings) -> Player:
 
 
 def model_player(agent: Agent, model: str, base_url: str | None, settings: Settings) -> Player:
-    """Return the model as a player of an agent's tasks; a run means its latest checkpoint.
-
+    """Return a model as an agent's player. A run means its latest checkpoint.
     Raises UsageError: not a model, or not one that this agent can use.
     """
     player = find_player(model, base_url, settings)
@@ -130,8 +118,8 @@ def model_player(agent: Agent, model: str, base_url: str | None, settings: Setti
 
 
 def reply_tokens(agent: Agent, player: Player, thinking: bool) -> int:
-    """Return the tokens of one reply, as in training: the bundled model's where a folder has no
-    more positions than it needs, else at most a quarter of the folder's positions.
+    """Return the tokens of one reply: the bundled model's if the folder has no more positions, else
+    a quarter of its positions at most.
     """
     small = agent.sizes("cpu")
     tokens = agent.sizes("cuda").reply
@@ -151,8 +139,8 @@ def reply_tokens(agent: Agent, player: Player, thinking: bool) -> int:
 def opened_environment(
     agent: Agent, own: Options, folder: Path, settings: Settings, device: str
 ) -> Iterator[Environment]:
-    """Yield the environment, after its own check; what its flags name is served until the block
-    ends, with logs in `folder`.
+    """Yield the checked environment. What its flags name is served meanwhile, with logs in
+    `folder`.
     """
     with (
         serve_environment(agent, settings, own, folder, device) as options,
@@ -166,11 +154,8 @@ def opened_environment(
 def opened(
     agent: Agent, player: Player, folder: Path, arguments: Namespace, settings: Settings
 ) -> Iterator[tuple[Environment, Endpoint | None]]:
-    """Yield the environment, after its own check, and the player's endpoint, as the flags of
-    `add_flags` say; None for a player that is not a model.
-
-    The agent's services and the player's server run until the block ends; their logs are in
-    `folder`.
+    """Yield the checked environment and the player's endpoint, None for a player without a model.
+    Servers run until the block ends. Their logs are in `folder`.
     """
     own = registry.own_options(agent, arguments)
     with contextlib.ExitStack() as stack:
@@ -212,7 +197,6 @@ def opened(
 
 
 def _digest(folder: Path) -> str | None:
-    """Return a hash of a folder's configuration and the ends of its weights; None for a hub id."""
     if not folder.is_dir():
         return None
     return digest_of(folder, ("*.safetensors", "*.json", "*.jinja"))

@@ -3,9 +3,10 @@
     python -m evaluation.rescore outputs/evaluations/sql-mine  # writes sql-mine-rescored beside it
     python -m evaluation.rescore FOLDER --out FOLDER2 --reward doctoragent
 
-The policy's replies are those of the folder's transcripts; tools, partner and judge answer again by
-today's code, settings and flags. Where nothing changed, every record is the same. What the machine
-broke stays unscored. Exit codes: 0 done, 1 failed or episodes without a score, 2 wrong usage.
+The policy's replies are those of the folder's transcripts. Tools, partner and judge answer again
+by today's code, settings and flags. Where nothing changed, every record is the same. What the
+machine broke stays unscored. Exit codes: 0 done, 1 failed or episodes without a score, 2 wrong
+usage.
 """
 
 from __future__ import annotations
@@ -33,9 +34,7 @@ from evaluation.tables import report_of
 
 
 class Replay:
-    """The policy of one kept episode: it gives the replies of the transcript, in order, and then
-    stops for the reason that the episode stopped for.
-    """
+    """The policy of a kept episode: it gives the transcript's replies and stops for its reason."""
 
     def __init__(self, record: Record, max_turns: int) -> None:
         said = record.get("replies") or record["transcript"]
@@ -63,7 +62,7 @@ class Replay:
 async def scored_again(
     environment: Environment, task: Task, record: Record, settings: Settings
 ) -> Record:
-    """Return the record of an episode as it is scored now; one that the machine broke as it was."""
+    """Return the record of an episode as it is scored now, or unchanged if the machine broke it."""
     if record["unscored"]:
         return record
     policy = Replay(record, turns_of(task, settings))
@@ -76,8 +75,7 @@ async def scored_again(
 
 
 def rescore(agent: Agent, arguments: argparse.Namespace) -> int:
-    """Score all episodes of the folder again, and write them to another; return the exit code.
-
+    """Score all episodes of the folder again, and write them to another. Return the exit code.
     Raises UsageError: no policy played them, or the file is not the one that was evaluated.
     """
     scores = results.read_scores(arguments.folder)

@@ -1,10 +1,4 @@
-"""The episodes of an evaluation and its folder: `scores.json`, `table.md`, `episodes.jsonl`,
-written and read back.
-
-recorded(Sample(task, 0), scored, environment).line()    # a line of episodes.jsonl
-write_results(agent, folder, configuration, records)
-read_scores(folder)["overall"]["score"]
-"""
+"""An evaluation's folder, written and read back: `scores.json`, `table.md`, `episodes.jsonl`."""
 
 from __future__ import annotations
 
@@ -47,9 +41,7 @@ class Sample:
 
 
 def sample_rows(rows: Sequence[Row], n: int | None, seed: int) -> list[Row]:
-    """Return `n` rows in file order, as many of each task type as its share of the file; all rows
-    for None.
-    """
+    """Return `n` rows in file order, task types by their share, or all rows for None."""
     if n is None or n >= len(rows):
         return list(rows)
     kinds: dict[str, list[int]] = defaultdict(list)
@@ -77,9 +69,7 @@ def recorded(sample: Sample, scored: Scored, environment: Environment) -> Episod
 def write_results(
     agent: Agent, folder: Path, config: dict[str, Any], records: Sequence[Record]
 ) -> dict[str, Any]:
-    """Summarise the records, write the three files, each at once, scores last; return what is in
-    scores.json.
-    """
+    """Write the three files, each at once, scores last, and return what is in scores.json."""
     scores = config | summarise(agent, records, config["seed"])
     write_jsonl(folder / EPISODES, records, force=True)
     return write_scores(agent, folder, scores)
@@ -93,9 +83,7 @@ def write_scores(agent: Agent, folder: Path, scores: dict[str, Any]) -> dict[str
 
 
 def read_scores(folder: Path) -> dict[str, Any]:
-    """Return the content of scores.json. Raises UsageError: it is missing or not an
-    evaluation's.
-    """
+    """Return the content of scores.json. Raises UsageError: missing, or of another kind."""
     path = folder / SCORES
     try:
         scores = dict(json.loads(path.read_text(encoding="utf-8")))
@@ -111,7 +99,6 @@ def read_scores(folder: Path) -> dict[str, Any]:
 
 def read_episodes(folder: Path) -> list[Record]:
     """Return the lines of all episodes, unscored ones included.
-
     Raises UsageError: the file cannot be read.
     """
     return [record for _, record in read_jsonl(folder / EPISODES)]
@@ -119,7 +106,6 @@ def read_episodes(folder: Path) -> list[Record]:
 
 def finished(folder: Path, config: dict[str, Any]) -> bool:
     """Return whether the folder holds all scores of this very evaluation.
-
     Raises UsageError: it holds those of another one.
     """
     if not (folder / SCORES).exists() or (folder / f"{EPISODES}.journal").exists():

@@ -1,11 +1,9 @@
-"""Read run folders: what a training run, an evaluation or a demo left behind, as plain values.
+"""Read the folders of training runs, evaluations and demos (docs/runs.md lists the files).
 
     runs = open_folders([Path("runs/demo-sql")])          # a demo is three: before, train, after
-    runs[1].steps, runs[0].scores, runs[0].missing
-    for record in runs[0].episodes(): ...                 # one at a time, however many there are
 
-docs/runs.md lists the files. A run that died, or still goes on, is read as far as it got: a
-file that is not there or is torn stands in `missing`.
+A run that died, or still goes on, is read as far as it got. A missing or torn file stands in
+`missing`.
 """
 
 from __future__ import annotations
@@ -42,10 +40,9 @@ MOST_LINE = 64 * 2**20  # bytes: no line of ours is that long, and one that is w
 
 @dataclass
 class Run:
-    """A folder of one kind. given: the folder that was asked for, which contains this one if it is
-    a demo's.
+    """A folder of one kind. given: the folder that was asked for. label: its short name.
 
-    label: its short name beside the others. missing: what could not be read, a line each.
+    missing: what could not be read, a line each.
     """
 
     folder: Path
@@ -56,7 +53,7 @@ class Run:
 
     @cached_property
     def scores(self) -> dict[str, Any]:
-        """What an evaluation found; {} where it has not ended."""
+        """What an evaluation found, or {} where it has not ended."""
         return self._object("scores.json")
 
     @cached_property
@@ -70,8 +67,8 @@ class Run:
 
     @cached_property
     def preset(self) -> dict[str, Any]:
-        """What a training run's settings began from: `name`, and verl's `keys`; {} where it did not
-        write that down.
+        """What a training run's settings began from: `name` and verl's `keys`, or {} if not
+        written.
         """
         return self._object("preset.json")
 
@@ -86,7 +83,7 @@ class Run:
 
     @cached_property
     def steps(self) -> list[tuple[int, dict[str, float]]]:
-        """verl's metrics, a step each; step 0 is the validation before training."""
+        """verl's metrics, a step each. Step 0 is the validation before training."""
         steps = []
         for row in self._lines("metrics.jsonl"):
             if isinstance(row.get("step"), int):
@@ -95,13 +92,13 @@ class Run:
 
     @property
     def agent(self) -> str:
-        """The agent's name; "" where no file says it."""
+        """The agent's name, or "" where no file says it."""
         project = str(self.config.get("trainer.project_name", ""))
         return str(self.scores.get("agent") or project.removesuffix("_agent"))
 
     @property
     def moment(self) -> float:
-        """When the engine was ready, or when the newest file was written; Unix seconds."""
+        """When the engine was ready, or when the newest file was written, in Unix seconds."""
         begun = numbers(self._object("timeline.json")).get("engine_ready", 0)
         if 0 < begun < 1e11:
             return begun
@@ -115,9 +112,7 @@ class Run:
         return datetime.fromtimestamp(self.moment, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
     def episodes(self) -> Iterator[dict[str, Any]]:
-        """Return the lines of episodes.jsonl, one in memory at a time; those that are torn are
-        counted in `missing`.
-        """
+        """Yield the lines of episodes.jsonl one by one. Torn ones are counted in `missing`."""
         return self._lines("episodes.jsonl")
 
     def say(self, line: str) -> None:
@@ -156,11 +151,8 @@ class Run:
 
 
 def open_folders(folders: Sequence[Path]) -> list[Run]:
-    """Return the runs in these folders, each with a label; the three parts of a demo are runs of
-    their own.
-
-    Raises UsageError: a folder is missing or empty, or has none of the files that identify its
-    kind.
+    """Return the runs in these folders with labels. A demo's three parts are runs of their own.
+    Raises UsageError: a folder is missing or empty, or has no file that identifies its kind.
     """
     runs = []
     for folder, name in zip(folders, _names(folders), strict=True):
@@ -202,10 +194,6 @@ def kind_of(folder: Path) -> str | None:
 
 
 def _names(folders: Sequence[Path]) -> list[str]:
-    """Return the shortest ends of the paths that distinguish them; "" for a single path.
-
-    Raises UsageError: a folder is given twice.
-    """
     if len(folders) == 1:
         return [""]
     paths = [folder.resolve().parts for folder in folders]
@@ -225,11 +213,11 @@ def _row(line: bytes) -> dict[str, Any] | None:
 
 
 def _nothing(name: str) -> None:
-    """Return None for NaN and Infinity, which are neither JSON nor numbers to show."""
+    """Return None for NaN and Infinity, which JSON does not have."""
 
 
 def numbers(found: Any) -> dict[str, float]:
-    """Return the finite numbers of a JSON object by name; {} for anything else."""
+    """Return the finite numbers of a JSON object by name, or {} for anything else."""
     known = {}
     for name, value in found.items() if isinstance(found, dict) else ():
         number = isinstance(value, int | float) and not isinstance(value, bool)

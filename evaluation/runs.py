@@ -24,7 +24,7 @@ HEADER = ("folder", "when", "agent", "what", "tasks or steps", "score or reward"
 
 
 def runs_in(place: Path) -> Iterator[Run]:
-    """Yield the runs of a place; the parts of a demo one by one."""
+    """Yield the runs of a place, and the parts of a demo one by one."""
     for folder in place.iterdir() if place.is_dir() else ():
         for part in (folder, *(folder / name for name in DEMO)):
             if kind := kind_of(part):
@@ -32,9 +32,7 @@ def runs_in(place: Path) -> Iterator[Run]:
 
 
 def row_of(run: Run) -> Sequence[str]:
-    """Return a run's line: of an evaluation its tasks and score, of a training its steps and
-    validation reward.
-    """
+    """Return a run's line: of an evaluation tasks and score, of a training steps and reward."""
     folder = run.folder.relative_to(ROOT) if run.folder.is_relative_to(ROOT) else run.folder
     about = (str(folder), run.when, run.agent or "–", run.kind)
     if run.kind == EVALUATION:

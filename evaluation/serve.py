@@ -1,13 +1,12 @@
-"""Serve a whole agent: an OpenAI-compatible endpoint behind which it plays, with tools, budget and
-sandbox, and a page.
+"""Serve a whole agent as an OpenAI-compatible endpoint behind which it plays, and a page.
 
     .venv/bin/python -m evaluation.serve sql runs/NAME                       # starts vLLM itself; http://127.0.0.1:8010
     .venv/bin/python -m evaluation.serve consultation provider/NAME          # any provider of litellm
     .venv/bin/python -m evaluation.serve code NAME --base-url http://127.0.0.1:8000/v1
     AGL_TOKEN=... .venv/bin/python -m evaluation.serve sql runs/NAME --host 0.0.0.0
 
-MODEL is what `evaluation.evaluate --model` takes. Runs until Ctrl-C. docs/evaluate-and-serve.md tells what
-requests and answers hold. Exit codes: 1 failed, 2 wrong usage, 130 interrupted.
+MODEL is what `evaluation.evaluate --model` takes. Runs until Ctrl-C. docs/evaluate-and-serve.md
+tells what requests and answers hold. Exit codes: 1 failed, 2 wrong usage, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ MOST_CONNECTIONS = 1024  # more are answered 503; those that wait are fewer (com
 def parse_arguments(
     argv: Sequence[str] | None, settings: Settings
 ) -> tuple[Agent, argparse.Namespace]:
-    """Return the agent and the flags. The agent is read first, because it adds flags of its own."""
+    """Return the agent, which is read first because it adds flags, and the flags."""
     parser = new_parser(__doc__, prog="python -m evaluation.serve")
     registry.add_agent(parser, argv)
     add = parser.add_argument
@@ -72,7 +71,6 @@ def parse_arguments(
 
 def serve(agent: Agent, arguments: argparse.Namespace, settings: Settings) -> None:
     """Listen until interrupted.
-
     Raises UsageError, Failure, OSError: what is missing, or the port is taken.
     """
     token = reveal(settings.agl_token)
@@ -123,7 +121,7 @@ def serve(agent: Agent, arguments: argparse.Namespace, settings: Settings) -> No
 
 
 class ModelWatch(Thread):
-    """Asks the model's server for a sign of life; a server of ours that is gone ends `server`."""
+    """Asks the model's server for a sign of life. A server of ours that is gone ends `server`."""
 
     def __init__(self, base_url: str, ours: bool, server: uvicorn.Server) -> None:
         super().__init__(name="model-watch", daemon=True)
@@ -131,7 +129,7 @@ class ModelWatch(Thread):
         self.missed = 0
 
     def alive(self) -> bool:
-        """Return whether it answered lately; a server that is only slow counts as alive."""
+        """Return whether it answered lately. A server that is only slow counts as alive."""
         return self.missed < MOST_MISSED
 
     @property

@@ -1,8 +1,4 @@
-"""Numbers as cells, cells as tables, and the report of an evaluation or a comparison: Markdown, or
-on the terminal.
-
-report_of(agent, scores).show()     # scores: what `evaluation.metrics.summarise` gives, with its configuration
-"""
+"""Numbers as cells, cells as tables, and the report of an evaluation, in Markdown or on a terminal."""
 
 from __future__ import annotations
 
@@ -25,7 +21,7 @@ WRAPPED = 40  # cells of a terminal; a longer text is wrapped
 
 
 def number(value: float | None, form: str = ".1f") -> str:
-    """Return the number as text; a dash if nothing was measured."""
+    """Return the number as text, a dash if nothing was measured."""
     return "–" if value is None else format(value, form)
 
 
@@ -69,7 +65,7 @@ class Report:
         return "\n".join(lines)
 
     def show(self) -> None:
-        """Print it; on a terminal without the title and the columns that have no room."""
+        """Print it, on a terminal without the title and the columns that have no room."""
         if not sys.stdout.isatty():
             print(self.markdown())
             return
@@ -79,7 +75,7 @@ class Report:
 
 
 def table(rows: Rows) -> list[str]:
-    """Return a Markdown table, one line a row, the header first; texts cannot end their cell."""
+    """Return a Markdown table, one line a row, the header first. Texts cannot end their cell."""
     lines = []
     for row in (rows[0], ["---"] * len(rows[0]), *rows[1:]):
         cells = [" ".join(cell.split()).replace("|", "\\|") for cell in row]
@@ -88,9 +84,7 @@ def table(rows: Rows) -> list[str]:
 
 
 def show_table(rows: Rows, title: str = "") -> None:
-    """Print a table on the terminal, its header first, with as many columns as have room for their
-    whole text.
-    """
+    """Print a table on the terminal, with as many columns as have room for their whole text."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -110,9 +104,8 @@ def show_table(rows: Rows, title: str = "") -> None:
 
 
 def report_of(agent: Agent, scores: Scores) -> Report:
-    """Return the report of an evaluation, overall and for every group.
-
-    Points are 100 x the share or score.
+    """Return the report of an evaluation, overall and by group. Points are 100 x the share or
+    score.
     """
     own = [
         f"{column.heading} [95 %]" if column.interval else column.heading
@@ -129,8 +122,8 @@ def report_of(agent: Agent, scores: Scores) -> Report:
 
 
 def groups_in(scores: Scores) -> dict[str, Any]:
-    """Return the numbers of all tasks, of the baselines on them, and of each group, by their names
-    in a table. A task type is known by its name alone; a grouping that no task knows is left out.
+    """Return the numbers of all tasks, baselines and groups, by name. Unknown groupings are left
+    out.
     """
     groups = {"overall": scores["overall"]}
     groups |= {f"baseline {name}": part for name, part in scores.get("baselines", {}).items()}
@@ -143,7 +136,6 @@ def groups_in(scores: Scores) -> dict[str, Any]:
 
 
 def _cells(agent: Agent, part: Scores) -> list[str]:
-    """Return the cells of a group of tasks; the agent's own columns come after the score."""
     cells = [str(part["n"]), _with_interval(part, "score", "ci95")]
     for column in agent.showing.columns:
         cells.append(_with_interval(part, column.metric, f"{column.metric}_ci95"))
@@ -173,7 +165,6 @@ def _last(by_k: dict[str, float]) -> float | None:
 
 
 def _facts(agent: Agent, scores: Scores) -> list[str]:
-    """Return lines that say what was evaluated and how, and the numbers that have no column."""
     overall = scores["overall"]
     data = scores["data"]
     drawn = "no sampling"
@@ -204,7 +195,6 @@ def _facts(agent: Agent, scores: Scores) -> list[str]:
 
 
 def _words(value: Any, say: Callable[[float | None], str] = points) -> str:
-    """Return numbers with their names in one line; `say` writes fractions, as points or settings."""
     if isinstance(value, dict):
         return named({name: _words(part, say) for name, part in value.items()})
     return say(value) if value is None or isinstance(value, float) else str(value)

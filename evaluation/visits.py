@@ -1,13 +1,7 @@
-"""A visitor's episode, watched while it is played: every message as it comes, then how it ended and
-what it cost.
+"""A visitor's episode, watched while it is played: each message, then how it ended.
 
-    host = Host(agent, environment, endpoint, settings, rows, at_once=64)
-    async for step in host.visit(Asked(["朵莎洛片怎么保存？"])):
-        step                                # messages as OpenAI dicts, and last an End
-
-Nothing is remembered between visits. Where the agent talks with a partner, the visitor is the
-partner: each visit plays the conversation so far again, with the replies given then, and goes on
-from there. Used by `evaluation/serve.py`.
+Nothing is remembered between visits. Where the visitor is the partner, each visit plays the
+conversation so far again, with the replies given then.
 """
 
 from __future__ import annotations
@@ -41,10 +35,9 @@ WAITS = "waits"  # stop reason: the visitor is to speak
 
 @dataclass(frozen=True)
 class Asked:
-    """A visitor's request. words: the visitor's, the first of which are the question or case. said:
-    the agent's earlier replies.
+    """A visitor's request. words: the question or case first. said: the agent's earlier replies.
 
-    case: the id of one of the agent's own cases, or RANDOM; then there are no words.
+    case: the id of one of the agent's own cases, or RANDOM, in place of words.
     """
 
     words: Sequence[str]
@@ -55,11 +48,10 @@ class Asked:
 
 @dataclass(frozen=True)
 class End:
-    """How a visit ended. reason: a stop reason, WAITS, or the cause why there is none, which
-    `failure` explains.
+    """How a visit ended. reason: a stop reason, WAITS, or a cause, which `failure` explains.
 
-    reply: the policy's last, word for word. content: what a visitor reads: the answer; in a
-    conversation the reply, so that it can be sent back. case, reference: of one of the agent's own.
+    reply: the policy's last. content: the answer, in a conversation the reply. case, reference: of
+    one of the agent's own cases.
     """
 
     reason: str
@@ -80,10 +72,7 @@ class TheirTurn(Exception):
 
 
 class Watched(ChatPolicy):
-    """A model whose episode is shown: its own replies and what it reads between them.
-
-    First it repeats `said`.
-    """
+    """A model whose episode is shown. First it repeats `said`."""
 
     def __init__(self, endpoint: Endpoint, max_turns: int, show: Show, said: Sequence[str]) -> None:
         super().__init__(endpoint, max_turns)
@@ -115,7 +104,7 @@ class Watched(ChatPolicy):
 
 @dataclass
 class Host:
-    """Plays visits, `at_once` of them at a time; later ones wait in line."""
+    """Plays visits, `at_once` of them at a time. Later ones wait in line."""
 
     agent: Agent
     environment: Environment
@@ -134,10 +123,8 @@ class Host:
         return [self.agent.task(row, self.settings) for row in self.rows.values()]
 
     async def visit(self, asked: Asked) -> AsyncGenerator[Message | End, None]:
-        """Yield the messages of an episode one by one, then its End; closing the generator ends the
-        episode.
-
-        Raises AgentError: there is no such case, or the agent does not take questions of visitors.
+        """Yield the messages of an episode, then its End. Closing the generator ends the episode.
+        Raises AgentError: the case is unknown, or the agent does not take questions of visitors.
         """
         steps: asyncio.Queue[Message | None] = asyncio.Queue()
         playing = asyncio.create_task(self._play(asked, steps.put_nowait))

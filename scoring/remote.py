@@ -25,10 +25,7 @@ CAUSES = {"malformed": "judge_malformed", "timeout": "judge_timeout"}
 
 
 class Breaker:
-    """A circuit breaker: without it every episode of a dead judge would wait out its budget.
-
-    After `failures` in a row one call passes every `pause` seconds, until one succeeds.
-    """
+    """After `failures` in a row only one call passes every `pause` seconds, until one succeeds."""
 
     def __init__(
         self,
@@ -43,7 +40,6 @@ class Breaker:
         self._looked: float | None = None  # when it opened, or let the last call pass since
 
     def allows(self) -> bool:
-        """Return whether a call may be made now."""
         if self._looked is not None:
             if self._clock() - self._looked < self._pause:
                 return False
@@ -72,13 +68,12 @@ class RemoteJudge:
         self._pending: dict[str, asyncio.Task[Verdict]] = {}
 
     async def judge(self, case: Case) -> Verdict:
-        """Return the verdict on one answer: without a call 0 if it says nothing, or an earlier
-        verdict.
+        """Return the verdict on one answer: 0 if it says nothing, or an earlier one, without a
+        call.
 
-        What may pass (common/llm/retry.py) is tried again within one budget. A pause that the
-        endpoint asks for does not count as a failure. Then the cause is "judge_timeout",
-        "judge_malformed" (also NaN or out of range, never clamped) or "judge_failed", and after
-        five failures in a row "judge_unavailable". A failed judge says nothing about the answer.
+        What may pass (common/llm/retry.py) is tried again within one budget, where a pause that the
+        endpoint asks for is not a failure. NaN or a score out of range is "judge_malformed", never
+        clamped: a failed judge says nothing about the answer.
         """
         if not _says_something(case.answer):
             return Verdict(0.0, {"degenerate": 1.0})

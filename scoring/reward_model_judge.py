@@ -33,7 +33,6 @@ class RewardModelJudge(remote.RemoteJudge):
         self, prompt: str, response: str, spent: Usage, bounds: tuple[float, float] = (-MOST, MOST)
     ) -> float:
         """Return a number within `bounds` and add its requests to `spent`.
-
         Raises LLMError: the endpoint gives none in time.
         """
         low, high = bounds

@@ -24,7 +24,6 @@ class Rubric:
 
     @property
     def highest(self) -> float:
-        """The most an episode can earn."""
         return math.fsum(self.weights.values())
 
     @property
@@ -36,8 +35,8 @@ class Rubric:
         return math.prod(values.get(factor, 1.0) for factor in self.factors.get(name, ()))
 
     def weigh(self, values: Mapping[str, float]) -> dict[str, float]:
-        """Return each value, in [0, 1], times weight and factors. Raises ValueError: another value
-        or term.
+        """Return each value, in [0, 1], times weight and factors.
+        Raises ValueError: another value or term.
         """
         if not values.keys() <= self.names:
             raise ValueError(f"terms {sorted(values)} do not fit weights {sorted(self.weights)}")

@@ -26,8 +26,8 @@ class Completions:
         self._connections = Connections()
 
     async def complete(self, body: Body, read: Callable[[str], str] = str.strip) -> str:
-        """Return what `read` makes of the text of a completion. "" counts as unusable. Raises
-        LLMError: after the attempts or the budget.
+        """Return what `read` makes of the text of a completion. "" counts as unusable.
+        Raises LLMError: after the attempts or the budget.
         """
         return await self._patience.ask(lambda: self._request(body, read), self.model)
 

@@ -56,8 +56,8 @@ class Connections:
     async def post(
         self, url: str, body: Body, *, timeout: float, key: str | None = None, who: str = ""
     ) -> Any:
-        """Return the JSON value of a successful reply. `who` names the endpoint in messages. Raises
-        LLMError: no reply, another status, or a reply that is not JSON.
+        """Return the JSON value of a successful reply. `who` names the endpoint in messages.
+        Raises LLMError: no reply, another status, or a reply that is not JSON.
         """
         import aiohttp
 

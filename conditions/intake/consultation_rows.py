@@ -117,9 +117,7 @@ def _plain(row: dict[str, Any], name: str) -> Consultation:
 
 
 def _turns(value: Any, where: str) -> list[Message]:
-    """Return the turns of patient and doctor, the patient first, without system prompts;
-    consecutive messages of one speaker are joined.
-    """
+    """Return the turns, the patient first, with consecutive messages of one speaker joined."""
     if not isinstance(value, list):
         raise Refused(f"{where} is {shortly(value)}, expected a list of {{role, content}}")
     said = [_message(message, f"{where}[{number}]") for number, message in enumerate(value)]

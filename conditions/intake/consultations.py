@@ -10,9 +10,9 @@ FILE is Parquet, a JSON list or JSONL. A row has one of two forms:
   enhanced_description}. With `response`, the doctor's next reply, it is a turn of a dialogue: the
   turns, in any order, become one dialogue again.
 - A plain dialogue: {"messages": [{"role", "content"}, ...], "diagnosis", "recommendation"}. Also
-  accepted: `dialogue`, `dialog`, `conversation`, `conversations` for `messages`; the roles are
+  accepted: `dialogue`, `dialog`, `conversation`, `conversations` for `messages`. The roles are
   doctor, assistant, 医生, patient, user, 患者, 病人 and system. What the doctor says before the patient's
-  first words is left out; what the patient answers is a question; what follows the patient's last
+  first words is left out. What the patient answers is a question. What follows the patient's last
   words is the advice where there is a diagnosis without `recommendation`, else left out. Replies
   may have the form below already. Without a diagnosis it is a dialogue and no case.
 
@@ -22,7 +22,7 @@ without rows:
 - `cases.parquet`: the columns of DoctorAgent-RL, the prompt being the complaint alone. What else a
   row has is left out.
 - `dialogues.jsonl`: {"messages": [...]}, user and assistant in turn, from the complaint to the
-  doctor's last reply. The patient's words are bare and there is no system prompt: training on them
+  doctor's last reply. The patient's words are bare, without a system prompt: training on them
   frames them as an episode does. A reply is an optional <think> block and one <answer>,
   `Question:` (`问题：`) or `Diagnosis:` (`诊断：`) with `Recommendation:` (`建议：`). Replies of the
   reference are kept as they are, even with several questions in one.
@@ -56,12 +56,9 @@ COLUMNS: Form = {**CONSULTATION, "extra_info": {"index": int}}
 
 
 def read_file(path: Path, say: Callable[[str], None]) -> tuple[list[Consultation], int]:
-    """Return the consultations of a file, and how many rows are refused; print why each of these
-    is.
+    """Return the consultations of a file and how many rows are refused, each with a printed reason.
 
-    Raises:
-        UsageError: no such file, of another kind, not readable, or without rows.
-        Failure: more than half are refused.
+    Raises UsageError: not readable, or without rows. Raises Failure: more than half are refused.
     """
     if not path.is_file() or path.suffix.lower() not in KINDS:
         seen = "is of an unknown kind" if path.is_file() else "is no file"
@@ -100,8 +97,8 @@ def whole(dialogues: Iterable[list[Message]]) -> list[list[Message]]:
 def convert(source: Path, folder: Path, force: bool, say: Callable[[str], None]) -> str:
     """Write both files into `folder`, which is made if needed, and return what became of the rows.
 
-    Raises:
-        UsageError, Failure: see `read_file`; or a file exists and not `force`.
+    Raises UsageError and Failure: see `read_file`. Raises UsageError: a file exists and not
+    `force`.
     """
     if folder.is_dir():
         for name in (CASES, DIALOGUES):

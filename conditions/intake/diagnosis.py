@@ -62,11 +62,9 @@ Row = dict[str, Any]
 
 
 def read_records(path: Path) -> Iterator[tuple[str, Any]]:
-    """Yield name and value of each record of a file, one in memory at a time. The name is its note
-    id, or its place in a list, from 1.
+    """Yield name (note id, or place in a list from 1) and value of each record, one at a time.
 
-    Raises:
-        SourceError: not JSON, or neither an object nor a list.
+    Raises SourceError: not JSON, or neither an object nor a list.
     """
     what = f"{path} cannot be read as JSON records by note id, or as a list of them"
     with refusing(what), path.open(encoding=detect_encoding(path)) as file:
@@ -95,8 +93,8 @@ Note = tuple[str, Examinations]  # its history and what was found
 
 
 def examinations_of(note: dict[str, Any]) -> Examinations:
-    """Return what a note records, each examination once, in its order: {name, results}. Raises
-    Refused.
+    """Return what a note records, each examination once, in its order: {name, results}.
+    Raises Refused.
     """
     found: dict[str, list[str]] = {}
     for place, item in _items(note, "reformat_physical_exam"):
@@ -180,9 +178,8 @@ def read_row(name: str, value: Any, notes: Mapping[str, Note], split: str, index
 def read_rows(path: Path, notes: Mapping[str, Note], split: str, say: Say) -> Iterator[Row]:
     """Yield the rows of a file of cases, and print why each record that is left out is.
 
-    Raises:
-        SourceError: not readable.
-        Failure: after the last row, if more than half were left out, or there were none.
+    Raises SourceError: not readable. Raises Failure: after the last row, more than half left out or
+    none.
     """
     kept = left_out = bare = 0
     for name, value in watched(read_records(path), path.name, "records"):
@@ -206,9 +203,7 @@ def read_rows(path: Path, notes: Mapping[str, Note], split: str, say: Say) -> It
 def convert(folder: Path, notes: Path, cases: dict[str, Path], force: bool, say: Say) -> None:
     """Write a parquet file of each split into `folder`, which is made if needed.
 
-    Raises:
-        UsageError, Failure: see `read_records` and `read_rows`; or a file is missing, or exists and
-            not `force`.
+    Raises UsageError and Failure: see `read_rows`, or a file is missing, or exists and not `force`.
     """
     for path in (notes, *cases.values()):
         if not path.is_file():

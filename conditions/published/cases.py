@@ -29,7 +29,7 @@ class PublishedError(UsageError):
 
 
 class UnusableCase(ValueError):
-    """A row that cannot be played; its text is the reason, the same for all rows alike."""
+    """A row that cannot be played. Its text is the reason, the same for all rows alike."""
 
 
 @dataclass(frozen=True)
@@ -37,10 +37,9 @@ class PublishedCase:
     """A patient with one gold diagnosis.
 
     complaint: what the patient says first. summary: what is known before anything is examined.
-    findings: results by name of examination. age: in years; sex: "female" or "male"; None: not
-    stated. kind: the part of the set that scores are reported for. question, options, right: what
-    is asked, the answers to choose from by letter, and the letter of the right one; without options
-    the question is for the diagnosis.
+    findings: results by examination. age: in years. sex: "female" or "male". None: not stated.
+    kind: the part of the set that scores are for. question, options, right: what is asked, answers
+    by letter, the right letter.
     """
 
     id: str
@@ -83,10 +82,9 @@ class Reader:
 def read_published(
     rows: Sequence[Record], path: str, readers: Sequence[Reader]
 ) -> PublishedSet | None:
-    """Return the set that the rows are of, by the keys they have, or None if they are those of no set.
+    """Return the set that the rows are of, by their keys, or None.
 
-    Raises:
-        PublishedError: rows of several sets, or no usable row.
+    Raises PublishedError: rows of several sets, or no usable row.
     """
     reader = next((reader for reader in readers if reader.keys <= rows[0].keys()), None)
     if reader is None:
@@ -120,8 +118,7 @@ def case_rows(
 ) -> list[dict[str, Any]]:
     """Return the rows of a file of cases, each with `id` and `task_type`.
 
-    row_of: a row of a published case and the name of its set. names: the columns of `extra_info`
-    that may name a row. kind: the one that has its task type.
+    names: columns of `extra_info` that may name a row. kind: the column of its task type.
     """
     published = read_published(rows, path, readers)
     if published:
@@ -148,7 +145,7 @@ def _name(row: Record, names: Sequence[str], number: int) -> str:
 
 
 def text_of(value: Any) -> str:
-    """Return nested findings as text: a line for each name, "; " between items of a list, or "" for
+    """Return nested findings as text: a line for each name, "; " between items of a list, "" for
     null.
     """
     if isinstance(value, Mapping):

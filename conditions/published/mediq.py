@@ -14,9 +14,7 @@ NUMBER = re.compile(r"^\s*\d+\s*[.)]\s*")
 
 
 def choice(row: Record, number: int) -> PublishedCase:
-    """Return the case of a question; the doctor knows the first item of the context at
-    the start.
-    """
+    """Return the case of a question. The doctor knows the first item of the context at the start."""
     options = row["options"]
     letter = row["answer_idx"]
     if not isinstance(options, dict) or len(options) < 2 or letter not in options:

@@ -41,10 +41,7 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def report(arguments: argparse.Namespace) -> None:
-    """Read the folders and write the page.
-
-    Raises UsageError: a folder, or an output that exists.
-    """
+    """Read the folders and write the page. Raises UsageError: a folder, or an output that exists."""
     page = read(arguments.folders, arguments.episodes)
     out = arguments.out or arguments.folders[0] / REPORT
     refuse_existing(out, force=arguments.force or arguments.out is None)

@@ -1,10 +1,4 @@
-"""The curves of training runs, as points by step.
-
-charts = charts_of(runs, validations)  # [{"group": "Reward", "title": "reward", "series": [{"run": 0, "points": ...}]}]
-
-A point is [step, value] or [step, value, low, high], the ends of its 95 % interval. A step without
-a number has none.
-"""
+"""The curves of training runs, as points [step, value] or [step, value, low, high] (95 % interval)."""
 
 from __future__ import annotations
 
@@ -104,9 +98,7 @@ def _points(steps: Sequence[tuple[int, Step]], metric: str, per: str) -> Points:
 
 
 def over_types(step: int, validation: Validation) -> list[float]:
-    """Return the step and the mean over task types; with the interval if there are FEW tasks and
-    every type has two.
-    """
+    """Return step and mean over task types, with an interval if FEW tasks, two of every type."""
     types = [
         [fmean(rewards) for rewards in kinds[step].values()]
         for kinds in validation.values()
@@ -117,9 +109,7 @@ def over_types(step: int, validation: Validation) -> list[float]:
 
 
 def note_validation(validation: Validation, record: dict[str, Any]) -> None:
-    """Add a validation's rollout to the rewards of its task. Runs older than the index are grouped
-    by `group`.
-    """
+    """Add a validation's rollout to its task. Runs older than the index are grouped by `group`."""
     found = numbers(record)
     if (
         record.get("mode") == "val"

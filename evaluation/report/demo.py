@@ -1,11 +1,4 @@
-"""The numbers of a demo: from its folder to `demo.json`, and the tables on the screen.
-
-    result = build(agent, folder, folder / TRAIN, facts)  # after both evaluations and the training
-    show(result)
-
-Everything is read from what the project's own commands wrote. Points are of 100, of the agent's
-headline.
-"""
+"""The numbers of a demo: from its folder to `demo.json`, and the tables on the screen."""
 
 from __future__ import annotations
 
@@ -32,9 +25,7 @@ FAILURES = ("kind", "% before", "% after", "lost before", "lost after", "gained"
 
 
 def build(agent: Agent, folder: Path, train: Path, facts: dict[str, Any]) -> dict[str, Any]:
-    """Return the content of `demo.json` (docs/training.md has every key), made from an agent's
-    folder and that of the training run. `facts` are added as they are.
-
+    """Return the content of `demo.json` (docs/training.md). `facts` are added as they are.
     Raises UsageError, OSError, KeyError: a part's folder is not what that part writes.
     """
     sides = {side: read_evaluation(folder / side) for side in SIDES}
@@ -90,9 +81,7 @@ def _difference(part: dict[str, Any]) -> dict[str, Any]:
 def by_failure(
     agent: Agent, before: Sequence[Record], after: Sequence[Record]
 ) -> dict[str, dict[str, Any]]:
-    """Return for each of the agent's kinds of failure `before` and `after` (see `_costs`), and the
-    points that it costs less.
-
+    """Return for each kind of failure `before` and `after` (see `_costs`), and the points gained.
     With one episode a task the gains add up to the gain of the headline.
     """
     old = _costs(agent, before)
@@ -112,11 +101,6 @@ def right_first(kinds: Iterable[str]) -> list[str]:
 
 
 def _costs(agent: Agent, records: Sequence[Record]) -> dict[str, dict[str, Any]]:
-    """Return for each kind of failure the number of its `episodes`, their `share`, and the points
-    `lost` to full marks, both of 100 over scored episodes.
-
-    Raises UsageError: no episode has a score.
-    """
     losses: dict[str, list[float]] = {}
     for record in records:
         value = headline_of(agent, record)
@@ -138,7 +122,7 @@ def steps_of(train: Path) -> int:
 
 
 def commit() -> str | None:
-    """Return the commit of this working copy, with `-dirty` if files changed; None outside git."""
+    """Return the commit of this working copy, with `-dirty` if files changed, or None outside git."""
     command = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
     try:
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
@@ -148,7 +132,7 @@ def commit() -> str | None:
 
 
 def read_result(folder: Path) -> dict[str, Any]:
-    """Return the content of a finished demo's demo.json. Raises UsageError: there is none."""
+    """Return the content of a finished demo's demo.json. Raises UsageError: it is missing."""
     try:
         found = dict(_read(folder / RESULT))
         if "headline" not in found:

@@ -1,6 +1,4 @@
-"""The texts beside the curves of a report: facts of each run, its tables, what went wrong, what was
-compared, and what has no score.
-"""
+"""The texts beside the curves of a report: facts, tables, failures and comparisons of runs."""
 
 from __future__ import annotations
 
@@ -42,7 +40,7 @@ MALFORMED = (KeyError, TypeError, ValueError, AttributeError)  # a record is not
 
 @dataclass
 class Tally:
-    """What reading all episodes of a run once gave; `values` and `asked` of evaluations alone."""
+    """What one reading of a run's episodes gave. Only evaluations have `values` and `asked`."""
 
     episodes: int = 0
     causes: Counter[str] = field(default_factory=Counter)
@@ -76,7 +74,7 @@ def tally_of(run: Run, agent: Agent | None) -> Tally:
 
 
 def failure_of(record: Record, agent: Agent | None) -> str:
-    """Return the kind of failure of an evaluation's episode; "" where it is not known."""
+    """Return the kind of failure of an evaluation's episode, or "" where it is not known."""
     if agent is None or record.get("score") is None or "rollout_id" in record:
         return ""
     try:
@@ -143,7 +141,7 @@ def changed_settings(run: Run) -> Iterator[Fact]:
 
 
 def tables_of(run: Run, agent: Agent | None) -> dict[str, Rows]:
-    """Return the tables of an evaluation by heading; {} if it has not ended."""
+    """Return the tables of an evaluation by heading, or {} if it has not ended."""
     if not run.scores or agent is None:
         return {}
     try:
@@ -154,9 +152,7 @@ def tables_of(run: Run, agent: Agent | None) -> dict[str, Rows]:
 
 
 def failures_of(tallies: Sequence[Tally]) -> list[tuple[str, dict[int, str]]]:
-    """Return for each kind of failure its episodes and their share in points, by the number of the
-    evaluation; [] without evaluations.
-    """
+    """Return each kind of failure with its episodes and their share in points, by evaluation."""
     found: dict[str, dict[int, str]] = {}
     known = {number: tally.failures for number, tally in enumerate(tallies) if tally.failures}
     for kind in right_first({kind for failures in known.values() for kind in failures}):
@@ -168,9 +164,7 @@ def failures_of(tallies: Sequence[Tally]) -> list[tuple[str, dict[int, str]]]:
 
 
 def unscored(runs: Sequence[Run], tallies: Sequence[Tally]) -> Rows:
-    """Return a table of the causes for which episodes have no score or entered no update; only the
-    header if there are none.
-    """
+    """Return a table of the causes for which episodes have no score or entered no update."""
     rows: list[list[str]] = [["run", "cause", "episodes", "tokens", "meaning"]]
     for run, tally in zip(runs, tallies, strict=True):
         tokens = run.summary.get("dropped_tokens") or {}
@@ -193,8 +187,8 @@ class Comparison:
 
 
 def comparisons(runs: Sequence[Run], tallies: Sequence[Tally]) -> list[Comparison]:
-    """Return a comparison of every other finished evaluation with the first of its agent, on the
-    tasks that both have.
+    """Return a comparison of every finished evaluation with the first of its agent, on common
+    tasks.
     """
     first: dict[str, int] = {}
     found = []
@@ -218,9 +212,7 @@ def _side(run: Run, tally: Tally) -> Evaluation:
 
 
 def text(value: Any) -> str:
-    """Return a value as a table's cell: a dash for nothing, numbers of six digits, and paths inside
-    the repository relative to it.
-    """
+    """Return a value as a cell: a dash for nothing, six digits, paths from the repository."""
     if value is None or value == "":
         return "–"
     if isinstance(value, float):

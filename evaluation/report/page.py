@@ -1,11 +1,7 @@
-"""Runs -> one HTML file that needs nothing else: data as JSON, a script and a style of our own, no
-address.
+"""Turn runs into one HTML file that needs nothing else.
 
-    read([Path("runs/NAME")]).html()
-
-Texts of episodes are data: they reach the page as JSON that holds no "<", and its script puts them
-there as text. The page's policy (CSP) allows the one style and the one script by their hashes and
-nothing else.
+Texts of episodes are data: JSON without "<", which the script puts there as text. The page's policy
+(CSP) allows the one style and the one script by their hashes.
 """
 
 from __future__ import annotations
@@ -65,9 +61,8 @@ NAMED = (*ASKED, *ENDED, "mode", "step")
 
 @dataclass
 class Page:
-    """A report: its runs, and what reading their episodes gave. These are read again for the page.
-
-    most: episodes on the page; None: what a browser opens at once.
+    """A report: its runs. Episodes are read again for the page. most: episodes on it, None: as
+    usual.
     """
 
     runs: Sequence[Run]
@@ -82,7 +77,6 @@ class Page:
 
     @cached_property
     def total(self) -> int:
-        """How many episodes there are."""
         return sum(tally.episodes for tally in self.tallies)
 
     @cached_property
@@ -184,11 +178,8 @@ def read_toml(name: str) -> dict[str, Any]:
 
 
 def read(folders: Sequence[Path], most: int | None = None) -> Page:
-    """Return a page of the runs in these folders; each folder is read once.
-
-    most: episodes on the page.
-
-    Raises UsageError: see open_folders; or too many folders.
+    """Return a page of the runs in these folders.
+    Raises UsageError: see open_folders, or there are too many folders.
     """
     if len(folders) > MOST:
         raise UsageError(f"{len(folders)} folders; at most {MOST} stand side by side")
@@ -199,9 +190,7 @@ def read(folders: Sequence[Path], most: int | None = None) -> Page:
 
 
 def task_of(record: Record) -> tuple[str, Any]:
-    """Return the id and sample that episodes shown side by side have in common; those of a
-    validation are the same for all steps and runs.
-
+    """Return the id and sample that episodes side by side share. A validation's are all the same.
     The id includes the question, because the files of two runs may differ.
     """
     if record.get("mode") == "val" and "index" in record:
@@ -213,9 +202,7 @@ def task_of(record: Record) -> tuple[str, Any]:
 
 
 def episode_of(run: int, record: Record, agent: Agent | None) -> dict[str, Any]:
-    """Return all that the page shows of an episode; `problem` says why its events are shown
-    plainly.
-    """
+    """Return what the page shows of an episode. `problem`: why its events are shown plainly."""
     shown, problem = shown_of(record, agent)
     try:
         tokens = tokens_of(record)
@@ -245,9 +232,7 @@ def episode_of(run: int, record: Record, agent: Agent | None) -> dict[str, Any]:
 
 
 def shown_of(record: Record, agent: Agent | None) -> tuple[Sequence[Shown], str]:
-    """Return the pieces of an episode as its agent shows them. If that fails, return the pieces of
-    its transcript, and the reason.
-    """
+    """Return the pieces of an episode, or those of its transcript and why its agent failed."""
     problem = ""
     kept = record.get("transcript") or "rollout_id" not in record
     for show in (agent.showing.shown if agent and kept else transcript, transcript):
@@ -259,9 +244,7 @@ def shown_of(record: Record, agent: Agent | None) -> tuple[Sequence[Shown], str]
 
 
 def tokens_of(record: Record) -> list[dict[str, Any]]:
-    """Return for each sequence the number of its tokens, the number trained, and its stretches cut
-    into parts for the page.
-    """
+    """Return each sequence's tokens, those trained, and its stretches cut for the page."""
     sequences = []
     for sequence in record.get("tokens") or ():
         shown: dict[str, Any] = {"count": 0, "trained": 0, "parts": []}
@@ -274,9 +257,6 @@ def tokens_of(record: Record) -> list[dict[str, Any]]:
 
 
 def _parts(stretch: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield parts of at most MOST_ITEMS tokens. Several tokens of one character count as one, with
-    the sum of their log probabilities.
-    """
     rated = "log_probs" in stretch
     of_tokens = stretch["log_probs"] if rated else [0.0] * len(stretch["texts"])
     texts = []
@@ -296,9 +276,7 @@ def _parts(stretch: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def dumped(value: Any, most: int = MOST_ITEMS) -> str:
-    """Return JSON that any browser reads and that cannot end the element around it; lists are cut
-    to `most` items.
-    """
+    """Return JSON for any browser that cannot end its element, with lists cut to `most` items."""
     text = json.dumps(plain(value, most), ensure_ascii=False, separators=(",", ":"))
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
@@ -308,9 +286,7 @@ def dumped(value: Any, most: int = MOST_ITEMS) -> str:
 
 
 def plain(value: Any, most: int, depth: int = 0) -> Any:
-    """Return the value as JSON of bounded size: NaN becomes null, and what is cut says how much is
-    missing.
-    """
+    """Return JSON of bounded size: NaN becomes null, and what is cut says how much is missing."""
     if isinstance(value, str):
         cut = len(value) - MOST_TEXT
         return value if cut <= 0 else f"{value[:MOST_TEXT]} … (+{cut})"

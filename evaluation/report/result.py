@@ -1,10 +1,6 @@
-"""The cards on the first screen of a report: for each comparison, training run and evaluation its
-numbers, their intervals, and one verdict.
+"""The cards on a report's first screen: a comparison's, training run's or evaluation's verdict.
 
-results = results_of(runs, agents, tallies, comparisons)
-
-Evaluations that are compared have one card for both. A training run's card has its first and its
-last validation, and no verdict where evaluations of the same agent are compared: these have it.
+A training run has no verdict where evaluations of its agent are compared: these have it.
 """
 
 from __future__ import annotations
@@ -43,9 +39,7 @@ def results_of(
     tallies: Sequence[Tally],
     compared: Sequence[Comparison],
 ) -> list[Card]:
-    """Return the cards: comparisons first, then training runs, then evaluations that stand
-    alone.
-    """
+    """Return the cards: comparisons, then training runs, then evaluations that stand alone."""
     known = {number for one in compared for number in (one.base, one.run)}
     judged = {runs[one.run].agent for one in compared}
     cards = [comparison_card(one, runs, agents, tallies) for one in compared]
@@ -127,7 +121,6 @@ def first_to_last(values: Sequence[float]) -> str | None:
 
 
 def _validated(validation: Validation) -> Card:
-    """Return what a card says of the first and the last validation; {} where there is none."""
     steps = sorted({step for kinds in validation.values() for step in kinds})
     if not steps:
         return {}
@@ -189,7 +182,6 @@ def evaluation_card(place: int, run: Run, agent: Agent | None, tally: Tally) -> 
 
 
 def _minutes_of_demo(folder: Path) -> str | None:
-    """Return how long a demo took in all; None where the folder is of no finished demo."""
     try:
         found = json.loads((folder / RESULT).read_text(encoding="utf-8"))
     except (OSError, ValueError):
