@@ -97,6 +97,9 @@ class Connection(_Protocol):
         return None
 
     def _left(self) -> float:
+        """Return the seconds left for this request or, between requests, for the next one's
+        headers.
+        """
         if not self.reading:
             return HEADER_SECONDS
         in_body = self.cycle is not None and not self.cycle.response_complete

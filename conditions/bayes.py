@@ -79,6 +79,7 @@ def log_likelihood(tables: Tables, condition: Condition, item: str, value: Value
 
 
 def _chances(condition: Condition, result: Result) -> Iterator[float]:
+    """Yield the weight of each number or text relative to the middle of the normal range."""
     finding = condition.examinations.get(result.name, {})
     fever = condition.symptoms.get("fever", BACKGROUND)
     if result.seen:

@@ -101,6 +101,7 @@ def _without_codes(said: str, names: list[str]) -> tuple[str, list[str]]:
 
 
 def _unless_initials(gloss: re.Match[str], names: list[str]) -> str:
+    """Drop a gloss that stands for what is before it or a name, unless the tables know it."""
     word = gloss[1].lower()
     if words_of(word) != {word} or word in known_words():
         return gloss[0]
@@ -109,6 +110,9 @@ def _unless_initials(gloss: re.Match[str], names: list[str]) -> str:
 
 
 def _stands_for(word: str, name: str) -> bool:
+    """Return whether an abbreviation has the initials of a name's (last) words, and besides only
+    letters of these words in order, as OHSS for hyperstimulation.
+    """
     letters = ""
     for part in reversed(plain(name).split()):
         initial = f"{part[0]}?" if part in {*TABLE["said"]["small"], "with"} else part[0]
@@ -119,7 +123,9 @@ def _stands_for(word: str, name: str) -> bool:
 
 
 def _undecided(said: str, names: list[str]) -> bool:
-    """Return whether the words leave it open. Words of a name do not count ("status epilepticus")."""
+    """Return whether the words leave the diagnosis open or say that it is absent. Words of a name
+    do not count, such as "status" in "status epilepticus".
+    """
     for left_out in NOTHING.finditer(said):
         absent = ABSENT.search(left_out[0])
         if absent and any(words_of(name) <= words_of(absent[1]) for name in names):
@@ -220,6 +226,9 @@ def _spelt(words: Words, gold: Gold) -> Words:
 
 
 def _misspelt(word: str, other: str) -> bool:
+    """Return whether a letter is missing, too many, or swapped with the next. One letter for
+    another is often another disease: esotropia, exotropia.
+    """
     if min(len(word), len(other)) < MISSPELT or word[0] != other[0] or word in known_words():
         return False
     for spelling in (word, f"{word}s"):  # the plural's s was taken away

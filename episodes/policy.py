@@ -189,6 +189,7 @@ class ChatPolicy:
 
 
 def _blame(error: openai.OpenAIError) -> Exception:
+    """Return PolicyStop for what is the policy's fault, EpisodeError for the machine's."""
     if isinstance(error, openai.BadRequestError) and CONTEXT_OVERFLOW.search(str(error)):
         return PolicyStop("context_overflow")
     if isinstance(error, openai.APIConnectionError):

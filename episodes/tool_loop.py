@@ -113,6 +113,9 @@ async def _play(
     unreadable: str,
     config: agents.RunConfig,
 ) -> None:
+    """Play until an answer. A call that no parser took stays in the reply as text, and the policy
+    is told so while it has turns.
+    """
     conversation: Any = question
     while True:
         left = policy.max_turns - policy.turns

@@ -111,6 +111,7 @@ def compare(a: Evaluation, b: Evaluation, seed: int) -> dict[str, Any]:
 
 
 def _different_conditions(a: dict[str, Any], b: dict[str, Any]) -> dict[str, list[Any]]:
+    """Return the settings that differ. With any, the models alone do not explain the difference."""
     passed = {*IDENTITY, *MEASURED}
     if a.get("sampling") is None or b.get("sampling") is None:
         passed.add("sampling")  # a player that is not a model has none, and its name says so
