@@ -19,12 +19,14 @@ from scoring.text import words_only
 
 WORDS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 CLAUSE = re.compile(r"[，。；、,;.!！?？\n]")
-NEGATED = re.compile("|".join(map(re.escape, sorted(WORDS["negations"], key=len, reverse=True))))
+NEGATIONS = "|".join(map(re.escape, sorted(WORDS["negations"], key=len, reverse=True)))
+NEGATED = re.compile("|".join([*WORDS["not"], NEGATIONS]))
 NO_NEGATION = re.compile("|".join(WORDS["no_negations"]))
 # Between a negation and what it acts on no other predicate begins; none but its manner is between it
 # and another negation that it undoes.
 WITHIN = re.compile(rf"(?!{'|'.join(WORDS['next_predicate'])}).*")
 DIRECTLY = re.compile(rf"了?(?:{'|'.join(WORDS['manner'])})?")
+BEHIND = re.compile("|".join(WORDS["behind"]).replace("NEGATION", NEGATIONS))
 ANY_ADVICE = re.compile("|".join(WORDS["any_advice"]))
 
 
@@ -41,7 +43,7 @@ def advice_value(items: Sequence[str], advice: str, gold: str) -> float:
     own = set[str]()
     shares = list[float]()
     for item in items:
-        wanted = CLAUSE.split(item)
+        wanted = CLAUSE.split(item.replace("*", ""))
         own.update(terms(item))
         shares.append(fmean(_given(term, wanted, clauses) for term in terms(item)))
     right = sum(term in advice for term in own)
@@ -76,7 +78,7 @@ def _given(term: str, gold: list[str], clauses: list[str]) -> int:
 
 
 def _sense(term: str, clause: str) -> bool | None:
-    before, named, _ = clause.partition(term)
+    before, named, behind = clause.partition(term)
     if not named:
         return None
     before = NO_NEGATION.sub(" ", before)
@@ -89,4 +91,7 @@ def _sense(term: str, clause: str) -> bool | None:
         acts = DIRECTLY
         sense = not sense
         place = negation.start()
+    # Without a negation before the term one behind it decides that has no other object (咖啡不要喝)
+    if place == len(before) and BEHIND.fullmatch(NO_NEGATION.sub(" ", behind.strip())):
+        return False
     return sense

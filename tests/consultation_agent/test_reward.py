@@ -282,11 +282,39 @@ def test_a_judge_that_fails_leaves_it_unscored_and_is_not_asked_for_nothing() ->
         ("早期补*叶酸*", "停经后服用叶酸", 1),
         ("早期补*叶酸*", "停避孕药后补叶酸", 1),
         ("早期补*叶酸*", "避免劳累并补叶酸", 1),
+        ("多*休息*", "不建议休息", 0),
+        ("多*休息*", "不推荐休息", 0),
+        ("多*休息*", "不应休息", 0),
+        ("多*休息*", "不应该休息", 0),
+        ("多*休息*", "禁休息", 0),
+        ("多*休息*", "反对休息", 0),
+        ("多*休息*", "拒绝休息", 0),
+        ("多*休息*", "不多休息", 0),
+        ("多*休息*", "休息没有必要", 0),
+        ("多*休息*", "休息是错误的", 0),
+        ("多*休息*", "不反对休息", 1),
+        ("多*休息*", "不得不休息", 1),
+        ("多*休息*", "身体不适要休息", 1),
+        ("多*休息*", "休息不要熬夜", 1),
+        ("多*休息*", "休息不要中断", 1),
+        ("多*休息*", "休息很有必要", 1),
+        ("少喝*咖啡*", "咖啡不要喝", 1),
+        ("少喝*咖啡*", "咖啡少喝", 1),
+        ("少喝*咖啡*", "咖啡最好别喝", 1),
+        ("少喝*咖啡*", "咖啡和浓茶都不要喝", 1),
+        ("少喝*咖啡*", "不喝咖啡", 1),
+        ("少喝*咖啡*", "咖啡可以喝", 0),
+        ("少喝*咖啡*", "咖啡不用戒", 0),
+        ("少喝*咖啡*", "不反对喝咖啡", 0),
+        ("少喝*咖啡*", "咖啡至少喝三杯", 0),
+        ("不*揉眼*", "别揉眼", 1),
+        ("*抗生素*用足两周", "抗生素不要自行停用", 1),
     ],
 )
 def test_advice_is_read_in_its_sense(gold: str, said: str, worth: float) -> None:
-    """A negation acts on what follows it in its predicate, and undoes another one directly behind it;
-    至少 negates nothing, and both senses at once are no advice.
+    """A negation acts on what follows it in its predicate, and undoes another one directly behind it.
+    Behind what it negates it has no other object. 至少 negates nothing, and both senses at once are no
+    advice.
     """
     task = replace(TASK, advice=(gold,), recommendation=gold.replace("*", ""))
     assert advice_of(task, said) == worth
