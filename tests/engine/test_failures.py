@@ -1,7 +1,7 @@
 """Things that break in the middle: the run ends with a message that says what to do, and leaves
 nothing running.
 
-Keeps of docs/architecture.md, "What is done about what", on the real engine. More of them:
+Keeps of docs/architecture.md, "How failures are handled", on the real engine. More of them:
 bench/faults.
 """
 

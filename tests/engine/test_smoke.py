@@ -1,6 +1,6 @@
 """`--ci-fast`: one step of the whole loop with the real engine, and what it leaves behind.
 
-Keeps of README.md and docs/architecture.md, "A run's folder": one step, its files, its account of
+Keeps of README.md and docs/runs.md, "The files": one step, its files, its account of
 every token.
 """
 

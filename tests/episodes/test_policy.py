@@ -1,6 +1,6 @@
 """A model behind an endpoint as a policy, against a real HTTP server with scripted replies.
 
-Keeps of docs/architecture.md, "max_turns": the last allowed call is an answer, and no further one
+Keeps of docs/sql.md, "A turn": the last allowed call is an answer, and no further one
 is made.
 """
 

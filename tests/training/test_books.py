@@ -1,6 +1,6 @@
 """The checks before every update find what would make the learning signal wrong.
 
-Keeps of docs/architecture.md, "What is done about what": trained tokens, sequences and advantages
+Keeps of docs/architecture.md, "How failures are handled": trained tokens, sequences and advantages
 that differ from the books stop the run; unscored is never 0.
 """
 

@@ -1,6 +1,6 @@
 """Our settings and verl's tree agree, or the run stops before anything heavy is imported.
 
-Keeps of docs/architecture.md, "max_turns": an override that makes agent and trainer differ, or a
+Keeps of docs/sql.md, "A turn": an override that makes agent and trainer differ, or a
 temperature, token budget or batch size that cannot work, stops the run.
 """
 

@@ -1,6 +1,6 @@
 """The next turn of an episode reads the tokens of the turns before, as the policy wrote them.
 
-Keeps of docs/architecture.md, "Token sequences".
+Keeps of docs/architecture.md, "How a step runs".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What the end of a runner process means, decided without an engine.
 
-Keeps of docs/architecture.md, "What is done about what": a dead runner is started again, within a
+Keeps of docs/architecture.md, "How failures are handled": a dead runner is started again, within a
 budget and unless its cause repeats; the last one stops the run. With an agent: test_handover.py.
 """
 

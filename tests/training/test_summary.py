@@ -1,6 +1,6 @@
 """summary.json is computed from a run's plain files, whatever state they are in.
 
-Keeps of docs/architecture.md, "A run's folder": what was left out is counted under its cause and
+Keeps of docs/runs.md, "The files": what was left out is counted under its cause and
 enters no mean.
 """
 

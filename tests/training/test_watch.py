@@ -1,6 +1,6 @@
 """What stops a run, skips a step or only warns.
 
-Keeps of docs/architecture.md, "What is done about what": every row of its table, at its rate and
+Keeps of docs/architecture.md, "How failures are handled": every row of its table, at its rate and
 over its window.
 """
 

@@ -33,7 +33,7 @@ from training.setup.reading import thought_tokens
 from training.start.run_lock import LOCK
 
 RUNS = ROOT / "runs"
-# A process plays so many at once as fast as it plays a thousand (docs/performance.md).
+# A process plays so many at once as fast as it plays a thousand (docs/quality.md).
 EPISODES_A_RUNNER = 128
 TRACKER_VARIABLES = (
     *("TENSORBOARD_DIR", "SWANLAB_API_KEY", "SWANLAB_MODE", "SWANLAB_LOG_DIR"),
