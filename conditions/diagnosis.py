@@ -40,7 +40,7 @@ CLAUSE = re.compile(
 )
 UNDECIDED = re.compile("|".join(TABLE["said"]["undecided"]), re.I)
 NOTHING = re.compile("|".join(TABLE["said"]["nothing"]), re.I)
-ABSENT = re.compile(r"\bwithout (.+)", re.I)
+ABSENT = re.compile(r"(?:\b(?:without|w/o|absent)\b|不伴有?)([^,;.(，；。（]+)", re.I)
 DENIED = re.compile("|".join(TABLE["said"]["denied"]), re.I)
 # An abbreviation behind a name that it stands for, and a Chinese adjective behind its noun
 GLOSS = re.compile(r"(?<=\w)\s*[(（\[]\s*([A-Z]{2,6})\s*[)）\]]")
@@ -126,9 +126,8 @@ def _undecided(said: str, names: list[str]) -> bool:
     """Return whether the words leave the diagnosis open or say that it is absent. Words of a name
     do not count, such as "status" in "status epilepticus".
     """
-    for left_out in NOTHING.finditer(said):
-        absent = ABSENT.search(left_out[0])
-        if absent and any(words_of(name) <= words_of(absent[1]) for name in names):
+    for absent in ABSENT.findall(said):
+        if any(frozenset() < words_of(name) <= words_of(absent) for name in names):
             return True
     beside_names = re.sub("|".join(map(re.escape, names)), " ", NOTHING.sub(" ", said), flags=re.I)
     return bool(UNDECIDED.search(beside_names))
