@@ -6,145 +6,253 @@ A policy that selects '一次500毫克' has read nothing, even if it names a tab
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from sqlglot import exp
 
 from scoring.text import words_only
+from tools.sql.dialects import ONLY_A_NAME
 from tools.sql.guard import parsed
-from tools.sql.result import QueryResult
+from tools.sql.scopes import fold
 
-# These choose rows and values. Their literals do not become part of a result.
-CONDITIONS = (exp.Predicate, exp.Connector, exp.Not, exp.Where, exp.Having)
-CLAUSES = (*CONDITIONS, exp.Group, exp.Order, exp.Limit, exp.Offset)
-# An expression without any of these reads nothing.
-READ = (exp.Column, exp.Count, exp.Star, exp.Table)
-# A cell that is put together may have a literal inside. Otherwise a literal is a whole cell.
-JOINING = (exp.DPipe, exp.Concat, exp.ConcatWs, exp.Replace, exp.GroupConcat, exp.Anonymous)
-CHOOSING = (exp.Alias, exp.Paren, exp.Case, exp.If, exp.Coalesce, *JOINING)
+MOST_COLUMNS = 4096  # MySQL's bound, the largest of the engines; stars of stars name more
+LITERALS = (
+    exp.Literal,
+    exp.National,
+    exp.HexString,
+    exp.RawString,
+    exp.Boolean,
+)
+COUNTING = (exp.Count, exp.Sum)
+# Their value is true or false, whatever texts they compare.
+CONDITIONS = (exp.Predicate, exp.Connector, exp.Not)
+# A literal in them is a whole cell; numbers in others are arguments.
+CHOOSING = (exp.Alias, exp.Paren, exp.Case, exp.If, exp.Coalesce, exp.Neg, exp.Cast, exp.Tuple)
+WHOLE = (*CHOOSING, exp.Nullif, exp.Max, exp.Min, exp.Substring, exp.Lower, exp.Upper, exp.Trim)
+CONCATENATING = (exp.DPipe, exp.Concat, exp.ConcatWs)
+# What is looked for, and does not become part of the value.
+SOUGHT = ("substr", "delimiter", "from_")
+SEEKING = (exp.Replace, exp.RegexpReplace, exp.RegexpExtract, exp.Trim, exp.Nullif)
+
+Literals = frozenset[str | float]
 
 
-@dataclass(frozen=True)
-class OwnWords:
-    """The own words of one statement.
+class Column(NamedTuple):
+    """A column of a result, or an expression.
 
-    everything: nothing of its result is known to come from the database. columns: places of those
-    that read nothing. texts: literals elsewhere. joined: whether a cell may have one inside. names:
-    column names from the database. star: whether all of its names may stand there.
+    reads: whether a table's column or a count is in it. Otherwise all of it is the policy's own.
+    whole: literals that may be a cell. inside: literals that may be part of one. name: the table's
+    own name where it is such a column.
     """
 
-    everything: bool
-    columns: frozenset[int]
-    texts: tuple[str, ...]
-    joined: bool
-    names: frozenset[str]
-    aliases: frozenset[str]
-    star: bool
+    reads: bool = False
+    whole: Literals = frozenset()
+    inside: Literals = frozenset()
+    name: str = ""
 
-    def without(self, place: int, cell: Any) -> Any:
+    def without_own(self, cell: Any) -> Any:
         """Return a cell without the statement's own words, or None if nothing is left."""
-        if cell is None or self.everything or place in self.columns or str(cell) in self.texts:
+        literals = self.whole | self.inside
+        number = abs(cell) if isinstance(cell, (int, float)) else None
+        if cell is None or not self.reads or number in literals or str(cell) in literals:
             return None
-        if not isinstance(cell, str) or not self.joined:
+        if not isinstance(cell, str) or not self.inside:
             return cell
-        left = cell
-        for text in self.texts:
-            edge = r"(?<![\d.])" if text[0].isdigit() else ""
-            left = re.sub(edge + re.escape(text), "\n", left)
+        texts = [text if isinstance(text, str) else f"{text:.15g}" for text in self.inside]
+        pattern = "|".join(map(re.escape, sorted(texts, key=len, reverse=True)))
+        left = re.sub(rf"(?:(?<![\d.])(?=\d)|(?=\D))(?:{pattern})+", "\n", cell)
         return left if left == cell or words_only(left) else None
 
-    def gives(self, name: str) -> bool:
-        """Return whether a result's column has its name from the statement."""
-        if name in self.aliases:
-            return True
-        return name not in self.names and not (self.star and name.isidentifier())
+
+Named = list[tuple[str, Column]]
+Sources = list[tuple[str, Named]]  # by alias
 
 
-def read_rows(sql: str, dialect: str, result: QueryResult) -> list[list[Any]]:
-    """Return the rows without the statement's own words, None for a cell without others.
+def columns_of(
+    sql: str, dialect: str, tables: Mapping[str, Sequence[str]], width: int
+) -> list[Column]:
+    """Return the columns of the result of a statement that may run.
 
-    A refused statement has no rows, and may be unreadable.
+    Args:
+        tables: the columns that may be read, by table.
+        width: how many columns the result has.
     """
-    if not sql or not result.ok:
-        return result.rows
-    own = own_words(sql, dialect)
-    return [[own.without(place, cell) for place, cell in enumerate(row)] for row in result.rows]
+    try:
+        found = _Resolver(dialect, tables).columns(parsed(sql, dialect), {}, ())
+    except RecursionError:  # a long chain of operators: nothing of it is known to be read
+        return [Column()] * width
+    columns = [column for _, column in found]
+    return columns if len(columns) == width else [_merged(columns)] * width
 
 
-@lru_cache(maxsize=1024)
-def own_words(sql: str, dialect: str) -> OwnWords:
-    """Return the own words of a statement that has run."""
-    tree = parsed(sql, dialect)
-    branches = list(_branches(tree))
-    star = any(branch.is_star for branch in branches)
-    columns: set[int] = set()
-    if not star:  # else the places are unknown
-        columns = set.intersection(*map(_without_reading, branches))
-    made = set()
-    for branch in branches:
-        made |= {id(branch.expressions[place]) for place in columns}
-    texts = set()
-    computed = False
-    for node in _values(tree, made):
-        if isinstance(node, exp.Literal) and _is_shown(node):
-            texts.add(str(node.this))
-        elif isinstance(node, (exp.Func, exp.Binary)):
-            computed = computed or _is_computed(node)
-    given = [*tree.find_all(exp.Alias), *tree.find_all(exp.TableAlias)]
-    aliases = {alias.alias for alias in given if isinstance(alias, exp.Alias)}
-    for alias in given:
-        aliases |= {column.name for column in alias.args.get("columns") or []}
-    with_clause = tree.args.get("with_")
-    return OwnWords(
-        everything=computed or bool(with_clause and with_clause.recursive),
-        columns=frozenset(columns),
-        texts=tuple(sorted(filter(words_only, texts), key=len, reverse=True)),
-        joined=tree.find(*JOINING) is not None,
-        names=frozenset(column.name for column in tree.find_all(exp.Column)),
-        aliases=frozenset(aliases),
-        star=star,
-    )
+class _Resolver:
+    def __init__(self, dialect: str, tables: Mapping[str, Sequence[str]]) -> None:
+        self.dialect = dialect
+        self.tables = {
+            table: [(fold(name), Column(True, name=name)) for name in names]
+            for table, names in tables.items()
+        }
+        self.names = {name for columns in self.tables.values() for name, _ in columns}
+
+    def columns(
+        self, query: exp.Expr, known: Mapping[str, Named], around: tuple[Sources, ...]
+    ) -> Named:
+        """Return the columns of a query. `known` are those of WITH, `around` the sources that it may
+        name besides its own, the inner ones first.
+        """
+        clause = query.args.get("with_")
+        is_recursive = bool(clause and clause.recursive)
+        for cte in clause.expressions if clause else ():
+            name = self._key(cte.args["alias"].this)
+            if is_recursive and isinstance(cte.this, exp.SetOperation):
+                first = self.columns(cte.this.left, known, around)
+                known = {**known, name: self._renamed(first, cte)}
+            known = {**known, name: self._renamed(self.columns(cte.this, known, around), cte)}
+        if isinstance(query, exp.SetOperation):
+            left = self.columns(query.left, known, around)
+            right = self.columns(query.right, known, around)
+            both = zip(left, right, strict=False)
+            return [(name, _merged([one, other])) for (name, one), (_, other) in both]
+        if isinstance(query, exp.Values):
+            rows = [[self._value(cell, known, around) for cell in row] for row in query.expressions]
+            return [("", _merged(column)) for column in zip(*rows, strict=False)]
+        if not isinstance(query, exp.Select):
+            return self.columns(query.this, known, around)  # in parentheses, or LATERAL
+        sources: Sources = []
+        joins = query.args.get("joins") or []
+        for part in filter(None, [query.args.get("from_"), *joins]):
+            sources += self._sources(part.this, known, (sources, *around))
+        found: Named = []
+        for part in query.expressions:
+            if part.is_star and isinstance(part, (exp.Star, exp.Column)):
+                found += _starred(part, sources, joins, self._key)
+            else:
+                column = self._value(part, known, (sources, *around))
+                found.append((self._name(part), column))
+        return found[:MOST_COLUMNS]
+
+    def _sources(
+        self, part: exp.Expr, known: Mapping[str, Named], around: tuple[Sources, ...]
+    ) -> Sources:
+        is_joined = isinstance(part, exp.Subquery) and isinstance(part.this, exp.Table)
+        if is_joined:
+            found = self._sources(part.this, known, around)
+        else:
+            if isinstance(part, exp.Table):
+                own = None if part.args.get("db") else known.get(self._key(part.this))
+                columns = own or self.tables.get(fold(part.name), [])
+            else:
+                columns = self.columns(part, known, around)
+            alias = part.args.get("alias")
+            name = (alias and alias.this) or part.this
+            key = self._key(name) if isinstance(name, exp.Identifier) else ""
+            found = [(key, self._renamed(columns, part))]
+        for join in part.args.get("joins") or []:
+            found += self._sources(join.this, known, around)
+        return found
+
+    def _renamed(self, columns: Named, part: exp.Expr) -> Named:
+        alias = part.args.get("alias")
+        names = [self._key(name) for name in alias.args.get("columns") or []] if alias else []
+        names += [name for name, _ in columns[len(names) :]]
+        return [(name, column) for name, (_, column) in zip(names, columns, strict=False)]
+
+    def _key(self, name: exp.Expr) -> str:
+        is_exact = self.dialect == "postgres" and name.args.get("quoted")
+        return name.name if is_exact else fold(name.name)
+
+    def _name(self, part: exp.Expr) -> str:
+        """Return the name that an expression gives its column, or "" where engines differ."""
+        name = part.args.get("alias") or (part.this if isinstance(part, exp.Column) else None)
+        return self._key(name) if isinstance(name, exp.Identifier) else ""
+
+    def _value(
+        self, node: exp.Expr, known: Mapping[str, Named], around: tuple[Sources, ...]
+    ) -> Column:
+        """Return what an expression has of tables and of literals."""
+        if isinstance(node, exp.Column):
+            return self._looked_up(node, around)
+        if isinstance(node, LITERALS):
+            return Column(whole=_literals(node))
+        if isinstance(node, exp.Query):
+            return _merged([column for _, column in self.columns(node, known, around)])
+        parts = []
+        for child in node.iter_expressions():
+            key = child.arg_key
+            if key == "this" and isinstance(node, (exp.Case, exp.If)):
+                continue  # it chooses the value
+            part = self._value(child, known, around)
+            is_sought = key in SOUGHT or (key == "expression" and isinstance(node, SEEKING))
+            parts.append(Column(part.reads) if is_sought else part)
+        all_of_it = _merged(parts)
+        reads = all_of_it.reads or isinstance(node, COUNTING)
+        if not reads and isinstance(node, (exp.AggFunc, *CONDITIONS)):
+            inner = [self._looked_up(column, around) for column in node.find_all(exp.Column)]
+            reads = any(column.reads for column in inner)
+        if isinstance(node, (*COUNTING, *CONDITIONS)):
+            return Column(reads)
+        whole = all_of_it.whole
+        if not isinstance(node, (*CHOOSING, *CONCATENATING)):
+            whole = frozenset(text for text in whole if isinstance(text, str))
+        name = parts[0].name if isinstance(node, (exp.Alias, exp.Paren)) else ""
+        joins = isinstance(node, (exp.Func, exp.Binary, exp.JSONKeyValue))
+        if joins and not isinstance(node, WHOLE):
+            return Column(reads, inside=whole | all_of_it.inside)
+        return Column(reads, whole, all_of_it.inside, name)
+
+    def _looked_up(self, column: exp.Column, around: tuple[Sources, ...]) -> Column:
+        table = self._key(column.args["table"]) if column.args.get("table") else ""
+        wanted = self._key(column.this)
+        unnamed = []
+        for sources in around:
+            there = []
+            for alias, columns in sources:
+                for name, found in columns if table in ("", alias) else ():
+                    if name == wanted:
+                        there.append(found)
+                    elif not name:
+                        unnamed.append(found)
+            if there:
+                return _merged(there)
+        identifier = column.this
+        is_quoted = identifier.args.get("quoted") and not identifier.meta.get(ONLY_A_NAME)
+        if self.dialect == "sqlite" and is_quoted and not table and wanted not in self.names:
+            unnamed.append(Column(whole=_texts(column.name)))  # SQLite takes it as a text
+        return _merged(unnamed) if unnamed else Column(True)
 
 
-def _branches(tree: exp.Expr) -> Iterator[exp.Select]:
-    if isinstance(tree, exp.SetOperation):
-        yield from _branches(tree.left)
-        yield from _branches(tree.right)
-    elif isinstance(tree, exp.Subquery):
-        yield from _branches(tree.this)
-    elif isinstance(tree, exp.Select):
-        yield tree
+def _starred(part: exp.Expr, sources: Sources, joins: Iterable[exp.Expr], key: Any) -> Named:
+    table = key(part.args["table"]) if part.args.get("table") else ""
+    shared = {key(name) for join in joins for name in join.args.get("using") or []}
+    found: Named = []
+    for alias, columns in sources:
+        for name, column in columns if table in ("", alias) else ():
+            if table or name not in shared or name not in dict(found):
+                found.append((name, column))
+    return found
 
 
-def _without_reading(branch: exp.Select) -> set[int]:
-    return {place for place, part in enumerate(branch.expressions) if not part.find(*READ)}
+def _merged(columns: Sequence[Column]) -> Column:
+    whole: Literals = frozenset().union(*(column.whole for column in columns))
+    inside: Literals = frozenset().union(*(column.inside for column in columns))
+    names = {column.name for column in columns}
+    name = names.pop() if len(names) == 1 else ""
+    return Column(any(column.reads for column in columns), whole, inside, name)
 
 
-def _values(tree: exp.Expr, without: set[int]) -> Iterator[exp.Expr]:
-    """Yield the nodes that may become part of a result."""
-    yield tree
-    for child in tree.iter_expressions():
-        chooses = child.arg_key == "this" and isinstance(tree, (exp.Case, exp.If))
-        if isinstance(child, CLAUSES) or chooses or id(child) in without:
-            continue
-        if isinstance(tree, exp.Join) and child.arg_key != "this":
-            continue
-        yield from _values(child, without)
+def _texts(text: str) -> Literals:
+    return frozenset({text}) if words_only(text) else frozenset()
 
 
-def _is_shown(literal: exp.Literal) -> bool:
-    """Return whether a literal text is in the result as written. Numbers are arguments, too."""
-    parent = literal.parent
-    while isinstance(parent, CHOOSING):
-        parent = parent.parent
-    return literal.is_string or isinstance(parent, (exp.Select, exp.Tuple))
-
-
-def _is_computed(node: exp.Expr) -> bool:
-    """Return whether a node makes a value of literals alone, among which 'now' does not count."""
-    if node.find(*READ):
-        return False
-    return any(literal.this != "now" for literal in node.find_all(exp.Literal))
+def _literals(node: exp.Expr) -> Literals:
+    """Return a literal as a cell would show it."""
+    if isinstance(node, exp.Boolean):
+        return frozenset({float(node.this)})
+    if isinstance(node, exp.HexString):
+        digits = str(node.this)
+        text = bytes.fromhex("0" * (len(digits) % 2) + digits).decode(errors="replace")
+        return _texts(text) | {float(int(digits[-16:] or "0", 16))}
+    if isinstance(node, exp.Literal) and not node.is_string:
+        return frozenset({float(node.this)})
+    return _texts(str(node.this))

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 from typing import Any
@@ -26,11 +26,12 @@ from scoring.case import Case, Judge, Verdict
 from scoring.rubric import Reward, Rubric, parse_rubric
 from sql_agent import terms
 from sql_agent.judge.nothing import honesty, says_nothing
-from sql_agent.own_words import own_words, read_rows
+from sql_agent.own_words import Column, columns_of
 from sql_agent.prompts import COLUMNS
 from sql_agent.settings import SqlSettings
 from sql_agent.task import SqlTask
 from sql_agent.terms import Cell
+from tools.sql.guard import Refused, check
 from tools.sql.query import QueryTool
 from tools.sql.result import QueryResult, compact
 
@@ -39,23 +40,41 @@ DEFAULT_RUBRIC = Rubric({"rule": 0.1, "judge": 1.0}, {"judge": ["format"]})
 
 @dataclass(frozen=True)
 class Query:
-    """A statement that the policy ran, its result, and the tables that it might read."""
+    """A statement that the policy ran, its result, and the columns it might read, by table."""
 
     sql: str
     result: QueryResult
-    tables: frozenset[str] = frozenset(COLUMNS)
+    tables: Mapping[str, Sequence[str]] = field(default_factory=lambda: COLUMNS)
     dialect: str = "sqlite"
 
     @classmethod
     def run(cls, sql: str, tool: QueryTool) -> Query:
         """Run a statement."""
         result = tool.run(sql)
-        return cls(sql, result, tool.allowed_tables, tool.database().dialect)
+        database = tool.database()
+        tables = {}
+        for table in tool.allowed_tables:
+            tables[table] = [column.name for column in database.columns(table)]
+        return cls(sql, result, tables, database.dialect)
+
+    @cached_property
+    def columns(self) -> list[Column]:
+        """What each column of the result is. Without a statement, all of it is the database's."""
+        names = self.result.columns
+        if not self.sql or not self.result.ok:
+            return [Column(True, name=name) for name in names]
+        return columns_of(self.sql, self.dialect, self.tables, len(names))
 
     @cached_property
     def read(self) -> list[list[Any]]:
         """The rows without the words of the statement itself. None: a cell without others."""
-        return read_rows(self.sql, self.dialect, self.result)
+        if not self.sql:
+            return self.result.rows
+        rows = []
+        for row in self.result.rows:
+            cells = zip(self.columns, row, strict=False)
+            rows.append([column.without_own(cell) for column, cell in cells])
+        return rows
 
     @property
     def is_made_up(self) -> bool:
@@ -66,10 +85,7 @@ class Query:
     def for_judge(self) -> str:
         """The result as JSON, without errors and hints, which repeat the statement's words."""
         result = self.result
-        columns = result.columns
-        if self.sql and result.ok:
-            own = own_words(self.sql, self.dialect)
-            columns = ["" if own.gives(name) else name for name in columns]
+        columns = [column.name for column in self.columns]
         shown = {"status": result.status, "columns": columns, "rows": self.read}
         return compact(shown | {"count": result.count, "truncated": result.truncated})
 
@@ -123,7 +139,7 @@ def rule(task: SqlTask, episode: Episode) -> float:
     An empty result counts, because an honest look finds one for an unanswerable question.
     """
     for query in episode.events:
-        read = query.result.ok and query.result.tables_read & query.tables
+        read = query.result.ok and query.result.tables_read & query.tables.keys()
         if read and not query.is_made_up:
             return 1.0
     return 0.0
@@ -290,7 +306,11 @@ def _makes_up(task: SqlTask, query: Query) -> bool:
     """Return whether the gold result is of the statement's own literals too, such as 有 and 无."""
     if not task.sql or not task.result:
         return False
-    result = replace(query.result, rows=task.result["rows"])
+    try:
+        check(task.sql[-1], query.dialect, query.tables)
+    except Refused:  # nothing is known of it
+        return False
+    result = replace(query.result, columns=task.result["columns"], rows=task.result["rows"])
     return replace(query, sql=task.sql[-1], result=result).is_made_up
 
 

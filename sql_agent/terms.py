@@ -82,7 +82,8 @@ def _same_rows(rows: list[list[Cell]], wanted: list[list[Any]], ordered: bool) -
 def _same_cell(cell: Cell, want: Any) -> bool:
     shown = _plain(cell.value)
     text = _plain(want)
-    return shown == text or (cell.cut and text.startswith(shown.removesuffix(CUT)))
+    beginning = shown.removesuffix(CUT).strip()
+    return shown == text or bool(cell.cut and beginning and text.startswith(beginning))
 
 
 def _plain(cell: Any) -> str:

@@ -91,9 +91,9 @@ class EhrsqlEnvironment(Environment):
 
         async def query(sql: str) -> str:
             statement = self.set.version.as_run(sql)
-            result = await in_thread(self.tool.run, statement)
-            queries.append(Query(statement, result, self.tool.allowed_tables))
-            return str(result.to_json())
+            made: Query = await in_thread(Query.run, statement, self.tool)
+            queries.append(made)
+            return made.result.to_json()
 
         episode = await play_with_tools(policy, self.prompt, task.question, [Tool(TOOL, query)])
         episode.events = queries

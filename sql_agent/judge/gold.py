@@ -35,7 +35,8 @@ OTHER_NUMBER = re.compile(r"[-+.~<>≤≥≠±≈/∕^%\d]")
 MEASURES = "种个款类项例名位家样味条盒张床"
 COUNT = re.compile(rf"(?:一?共计?|总共|合计|总计|有)*(\d+)[{MEASURES}]?")
 MEASURE = re.compile(f"[{MEASURES}]?")
-ABOUT = re.compile("以[上下内外]|左右|上下|[多余来]")  # behind a count: not that many
+ABOUT = re.compile("以[上下内外]|左右|上下")  # behind a count: not that many
+MORE = re.compile("[多余来]")  # so does this, but words begin with it, too: 来自, 多潘立酮
 COURTESY_BEHIND = re.compile("(?:医生|医师|大夫|先生|女士|呢|哦|呀)$")
 PROGRAM = re.compile(
     r'^\W*[{\[]\s*["\[{]|"?(?:columns|rows|row_count)"?\s*:|"\w+"\s*:\s*["\[\d]|\|\s*:?-{2,}'
@@ -96,7 +97,9 @@ class Gold:
             behind = piece[found.end() :]
             tail = MEASURE.sub("", behind, count=1)
             apart = not OTHER_NUMBER.match(head[-1:]) and not OTHER_NUMBER.match(behind)
-            exact = "?" not in tail and not ABOUT.match(tail)
+            begins_word = tail != behind and len(tail) > 1 and tail[:2] in self.heads.asked
+            more = MORE.match(tail) and not begins_word
+            exact = "?" not in tail and not ABOUT.match(tail) and not more
             if apart and exact and self.heads.leads(head) and self.heads.asks(tail):
                 return head
         return None

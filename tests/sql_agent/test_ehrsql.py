@@ -91,7 +91,7 @@ def evaluate(data: Path, schema: Path, *flags: str) -> int:
 
 def played(environment: EhrsqlEnvironment, answer: str | None, *statements: str) -> Episode:
     tool = environment.tool
-    queries = [Query(sql, tool.run(sql), tool.allowed_tables) for sql in statements]
+    queries = [Query.run(sql, tool) for sql in statements]
     stop = "answered" if answer else "no_answer"
     return Episode(answer=answer, stop_reason=stop, events=queries)
 

@@ -45,6 +45,23 @@ def test_a_count_is_its_number_in_a_sentence_about_what_was_asked(answer, paid):
     assert worth(answer=answer, rows=[{"count": 4}], **asked) == paid
 
 
+@pytest.mark.parametrize(
+    ("about", "answer", "paid"),
+    [
+        ("来自云南的药品", "共有3种来自云南的药品。", 1),
+        ("来氟米特制剂", "3种来氟米特制剂", 1),
+        ("多潘立酮制剂", "3种多潘立酮制剂", 1),
+        ("多西他赛制剂", "3种多西他赛制剂", 1),
+        ("多西他赛制剂", "3种多", 0),
+        ("多西他赛制剂", "3来种多西他赛制剂", 0),
+        ("来自云南的药品", "3种多药品", 0),
+    ],
+)
+def test_a_count_may_stand_before_a_word_that_begins_like_more(about, answer, paid):
+    asked = {"question": f"数据库中有多少种{about}？", "reference": "共有3种。"}
+    assert worth(answer=answer, rows=[{"count": 3}], **asked) == paid
+
+
 def test_values_without_names_are_of_the_first_and_then_of_the_second():
     rows = [{"name": "莎洛胶囊", "field": "避光，冷藏"}, {"name": "朵朵片", "field": "密封"}]
     known = {
