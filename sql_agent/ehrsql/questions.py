@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from urllib.parse import quote
 
 from common.command import UsageError
 from common.files import file_digest
@@ -76,7 +77,7 @@ class PreparedSet:
 
     def tool(self, limits: Limits | None = None) -> QueryTool:
         """Return the tool on the database. With wider limits no result is cut."""
-        url = f"sqlite:///{self.database}"
+        url = f"sqlite:///{quote(str(self.database))}"
         return QueryTool(url, self.tables, limits) if limits else QueryTool(url, self.tables)
 
 
@@ -113,15 +114,20 @@ def prepare(data: Path, schema: Path | None = None, database: Path | None = None
 
 
 def _tables_of(database: Path) -> list[str]:
-    """Return the tables of an SQLite file. Raises UsageError: it is another file, or has none."""
+    """Return the tables and views of an SQLite file, without its own (sqlite_sequence). Raises
+    UsageError: it is another file, or has none.
+    """
     expected = "expected an SQLite file, such as the benchmark's mimic_iv.sqlite"
     try:
         url = f"{database.resolve(strict=True).as_uri()}?mode=ro"
         with closing(sqlite3.connect(url, uri=True)) as connection:
-            found = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+            found = connection.execute(
+                "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
+            )
             names = [name.lower() for (name,) in found]
     except (OSError, sqlite3.Error) as error:
         raise UsageError(f"--database {database} cannot be read: {error}; {expected}") from None
+    names = [name for name in names if not name.startswith("sqlite_")]
     if not names:
         raise UsageError(f"--database {database} has no tables; {expected}")
     return names

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -250,6 +251,22 @@ def test_a_users_own_database_is_scored_as_the_benchmark_scores(
     assert main(["sql", "--baseline", "at_once", *flags, "--force"]) == 0
     overall = json.loads((out / "scores.json").read_text())["overall"]
     assert overall["reliability"] == pytest.approx({"RS(0)": 1 / 11, "RS(10)": 1 / 11})
+
+
+def test_a_users_database_shows_its_views_and_none_of_sqlites_own_tables(tmp_path: Path) -> None:
+    """Its folder may have a name that a URL would take for options."""
+    folder = tmp_path / "what? #1 50%25"
+    folder.mkdir()
+    database = own_database(folder)
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute("CREATE TABLE notes (id INTEGER PRIMARY KEY AUTOINCREMENT)")
+        connection.execute("CREATE VIEW elderly AS SELECT * FROM visits WHERE age > 40")
+        connection.commit()
+    prepared = PreparedSet.read(prepare(files(tmp_path)[0], database=database))
+    prompt = EhrsqlEnvironment(prepared.folder).prompt
+    assert "elderly" in prompt
+    assert "sqlite_" not in prompt
+    assert prepared.tool().run("SELECT visit_id FROM elderly").rows == [[70]]
 
 
 @pytest.mark.parametrize("content", [None, b"", b"no database"])
