@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from common.settings import ROOT
+
 CHINESE_DIGITS = str.maketrans(
     "〇零一二三四五六七八九幺壹贰叁肆伍陆柒捌玖", "001234567891123456789"
 )
@@ -40,6 +42,19 @@ def _pattern(text: str) -> re.Pattern[str]:
     return re.compile(text)
 
 
+def _terms() -> str:
+    """Return a pattern of the words in the cells that data/medical.db is made from, of those that
+    begin with a surname.
+    """
+    surname = _pattern("<surname>")
+    terms: set[str] = set()
+    for table in ("diseases", "drugs"):
+        text = (ROOT / "data" / f"textbook_{table}.tsv").read_text(encoding="utf-8")
+        terms.update(filter(surname.match, re.findall("[一-龥]{2,}", text)))
+    return "|".join(sorted(terms))
+
+
+_PARTS["term"] = _terms()
 KINDS: dict[str, dict[str, Any]] = _TABLES["kinds"]
 PATTERNS = {kind: [_pattern(text) for text in table["patterns"]] for kind, table in KINDS.items()}
 

@@ -5,12 +5,15 @@ survives.
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from common.settings import ROOT
 from sql_agent.curation.personal_data import has_check_digit, mask
 from tests.sql_agent.curation.survivors import survivors
 
@@ -111,8 +114,84 @@ def test_each_kind_is_masked(text, masked, kind):
 
 
 @pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("My name is Li Wei, I have fever", "Li Wei"),
+        ("patient name: zhang san", "zhang san"),
+        ("Doctor name: Wang Fang", "Wang Fang"),
+        ("Patient: John Smith, 45", "John Smith"),
+        ("我是李雷，想咨询", "李雷"),
+        ("姓名 王五 性别 男", "王五"),
+        ("我叫周和平，头痛", "周和平"),
+        ("我叫高原，感冒了", "高原"),
+        ("孩子叫石头，拉肚子", "石头"),
+        ("主任医师曹操", "曹操"),
+        ("我邻居耿老根也是吃这个药", "耿老根"),
+        ("请转潘巧云护士长", "潘巧云"),
+        ("患者张伟病情加重", "张伟"),
+        ("我家外国女婿Thomas对布洛芬过敏", "Thomas"),
+    ],
+)
+def test_a_name_beside_a_label_is_masked_alone(text: str, name: str) -> None:
+    assert mask(text) == (text.replace(name, "[姓名]"), ["name"])
+
+
+BESIDE_LABELS = (
+    "患者：{}，男",
+    "患者{}，女，3岁",
+    "{}男，30岁",
+    "孩子{}怎么办",
+    "名字：{}，",
+    "我是{}，",
+)
+
+
+def database_names() -> list[str]:
+    with closing(sqlite3.connect(ROOT / "data" / "medical.db")) as connection:
+        found = connection.execute(
+            "SELECT med_name FROM drugs_info UNION SELECT disease_name FROM disease"
+        )
+        return [name for (name,) in found]
+
+
+@pytest.mark.parametrize("text", BESIDE_LABELS)
+def test_no_drug_and_no_disease_of_the_database_is_a_name(text: str) -> None:
+    names = database_names()
+    assert len(names) > 900
+    assert [name for name in names if name not in mask(text.format(name))[0]] == []
+
+
+@pytest.mark.parametrize(
     "text",
     [
+        "患者 高血压 男",
+        "患者黄疸，男，3岁",
+        "孩子高烧，男，3岁",
+        "患者 关节炎 男",
+        "患者：关节痛，男",
+        "高热男，30岁",
+        "高龄女，45岁怀孕",
+        "孩子康复，女，3岁",
+        "患者 石膏 固定后",
+        "患者 全麻，术后",
+        "名字：白芷，功效？",
+        "患者：白芍，女性可用吗",
+        "老师安定片怎么吃",
+        "孩子小红疹怎么办",
+        "肾结石医生说要手术",
+        "鼻窦炎，男，30岁",
+        "妈妈金霉素的药",
+        "患者: Aspirin, 100mg",
+        "patient: diabetes mellitus, insulin",
+        "Patient: Hodgkin lymphoma",
+        "Name: Aspirin tablets",
+        "Dr Crohn disease",
+        "患者Crohn病",
+        "病人Parkinson综合征",
+        "my mother Metformin takes",
+        "客人Advil",
+        "我是copd，求助",
+        "孩子高兴，患者安静，3岁",
         "患者高血压，吃什么药？谢谢医生",
         "白内障医生说要手术，任何医生",
         "我妈查甲功，患者严重，孩子小便黄",
@@ -160,8 +239,8 @@ def leaks(kinds: set[str] | None = None) -> tuple[int, int]:
 def test_of_messages_that_others_wrote_no_more_stays_than_published() -> None:
     """Lines of {text, kind, and secrets or keep}; docs/your-data.md has the same figures."""
     assert leaks(BY_FORM) == (0, 85)
-    assert leaks(BY_LABEL) == (14, 56)
-    assert leaks() == (83, 260)
+    assert leaks(BY_LABEL) == (0, 56)
+    assert leaks() == (67, 260)
 
 
 def test_nothing_medical_is_masked_in_messages_that_others_wrote() -> None:
