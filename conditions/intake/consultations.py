@@ -106,17 +106,22 @@ def convert(source: Path, folder: Path, force: bool, say: Callable[[str], None])
     elif folder.exists():
         raise FileError(f"{folder} is a file; give a folder")
     found, refused = read_file(source, say)
-    cases = {json.dumps(each.case): each.case for each in found if each.case}.values()
-    dialogues = whole(each.dialogue for each in found if each.dialogue)
+    all_cases = [each.case for each in found if each.case]
+    cases = {json.dumps(case): case for case in all_cases}.values()
+    all_dialogues = [each.dialogue for each in found if each.dialogue]
+    dialogues = whole(all_dialogues)
     folder.mkdir(parents=True, exist_ok=True)
     with replacing(folder / CASES) as draft:
         numbered = (case | {"extra_info": {"index": number}} for number, case in enumerate(cases))
         write_parquet(numbered, draft, COLUMNS)
         write_jsonl(folder / DIALOGUES, ({"messages": dialogue} for dialogue in dialogues), force)
     count = len(found) + refused
-    return (
-        f"{folder}: {count} rows, {refused} refused; {len(cases)} cases, {len(dialogues)} dialogues"
+    written = f"{len(cases)} cases, {len(dialogues)} dialogues"
+    repeated = (
+        f"left out: {len(all_cases) - len(cases)} cases equal to another, "
+        f"{len(all_dialogues) - len(dialogues)} dialogues equal to or within another"
     )
+    return f"{folder}: {count} rows, {refused} refused; {written}; {repeated}"
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:

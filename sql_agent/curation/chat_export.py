@@ -20,6 +20,7 @@ import ijson
 from data.files import LINES, open_text
 from data.json_rows import are_lines, json_events
 from data.records import SourceError, detect_encoding, refusing
+from sql_agent.intake.cells import EXACT
 from sql_agent.intake.grid import Part
 from sql_agent.intake.sources import WITH_HEADERS, open_parts
 
@@ -154,9 +155,11 @@ def _plain(name: str) -> str:
 
 
 def _scalar(value: Any) -> str | None:
-    if isinstance(value, str | int | float) and not isinstance(value, bool):
-        return str(value)
-    return None
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return None
+    if isinstance(value, float) and value.is_integer() and abs(value) < EXACT:
+        value = int(value)  # workbooks hold every number as a float
+    return str(value)
 
 
 def _text(value: Any) -> str | None:

@@ -5,22 +5,25 @@
 In: JSON, JSONL, CSV, TSV, Excel or Parquet. Out: JSONL rows {id, question, session, masked}.
 `masked` lists the kinds of replaced personal data. Only users' messages are taken. Greetings,
 thanks, texts without a question or of unfitting length, follow-ups and repetitions are dropped and
-counted by reason. The same question always has the same id. Exit codes: 0 done, 1 nothing could be
-read, 2 wrong usage, 130 interrupted.
+counted by reason. OUT.dropped.jsonl has each of them, masked and without the end of a long text:
+{reason, question, session, role}, of an unreadable record {reason, where, problem}. Other columns
+are left out, since they may hold personal data. The same question always has the same id. Exit
+codes: 0 done, 1 nothing could be read, 2 wrong usage, 130 interrupted.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from common.command import Failure, new_parser, run_command
-from common.files import refuse_existing, refuse_inputs
+from common.files import refuse_existing, refuse_inputs, replacing
 from common.jsonl import write_jsonl
 from common.terminal import watched
 from scoring.text import words_only
@@ -32,9 +35,14 @@ from sql_agent.curation.chat_export import (
     read_messages,
 )
 from sql_agent.curation.chat_questions import judge
+from sql_agent.curation.llm_filter import beside
 from sql_agent.curation.personal_data import mask
 
 SHOWN = 10  # unreadable records named in the report
+# Characters of a dropped text that are written, and those behind them that are masked with it: a
+# number that is cut in two would not be recognised
+WRITTEN = 1_000
+BEHIND = 200
 
 
 class Candidates:
@@ -49,12 +57,14 @@ class Candidates:
         self.unknown_roles: Counter[str] = Counter()
         self.unreadable: list[str] = []
 
-    def rows(self) -> Iterator[dict[str, Any]]:
+    def rows(self, dropped: IO[str]) -> Iterator[dict[str, Any]]:
         messages = read_messages(self._options.input, self._options.encoding)
         for message in watched(messages, "reading", "messages"):
             made = self._row_or_reason(message)
             if isinstance(made, str):
                 self.dropped[made] += 1
+                row = {"reason": made} | self._described(message)
+                dropped.write(json.dumps(row, ensure_ascii=False) + "\n")
             else:
                 self.kept += 1
                 yield made
@@ -96,6 +106,15 @@ class Candidates:
             "masked": sorted(set(kinds)),
         }
 
+    def _described(self, message: Message | Unreadable) -> dict[str, str]:
+        if isinstance(message, Unreadable):
+            return {"where": message.where, "problem": _masked(message.problem)}
+        return {
+            "question": _masked(message.text),
+            "session": _masked(self._session(message.session)),
+            "role": _masked(message.role),
+        }
+
     def _session(self, name: str) -> str:
         """Return the session's name, or a number if the name holds personal data."""
         clean, kinds = mask(name)
@@ -103,6 +122,13 @@ class Candidates:
             return clean
         number = self._masked_sessions.setdefault(name, len(self._masked_sessions) + 1)
         return f"masked-{number}"
+
+
+def _masked(text: str) -> str:
+    masked, _ = mask(text[: WRITTEN + BEHIND])
+    if len(text) > WRITTEN:
+        masked = masked[:-BEHIND] + "…"
+    return masked.encode(errors="replace").decode()  # half of a surrogate pair cannot be written
 
 
 def print_report(report: dict[str, Any]) -> None:
@@ -121,7 +147,12 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = new_parser(__doc__)
     add = parser.add_argument
     add("input", type=Path, help="the export: .json, .jsonl, .csv, .tsv, .xlsx, .xls or .parquet")
-    add("--output", type=Path, required=True, help="JSONL of candidate questions")
+    add(
+        "--output",
+        type=Path,
+        required=True,
+        help="JSONL of candidate questions; the others: OUT.dropped.jsonl",
+    )
     add("--report", type=Path, help="also write the counts as JSON")
     add("--encoding", help="of a text file; default: found out")
     add("--user-role", action="append", default=[], help="only this role asks (may be repeated)")
@@ -137,10 +168,13 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def filter_messages(arguments: argparse.Namespace) -> None:
     candidates = Candidates(arguments)
-    refuse_inputs((arguments.output, arguments.report), [arguments.input])
-    for file in filter(None, (arguments.output, arguments.report)):
+    dropped_file = beside(arguments.output, "dropped")
+    outputs = [file for file in (arguments.output, dropped_file, arguments.report) if file]
+    refuse_inputs(outputs, [arguments.input])
+    for file in outputs:
         refuse_existing(file, arguments.force)
-    write_jsonl(arguments.output, candidates.rows(), arguments.force)
+    with replacing(dropped_file) as draft, draft.open("w", encoding="utf-8") as dropped:
+        write_jsonl(arguments.output, candidates.rows(dropped), arguments.force)
     report = candidates.report()
     if arguments.report:
         write_jsonl(arguments.report, [report], arguments.force)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import yaml
+from rapidfuzz import fuzz, process
 
 from data.records import SourceError
 from sql_agent.intake.cells import CellError, to_text
@@ -52,8 +53,10 @@ def plan_parts(
 ) -> tuple[list[Planned], list[str]]:
     """Return which parts are imported where, and the names of the others.
 
-    Raises SourceError: a part's table cannot be recognised, or its columns not mapped.
+    Raises SourceError: a part's table cannot be recognised, or its columns not mapped, or `given` names
+    a column that no table has.
     """
+    _check_targets(given)
     planned = []
     skipped = []
     for part in parts:
@@ -69,6 +72,17 @@ def plan_parts(
             f"which table is it? give --table drugs_info or disease, and --part; columns: {seen}"
         )
     return planned, [part.name for part in skipped]
+
+
+def _check_targets(given: Given) -> None:
+    ours = [column for table in TABLES.values() for column in table]
+    for source, column in given.items():
+        if column and column not in ours:
+            likest, _, _ = process.extractOne(column, ours, scorer=fuzz.ratio)
+            raise SourceError(
+                f"the mapping names {column!r} for {source!r}, which is a column of neither table; "
+                f"the nearest is {likest}, and null leaves {source!r} out"
+            )
 
 
 def _planned(part: Part, table: str, given: Given) -> Planned:

@@ -6,22 +6,41 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-# A cell that is nothing but such a word, beside numbers and empty cells
+# 3种, 3 个品种, 1,280.50元, 三种药品
+AMOUNT = (
+    r"[-+¥￥$]?(?:[\d,，]++(?:\.\d++)?|[一二三四五六七八九十百千万]++)\s*+"
+    r"(?:%|万?元整?|[个种类项条例份]?(?:品种|品规|种类|药品|疾病|病种|记录)|[个种类项条行例份盒瓶支袋箱片粒]"
+    r"|items?|rows?|entries|drugs?|diseases?|records?)?"
+)
+# A cell that is nothing but such a word, or the word with an amount, beside numbers and empty cells
 TOTAL = re.compile(
-    r"(?:合|总|小|共|累)\s*计|总\s*数|本页\s*[合小]计|平均值?|均值"
-    r"|(?:grand\s+)?totals?|sub-?\s?totals?|sum|average|mean",
+    r"(?:(?:合|总|小|共|累)\s*计|总\s*数|本页\s*[合小]计|平均值?|均值"
+    r"|(?:grand\s+)?totals?|sub-?\s?totals?|sum|average|mean)"
+    r"(?:金额|数量|品种数?|[（(][^（()）]{1,4}[)）])?"
+    rf"\s*[:：=为]?\s*(?:共\s*)?(?:{AMOUNT}(?:\s*[,，、;；]?\s*{AMOUNT})?)?\s*[。.]?",
     re.IGNORECASE,
 )
+LONGEST_TOTAL = 60  # characters
+# Those who sign, by their post or by what they did: 药剂科主任, 采购员
+POST = (
+    r"(?:主任|院长|科长|处长|部长|所长|站长|店长|组长|护士长|经理|主管|药师|医师|医生|护士|会计|出纳"
+    r"|(?:保管|库管|仓管|采购|验收|调配|发药|配药|领药|录入|编制|编写|起草|批准|审批|审定|签发|审查"
+    r"|联系|盘点|移交|接收|交接|管理|制单|制表|填表|审核|复核|校对|经办|负责|统计|填报|核对)[人员者]员?)"
+)
+# 王, 张三丰, 买买提·阿卜杜拉, ____, 王芳（签字）, 王芳 2024年5月1日; no longer ones, which may be drugs
+PERSON = r"[一-鿿]{0,4}(?:·[一-鿿]{1,8})*(?=$|[\s\d（(_＿/、,，;；])"
 # A cell that begins so, alone in its row or beside others of its kind
 SIGNED = re.compile(
     r"(?:制表|填表|审核|复核|校对|经办|负责|统计|打印|填报|核对)(?:人|者|单位|日期|时间)?\s*[:：]"
     r"|(?:日期|签名|签字|盖章|备注|说明|数据来源|资料来源|注)\s*[:：]"
+    rf"|[一-鿿]{{0,10}}{POST}(?:签[字名章]|[（(]签[字名章][)）])?\s*[:：]\s*{PERSON}"
+    r"|(?:\w+ ){0,3}(?:director|pharmacist|manager|supervisor|physician|accountant)\s*:|signature\s*:|date\s*:"
     r"|第\s*\d+\s*页|共\s*\d+\s*[页条行]"
     r"|(?:prepared|printed|approved|checked|signed|reviewed)\s+(?:by|on|at)\b|page\s+\d+|source\s*:|notes?\s*:"
     r"|[（(]?[一二三四五六七八九十]{1,3}[）)、.．]|第[一二三四五六七八九十]{1,3}[章节类部]",
     re.IGNORECASE,
 )
-NUMBER = re.compile(r"[-+]?[\d,]+(?:\.\d+)?\s*(?:%|元|盒|瓶|种|条|个)?")
+NUMBER = re.compile(AMOUNT, re.IGNORECASE)
 
 
 def is_footer(values: Mapping[str, Any], merged: bool = False) -> bool:
@@ -32,7 +51,8 @@ def is_footer(values: Mapping[str, Any], merged: bool = False) -> bool:
     texts = [str(value).strip() for value in values.values() if value is not None]
     texts = [text for text in texts if text]
     words = [text for text in texts if not NUMBER.fullmatch(text)]
-    if len(words) == 1 and TOTAL.fullmatch(words[0].rstrip(":： ")):
+    totals = [word for word in words if len(word) <= LONGEST_TOTAL and TOTAL.fullmatch(word)]
+    if totals and all(word in totals or SIGNED.match(word) for word in words):
         return True
     if not words or len(words) < len(texts):
         return False

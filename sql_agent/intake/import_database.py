@@ -143,10 +143,16 @@ def _import(options: argparse.Namespace, planned: list[Planned], target: Target)
             file=sys.stderr,
         )
         return 1
-    tables = dict.fromkeys(item.table for item in planned)
-    for table in tables:
+    tables = []
+    for table in dict.fromkeys(item.table for item in planned):
+        if not staging.holds(table):
+            print(f"{table}: no row is ready, so the target's stay as they are")
+            continue
+        tables.append(table)
         if lone := staging.keyless(table):
             print(f"{table}: {lone} rows have no id, so all of its rows are numbered anew")
+    if planned and not tables:
+        raise Failure(f"{options.source} has no row to import")
     if options.dry_run:
         return 0
     counts = target.write({table: staging.rows(table) for table in tables})

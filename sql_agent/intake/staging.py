@@ -56,6 +56,11 @@ class Staging:
             return [LeftOut(DUPLICATE, reason=f"same as {place}")]
         return [LeftOut(REJECTED, "id", f"{key} is already the id of an earlier row")]
 
+    def holds(self, table: str) -> bool:
+        """Return whether a row for a table is ready."""
+        query = "SELECT EXISTS (SELECT 1 FROM staged WHERE target = ?)"
+        return bool(self._file.execute(query, (table,)).fetchone()[0])
+
     def keyless(self, table: str) -> int:
         """Return how many rows for a table have no key although others have one."""
         counted = "SELECT count(key), count(*) FROM staged WHERE target = ?"

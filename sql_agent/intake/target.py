@@ -45,18 +45,20 @@ class Target:
                 f"--to {scheme}:// names no driver; type --to "
                 f"{DRIVERS[scheme]}://USER:PASSWORD@HOST/DATABASE"
             )
+        expected = f"expected one of {', '.join(ENGINES.values())}"
+        if scheme.partition("+")[0].lower() not in (*ENGINES, "mariadb"):
+            raise UsageError(f"--to {scheme}:// cannot be used here: {expected}")
         try:
             self.engine = create_engine(make_url(url))
             self.mode = mode
         except (ArgumentError, NoSuchModuleError, ImportError) as error:
-            raise UsageError(f"--to is not a database URL that can be used here: {error}") from None
+            problem = f"--to is not a database URL that can be used here: {error}"
+            raise UsageError(f"{problem}; {expected}") from None
         self.name = self.engine.url.render_as_string()  # without its password
         self.backend = self.engine.url.get_backend_name().replace("mariadb", "mysql")
         path = self.engine.url.database or ":memory:"
-        if self.backend not in ENGINES or (
-            self.backend == "sqlite" and path.startswith((":memory:", "file:"))
-        ):
-            raise UsageError(f"--to {self.name}: expected one of {', '.join(ENGINES.values())}")
+        if self.backend == "sqlite" and path.startswith((":memory:", "file:")):
+            raise UsageError(f"--to {self.name}: {expected}")
         self.file = Path(path).resolve() if self.backend == "sqlite" else None
 
     def check(self, tables: Iterable[str]) -> None:

@@ -206,6 +206,13 @@ def test_refused_rows_are_named_and_the_others_written(tmp_path, capsys):
     assert not missing(output.out, "4 rows", "2 refused", "2 cases", "1 dialogues")
 
 
+def test_repetitions_are_counted(tmp_path, capsys):
+    rows = [PLAIN_ROW, PLAIN_ROW, PLAIN_ROW, case_row(), *turn_rows("knee")]
+    assert run(write(tmp_path / "a.jsonl", rows), tmp_path / "out") == 0
+    said = capsys.readouterr().out
+    assert not missing(said, "3 cases,", "2 dialogues;", "left out: 4 cases", "4 dialogues equal")
+
+
 def test_more_than_half_refused_is_a_failure_that_writes_nothing(tmp_path, capsys):
     path = write(tmp_path / "a.jsonl", [{"prompt": 1}, case_row(), {"prompt": 2}])
     assert run(path, tmp_path / "out") == 1

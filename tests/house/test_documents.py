@@ -4,6 +4,7 @@ same.
 
 import os
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -102,6 +103,15 @@ def test_the_tests_named_by_the_page_of_tests_exist() -> None:
     """A promise whose tests were renamed or taken out is a promise without one."""
     named = re.findall(r"`((?:\w+/)+(?:test_\w+\.py)?)`", text("docs/quality.md"))
     assert [name for name in named if not (ROOT / "tests" / name).exists()] == []
+
+
+def test_pages_named_by_programs_exist() -> None:
+    files = subprocess.check_output(["git", "ls-files", "*.py", "*.toml", "*.sh"], cwd=ROOT)
+    for name in files.decode().split():
+        if name.startswith("tests/"):
+            continue
+        for page in re.findall(r"\bdocs/[\w.-]+\.md", text(name)):
+            assert (ROOT / page).is_file(), f"{name}: {page}"
 
 
 def test_the_index_leads_to_every_page() -> None:

@@ -7,6 +7,7 @@ import io
 import json
 from pathlib import Path
 
+import openpyxl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -91,6 +92,42 @@ def test_every_form_of_export_gives_the_same_rows(tmp_path, name):
     assert report["messages"] == 5
     assert report["dropped"] == {"not_user": 1, "follow_up": 1, "thanks": 1}
     assert report["masked"] == {"name": 1, "phone": 1}
+
+
+def test_what_is_dropped_is_written_masked_with_its_reason(tmp_path: Path) -> None:
+    said = [*MESSAGES, {"role": "user", "content": "我电话13800138000"}, {"role": "user"}]
+    said.append({"role": "user", "content": "药" * 1_150 + "13800138000" + "药" * 1_000})
+    filtered(tmp_path, "a.json", dump([{"id": "s1", "messages": said}]).encode())
+    text = (tmp_path / "out.dropped.jsonl").read_text()
+    rows = [json.loads(line) for line in text.splitlines()]
+    assert rows[:4] == [
+        {
+            "reason": "not_user",
+            "question": "一日三次。请问您多大？",
+            "session": "s1",
+            "role": "assistant",
+        },
+        {"reason": "follow_up", "question": "那孕妇呢？", "session": "s1", "role": "user"},
+        {"reason": "thanks", "question": "谢谢！", "session": "s1", "role": "user"},
+        {
+            "reason": "not_a_question",
+            "question": "我电话[电话]",
+            "session": "s1",
+            "role": "user",
+        },
+    ]
+    assert [row["reason"] for row in rows[4:]] == ["unreadable", "too_long"]
+    assert "message 7" in rows[4]["where"]
+    assert survivors(text) == []
+
+
+def test_session_numbers_of_a_workbook_have_no_fraction(tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    book.active.append(["会话ID", "角色", "内容"])
+    book.active.append([0, "用户", "布洛芬一天吃几次？"])
+    book.save(tmp_path / "chats.xlsx")
+    rows, _ = filtered(tmp_path, "chats.xlsx", (tmp_path / "chats.xlsx").read_bytes())
+    assert [row["session"] for row in rows] == ["0"]
 
 
 @pytest.mark.parametrize(

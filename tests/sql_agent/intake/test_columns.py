@@ -22,6 +22,14 @@ def test_a_mapping_decides_and_can_leave_out():
     assert chosen == {"名": "med_name", "适应症": "indication"}
 
 
+def test_a_misspelt_column_of_ours_is_named_with_the_nearest():
+    columns = ["名", "征"]
+    part = Part("sheet", columns, lambda: iter([Record(1, dict.fromkeys(columns, "甲"))]))
+    with pytest.raises(SourceError) as refusal:
+        plan_parts([part], None, {"征": "indicaton"})
+    assert not missing(str(refusal.value), "'indicaton'", "'征'", "indication")
+
+
 def test_two_undecided_columns_are_not_proposed_for_one():
     """Both lines in a mapping file would join their texts."""
     columns = ["药品名称", "禁忌症表一", "禁忌症表二"]

@@ -113,6 +113,40 @@ def test_existing_rows_are_kept_replaced_or_added_to_as_asked(source, tmp_path, 
     assert [row[:2] for row in read(target)] == [(1, "丙片")]
 
 
+@pytest.mark.parametrize("mode", ["--replace", "--append"])
+@pytest.mark.parametrize("rows", [[], [["", "", ""], ["合计：3种", "", ""]], [["a\0", "x", "y"]]])
+def test_a_file_without_a_ready_row_changes_nothing(source, tmp_path, target, capsys, mode, rows):
+    assert main([source, "--to", url(target)]) == 0
+    before = target.read_bytes()
+    other = write_csv(tmp_path / "b.csv", rows)
+    for more in ([], ["--dry-run"]):
+        arguments = [other, "--to", url(target), mode, "--skip-rejected", *more]
+        capsys.readouterr()
+        assert main(arguments) == 1
+        error = capsys.readouterr().err
+        assert other in error
+        assert error.count("\n") == 1
+        assert target.read_bytes() == before
+
+
+def test_a_table_without_rows_in_the_source_is_left_alone(source, tmp_path, target, capsys):
+    assert main([url(DEFAULT_PATH), "--to", url(target)]) == 0
+    diseases = read(target, "disease", "count(*)")
+    assert main([source, "--to", url(tmp_path / "other.db")]) == 0
+    assert main([url(tmp_path / "other.db"), "--to", url(target), "--replace"]) == 0
+    assert [row[1] for row in read(target)] == ["甲片", "乙片"]
+    assert read(target, "disease", "count(*)") == diseases
+    assert "disease" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("kind", ["oracle", "mssql+pyodbc", "postgresql+nothing"])
+def test_a_target_of_another_kind_is_told_those_that_work(source, capsys, kind):
+    assert main([source, "--to", f"{kind}://user:secret@host/x"]) == 2
+    error = capsys.readouterr().err
+    assert not missing(error, "sqlite:///FILE", "postgresql+psycopg://", "mysql+pymysql://")
+    assert "secret" not in error
+
+
 def test_only_what_is_missing_is_filled(source, target, capsys):
     assert main([source, "--to", url(target)]) == 0
     mine = read(target)
@@ -386,8 +420,10 @@ def test_any_cells_arrive_unchanged_or_are_reported(tmp_path, rows, capsys):
     target = tmp_path / "any.db"
     target.unlink(missing_ok=True)
     source = write_csv(tmp_path / "a.csv", rows)
-    assert main([source, "--to", url(target), "--skip-rejected", "--encoding", "utf-8"]) == 0
-    stored = [row[1:4] for row in read(target)]
+    capsys.readouterr()
+    code = main([source, "--to", url(target), "--skip-rejected", "--encoding", "utf-8"])
+    stored = [row[1:4] for row in read(target)] if target.exists() else []
+    assert code == (0 if stored else 1)
     given = [tuple(cleaned(cell) for cell in row) for row in rows]
     assert [row for row in stored if row not in given] == []
     assert len(stored) == len(set(stored))
