@@ -13,9 +13,10 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import psutil
@@ -35,17 +36,26 @@ class Run:
     """
 
     run_dir: Path
-    process: subprocess.Popen[bytes]
+    process: subprocess.Popen[str]
     mark: str
-    printed: Path  # a file: a pipe that nobody reads would stop a run that prints much
+    printed: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        # A pipe that nobody reads would stop a run that prints much
+        assert self.process.stdout is not None
+        self._reader = Thread(target=self.printed.extend, args=(self.process.stdout,), daemon=True)
+        self._reader.start()
 
     @property
     def output(self) -> str:
         """What it has printed so far."""
-        return self.printed.read_text(encoding="utf-8", errors="replace")
+        return "".join(self.printed)
 
     def wait(self) -> int:
-        return self.process.wait(timeout=LIMIT_SECONDS)
+        """Wait until it has ended, and every process of its own that could still print."""
+        code = self.process.wait(timeout=LIMIT_SECONDS)
+        self._reader.join(LIMIT_SECONDS)
+        return code
 
     def wait_for(self, event: Callable[[Run], object]) -> None:
         """Wait until `event(run)` is true, as long as the run goes on."""
@@ -124,17 +134,16 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Ru
         folder = run_dir or tmp_path_factory.mktemp("run") / "run"
         mark = uuid.uuid4().hex
         variables = {"AGL_SERVER_PORT": str(free_port()), **environment, "RUN_MARK": mark}
-        printed = tmp_path_factory.mktemp("printed") / "output"
-        with printed.open("wb") as file:
-            process = subprocess.Popen(
-                [*within, sys.executable, program, "--run-dir", str(folder), *arguments],
-                cwd=ROOT,
-                env={**os.environ, **variables},
-                start_new_session=True,
-                stdout=file,
-                stderr=subprocess.STDOUT,
-            )
-        runs.append(Run(folder, process, mark, printed))
+        process = subprocess.Popen(
+            [*within, sys.executable, program, "--run-dir", str(folder), *arguments],
+            cwd=ROOT,
+            env={**os.environ, **variables},
+            text=True,
+            start_new_session=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        runs.append(Run(folder, process, mark))
         return runs[-1]
 
     yield start_run
