@@ -16,6 +16,7 @@ from training.proxy.recorder import Taken
 ASKED = {"role": "user", "content": "Which?"}
 CALL = {"id": "call-1", "function": {"name": "look", "arguments": '{"sql":"1"}'}}
 REPLY = {"role": "assistant", "content": None, "tool_calls": [CALL]}
+OTHER_CALL = {"id": "call-1", "function": {"name": "look", "arguments": '{"sql":"2"}'}}
 RESULT = {"role": "tool", "tool_call_id": "call-1", "content": "[]"}
 TOOLS = [{"type": "function", "function": {"name": "look"}}]
 FIRST = {"model": "policy-0", "messages": [ASKED], "tools": TOOLS}
@@ -27,9 +28,8 @@ def asked_next(finish: str = "tool_calls", attempt: str = "r/a", **changed: Any)
     turns = KeptTurns()
     reply = {"choices": [{"message": REPLY, "finish_reason": finish}]}
     turns.remember("r/a", orjson.dumps(FIRST), orjson.dumps(reply), TAKEN)
-    # Clients order a call's fields as they like, leave out what is null, and hand arguments back
-    # as an object where the policy wrote something else
-    call = {"function": {"arguments": "{}", "name": "look"}, "id": "call-1"}
+    # Clients order a call's fields as they like, and leave out what is null
+    call = {"function": {"arguments": '{"sql":"1"}', "name": "look"}, "id": "call-1"}
     said = {"role": "assistant", "tool_calls": [call]}
     request = {**FIRST, "messages": [ASKED, said, RESULT], **changed}
     return orjson.loads(turns.add(attempt, orjson.dumps(request)))
@@ -41,6 +41,17 @@ def test_a_request_names_the_turn_that_it_goes_on_from() -> None:
     assert request["messages"][2] == RESULT
 
 
+def test_a_call_that_nobody_can_read_is_handed_back_without_arguments() -> None:
+    turns = KeptTurns()
+    unreadable = {"id": "call-1", "function": {"name": "look", "arguments": '"SELECT 1"'}}
+    reply = {"message": {**REPLY, "tool_calls": [unreadable]}, "finish_reason": "tool_calls"}
+    turns.remember("r/a", orjson.dumps(FIRST), orjson.dumps({"choices": [reply]}), TAKEN)
+    empty = {"id": "call-1", "function": {"name": "look", "arguments": "{}"}}
+    request = {**FIRST, "messages": [ASKED, {**REPLY, "tool_calls": [empty]}, RESULT]}
+    asked = orjson.loads(turns.add("r/a", orjson.dumps(request)))
+    assert asked["chat_template_kwargs"][KEPT]["tokens"] == [1, 2, 3, 4]
+
+
 @pytest.mark.parametrize(
     "changed",
     [
@@ -50,6 +61,7 @@ def test_a_request_names_the_turn_that_it_goes_on_from() -> None:
         {"chat_template_kwargs": {"enable_thinking": True}},
         {"messages": [{**ASKED, "content": "Another?"}, REPLY, RESULT]},
         {"messages": [ASKED, {**REPLY, "content": "What the policy did not say"}, RESULT]},
+        {"messages": [ASKED, {**REPLY, "tool_calls": [OTHER_CALL]}, RESULT]},
     ],
 )
 def test_what_is_another_conversation_is_rendered(changed: dict[str, Any]) -> None:

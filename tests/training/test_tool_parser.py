@@ -17,6 +17,7 @@ from types import SimpleNamespace
 import pytest
 
 from common.settings import ROOT
+from tests.messages import missing
 from training.setup import reading, tool_parser
 from training.setup.model_folder import read_template
 from training.setup.plan import ConfigError
@@ -176,3 +177,17 @@ def test_thinking_needs_a_template_that_can_turn_it_off(monkeypatch: pytest.Monk
         reading.thought_tokens(TINY, True)
     monkeypatch.setattr(reading, "read_template", lambda *_: SWITCHED)
     assert reading.thought_tokens(TINY, True) == reading.THOUGHT_TOKENS
+
+
+def test_a_model_whose_replies_would_never_end_is_named(tmp_path: Path) -> None:
+    """A base model with a chat template: all episodes were cut at their limit, exit code 0."""
+    folder = Path(shutil.copytree(TINY, tmp_path / "model"))
+    reading.check_end(str(folder), read_template(TINY))
+    for name in ("config.json", "generation_config.json"):
+        settings = json.loads((folder / name).read_text()) | {"eos_token_id": 0}
+        (folder / name).write_text(json.dumps(settings))
+    told = json.loads((folder / "tokenizer_config.json").read_text())
+    (folder / "tokenizer_config.json").write_text(json.dumps(told | {"eos_token": "<|endoftext|>"}))
+    with pytest.raises(ConfigError) as refused:
+        reading.check_end(str(folder), read_template(TINY))
+    assert not missing(str(refused.value), folder, "<|im_end|>", "<|endoftext|>", "eos_token_id")

@@ -43,7 +43,7 @@ class KeptTurns:
         try:
             request = orjson.loads(body)
             prefixes = list(_prefixes(attempt, request, request["messages"]))
-        except (orjson.JSONDecodeError, AttributeError, KeyError, TypeError):
+        except (AttributeError, KeyError, TypeError, ValueError):
             return body
         found = [self._turns[prefix] for prefix in prefixes if prefix in self._turns]
         if not found:
@@ -62,7 +62,7 @@ class KeptTurns:
             return
         messages = [*request["messages"], choice["message"]]
         *_, prefix = _prefixes(attempt, request, messages)
-        tokens = array("l", taken.prompt_ids + taken.response_ids)
+        tokens = array("i", taken.prompt_ids + taken.response_ids)
         self._turns[prefix] = Turn(len(messages), tokens)
         if len(self._turns) > MOST_TURNS:
             self._turns.popitem(last=False)
@@ -97,8 +97,21 @@ def _prefixes(
     variables.pop(KEPT, None)
     digest = hashlib.sha256(orjson.dumps([attempt, request.get("tools"), variables]))
     for message in messages:
-        # By their ids: an agent may hand a call back without arguments that nobody can read
-        calls = [call["id"] for call in message.get("tool_calls") or []]
+        calls = [
+            [call["id"], call["function"]["name"], _arguments(call["function"]["arguments"])]
+            for call in message.get("tool_calls") or []
+        ]
         said = [message["role"], message.get("content") or "", calls]
         digest.update(orjson.dumps(said))
         yield digest.digest()
+
+
+def _arguments(text: str) -> str:
+    """Return a call's arguments, "" where they are no object or an empty one: an agent may hand a
+    call back without arguments that nobody can read.
+    """
+    try:
+        read = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return ""
+    return text if isinstance(read, dict) and read else ""

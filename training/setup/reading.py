@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
 from training.setup.chat_template import SWITCH, choose_template, lacks_tools, with_tools
-from training.setup.model_folder import read_template
+from training.setup.folder_files import read_json
+from training.setup.model_folder import find_model, read_template
 from training.setup.plan import ConfigError, EnginePlan
 from training.setup.presets import THOUGHT_TOKENS
-from training.setup.tool_parser import find_parser
+from training.setup.tool_parser import find_parser, reply_end
 
 VLLM = "actor_rollout_ref.rollout.engine_kwargs.vllm"
 PARSER = f"{VLLM}.tool_call_parser"
@@ -26,6 +28,7 @@ def choose_reading(engine: EnginePlan, run_dir: Path, config: DictConfig) -> str
     """
     changed = choose_template(engine, run_dir, config)
     template = changed or read_template(engine.model, engine.tools)
+    check_end(engine.model, template)
     thinks = engine.thinking or engine.keep_thinking
     if SWITCH in template and not thinks and OmegaConf.select(config, SWITCHES) is None:
         OmegaConf.update(config, SWITCHES, NO_THOUGHT, force_add=True)
@@ -50,6 +53,7 @@ def reading_flags(
         path.write_text(template, encoding="utf-8")
         print(f"{model}: its chat template knows no tools; they are described in words ({path})")
         flags += ["--chat-template", str(path)]
+    check_end(model, template)
     if SWITCH in template and not thinking:
         flags += ["--default-chat-template-kwargs", NO_THOUGHT]
     if tools:
@@ -66,3 +70,42 @@ def thought_tokens(model: str, tools: bool) -> int:
             "thinks needs no flag, but a larger MAX_TOKENS"
         )
     return THOUGHT_TOKENS
+
+
+def check_end(model: str, template: str) -> None:
+    """Raise ConfigError if a reply ends with a special token that does not end the model's text:
+    no reply would end by itself. Templates of base models are like that.
+    """
+    from tokenizers import Tokenizer
+
+    folder = find_model(model)
+    end = reply_end(template).strip()
+    if not end or not (folder / "tokenizer.json").is_file():
+        return
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    special = {id for id, token in tokenizer.get_added_tokens_decoder().items() if token.special}
+    first = tokenizer.encode(end, add_special_tokens=False).ids[0]
+    ends = end_tokens(folder, tokenizer)
+    if first in special and ends and first not in ends:
+        names = ", ".join(str(tokenizer.id_to_token(one)) for one in sorted(ends))
+        raise ConfigError(
+            f"{model}: by its chat template a reply ends with {tokenizer.id_to_token(first)}, but "
+            f"what ends its text is {names}: no reply would end before its limit. Add {first} to "
+            f"eos_token_id in {folder}/generation_config.json, or take the chat model"
+        )
+
+
+def end_tokens(folder: Path, tokenizer: Any) -> set[int]:
+    """Return the ids of the tokens that end a model's text, by any of its files."""
+    found: set[int] = set()
+    for name in ("config.json", "generation_config.json"):
+        if (folder / name).is_file():
+            named = read_json(folder / name, "").get("eos_token_id")
+            listed = named if isinstance(named, list) else [named]
+            found |= {int(one) for one in listed if one is not None}
+    if (folder / "tokenizer_config.json").is_file():
+        token = read_json(folder / "tokenizer_config.json", "").get("eos_token")
+        text = token.get("content") if isinstance(token, dict) else token
+        known = tokenizer.token_to_id(text) if text else None
+        found |= set() if known is None else {known}
+    return found

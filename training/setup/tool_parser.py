@@ -78,8 +78,14 @@ def rendered_call(template: str) -> str:
     """Return a reply that calls a tool, as the template writes it."""
     plain = render(template, [ASKED, SAID], [TOOL], opened=False)
     whole = render(template, [ASKED, CALLED], [TOOL], opened=False)
-    end = plain.rpartition(SAID["content"])[2]
+    end = reply_end(template)
     return whole[shared(plain, whole) :].removesuffix(end)
+
+
+def reply_end(template: str) -> str:
+    """Return what the template writes behind a reply in words."""
+    plain = render(template, [ASKED, SAID], [TOOL], opened=False)
+    return plain.rpartition(SAID["content"])[2]
 
 
 def shared(one: str, other: str) -> int:

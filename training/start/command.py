@@ -17,6 +17,7 @@ from dataclasses import replace
 from typing import Any
 
 from psutil import Process
+from tokenizers import Tokenizer
 
 from common.command import imported, new_parser, run_command
 from common.files import check_temporary
@@ -28,6 +29,7 @@ from episodes.agent import Agent, Options
 from training.cpu.fork_server import forking
 from training.serve import serve_environment
 from training.setup.device import environment
+from training.setup.model_folder import find_model
 from training.setup.plan import ConfigError, Plan
 from training.setup.verl_config import build_config, parse_overrides
 from training.start.arguments import parse
@@ -69,6 +71,7 @@ def check_and_train(
     overrides = parse_overrides(options.overrides)
     keys = {**preset, **keys, **keys_of_rows}
     config = build_config(plan.engine, plan.output.run_dir, written, keys, overrides)
+    check_questions(agent, rows, settings, plan.engine.model, config)
     plan = with_runners(plan, options, config)
     done, last = steps_of(config, rows["train"], checkpoint)
     if checkpoint and done >= last:
@@ -117,6 +120,33 @@ def check_budgets(agent: Agent, rows: Rows, settings: Settings) -> None:
             raise ConfigError(
                 f"task {task.id} has a budget of {task.max_turns} turns, the run one of"
                 f" {settings.max_turns}; raise --max-turns"
+            )
+
+
+def check_questions(agent: Agent, rows: Rows, settings: Settings, model: str, config: Any) -> None:
+    """Raise ConfigError if questions alone are longer than vLLM's context: their episodes would all
+    end without a call.
+    """
+    file = find_model(model) / "tokenizer.json"
+    if not file.is_file():
+        return
+    longest = int(config.actor_rollout_ref.rollout.max_model_len)
+    for name, part in rows.items():
+        tasks = [agent.task(row, settings) for row in part]
+        # A token has a character at least, so that short questions need not be counted
+        long = [task for task in tasks if len(task.question) > longest]
+        if not long:
+            continue
+        tokenizer = Tokenizer.from_file(str(file))
+        counted = tokenizer.encode_batch([task.question for task in long])
+        over = [
+            task.id for task, found in zip(long, counted, strict=True) if len(found.ids) > longest
+        ]
+        if over:
+            raise ConfigError(
+                f"{len(over)} of {len(tasks)} rows of the {name} file have questions of more tokens "
+                f"than the context holds ({longest}), the first is {over[0]}; leave them out, or "
+                "raise data.max_prompt_length and actor_rollout_ref.rollout.max_model_len"
             )
 
 

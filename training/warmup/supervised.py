@@ -350,6 +350,8 @@ def warm_up(
         learn = learn_trees
         if model.dtype == torch.bfloat16:
             save_memory(model)
+    # Before the optimizers, which hold copies of the weights beside them
+    model.to("cuda" if torch.cuda.is_available() else "cpu")
     weights = [weight for weight in model.parameters() if weight.requires_grad]
     if is_large(base):
         check_memory(model.num_parameters(), sum(weight.numel() for weight in weights))
