@@ -200,6 +200,16 @@ def test_files_that_cannot_be_trained_on(
     assert "gives 1 rows" in refused(capsys, "--ci-fast", "--train-file", few)
 
 
+def test_questions_longer_than_the_context_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = [f"q{number}" for number in range(8)]
+    questions = ["短问题"] * 7 + ["长" * 3000]
+    rows = write(tmp_path / "long.parquet", id=names, question=questions, answer=["a"] * 8)
+    message = refused(capsys, "--ci-fast", "--device", "cpu", "--train-file", rows)
+    assert not missing(message, "1 of 8", "q7", "data.max_prompt_length")
+
+
 def test_rows_nobody_could_score(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = write(tmp_path / "bare.parquet", id=["1", "2"], question=["p", "q"])
     assert prepare(["sql", "--train-file", rows]) == 2

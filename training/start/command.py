@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import replace
 from typing import Any
@@ -26,6 +26,7 @@ from common.startup import collect_rarely
 from common.stopping import stop_in_order
 from episodes import registry
 from episodes.agent import Agent, Options
+from episodes.episode import Task
 from training.cpu.fork_server import forking
 from training.serve import serve_environment
 from training.setup.device import environment
@@ -47,6 +48,7 @@ from training.start.run_folder import write_inputs
 from training.start.run_lock import held
 
 STARTED = Process().create_time()
+Tasks = Mapping[str, Sequence[Task]]  # by file
 
 
 def train(agent: Agent, options: argparse.Namespace) -> int:
@@ -66,12 +68,14 @@ def check_and_train(
     plan, checkpoint, keys = continued(plan, options)
     files = {"train": options.train_file, "val": options.val_file}
     rows, keys_of_rows = read_rows(agent, files)
-    check_budgets(agent, rows, settings)
+    tasks = tasks_of(agent, rows, settings)
+    check_budgets(tasks, settings.max_turns)
     written = {name: str(plan.output.run_dir / "data" / f"{name}.jsonl") for name in rows}
     overrides = parse_overrides(options.overrides)
     keys = {**preset, **keys, **keys_of_rows}
     config = build_config(plan.engine, plan.output.run_dir, written, keys, overrides)
-    check_questions(agent, rows, settings, plan.engine.model, config)
+    longest = int(config.actor_rollout_ref.rollout.max_model_len)
+    check_questions(tasks, plan.engine.model, longest)
     plan = with_runners(plan, options, config)
     done, last = steps_of(config, rows["train"], checkpoint)
     if checkpoint and done >= last:
@@ -112,29 +116,32 @@ def run(
     return int(imported("training.start.run").run(player, config, plan, last, STARTED))
 
 
-def check_budgets(agent: Agent, rows: Rows, settings: Settings) -> None:
-    """Raise AgentError or ConfigError if a row makes no task, or one with too large a budget."""
-    for row in [*rows["train"], *rows["val"]]:
-        task = agent.task(row, settings)
-        if task.max_turns and task.max_turns > settings.max_turns:
-            raise ConfigError(
-                f"task {task.id} has a budget of {task.max_turns} turns, the run one of"
-                f" {settings.max_turns}; raise --max-turns"
-            )
+def tasks_of(agent: Agent, rows: Rows, settings: Settings) -> Tasks:
+    """Return the task of each row, by file. Raises AgentError: a row makes none."""
+    return {name: [agent.task(row, settings) for row in part] for name, part in rows.items()}
 
 
-def check_questions(agent: Agent, rows: Rows, settings: Settings, model: str, config: Any) -> None:
-    """Raise ConfigError if questions alone are longer than vLLM's context: their episodes would all
-    end without a call.
+def check_budgets(tasks: Tasks, most: int) -> None:
+    """Raise ConfigError if a task has a larger budget than the run's `most` turns."""
+    for part in tasks.values():
+        for task in part:
+            if task.max_turns and task.max_turns > most:
+                raise ConfigError(
+                    f"task {task.id} has a budget of {task.max_turns} turns, the run one of"
+                    f" {most}; raise --max-turns"
+                )
+
+
+def check_questions(tasks: Tasks, model: str, longest: int) -> None:
+    """Raise ConfigError if questions alone have more tokens than vLLM's context of `longest`: their
+    episodes would all end without a call.
     """
     file = find_model(model) / "tokenizer.json"
     if not file.is_file():
         return
-    longest = int(config.actor_rollout_ref.rollout.max_model_len)
-    for name, part in rows.items():
-        tasks = [agent.task(row, settings) for row in part]
+    for name, part in tasks.items():
         # A token has a character at least, so that short questions need not be counted
-        long = [task for task in tasks if len(task.question) > longest]
+        long = [task for task in part if len(task.question) > longest]
         if not long:
             continue
         tokenizer = Tokenizer.from_file(str(file))
@@ -144,7 +151,7 @@ def check_questions(agent: Agent, rows: Rows, settings: Settings, model: str, co
         ]
         if over:
             raise ConfigError(
-                f"{len(over)} of {len(tasks)} rows of the {name} file have questions of more tokens "
+                f"{len(over)} of {len(part)} rows of the {name} file have questions of more tokens "
                 f"than the context holds ({longest}), the first is {over[0]}; leave them out, or "
                 "raise data.max_prompt_length and actor_rollout_ref.rollout.max_model_len"
             )
