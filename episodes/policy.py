@@ -148,10 +148,13 @@ class ChatPolicy:
                 first = message["tool_calls"][0]["id"]
                 self._beside_messages[first] = {"reasoning_content": thought}
         self.turns += 1
-        self.finish_reason = choice.get("finish_reason")
         self.prompt_tokens += usage.get("prompt_tokens") or 0
         tokens = usage.get("completion_tokens") or 0
         self.completion_tokens += tokens
+        self.finish_reason = choice.get("finish_reason")
+        most = self.endpoint.max_tokens
+        if self.finish_reason == "tool_calls" and most is not None and tokens >= most:
+            self.finish_reason = "length"  # vLLM does not say so of a reply that has a call
         if tokens:
             self._pace.note(seconds, tokens)
         return message

@@ -160,6 +160,8 @@ class _PolicyModel(agents.Model):
         for call in message.get("tool_calls") or []:
             call["function"]["arguments"] = _encodable(call["function"]["arguments"])
         self._episode.messages.append(message)
+        if message.get("tool_calls") and self._policy.finish_reason == "length":
+            raise PolicyStop("length")
         # openai-agents fails at arguments that are nested too deep
         reply = ChatCompletionMessage.model_validate(_with_objects(message, "null"))
         items = Converter.message_to_output_items(reply)

@@ -55,6 +55,19 @@ def test_what_is_sent_is_the_messages_the_tools_and_the_sampling(llm: Any) -> No
     )
 
 
+@pytest.mark.parametrize(
+    ("most", "finish"), [(1, "length"), (2, "tool_calls"), (None, "tool_calls")]
+)
+def test_a_call_that_goes_on_to_the_token_limit_is_a_cut_reply(
+    llm: Any, most: int | None, finish: str
+) -> None:
+    """vLLM says "tool_calls" of every reply with a call, of a cut one as well."""
+    llm.script(calls("look", word="a"))
+    chat = policy(llm, max_tokens=most)
+    replies(chat)
+    assert (chat.completion_tokens, chat.finish_reason) == (1, finish)
+
+
 def test_traced_and_untraced_send_the_same(llm: Any) -> None:
     """A tracer only sees openai's own way of sending; ours is quicker."""
 

@@ -126,24 +126,26 @@ def test_an_unknown_tool_is_answered_with_the_names_of_those_there_are() -> None
     assert not missing(episode.messages[3]["content"], "error", "lok", "look", "add", "index")
 
 
+CUT_CALL = calls("look", word="a") | {"finish_reason": "length"}
+
+
 @pytest.mark.parametrize(
-    "cut", [says("in the", "length"), says("", "length"), says("<tool_call>{", "length")]
+    "cut",
+    [says("in the", "length"), says("", "length"), says("<tool_call>{", "length"), CUT_CALL],
 )
-def test_a_last_reply_cut_by_its_limit_is_named_and_no_answer(cut: dict[str, Any]) -> None:
-    episode = play(ScriptedPolicy(cut))
-    assert (episode.stop_reason, episode.answer) == ("length", None)
+def test_a_reply_cut_by_its_limit_is_named_and_no_answer(cut: dict[str, Any]) -> None:
+    policy = ScriptedPolicy(cut)
+    episode = play(policy)
+    assert (episode.stop_reason, episode.answer, policy.turns) == ("length", None, 1)
 
 
 def test_what_stops_the_policy_is_the_reason() -> None:
-    whole_though_cut = calls("look", word="a") | {"finish_reason": "length"}
-    for first in (calls("look", word="a"), whole_though_cut):
-        assert (
-            play(ScriptedPolicy(first, PolicyStop("context_overflow"))).stop_reason
-            == "context_overflow"
-        )
-        policy = ScriptedPolicy(first, max_turns=2)
-        episode = play(policy)
-        assert (episode.stop_reason, episode.answer, policy.turns) == ("max_turns", None, 2)
+    first = calls("look", word="a")
+    stopped = play(ScriptedPolicy(first, PolicyStop("context_overflow")))
+    assert stopped.stop_reason == "context_overflow"
+    policy = ScriptedPolicy(first, max_turns=2)
+    episode = play(policy)
+    assert (episode.stop_reason, episode.answer, policy.turns) == ("max_turns", None, 2)
 
 
 @pytest.mark.parametrize(
