@@ -26,9 +26,11 @@ from typing import Any
 
 from common.command import new_parser, positive, run_command
 from common.settings import Settings, load_settings
+from common.stopping import stop_in_order
 from episodes import registry
 from episodes.agent import Agent, Row
 from episodes.turns import with_turns
+from training.warmup.work_folder import check_out
 
 TINY_FLAGS = {"steps_a": 6500, "steps_b": 200}
 BASE_FLAGS = {
@@ -128,11 +130,7 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     role = getattr(arguments, "role", "policy")
     if arguments.out is None and (arguments.base or role != "policy"):
         parser.error("--out is needed with --base or --role: the folder of a model of its own")
-    out = arguments.out = arguments.out or Path(agent.model)
-    if out.exists() and not (out / "config.json").is_file():
-        parser.error(f"--out {out} exists and is no model folder; give another folder")
-    if out.exists() and not arguments.force:
-        parser.error(f"--out {out} exists; give --force to replace it, or another folder")
+    arguments.out = arguments.out or Path(agent.model)
     own = BASE_FLAGS if arguments.base else TINY_FLAGS
     given = argparse.Namespace(**{"role": "policy", **own, **vars(arguments)})
     card = agent.folder / "tiny_model_card.md"
@@ -156,6 +154,7 @@ def refuse_combinations(parser: argparse.ArgumentParser, arguments: argparse.Nam
 
 
 def cold_start(given: argparse.Namespace) -> None:
+    check_out(given.out, given.force)
     agent = registry.get(given.agent)
     teaching = agent.teaching
     if given.base and given.prompts:
@@ -178,6 +177,7 @@ def cold_start(given: argparse.Namespace) -> None:
             given.batch_size,
             given.seed,
             given.lora_rank,
+            anew=given.force,
         )
     else:
         facts = make_tiny(agent, rows, given, settings)
@@ -185,6 +185,7 @@ def cold_start(given: argparse.Namespace) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    stop_in_order()
     return run_command("cold_start", lambda: cold_start(parse_arguments(argv)))
 
 

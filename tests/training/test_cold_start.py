@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import shlex
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -21,6 +22,7 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from common.command import UsageError
 from common.settings import ROOT, Settings, load_settings
 from episodes import registry
 from episodes.agent import Agent, Environment, Lessons, Options, Row, Sizes, Teaching
@@ -32,13 +34,10 @@ from tests.messages import missing
 from training.cold_start import command_for_card, main, parse_arguments
 from training.warmup import supervised
 from training.warmup.cold_start_card import headline_of, measure
+from training.warmup.examples import NOT_LEARNED, ColdStartError, batches, encode
+from training.warmup.kept_steps import PreciseAdamW, uninterrupted
 from training.warmup.supervised import (
-    NOT_LEARNED,
-    ColdStartError,
-    PreciseAdamW,
     Schedule,
-    batches,
-    encode,
     learn_padded,
     learn_trees,
     loss_of,
@@ -131,8 +130,6 @@ def cold_start(capsys: pytest.CaptureFixture[str], *flags: str) -> dict[str, Any
         (["--base", "m", "--steps-a", "5"], ("--steps-a", "--base")),
         (["--epochs", "1"], ("--epochs", "--base")),
         (["--base", "m", "--dialogues", "f", "--role", "policy"], ("--dialogues", "--role")),
-        (["--out", str(TINY)], (TINY, "--force")),
-        (["--out", str(ROOT / "docs"), "--force"], (ROOT / "docs",)),
     ],
 )
 def test_wrong_usage_is_one_message(
@@ -141,6 +138,20 @@ def test_wrong_usage_is_one_message(
     with pytest.raises(SystemExit) as caught:
         parse_arguments(["sql", "--out", "no/such/folder", *flags])
     assert caught.value.code == 2
+    assert not missing(capsys.readouterr().err, *named)
+
+
+@pytest.mark.parametrize(
+    ("flags", "named"),
+    [
+        (["--out", str(TINY)], (TINY, "--force")),
+        (["--out", str(ROOT / "docs"), "--force"], (ROOT / "docs",)),
+    ],
+)
+def test_what_stands_at_the_place_of_the_model_is_not_replaced(
+    flags: list[str], named: tuple[object, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["sql", *flags]) == 2
     assert not missing(capsys.readouterr().err, *named)
 
 
@@ -373,6 +384,56 @@ def test_the_same_warm_up_of_an_adapter_gives_the_same_weights(tmp_path: Path) -
     assert all(found[0][name].equal(found[1][name]) for name in found[1])
 
 
+@pytest.mark.parametrize("rank", [0, 2])
+def test_a_stopped_warm_up_goes_on_and_ends_with_the_weights_of_a_whole_one(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    rank: int,
+) -> None:
+    """Ctrl-C in the third step. Other examples are refused, and --force forgets the steps."""
+    taught = [conversation([True, True])]
+    given: dict[str, Any] = {"batch_size": 1, "seed": 3, "lora_rank": rank}
+    whole = tmp_path / "whole"
+    warm_up(str(TINY), taught, whole, 6, 0.01, **given)
+    real = supervised.learn_trees
+    steps = []
+
+    def stopped(*arguments: Any) -> float:
+        steps.append(arguments)
+        if len(steps) == 3:
+            signal.raise_signal(signal.SIGINT)
+        return real(*arguments)
+
+    monkeypatch.setattr(supervised, "learn_trees", stopped)
+    out = tmp_path / "out"
+    with pytest.raises(KeyboardInterrupt):
+        warm_up(str(TINY), taught, out, 6, 0.01, **given)
+    assert not out.exists()
+    with pytest.raises(UsageError) as refused:
+        warm_up(str(TINY), taught * 2, out, 6, 0.01, **given)
+    assert not missing(str(refused.value), "out.training", "examples", "--force")
+    capsys.readouterr()
+    facts = warm_up(str(TINY), taught, out, 6, 0.01, **given)
+    assert not missing(capsys.readouterr().err, "after step 2")
+    assert (facts["steps"], len(steps)) == (6, 7)
+    assert not (tmp_path / "out.training").exists()
+    assert (out / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
+
+
+def test_ctrl_c_in_an_update_waits_for_its_end() -> None:
+    done = []
+
+    def update() -> None:
+        with uninterrupted():
+            signal.raise_signal(signal.SIGINT)
+            done.append("the whole update")
+
+    with pytest.raises(KeyboardInterrupt):
+        update()
+    assert done
+
+
 def test_examples_over_the_models_context_are_left_out(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -471,7 +532,9 @@ def warmed_up_on(monkeypatch: pytest.MonkeyPatch) -> list[Conversation]:
     """The first conversation of each warm-up; nothing is trained."""
     first: list[Conversation] = []
 
-    def warm_up(_: str, conversations: Iterable[Conversation], *__: Any) -> dict[str, Any]:
+    def warm_up(
+        _: str, conversations: Iterable[Conversation], *__: Any, **___: Any
+    ) -> dict[str, Any]:
         first.append(next(iter(conversations)))
         return {}
 

@@ -27,9 +27,10 @@ from sql_agent.prompts import TOOL
 from tests.messages import missing
 from training.pairs import dpo
 from training.pairs.pair import Pair, Side
-from training.pairs.trainers import last_checkpoint, work_path
+from training.pairs.trainers import last_checkpoint
 from training.preferences import main
-from training.warmup.supervised import encode
+from training.warmup.examples import encode
+from training.warmup.work_folder import work_path
 
 pytestmark = pytest.mark.system
 TINY = ROOT / "code_agent" / "tiny_model"

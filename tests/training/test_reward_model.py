@@ -27,8 +27,8 @@ from training.pairs.pair import Pair, Side
 from training.pairs.ranking import split_by_task
 from training.pairs.score_server import MOST_BYTES
 from training.pairs.scorer import load_scorer
-from training.pairs.trainers import work_path
 from training.reward_model import main
+from training.warmup.work_folder import work_path
 
 pytestmark = pytest.mark.system
 TINY = ROOT / "sql_agent" / "tiny_model"

@@ -32,16 +32,15 @@ from training.pairs.trainers import (
     Shown,
     Silent,
     check_devices,
-    check_out,
     last_checkpoint,
     load_model,
-    model_digest,
     trainer_settings,
-    work_folder,
 )
 from training.setup.chat_template import keep_thinking, with_tools
 from training.setup.model_folder import find_model
-from training.warmup.supervised import NOT_LEARNED, ColdStartError, Example, adapter, encode, save
+from training.warmup.examples import NOT_LEARNED, ColdStartError, Example, encode
+from training.warmup.supervised import adapter, save
+from training.warmup.work_folder import check_out, model_digest, work_folder
 
 FACTS = "preferences.json"
 # Flags that change the weights

@@ -30,14 +30,12 @@ from training.pairs.trainers import (
     Shown,
     Silent,
     check_devices,
-    check_out,
     last_checkpoint,
-    model_digest,
     trainer_settings,
-    work_folder,
 )
 from training.setup.model_folder import find_model
 from training.warmup.supervised import adapter, save
+from training.warmup.work_folder import check_out, model_digest, work_folder
 
 SCORES = "scores.jsonl"
 HELD_OUT = 0.2  # of the tasks

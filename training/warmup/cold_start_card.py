@@ -18,7 +18,7 @@ from typing import Any
 from common.settings import ROOT
 from episodes.agent import Agent
 from episodes.joint import JointAgent
-from training.warmup.supervised import ColdStartError
+from training.warmup.examples import ColdStartError
 
 CARD = "tiny_model_card.md"
 FACTS = "cold_start.json"

@@ -6,12 +6,13 @@ learning rate that falls when the examples are mastered (docs/decisions.md).
 
 from __future__ import annotations
 
-import copy
+import hashlib
 import json
 import math
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -20,13 +21,11 @@ import psutil
 import torch
 from jinja2 import TemplateError
 from peft import LoraConfig, get_peft_model
-from torch.nn.utils.rnn import pad_sequence
 from torch.utils.checkpoint import checkpoint
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from common.command import Failure
 from common.files import replacing
-from common.terminal import progress, watched
+from common.terminal import progress
 from episodes.episode import Conversation
 from training.cpu.memory import give_back
 from training.cpu.prefix_tree import ancestors, deal, grow, reads_trees
@@ -34,8 +33,18 @@ from training.setup.chat_template import with_tools
 from training.setup.device import in_bfloat16, is_large
 from training.setup.model_folder import find_model
 from training.setup.plan import ConfigError
+from training.warmup.examples import (
+    NOT_LEARNED,
+    Batch,
+    ColdStartError,
+    Example,
+    batches,
+    encode_all,
+    groups_of,
+)
+from training.warmup.kept_steps import KeptSteps, PreciseAdamW, uninterrupted
+from training.warmup.work_folder import model_digest, work_folder
 
-NOT_LEARNED = -100
 WINDOW = 50  # steps over which accuracy is averaged
 ASKED_EVERY = 500  # steps between two looks at what the agent itself can do
 WARM_UP_SHARE = 0.1
@@ -45,101 +54,6 @@ LEARNED_BYTES = 14
 ACTIVATION_BYTES = 1_500_000_000  # measured with TREE_TOKENS and a model of 0.5 billion parameters
 TREE_TOKENS = 2048  # computed at once: 2 GB of activations of a model of 0.5 billion parameters
 HEAD_ROWS = 256  # positions whose logits are in memory at once: 156 MB with 152,000 tokens
-Example = dict[str, list[int]]
-Batch = dict[str, torch.Tensor]
-
-
-class ColdStartError(Failure):
-    """A model, its data or its evaluation cannot be used. The message says what to do."""
-
-
-def encode(conversation: Conversation, tokenizer: Any) -> list[Example]:
-    """Return examples of a conversation, with marks on what the model itself writes.
-
-    Turns share an example while each prompt continues the one before. Templates that rewrite
-    earlier turns (Qwen3 drops their empty thoughts) get one example a turn. Raises ColdStartError:
-    a turn's prompt is not the beginning of the conversation with the turn.
-    """
-    messages = copy.deepcopy(conversation.messages)
-    tools = [*conversation.tools] or None
-    for call in (call for message in messages for call in message.get("tool_calls") or []):
-        # Servers hand the arguments to templates in this form
-        call["function"]["arguments"] = json.loads(call["function"]["arguments"])
-
-    def render(end: int, opened: bool) -> str:
-        if conversation.raw:
-            return "".join(message["content"] for message in messages[:end])
-        given = {"tools": tools, "add_generation_prompt": opened, "tokenize": False}
-        return str(tokenizer.apply_chat_template(messages[:end], **given))
-
-    turns = [i for i, message in enumerate(messages) if message["role"] == "assistant"]
-    rendered: list[tuple[str, list[tuple[int, int]]]] = []
-    for at, learn in zip(turns, conversation.learn, strict=True):
-        if not learn:
-            continue
-        prompt = render(at, opened=True)
-        whole = render(at + 1, opened=False).rstrip()
-        if not whole.startswith(prompt):
-            raise ColdStartError(
-                "the chat template renders a conversation differently once the reply is there"
-            )
-        spans = rendered.pop()[1] if rendered and prompt.startswith(rendered[-1][0]) else []
-        rendered.append((whole, [*spans, (len(prompt), len(whole))]))
-    return [_tokens(text, spans, tokenizer) for text, spans in rendered]
-
-
-def encode_all(conversations: Sequence[Conversation], tokenizer: Any) -> list[Example]:
-    return [
-        example
-        for conversation in watched(conversations, "encoding", "conversations")
-        for example in encode(conversation, tokenizer)
-    ]
-
-
-def _tokens(text: str, spans: Sequence[tuple[int, int]], tokenizer: Any) -> Example:
-    encoded = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
-    labels = [
-        token if any(start <= left and right <= end for start, end in spans) else NOT_LEARNED
-        for token, (left, right) in zip(
-            encoded["input_ids"], encoded["offset_mapping"], strict=True
-        )
-    ]
-    return {"input_ids": encoded["input_ids"], "labels": labels}
-
-
-def batches(
-    examples: Sequence[Example], size: int, pad: int, random: Random, alike: bool = False
-) -> list[Batch]:
-    """Return token ids and labels of groups of `size` examples, (size, longest).
-
-    Padded on the right: attention is causal, so no learned token sees it, and no mask is needed.
-    """
-    return [_padded(group, pad) for group in groups_of(examples, size, random, alike)]
-
-
-def groups_of(
-    examples: Sequence[Example], size: int, random: Random, alike: bool = False
-) -> list[Sequence[Example]]:
-    """Return groups of `size` examples. Fewer examples make one group. A remainder is left out.
-
-    `alike`: examples of similar length, which is faster but gives decisions away: without a query a
-    conversation is short.
-    """
-
-    def place(example: Example) -> float:
-        noise = 4 * random.random()
-        return len(example["input_ids"]) + noise if alike else noise
-
-    order = sorted(examples, key=place)
-    return [order[at : at + size] for at in range(0, max(1, len(order) - size + 1), size)]
-
-
-def _padded(group: Sequence[Example], pad: int) -> Batch:
-    batch = {}
-    for key, fill in {"input_ids": pad, "labels": NOT_LEARNED}.items():
-        rows = [torch.tensor(example[key]) for example in group]
-        batch[key] = pad_sequence(rows, batch_first=True, padding_value=fill)
-    return batch
 
 
 class Schedule:
@@ -278,28 +192,43 @@ def train(
     schedule: Schedule,
     random: Random,
     learn: Callable[[Any, Any], float] = learn_padded,
+    kept: KeptSteps | None = None,
 ) -> None:
     """Train in place until the schedule ends, on a GPU if there is one. data: what `learn` takes.
 
-    The same arguments and machine give the same weights.
+    The same arguments and machine give the same weights, also where `kept` has the first steps.
     """
     device = "cuda" if torch.cuda.is_available() else "cpu"
     rates = [
         torch.optim.lr_scheduler.LambdaLR(optimizer, schedule.factor) for optimizer in optimizers
     ]
     model.to(device).train()
+    if kept:
+        kept.restore(schedule)
+    for rate in rates:
+        rate.last_epoch = schedule.steps
+    batches_left = islice(schedule.until_end(data, random), schedule.steps, None)
     with progress(title, schedule.end, "steps") as bar:
-        for batch in schedule.until_end(data, random):
-            with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
-                accuracy = learn(model, batch)
-            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-            for part in (*optimizers, *rates):
-                part.step()
-            model.zero_grad()
-            schedule.update(accuracy)
-            bar.total = schedule.end  # comes nearer once the examples are mastered
-            bar.set_postfix(accuracy=f"{schedule.accuracy:.3f}", refresh=False)
-            bar.update()
+        bar.update(schedule.steps)
+        try:
+            for batch in batches_left:
+                with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
+                    accuracy = learn(model, batch)
+                with uninterrupted():
+                    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+                    for part in (*optimizers, *rates):
+                        part.step()
+                    model.zero_grad()
+                    schedule.update(accuracy)
+                bar.total = schedule.end  # comes nearer once the examples are mastered
+                bar.set_postfix(accuracy=f"{schedule.accuracy:.3f}", refresh=False)
+                bar.update()
+                if kept:
+                    kept.save_at_times(schedule)
+        except KeyboardInterrupt:
+            if kept:
+                kept.save(schedule)
+            raise
 
 
 def warm_up(
@@ -311,11 +240,13 @@ def warm_up(
     batch_size: int,
     seed: int,
     lora_rank: int = 0,
+    anew: bool = False,
 ) -> dict[str, Any]:
     """Train a model (folder or hub id) on conversations and write it to `out`.
 
     Return the steps taken and the accuracy of the last 50. lora_rank: 0 to train all weights.
-    Raises ColdStartError: it cannot be loaded, or its tokenizer has no usable chat template.
+    anew: forget the steps of a stopped warm-up. Raises ColdStartError: the model cannot be loaded,
+    or its tokenizer has no usable chat template. Raises UsageError: another warm-up to `out` began.
     """
     model, tokenizer = load_base(base)
     try:
@@ -356,10 +287,22 @@ def warm_up(
     if is_large(base):
         check_memory(model.num_parameters(), sum(weight.numel() for weight in weights))
     print(f"{steps} steps of {batch_size} examples", file=sys.stderr)
-    train("warm-up", model, optimizers_of(weights, lr), data, schedule, random, learn)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(out) as folder:
-        save(adapted.merge_and_unload() if adapted else model, tokenizer, folder)
+    began = {
+        "base": model_digest(find_model(base)),
+        "examples": hashlib.sha256(json.dumps(fitting).encode()).hexdigest(),
+        "epochs": epochs,
+        "lr": lr,
+        "batch_size": batch_size,
+        "seed": seed,
+        "lora_rank": lora_rank,
+    }
+    # An optimizer a weight, so that one gradient at a time is in memory in 32 bit
+    optimizers = [PreciseAdamW(weight, lr) for weight in weights]
+    with work_folder(out, began, anew) as work:
+        kept = KeptSteps(work, optimizers)
+        train("warm-up", model, optimizers, data, schedule, random, learn, kept)
+        with replacing(out) as folder:
+            save(adapted.merge_and_unload() if adapted else model, tokenizer, folder)
     return {"steps": schedule.steps, "accuracy": schedule.accuracy}
 
 
@@ -381,29 +324,6 @@ def save_memory(model: Any) -> None:
     model.gradient_checkpointing_enable({"use_reentrant": False})
     for layer in model.base_model.layers[1::2]:
         layer.gradient_checkpointing = False
-
-
-def optimizers_of(weights: Sequence[torch.nn.Parameter], lr: float) -> list[torch.optim.Optimizer]:
-    """Return an AdamW for each weight, so that one gradient at a time is in memory in 32 bit."""
-    return [PreciseAdamW(weight, lr) for weight in weights]
-
-
-class PreciseAdamW(torch.optim.AdamW):
-    """AdamW on a copy in 32 bit, because a weight in bfloat16 would lose small updates."""
-
-    def __init__(self, weight: torch.nn.Parameter, lr: float) -> None:
-        self.weight = weight
-        self.precise = weight.detach().float()
-        super().__init__([self.precise], lr=lr, fused=True)
-
-    @torch.no_grad()
-    def step(self, closure: Any = None) -> None:
-        assert self.weight.grad is not None
-        self.precise.grad = self.weight.grad.float()
-        self.weight.grad = None
-        super().step()
-        self.precise.grad = None
-        self.weight.copy_(self.precise)
 
 
 def load_base(base: str) -> tuple[Any, Any]:

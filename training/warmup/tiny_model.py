@@ -23,15 +23,8 @@ from common.files import replacing
 from common.settings import Settings
 from episodes.agent import Agent, Lessons, Row
 from episodes.episode import Conversation
-from training.warmup.supervised import (
-    ColdStartError,
-    Example,
-    Schedule,
-    batches,
-    encode_all,
-    save,
-    train,
-)
+from training.warmup.examples import ColdStartError, Example, batches, encode_all
+from training.warmup.supervised import Schedule, save, train
 from training.warmup.tiny_tokenizer import make_tokenizer
 
 BATCH_A = 8

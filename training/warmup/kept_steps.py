@@ -1,0 +1,108 @@
+"""The state of a warm-up in a file, so that a stopped command goes on where it ended."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from common.files import replacing
+
+if TYPE_CHECKING:
+    from training.warmup.supervised import Schedule
+
+FILE = "steps.pt"
+# Writing 6 GB, those of a model of 0.5 billion parameters, takes about 10 seconds
+SAVED_EVERY = 600.0
+STATE_BYTES = 12  # of a learned weight and its two moments, in 32 bit
+
+
+class PreciseAdamW(torch.optim.AdamW):
+    """AdamW on a copy in 32 bit, because a weight in bfloat16 would lose small updates."""
+
+    def __init__(self, weight: torch.nn.Parameter, lr: float) -> None:
+        self.weight = weight
+        self.precise = weight.detach().float()
+        super().__init__([self.precise], lr=lr, fused=True)
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:
+        assert self.weight.grad is not None
+        self.precise.grad = self.weight.grad.float()
+        self.weight.grad = None
+        super().step()
+        self.precise.grad = None
+        self.weight.copy_(self.precise)
+
+
+class KeptSteps:
+    """Saves the steps of a training in a folder, and restores them."""
+
+    def __init__(self, folder: Path, optimizers: Sequence[PreciseAdamW]) -> None:
+        """Prepare, and say so where the disk has too little space."""
+        self.file = folder / FILE
+        self.optimizers = optimizers
+        self.saved_at = time.monotonic()
+        learned = sum(optimizer.precise.numel() for optimizer in optimizers)
+        needed = 2 * STATE_BYTES * learned  # the old file stays until the new one is written
+        free = shutil.disk_usage(folder).free
+        self.fits = free > needed
+        if not self.fits:
+            print(
+                f"the progress is not kept: {folder} has {free / 1e9:.1f} GB of disk, and keeping "
+                f"it takes {needed / 1e9:.1f} GB",
+                file=sys.stderr,
+            )
+
+    def restore(self, schedule: Schedule) -> None:
+        """Go on with the saved steps, if there are any."""
+        if not self.file.is_file():
+            return
+        state = torch.load(self.file, map_location="cpu", weights_only=True)
+        schedule.steps = state["steps"]
+        schedule.accuracies.extend(state["accuracies"])
+        with torch.no_grad():
+            for optimizer, weight, rest in zip(
+                self.optimizers, state["weights"], state["optimizers"], strict=True
+            ):
+                optimizer.precise.copy_(weight)
+                optimizer.weight.copy_(weight)
+                optimizer.load_state_dict(rest)
+        print(f"going on after step {schedule.steps}, from {self.file}", file=sys.stderr)
+
+    def save_at_times(self, schedule: Schedule) -> None:
+        if time.monotonic() - self.saved_at >= SAVED_EVERY:
+            self.save(schedule)
+
+    def save(self, schedule: Schedule) -> None:
+        if not self.fits or not schedule.steps:
+            return
+        state = {
+            "steps": schedule.steps,
+            "accuracies": list(schedule.accuracies),
+            "weights": [optimizer.precise for optimizer in self.optimizers],
+            "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
+        }
+        with replacing(self.file) as draft:
+            torch.save(state, draft)
+        self.saved_at = time.monotonic()
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Hold back Ctrl-C until the end, because half an update would spoil the weights."""
+    held: list[Any] = []
+    handler = signal.signal(signal.SIGINT, lambda *_: held.append(True))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    if held:
+        raise KeyboardInterrupt

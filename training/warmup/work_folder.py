@@ -1,0 +1,62 @@
+"""The work folder OUT.training of a training that makes a model folder.
+
+It keeps checkpoints until the result is written, so that a killed command goes on when it is given
+again. Other data, model or flags are refused.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from common.command import UsageError
+from common.files import file_digest
+from common.jsonl import write_text
+
+BEGUN = "begun.json"
+
+
+def work_path(out: Path) -> Path:
+    return out.with_name(f"{out.name}.training")
+
+
+def check_out(out: Path, force: bool) -> None:
+    """Raise UsageError if `out` exists and may not be replaced."""
+    if out.exists() and not (out / "config.json").is_file():
+        raise UsageError(f"--out {out} exists and is no model folder; give another folder")
+    if out.exists() and not force:
+        raise UsageError(f"--out {out} exists; give --force to replace it, or another folder")
+
+
+@contextmanager
+def work_folder(out: Path, fingerprint: Mapping[str, Any], force: bool) -> Iterator[Path]:
+    """Yield the folder for checkpoints. Raises UsageError: another training began there."""
+    work = work_path(out)
+    if force and work.exists():
+        shutil.rmtree(work)
+    work.mkdir(parents=True, exist_ok=True)
+    begun = work / BEGUN
+    if begun.is_file():
+        was = json.loads(begun.read_text(encoding="utf-8"))
+        other = [name for name, value in fingerprint.items() if was.get(name) != value]
+        if other:
+            raise UsageError(
+                f"{work} holds the beginning of a training with other {', '.join(other)}; give the "
+                "same command to go on with it, or --force to begin anew"
+            )
+    else:
+        write_text(begun, json.dumps(fingerprint) + "\n", force=True)
+    yield work
+    shutil.rmtree(work)
+
+
+def model_digest(folder: Path) -> list[str]:
+    """Return the digests of a model's weights and configuration."""
+    return [
+        file_digest(path)
+        for path in sorted([*folder.glob("*.safetensors"), folder / "config.json"])
+    ]
