@@ -123,6 +123,7 @@ def test_every_number_of_a_summary_is_the_run_s(
             "log_prob_mismatch": 0.5,
         },
         "reward": {"mean": 0.35, "terms": {"rule": pytest.approx(0.15), "judge": 0.3}},
+        "course": {},
         "counters": {"queries": 5},
         "measures": {"accuracy": 0.5},
         "canaries": {"judged": 5, "accepted": 1},
@@ -239,3 +240,31 @@ def test_what_an_operator_reads_is_shown(run_dir: Path, capsys: pytest.CaptureFi
     rewards = ("0.35", "rule 0.15", "judge 0.3", "0.25 -> 0.75")
     counts = ("judge_failed 5", "1 of 5 accepted")
     assert not missing(shown, "may write", "judge [gone]", *rewards, *counts)
+
+
+def ends(first: list[float], last: list[float]) -> list[dict[str, float]]:
+    """Steps of 8 episodes, of which those of the second list have 2 cut ones."""
+    played = {"episodes/rollouts": 8.0, "timing_s/step": 1.0}
+    cut = {"episodes/stop_reasons/length": 2.0}
+    begin = [{"episodes/reward/mean": reward, **played} for reward in first]
+    return begin + [{"episodes/reward/mean": reward, **played, **cut} for reward in last]
+
+
+@pytest.mark.parametrize(
+    ("last", "worse"), [([0.2, 0.4] * 5, True), ([0.4, 0.6] * 5, False), ([0.6, 0.8] * 5, False)]
+)
+def test_a_run_that_gets_worse_says_so(
+    run_dir: Path, capsys: pytest.CaptureFixture[str], last: list[float], worse: bool
+) -> None:
+    write(run_dir, [], ends([0.45, 0.65] * 5, last))
+    summary = build_summary(run_dir, ABOUT, "completed", "", started=0.0)
+    assert summary["course"]["worse"] == worse
+    assert summary["course"]["reward"] == pytest.approx([0.55, sum(last) / 10])
+    assert summary["course"]["cut"] == [0.0, 0.25]
+    show(summary, run_dir)
+    assert ("got worse" in capsys.readouterr().out) == worse
+
+
+def test_a_short_run_is_not_compared_with_itself(run_dir: Path) -> None:
+    write(run_dir, [], ends([0.5] * 9, [0.1] * 10))
+    assert build_summary(run_dir, ABOUT, "completed", "", started=0.0)["course"] == {}

@@ -68,6 +68,8 @@ class RolloutManager:
             int(config.data.train_batch_size) * self.n_train, plan.engine.max_unscored_share
         )
         self.step_records: list[RolloutRecord] = []
+        rows = read_lines(plan.output.run_dir / "metrics.jsonl")  # of the run before a resume
+        self.course: list[dict[str, float]] = [row["data"] for row in rows]
         self.delivered = untrained(plan.output.run_dir) if self.by_group else {}
         self._failure: BaseException | None = None
         self._news = threading.Event()

@@ -36,6 +36,7 @@ from training.engine.watchdog import (
     learnable_groups,
     session_of,
 )
+from training.report.course import STEPS, course_of, told
 from training.report.summary import read_timeline
 from training.setup.agreement import compares_groups
 from training.setup.chat_template import SETTING, TEMPLATE
@@ -158,11 +159,18 @@ class RolloutsFromStore(PPOTrainer):
             }
         metrics[IDLE] = self.agent_loop_manager.policy.idle_share()
         records = self.agent_loop_manager.take_step_records()
-        return {
-            **metrics,
-            **weights_age(trained, self.global_steps),
-            **step_metrics(records, "episodes", compared),
-        }
+        played = step_metrics(records, "episodes", compared)
+        self._warn_of_worse(played)
+        return {**metrics, **weights_age(trained, self.global_steps), **played}
+
+    def _warn_of_worse(self, played: dict[str, float]) -> None:
+        """Say, every ten steps, if the last ten earned less than the first ten."""
+        steps = self.agent_loop_manager.course
+        steps.append(played)
+        if len(steps) % STEPS == 0:
+            course = course_of(steps)
+            if course.get("worse"):
+                logger.warning("the last %d steps and the first: %s", STEPS, told(course))
 
 
 class AppendingLogger(tracking.FileLogger):

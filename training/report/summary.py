@@ -21,6 +21,7 @@ from training.engine.records import (
     validation_reward,
 )
 from training.engine.watchdog import MISMATCH
+from training.report.course import course_of, told
 
 # The key of what episodes are played with. Its `notes` are for readers of the numbers
 ENVIRONMENT = "environment.json"
@@ -70,6 +71,7 @@ def build_summary(
         "steps_without_signal": sum(step.get("books/learnable_groups") == 0 for step in steps),
         "signal": _signal(counts, [step[MISMATCH] for step in steps if MISMATCH in step]),
         "reward": _reward(train),
+        "course": course_of(steps),
         "counters": sums(record.counters for record in train),
         "measures": means(record.numbers for record in train),
         "canaries": sum_canaries(records),
@@ -231,6 +233,7 @@ def _lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
         ("known-bad answers", known_bad),
         ("rollouts", _named(summary["rollouts"]) or "none"),
         ("reward", f"{_number(reward['mean'])} {terms}"),
+        ("first, last 10 steps", told(summary["course"]) if summary["course"] else ""),
         ("validation reward", _validation_line(summary["validation"])),
     ]
     for agent, found in summary.get("agents", {}).items():

@@ -1,0 +1,47 @@
+"""Compare the last steps of a run with its first ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import sqrt
+from statistics import fmean, variance
+from typing import Any
+
+STEPS = 10  # of each end of the run
+ERRORS = 2  # standard errors between the two means, by which a run counts as worse
+REWARD = "episodes/reward/mean"
+ROLLOUTS = "episodes/rollouts"
+CUT = "episodes/stop_reasons/length"
+
+
+def course_of(steps: Sequence[Mapping[str, float]]) -> dict[str, Any]:
+    """Return what a run's metrics say of both its ends, {} of a run that is too short.
+
+    steps: the metrics of each step. reward: means of the first and the last steps. cut: shares of
+    episodes whose last reply was cut. worse: the reward fell by more than its noise from step to
+    step.
+    """
+    scored = [step for step in steps if REWARD in step]
+    if len(scored) < 2 * STEPS:
+        return {}
+    ends = (scored[:STEPS], scored[-STEPS:])
+    rewards = [[step[REWARD] for step in end] for end in ends]
+    first = fmean(rewards[0])
+    last = fmean(rewards[1])
+    error = sqrt((variance(rewards[0]) + variance(rewards[1])) / STEPS)
+    cut = [
+        sum(step.get(CUT, 0) for step in end) / sum(step[ROLLOUTS] for step in end) for end in ends
+    ]
+    return {"reward": [first, last], "cut": cut, "worse": last < first - ERRORS * error}
+
+
+def told(course: Mapping[str, Any]) -> str:
+    """Return the comparison as a person reads it."""
+    first, last = course["reward"]
+    cut_first, cut_last = course["cut"]
+    text = f"reward {first:.3g} -> {last:.3g}"
+    if cut_first or cut_last:
+        text += f", replies cut {cut_first:.1%} -> {cut_last:.1%}"
+    if course["worse"]:
+        text += "; the run got worse: try a lower learning rate, or an earlier checkpoint"
+    return text
