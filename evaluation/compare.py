@@ -76,7 +76,7 @@ def read_evaluation(folder: Path) -> Evaluation:
     return Evaluation(folder, scores, means, episodes)
 
 
-def compare(a: Evaluation, b: Evaluation, seed: int) -> dict[str, Any]:
+def compare(a: Evaluation, b: Evaluation) -> dict[str, Any]:
     """Return the paired difference, overall and by group, and the questions that changed.
     Raises UsageError: the evaluations are of two agents, or have no task in common.
     """
@@ -97,11 +97,11 @@ def compare(a: Evaluation, b: Evaluation, seed: int) -> dict[str, Any]:
         "same_data": a.scores["data"]["sha256"] == b.scores["data"]["sha256"],
         "left_out": len(a.means.keys() | b.means.keys()) - len(both),
         "different_conditions": _different_conditions(a.scores, b.scores),
-        "overall": _difference(a, b, episodes, seed),
+        "overall": _difference(a, b, episodes),
     }
     for column in GROUPINGS:
         parts = groups_of(episodes, column).items()
-        result[f"by_{column}"] = {name: _difference(a, b, part, seed) for name, part in parts}
+        result[f"by_{column}"] = {name: _difference(a, b, part) for name, part in parts}
     changes = sorted((b.means[name] - a.means[name], name) for name in both)
     better = [name for change, name in reversed(changes) if change > SAME]
     worse = [name for change, name in changes if change < -SAME]
@@ -111,7 +111,6 @@ def compare(a: Evaluation, b: Evaluation, seed: int) -> dict[str, Any]:
 
 
 def _different_conditions(a: dict[str, Any], b: dict[str, Any]) -> dict[str, list[Any]]:
-    """Return the settings that differ. With any, the models alone do not explain the difference."""
     passed = {*IDENTITY, *MEASURED}
     if a.get("sampling") is None or b.get("sampling") is None:
         passed.add("sampling")  # a player that is not a model has none, and its name says so
@@ -119,9 +118,7 @@ def _different_conditions(a: dict[str, Any], b: dict[str, Any]) -> dict[str, lis
     return {name: [a.get(name), b.get(name)] for name in names if a.get(name) != b.get(name)}
 
 
-def _difference(
-    a: Evaluation, b: Evaluation, episodes: Sequence[Record], seed: int
-) -> dict[str, Any]:
+def _difference(a: Evaluation, b: Evaluation, episodes: Sequence[Record]) -> dict[str, Any]:
     names = [episode["id"] for episode in episodes]
     changes = [b.means[name] - a.means[name] for name in names]
     return {
@@ -129,7 +126,7 @@ def _difference(
         "a": fmean(a.means[name] for name in names),
         "b": fmean(b.means[name] for name in names),
         "difference": fmean(changes),
-        **judge_changes([changes], seed),
+        **judge_changes([changes]),
     }
 
 
@@ -156,8 +153,13 @@ def report_of(result: dict[str, Any], names: Sequence[str] = NAMES) -> Report:
         changes = result[name]
         if changes:
             most = f", the {SHOWN} that changed most" if len(changes) > SHOWN else ""
-            rows = [_changed_row(change) for change in changes[:SHOWN]]
-            tables[f"{len(changes)} questions {name}{most}"] = [changed, *rows]
+            rows: list[Sequence[str]] = [changed]
+            for change in changes[:SHOWN]:
+                sides = [change[side] for side in SIDES]
+                scores = [points(episode["score"]) for episode in sides]
+                answers = [shortened(one["answer"] or f"({one['stop_reason']})") for one in sides]
+                rows.append([change["question"], change["id"], *scores, *answers])
+            tables[f"{len(changes)} questions {name}{most}"] = rows
     facts = []
     for name, side in zip(names, SIDES, strict=True):
         facts.append(f"{name}: {result[side]['model']} ({result[side]['folder']})")
@@ -209,16 +211,6 @@ def _row(name: str, part: dict[str, Any]) -> list[str]:
     ]
 
 
-def _changed_row(change: dict[str, Any]) -> list[str]:
-    scores = []
-    answers = []
-    for side in SIDES:
-        episode = change[side]
-        scores.append(points(episode["score"]))
-        answers.append(shortened(episode["answer"] or f"({episode['stop_reason']})"))
-    return [change["question"], change["id"], *scores, *answers]
-
-
 def shortened(text: str) -> str:
     """Return an answer as it fits into a table's cell."""
     return text if len(text) <= ANSWER_LENGTH else text[: ANSWER_LENGTH - 1] + "…"
@@ -226,16 +218,14 @@ def shortened(text: str) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = new_parser(__doc__, prog="python -m evaluation.compare")
-    parser.add_argument(
-        "a", type=Path, metavar="A", help="folder of an evaluation, such as before training"
-    )
-    parser.add_argument("b", type=Path, metavar="B", help="folder of another one, such as after it")
-    parser.add_argument("--json", action="store_true", help="print everything as one JSON object")
-    parser.add_argument("--seed", type=int, default=0, help="of the intervals")
+    add = parser.add_argument
+    add("a", type=Path, metavar="A", help="folder of an evaluation, such as before training")
+    add("b", type=Path, metavar="B", help="folder of another one, such as after it")
+    add("--json", action="store_true", help="print everything as one JSON object")
     arguments = parser.parse_args(argv)
 
     def body() -> None:
-        result = compare(read_evaluation(arguments.a), read_evaluation(arguments.b), arguments.seed)
+        result = compare(read_evaluation(arguments.a), read_evaluation(arguments.b))
         if arguments.json:
             print(json.dumps(result, ensure_ascii=False))
         else:

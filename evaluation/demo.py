@@ -37,12 +37,6 @@ from evaluation.report.page import REPORT, read
 SEED = number(int, lambda value: value >= 0, "from 0")
 TASKS = number(int, lambda value: value >= 2, "of at least 2, which an interval needs")
 PARTS = (BEFORE, TRAIN, AFTER)
-LEFT = {  # what is known at the start of a part; each shows its own progress
-    BEFORE: "how long the others take is said when it has been measured",
-    TRAIN: "its first step says how long it takes; then "
-    "about {:.1f} minutes are left, as the evaluation took",
-    AFTER: "about {:.1f} minutes left, as the first evaluation took",
-}
 ALL = "all"
 BEGUN = "demo_begun.json"  # what a folder's demo was asked for
 SECONDS_TO_STOP = 90.0  # training hands its servers back and writes its summary
@@ -51,16 +45,13 @@ SECONDS_TO_STOP = 90.0  # training hands its servers back and writes its summary
 def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser = new_parser(__doc__, prog="python -m evaluation.demo")
     names = f"{', '.join(registry.names())}; several with + between them, or {ALL}"
-    parser.add_argument("agent", help=names)
-    parser.add_argument(
-        "--seed", type=SEED, default=1, help="order of the training tasks; default: 1"
-    )
-    parser.add_argument("--model", help="model to begin with; default: the bundled one")
-    parser.add_argument("--n", type=TASKS, help="test tasks; default: all of the agent's test file")
-    parser.add_argument("--run-dir", type=Path, help="default: runs/demo-<agent>-seed<N>-<time>")
-    parser.add_argument(
-        "overrides", nargs="*", metavar="key=value", help="for the training command"
-    )
+    add = parser.add_argument
+    add("agent", help=names)
+    add("--seed", type=SEED, default=1, help="order of the training tasks; default: 1")
+    add("--model", help="model to begin with; default: the bundled one")
+    add("--n", type=TASKS, help="test tasks; default: all of the agent's test file")
+    add("--run-dir", type=Path, help="default: runs/demo-<agent>-seed<N>-<time>")
+    add("overrides", nargs="*", metavar="key=value", help="for the training command")
     arguments = parser.parse_intermixed_args(argv)
     for text in arguments.overrides:
         if "=" not in text:
@@ -73,10 +64,14 @@ def demo(arguments: argparse.Namespace, argv: Sequence[str]) -> None:
     Raises UsageError: the folder holds something else. Raises Failure: a part failed.
     """
     start = time.monotonic()
-    agent = agent_of(arguments.agent)
+    own = [name for name in registry.names() if registry.get(name).folder.parent == ROOT]
+    agent = registry.get(JOINED.join(own) if arguments.agent == ALL else arguments.agent)
     name = f"demo-{agent.name}-seed{arguments.seed}-{time.strftime('%Y%m%d-%H%M%S')}"
     folder = (arguments.run_dir or ROOT / "runs" / name).resolve()
-    model = _path(arguments.model or agent.model)
+    model = str(arguments.model or agent.model)
+    if Path(model).is_dir():
+        path = Path(model).resolve()
+        model = str(path.relative_to(ROOT) if path.is_relative_to(ROOT) else path)
     asked = {
         "agent": agent.name,
         "model": model,
@@ -84,7 +79,7 @@ def demo(arguments: argparse.Namespace, argv: Sequence[str]) -> None:
         "n": arguments.n,
         "overrides": arguments.overrides,
     }
-    resumed = begin(folder, asked)
+    begin(folder, asked)
     evaluated = {folder: agent}
     if isinstance(agent, JointAgent):
         evaluated = {folder / one.name: one for one in agent.members.values()}
@@ -103,11 +98,9 @@ def demo(arguments: argparse.Namespace, argv: Sequence[str]) -> None:
         train += ["--resume", "auto"]
     for place, one in evaluated.items():
         run_part(BEFORE, evaluation_of(one, arguments.n, model, place / BEFORE))
-    # An evaluation that was there already says nothing of what is left
-    minutes = None if resumed else (time.monotonic() - start) / 60
-    run_part(TRAIN, train, minutes)
+    run_part(TRAIN, train)
     for place, one in evaluated.items():
-        run_part(AFTER, evaluation_of(one, arguments.n, folder / TRAIN, place / AFTER), minutes)
+        run_part(AFTER, evaluation_of(one, arguments.n, folder / TRAIN, place / AFTER))
     facts = {
         "minutes": round((time.monotonic() - start) / 60, 2),
         "seed": arguments.seed,
@@ -124,8 +117,8 @@ def demo(arguments: argparse.Namespace, argv: Sequence[str]) -> None:
     print(folder, flush=True)
 
 
-def begin(folder: Path, asked: dict[str, Any]) -> bool:
-    """Note what a demo's folder is for, and return whether an interrupted demo goes on in it.
+def begin(folder: Path, asked: dict[str, Any]) -> None:
+    """Note what a demo's folder is for. An interrupted demo goes on in it.
     Raises UsageError: the folder holds something else, or another demo.
     """
     noted = folder / BEGUN
@@ -133,7 +126,7 @@ def begin(folder: Path, asked: dict[str, Any]) -> bool:
         found = json.loads(noted.read_text(encoding="utf-8"))
         if found != asked:
             raise UsageError(f"--run-dir {folder} holds the demo {found}, asked is {asked}")
-        return True
+        return
     if folder.exists() and any(folder.iterdir()):
         raise UsageError(f"--run-dir {folder} is not empty; choose another")
     folder.mkdir(parents=True, exist_ok=True)
@@ -143,13 +136,6 @@ def begin(folder: Path, asked: dict[str, Any]) -> bool:
         f"demo: {asked['n'] or 'all'} test tasks, training, the same tasks; {again}",
         file=sys.stderr,
     )
-    return False
-
-
-def agent_of(name: str) -> Agent:
-    """Return the agent of that name. `all` are those of this repository as one."""
-    own = [one for one in registry.names() if registry.get(one).folder.parent == ROOT]
-    return registry.get(JOINED.join(own) if name == ALL else name)
 
 
 def evaluation_of(agent: Agent, tasks: int | None, model: str | Path, out: Path) -> list[str]:
@@ -160,27 +146,18 @@ def evaluation_of(agent: Agent, tasks: int | None, model: str | Path, out: Path)
     return [*command, "--model", str(model), "--out", str(out)]
 
 
-def _path(model: str) -> str:
-    folder = Path(model).resolve()
-    inside = folder.relative_to(ROOT) if folder.is_relative_to(ROOT) else folder
-    return str(inside) if folder.is_dir() else model
-
-
 def python_shown() -> str:
     """Return this interpreter's name in commands: a path from the repository if it is its own."""
     own = ROOT / ".venv" / "bin" / Path(sys.executable).name
     return ".venv/bin/python" if Path(sys.executable) == own else "python"
 
 
-def run_part(name: str, command: Sequence[str], evaluated: float | None = None) -> None:
+def run_part(name: str, command: Sequence[str]) -> None:
     """Run a part as a program, which Ctrl-C and SIGTERM end before this raises.
 
-    `evaluated`: minutes of the first evaluation. Raises Failure with the part's exit code where
-    that says usage or interrupted.
+    Raises Failure with the part's exit code where that says usage or interrupted.
     """
-    part = f"part {PARTS.index(name) + 1} of {len(PARTS)}"
-    left = "" if evaluated is None and name != BEFORE else f"; {LEFT[name].format(evaluated)}"
-    said = f"demo: {name}, {part}{left}"
+    said = f"demo: {name}, part {PARTS.index(name) + 1} of {len(PARTS)}"
     print(f"\n{said}\n$ {shlex.join([python_shown(), *command])}", file=sys.stderr, flush=True)
     # A session of its own: Ctrl-C reaches it once, from here, and not a second time from the
     # terminal.

@@ -60,52 +60,24 @@ def parse_arguments(
     player = parser.add_argument_group("who plays")
     who = player.add_mutually_exclusive_group(required=True)
     who.add_argument("--model", metavar="MODEL", help=MODELS)
-    who.add_argument(
-        "--gold",
-        action="store_true",
-        help="the agent's gold episodes, without a model: must be 100",
-    )
-    who.add_argument(
-        "--baseline",
-        choices=baselines_of(agent) if agent else None,
-        help="a baseline, without a model (docs/evaluate-and-serve.md)",
-    )
-    player.add_argument(
-        "--with-baselines", action="store_true", help="also play every baseline on the same tasks"
-    )
-    tasks = parser.add_argument_group("tasks")
-    tasks.add_argument("--data", type=Path, metavar="FILE", help="default: the agent's test file")
-    tasks.add_argument(
-        "--n",
-        type=positive(int),
-        metavar="N",
-        help="a sample of N tasks, each task type with its share; default: all",
-    )
-    tasks.add_argument(
-        "--k", type=positive(int), default=1, metavar="K", help="episodes of each task; default: 1"
-    )
-    tasks.add_argument(
-        "--seed",
-        type=int,
-        default=0,
-        metavar="SEED",
-        help="draws the sample, budgets of turns and the intervals; default: 0",
-    )
-    run = parser.add_argument_group("run")
-    run.add_argument(
-        "--out",
-        type=Path,
-        metavar="DIR",
-        help="folder of the results; default: a folder in outputs/evaluations, named by the flags",
-    )
-    run.add_argument("--force", action="store_true", help="discard what is in --out")
-    run.add_argument(
-        "--concurrency",
-        type=positive(int),
-        default=32,
-        metavar="N",
-        help="episodes at a time; default: 32",
-    )
+    who.add_argument("--gold", action="store_true", help="the gold episodes: must be 100")
+    named = baselines_of(agent) if agent else None
+    who.add_argument("--baseline", choices=named, help="a player without a model")
+    also = "also play every baseline on the same tasks"
+    player.add_argument("--with-baselines", action="store_true", help=also)
+    add = parser.add_argument_group("tasks").add_argument
+    add("--data", type=Path, metavar="FILE", help="default: the agent's test file")
+    sample = "a sample of N tasks, each task type with its share; default: all"
+    add("--n", type=positive(int), metavar="N", help=sample)
+    add("--k", type=positive(int), default=1, help="episodes of each task; default: 1")
+    draws = "draws the sample and budgets of turns; default: 0"
+    add("--seed", type=int, default=0, metavar="SEED", help=draws)
+    add = parser.add_argument_group("run").add_argument
+    where = "folder of the results; default: one in outputs/evaluations, named by the flags"
+    add("--out", type=Path, metavar="DIR", help=where)
+    add("--force", action="store_true", help="discard what is in --out")
+    most = "episodes at a time; default: 32"
+    add("--concurrency", type=positive(int), default=32, metavar="N", help=most)
     add_flags(parser, settings)
     arguments = parser.parse_args(argv)
     if arguments.k > 1 and (not arguments.model or arguments.temperature == 0):
@@ -263,7 +235,7 @@ def evaluate(agent: Agent, arguments: argparse.Namespace, settings: Settings) ->
         for name in baselines_of(agent):
             with playing(Player("baseline", name)) as play_one:
                 records = asyncio.run(played_once(tasks, play_one, name))
-            scores["baselines"][name] = scores_of(agent, records, arguments.seed)
+            scores["baselines"][name] = scores_of(agent, records)
         results.write_scores(agent, folder, scores)
     report(agent, scores, folder)
     return 1 if scores["overall"]["unscored"] else 0

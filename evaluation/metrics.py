@@ -28,15 +28,16 @@ LEVEL = 0.05  # of the sign test, and what the 95 % intervals leave out
 RESAMPLES = 10_000
 CHUNK = 500  # resamples drawn at a time, and fewer of many tasks: memory stays at DRAWN numbers
 DRAWN = 4_000_000
+SEED = 0  # of the resamples: the same records give the same interval
 BETTER, WORSE, UNCLEAR, TOO_FEW = "better", "worse", "unclear", "too few"
 
 
-def summarise(agent: Agent, records: Sequence[Record], seed: int) -> dict[str, Any]:
+def summarise(agent: Agent, records: Sequence[Record]) -> dict[str, Any]:
     """Return the scores of all records, and of each group in every grouping."""
-    found = {"overall": scores_of(agent, records, seed)}
+    found = {"overall": scores_of(agent, records)}
     for column in GROUPINGS:
         groups = groups_of(records, column).items()
-        found[f"by_{column}"] = {name: scores_of(agent, part, seed) for name, part in groups}
+        found[f"by_{column}"] = {name: scores_of(agent, part) for name, part in groups}
     return found
 
 
@@ -46,24 +47,26 @@ def groups_of(records: Sequence[Record], column: str) -> dict[str, list[Record]]
     return {name: [record for record in records if record.get(column) == name] for name in names}
 
 
-def scores_of(agent: Agent, records: Sequence[Record], seed: int) -> dict[str, Any]:
-    """Return the numbers of a group of episodes (docs/evaluate-and-serve.md), and the agent's
-    facts.
-    """
+def scores_of(agent: Agent, records: Sequence[Record]) -> dict[str, Any]:
+    """Return the numbers of a group of episodes (docs/evaluate-and-serve.md), with the agent's."""
     scored = [record for record in records if record["score"] is not None]
+    causes = Counter(record["unscored"] for record in records if record["score"] is None)
     score = clusters(scored, itemgetter("score"))
+    latency = None
+    if scored:
+        seconds = [record["seconds"] for record in scored]
+        p50, p95 = _percentiles(seconds, (50, 95))
+        latency = {"mean": fmean(seconds), "p50": p50, "p95": p95}
     return {
         "n": len(score),
         "episodes": len(scored),
-        "unscored": dict(
-            Counter(record["unscored"] for record in records if record["score"] is None)
-        ),
+        "unscored": dict(causes),
         "score": mean(score),
-        "ci95": interval([*map(fmean, score)], seed),
+        "ci95": interval([*map(fmean, score)]),
         "terms": _means(scored, "terms"),
         "checks": _means(scored, "checks"),
         "judge_parts": _means(scored, "measures"),
-        **_facts(agent, records, seed),
+        **_facts(agent, records),
         **agent.showing.summarise(scored),
         **_passes(score),
         "turns": mean(clusters(scored, itemgetter("turns"))),
@@ -73,17 +76,17 @@ def scores_of(agent: Agent, records: Sequence[Record], seed: int) -> dict[str, A
         },
         "stop_reasons": dict(sorted(Counter(record["stop_reason"] for record in scored).items())),
         "unfinished": mean(clusters(scored, lambda r: r["stop_reason"] != "answered")),
-        "latency": _latency([record["seconds"] for record in scored]),
+        "latency": latency,
     }
 
 
-def _facts(agent: Agent, records: Sequence[Record], seed: int) -> dict[str, Any]:
+def _facts(agent: Agent, records: Sequence[Record]) -> dict[str, Any]:
     shown = {column.metric for column in agent.showing.columns if column.interval}
     found: dict[str, Any] = {}
     for name, values in _named(records, "facts").items():
         found[name] = mean(values)
         if name in shown or name == agent.showing.headline:
-            found[f"{name}_ci95"] = interval([*map(fmean, values)], seed)
+            found[f"{name}_ci95"] = interval([*map(fmean, values)])
     return found
 
 
@@ -118,18 +121,16 @@ def mean(of: Clusters) -> float | None:
     return fmean(map(fmean, of)) if of else None
 
 
-def interval(
-    values: Sequence[float], seed: int, bounds: tuple[float, float] = (0.0, 1.0)
-) -> list[float] | None:
+def interval(values: Sequence[float]) -> list[float] | None:
     """Return the 95 % interval of the mean, a value a task: Wilson's in [0, 1], else a bootstrap.
 
-    One task says nothing about the spread, so its interval is `bounds`. None without values.
+    One task says nothing about the spread, so its interval is all of [0, 1]. None without values.
     """
     if len(values) < 2:
-        return list(bounds) if values else None
+        return [0.0, 1.0] if values else None
     if min(values) >= 0 and max(values) <= 1:
         return wilson(values)
-    return interval_of_types([values], seed)
+    return interval_of_types([values])
 
 
 def wilson(values: Sequence[float]) -> list[float]:
@@ -149,7 +150,7 @@ def wilson(values: Sequence[float]) -> list[float]:
     return [max(0.0, center - reach), min(1.0, center + reach)]
 
 
-def interval_of_types(types: Sequence[Sequence[float]], seed: int) -> list[float] | None:
+def interval_of_types(types: Sequence[Sequence[float]]) -> list[float] | None:
     """Return the 95 % bootstrap interval of the mean over types, whose tasks are resampled. None if
     a type has fewer than two tasks, which say nothing about its spread.
     """
@@ -157,7 +158,7 @@ def interval_of_types(types: Sequence[Sequence[float]], seed: int) -> list[float
 
     if not types or min(map(len, types)) < 2:
         return None
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(SEED)
     means = np.zeros(RESAMPLES)
     for values in types:
         data = np.asarray(values)
@@ -166,12 +167,17 @@ def interval_of_types(types: Sequence[Sequence[float]], seed: int) -> list[float
             size = (min(chunk, RESAMPLES - begun), len(data))
             drawn = data[generator.integers(0, len(data), size=size)]
             means[begun : begun + chunk] += drawn.mean(axis=1)
-    tails = (100 * LEVEL / 2, 100 * (1 - LEVEL / 2))
-    limits: Any = np.percentile(means / len(types), tails)
-    return [float(bound) for bound in limits]
+    return _percentiles(means / len(types), (100 * LEVEL / 2, 100 * (1 - LEVEL / 2)))
 
 
-def sign_test(changes: Sequence[float], seed: int) -> float:
+def _percentiles(values: Any, shares: tuple[float, float]) -> list[float]:
+    import numpy as np
+
+    found: Any = np.percentile(values, shares)
+    return [float(value) for value in found]
+
+
+def sign_test(changes: Sequence[float]) -> float:
     """Return the two-sided p of paired changes: how often chance signs give a sum as far from 0.
 
     Exact where all have one size, as for answers right or wrong, else from RESAMPLES draws.
@@ -186,7 +192,7 @@ def sign_test(changes: Sequence[float], seed: int) -> float:
         fewer = min(better, len(sizes) - better)
         ways = sum(comb(len(sizes), k) for k in range(fewer + 1))
         return min(1.0, 2 * ways / 2 ** len(sizes))
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(SEED)
     as_far = 1  # the changes themselves
     chunk = min(CHUNK, max(1, DRAWN // len(sizes)))
     for begun in range(0, RESAMPLES, chunk):
@@ -196,14 +202,14 @@ def sign_test(changes: Sequence[float], seed: int) -> float:
     return as_far / (RESAMPLES + 1)
 
 
-def judge_changes(types: Sequence[Sequence[float]], seed: int) -> dict[str, Any]:
+def judge_changes(types: Sequence[Sequence[float]]) -> dict[str, Any]:
     """Return what paired changes by type say: `ci95`, `better`, `worse`, `sign_p` and `verdict`.
 
     A change is better or worse where the interval leaves 0 out and the test says so as well.
     """
     changes = [change for values in types for change in values]
-    p = sign_test(changes, seed)
-    bounds = interval_of_types(types, seed)
+    p = sign_test(changes)
+    bounds = interval_of_types(types)
     if len(changes) == 1:
         bounds = [-1.0, 1.0]
     verdict = UNCLEAR
@@ -223,14 +229,12 @@ def judge_changes(types: Sequence[Sequence[float]], seed: int) -> dict[str, Any]
 
 
 def pass_at(samples: int, successes: int, k: int) -> float:
-    """Return pass@k, the chance that one of k samples succeeds (Chen et al. 2021, arXiv
-    2107.03374).
-    """
+    """Return pass@k, that one of k samples succeeds (Chen et al. 2021, arXiv 2107.03374)."""
     return 1.0 - comb(samples - successes, k) / comb(samples, k)
 
 
 def pass_all(samples: int, successes: int, k: int) -> float:
-    """Return pass^k, the chance that all k samples succeed (Yao et al. 2024, arXiv 2406.12045)."""
+    """Return pass^k, that all k samples succeed (Yao et al. 2024, arXiv 2406.12045)."""
     return comb(successes, k) / comb(samples, k)
 
 
@@ -256,12 +260,3 @@ def _named(records: Sequence[Record], column: str) -> dict[str, Clusters]:
             if record["score"] is not None and value is not None:
                 of_name.setdefault(record["id"], []).append(float(value))
     return {name: list(by_task.values()) for name, by_task in found.items()}
-
-
-def _latency(seconds: Sequence[float]) -> dict[str, float] | None:
-    import numpy as np
-
-    if not seconds:
-        return None
-    found: Any = np.percentile(seconds, (50, 95))
-    return {"mean": fmean(seconds), "p50": float(found[0]), "p95": float(found[1])}

@@ -47,7 +47,11 @@ class Player:
 
     def fingerprint(self) -> dict[str, Any]:
         """Return what distinguishes this player, for a folder also a hash of its content."""
-        content = {"model_digest": _digest(Path(self.name))} if self.kind == "served" else {}
+        content: dict[str, Any] = {}
+        if self.kind == "served":
+            here = Path(self.name).is_dir()
+            parts = ("*.safetensors", "*.json", "*.jinja")
+            content["model_digest"] = digest_of(Path(self.name), parts) if here else None
         # Without a password
         address = re.sub(r"//[^/@]*@", "//", self.base_url) if self.base_url else None
         return {"model": self.name, "kind": self.kind, "base_url": address} | content
@@ -58,23 +62,11 @@ def add_flags(parser: ArgumentParser, settings: Settings) -> None:
     add = parser.add_argument_group("model").add_argument
     where = "an OpenAI-compatible endpoint, ending in /v1; its key is OPENAI_API_KEY"
     add("--base-url", metavar="URL", help=where)
-    add(
-        "--temperature",
-        type=TEMPERATURE,
-        default=settings.temperature,
-        metavar="T",
-        help="default: TEMPERATURE, as in training",
-    )
-    add(
-        "--max-tokens",
-        type=positive(int),
-        default=settings.max_tokens,
-        metavar="N",
-        help="tokens of one reply; default: as in training",
-    )
-    budget = (
-        "turns of an episode, or a range, drawn by task; default: MAX_TURNS, else the agent's own"
-    )
+    drawn = "default: TEMPERATURE, as in training"
+    add("--temperature", type=TEMPERATURE, default=settings.temperature, metavar="T", help=drawn)
+    most = "tokens of one reply; default: as in training"
+    add("--max-tokens", type=positive(int), default=settings.max_tokens, metavar="N", help=most)
+    budget = "turns of an episode, or a range; default: MAX_TURNS, else the agent's own"
     add("--max-turns", type=turns, metavar="N|A-B", help=budget)
     device = "where a model is served that is started here"
     add("--device", choices=("auto", "cpu", "cuda"), default="auto", help=device)
@@ -194,9 +186,3 @@ def opened(
                 environment,
                 Endpoint(started.base_url, started.name, **sampling, extra={"top_k": -1}),
             )
-
-
-def _digest(folder: Path) -> str | None:
-    if not folder.is_dir():
-        return None
-    return digest_of(folder, ("*.safetensors", "*.json", "*.jinja"))

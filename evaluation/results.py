@@ -70,7 +70,7 @@ def write_results(
     agent: Agent, folder: Path, config: dict[str, Any], records: Sequence[Record]
 ) -> dict[str, Any]:
     """Write the three files, each at once, scores last, and return what is in scores.json."""
-    scores = config | summarise(agent, records, config["seed"])
+    scores = config | summarise(agent, records)
     write_jsonl(folder / EPISODES, records, force=True)
     return write_scores(agent, folder, scores)
 

@@ -51,18 +51,11 @@ def parse_arguments(
     registry.add_agent(parser, argv)
     add = parser.add_argument
     add("model", metavar="MODEL", help=MODELS)
-    add(
-        "--host",
-        default="127.0.0.1",
-        help="address to listen on; another than this machine's own needs AGL_TOKEN",
-    )
+    where = "address to listen on; another than this machine's own needs AGL_TOKEN"
+    add("--host", default="127.0.0.1", help=where)
     add("--port", type=PORT, default=8010, help="0: a free one; default: 8010")
-    add(
-        "--concurrency",
-        type=positive(int),
-        default=64,
-        help="episodes at a time, later ones wait; default: 64",
-    )
+    most = "episodes at a time, later ones wait; default: 64"
+    add("--concurrency", type=positive(int), default=64, help=most)
     add("--data", type=Path, help="the cases a visitor may choose; default: the agent's test file")
     add_flags(parser, settings)
     arguments = parser.parse_args(argv)

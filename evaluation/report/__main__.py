@@ -24,19 +24,12 @@ from evaluation.report.page import PAGE_EPISODES, REPORT, read
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = new_parser(__doc__, prog="python -m evaluation.report")
-    parser.add_argument(
-        "folders", type=Path, nargs="+", metavar="FOLDER", help="of a run, an evaluation or a demo"
-    )
-    parser.add_argument(
-        "--out", type=Path, metavar="FILE", help=f"default: {REPORT} in the first folder"
-    )
-    parser.add_argument(
-        "--episodes",
-        type=positive(int),
-        metavar="N",
-        help=f"at most about N episodes, a sample by task; default: {PAGE_EPISODES:,}",
-    )
-    parser.add_argument("--force", action="store_true", help="replace --out where it exists")
+    add = parser.add_argument
+    add("folders", type=Path, nargs="+", metavar="FOLDER", help="a run, an evaluation or a demo")
+    add("--out", type=Path, metavar="FILE", help=f"default: {REPORT} in the first folder")
+    most = f"at most about N episodes, a sample by task; default: {PAGE_EPISODES:,}"
+    add("--episodes", type=positive(int), metavar="N", help=most)
+    add("--force", action="store_true", help="replace --out where it exists")
     return parser.parse_args(argv)
 
 

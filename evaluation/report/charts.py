@@ -104,7 +104,7 @@ def over_types(step: int, validation: Validation) -> list[float]:
         for kinds in validation.values()
         if step in kinds
     ]
-    around = interval_of_types(types, seed=0) if sum(map(len, types)) >= FEW else None
+    around = interval_of_types(types) if sum(map(len, types)) >= FEW else None
     return [step, fmean(map(fmean, types)), *(around or [])]
 
 

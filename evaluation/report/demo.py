@@ -29,7 +29,7 @@ def build(agent: Agent, folder: Path, train: Path, facts: dict[str, Any]) -> dic
     Raises UsageError, OSError, KeyError: a part's folder is not what that part writes.
     """
     sides = {side: read_evaluation(folder / side) for side in SIDES}
-    comparison = compare(sides[BEFORE], sides[AFTER], seed=0)
+    comparison = compare(sides[BEFORE], sides[AFTER])
     episodes = {side: read_episodes(folder / side) for side in SIDES}
     validation = _read(train / "summary.json")["validation"]
     model = ROOT / facts["model"] / COLD_START

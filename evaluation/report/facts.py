@@ -200,7 +200,7 @@ def comparisons(runs: Sequence[Run], tallies: Sequence[Tally]) -> list[Compariso
             continue
         try:
             before = _side(runs[base], tallies[base])
-            found.append(Comparison(base, number, compare(before, _side(run, tally), seed=0)))
+            found.append(Comparison(base, number, compare(before, _side(run, tally))))
         except (UsageError, KeyError, TypeError) as error:
             run.say(f"not compared with {runs[base].label}: {type(error).__name__}: {error}")
     return found

@@ -87,7 +87,7 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     seen: list[list[str]] = []
     scores = {"before": [0.0, 0.2, 1.0], "after": [1.0, 0.8, 1.0]}
 
-    def run_part(name: str, command: Sequence[str], evaluated: float | None = None) -> None:
+    def run_part(name: str, command: Sequence[str]) -> None:
         seen.append(list(command))
         flag = "--run-dir" if name == "train" else "--out"
         folder = Path(command[list(command).index(flag) + 1])
@@ -185,18 +185,18 @@ def test_an_interrupted_demo_goes_on(
     flags = ["sql", "--run-dir", str(folder), "--model", "hub/name"]
     play = demo.run_part
 
-    def interrupted(name: str, command: Sequence[str], evaluated: float | None = None) -> None:
+    def interrupted(name: str, command: Sequence[str]) -> None:
         if name == "train":
             (folder / "train").mkdir()
             raise KeyboardInterrupt
-        play(name, command, evaluated)
+        play(name, command)
 
-    def resumed(name: str, command: Sequence[str], evaluated: float | None = None) -> None:
+    def resumed(name: str, command: Sequence[str]) -> None:
         if name == "train":
             assert command[-2:] == ["--resume", "auto"]
             (folder / "train").rmdir()  # as it was left
         if name != "before":
-            play(name, command, evaluated)
+            play(name, command)
 
     monkeypatch.setattr(demo, "run_part", interrupted)
     assert demo.main(flags) == 130
@@ -248,7 +248,7 @@ def test_ctrl_c_and_kill_reach_the_part_and_leave_one_message(tmp_path: Path, nu
     )
     program = (
         "import sys\nfrom evaluation import demo\n"
-        f"demo.demo=lambda *_: demo.run_part('train',['-c',{part!r}],1.0)\n"
+        f"demo.demo=lambda *_: demo.run_part('train',['-c',{part!r}])\n"
         "sys.exit(demo.main(['sql']))\n"
     )
     process = subprocess.Popen(

@@ -20,8 +20,8 @@ from tests.episodes.guessing_agent import GuessingAgent
 from tests.evaluation.evaluations import record
 
 
-def scores_of(records: list[dict[str, Any]], seed: int = 0) -> dict[str, Any]:
-    return metrics.scores_of(AGENT, records, seed)
+def scores_of(records: list[dict[str, Any]]) -> dict[str, Any]:
+    return metrics.scores_of(AGENT, records)
 
 
 def test_the_facts_of_an_agent_stand_beside_the_score_with_the_intervals_it_asks_for() -> None:
@@ -31,7 +31,7 @@ def test_the_facts_of_an_agent_stand_beside_the_score_with_the_intervals_it_asks
         {"silent": None, "guesses": 4.0},
     ]
     records = [record(str(number), 1.0, facts=known) for number, known in enumerate(facts)]
-    scores = metrics.scores_of(GuessingAgent(), records, seed=0)
+    scores = metrics.scores_of(GuessingAgent(), records)
     assert (scores["silent"], scores["guesses"]) == (0.5, 3.0)
     assert scores["silent_ci95"] == pytest.approx([0.095, 0.905], abs=0.001)
     assert "guesses_ci95" not in scores
@@ -41,16 +41,14 @@ def test_the_facts_of_an_agent_stand_beside_the_score_with_the_intervals_it_asks
 
 
 def test_samples_of_a_question_are_one_cluster() -> None:
-    scores = scores_of(
-        [record("a", 1.0), record("a", 1.0), record("a", 1.0), record("b", 0.0)], seed=0
-    )
+    scores = scores_of([record("a", 1.0), record("a", 1.0), record("a", 1.0), record("b", 0.0)])
     assert (scores["n"], scores["episodes"]) == (2, 4)
     assert scores["score"] == 0.5
 
 
 def test_an_unscored_episode_is_counted_and_is_not_0() -> None:
     broken = [record(name, None, stop_reason="") for name in "ab"]
-    scores = scores_of([record("a", 1.0), *broken], seed=0)
+    scores = scores_of([record("a", 1.0), *broken])
     assert scores["score"] == 1.0
     assert scores["unfinished"] == 0.0, "what the machine broke, the policy did not leave undone"
     assert scores["n"] == 1
@@ -77,7 +75,7 @@ def test_groups_and_other_numbers() -> None:
         *(record("b", 0.8, stop_reason="length") for _ in range(2)),
         record("c", 0.5, seconds=2.0),
     ]
-    scores = metrics.summarise(AGENT, records, seed=0)
+    scores = metrics.summarise(AGENT, records)
     assert scores["by_task_type"].keys() == {"drug_field", "t"}
     assert scores["by_task_type"]["t"]["score"] == scores["by_difficulty"]["hard"]["score"] == 0.2
     assert scores["by_wording"] == {}
@@ -108,7 +106,7 @@ def test_passes_go_up_to_the_samples_every_question_has() -> None:
         record("b", SUCCESS),
         record("b", SUCCESS),
     ]
-    scores = scores_of(records, seed=0)
+    scores = scores_of(records)
     assert scores["pass@k"] == {
         "1": pytest.approx((1 / 3 + 1) / 2),
         "2": pytest.approx((2 / 3 + 1) / 2),
@@ -126,15 +124,15 @@ def test_intervals_cover_the_truth_as_often_as_they_say(truth: float, n: int) ->
     """
     chance = random.Random(0)
     covered = 0
-    for seed in range(200):
-        low, high = interval([float(chance.random() < truth) for _ in range(n)], seed)
+    for _ in range(200):
+        low, high = interval([float(chance.random() < truth) for _ in range(n)])
         covered += low <= truth <= high
     assert covered >= 178
 
 
 def test_scores_that_spread_less_than_shares_have_a_narrower_interval() -> None:
-    shares = interval([0.0, 1.0] * 20, seed=0)
-    scores = interval([0.4, 0.6] * 20, seed=0)
+    shares = interval([0.0, 1.0] * 20)
+    scores = interval([0.4, 0.6] * 20)
     assert shares == pytest.approx([0.352, 0.648], abs=0.001), "Wilson's"
     assert scores == pytest.approx([0.47, 0.53], abs=0.002)
 
@@ -149,7 +147,7 @@ def test_scores_that_spread_less_than_shares_have_a_narrower_interval() -> None:
     ],
 )
 def test_the_sign_test_is_exact_for_right_and_wrong_answers(changes: list[float], p: float) -> None:
-    assert metrics.sign_test(changes, seed=0) == pytest.approx(p)
+    assert metrics.sign_test(changes) == pytest.approx(p)
 
 
 def test_samples_of_one_question_do_not_narrow_the_interval() -> None:
@@ -167,5 +165,5 @@ def test_samples_of_one_question_do_not_narrow_the_interval() -> None:
 
 
 def test_one_question_says_nothing_about_the_spread() -> None:
-    assert interval([0.5], seed=0) == [0.0, 1.0]
-    assert interval([], seed=0) is None
+    assert interval([0.5]) == [0.0, 1.0]
+    assert interval([]) is None
