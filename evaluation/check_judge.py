@@ -80,10 +80,7 @@ def check(agent: Agent, arguments: argparse.Namespace) -> int:
         probed = asyncio.run(check_judge(environment, tasks, arguments.sample))
     problem = problem_of(probed)
     print("\n".join(table(rows_of(probed, environment))))
-    print(
-        problem or f"{len(probed)} tasks: nothing wrong",
-        file=sys.stderr,
-    )
+    print(problem or f"{len(probed)} tasks: nothing wrong", file=sys.stderr)
     return 1 if problem else 0
 
 

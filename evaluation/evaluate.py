@@ -152,10 +152,7 @@ async def scripted_episode(
 
 
 async def play_all(
-    samples: Sequence[Sample],
-    play_one: PlayOne,
-    journal: Journal,
-    concurrency: int,
+    samples: Sequence[Sample], play_one: PlayOne, journal: Journal, concurrency: int
 ) -> dict[str, Record]:
     """Play what the journal lacks, once more what stayed unscored, and return what still is.
     Raises RunError: nothing was scored before, and many fail one after the other.

@@ -39,9 +39,7 @@ A_DAY = 86_400.0  # a person may think; what the machine does has limits of its 
 GOLD = 0.9  # of the highest reward: what a perfect episode earns at least
 
 
-def parse_arguments(
-    argv: Sequence[str] | None,
-) -> tuple[Agent, argparse.Namespace]:
+def parse_arguments(argv: Sequence[str] | None) -> tuple[Agent, argparse.Namespace]:
     """Return the agent, which is read first because it adds flags, and the flags."""
     parser = new_parser(__doc__, prog="python -m evaluation.play")
     registry.add_agent(parser, argv)

@@ -55,10 +55,7 @@ def results_of(
 
 
 def comparison_card(
-    one: Comparison,
-    runs: Sequence[Run],
-    agents: Sequence[Agent | None],
-    tallies: Sequence[Tally],
+    one: Comparison, runs: Sequence[Run], agents: Sequence[Agent | None], tallies: Sequence[Tally]
 ) -> Card:
     """Return the card of an evaluation against another."""
     overall = one.result["overall"]

@@ -135,20 +135,11 @@ def _hostile(text: str, number: int) -> dict[str, Any]:
         "truncated": False,
         "error": text,
     }
-    texts = (
-        "task_type",
-        "difficulty",
-        "wording",
-        "question",
-        "reference",
-        "answer",
-        "stop_reason",
-        "detail",
-    )
+    texts = ("task_type", "difficulty", "wording", "question", "reference", "answer")
     return {
         "id": f"{text}{number}",
         "sample": 0,
-        **dict.fromkeys(texts, text),
+        **dict.fromkeys((*texts, "stop_reason", "detail"), text),
         "score": number % 2,
         "reward": number % 2,
         "unscored": text,

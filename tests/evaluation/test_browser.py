@@ -220,7 +220,9 @@ def test_a_question_is_asked_by_the_keyboard_alone(sql: str, llm: ScriptedLLM, v
 
 
 def test_what_a_served_model_writes_cannot_run(sql: str, llm: ScriptedLLM, visit: Any) -> None:
-    llm.script(asks(HOSTILE), says(HOSTILE))
+    """Characters that turn a line around or are not seen would show another dose than was written."""
+    unseen = "take \u202e05\u202c mg\u200b daily"
+    llm.script(asks(HOSTILE), asks(unseen), says(HOSTILE))
     page = visit(sql)
     title = page.title()
     page.keyboard.type(HOSTILE)
@@ -231,5 +233,6 @@ def test_what_a_served_model_writes_cannot_run(sql: str, llm: ScriptedLLM, visit
         page.locator("li.end p.text").inner_text().endswith(HOSTILE.removeprefix("<think></think>"))
     )
     assert page.title() == title != "owned"
+    assert page.locator("li.agent pre").nth(1).inner_text() == "take U+202E05U+202C mgU+200B daily"
     blocked = "() => { try { document.body.innerHTML = '<img>'; return false } catch (error) { return true } }"
     assert page.evaluate(blocked), "the policy of the page forbids to make markup of text"

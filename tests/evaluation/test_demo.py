@@ -21,41 +21,28 @@ import pytest
 from common.settings import ROOT
 from episodes import registry
 from evaluation import demo
-from evaluation.report.demo import (
-    by_failure,
-    read_result,
-)
+from evaluation.report.demo import by_failure, read_result
 from sql_agent.agent import AGENT, SqlAgent
 from tests.episodes.guessing_agent import GuessingAgent
 from tests.evaluation.evaluations import evaluation, record
+from tests.evaluation.folders import write_lines
 from tests.messages import missing
-
-TRAINING = ((1, 0.4, 0.0), (2, 0.9, 3.0))  # step, mean reward, groups with equal rewards
 
 
 def test_the_gains_of_all_kinds_add_up_to_the_gain_of_the_score() -> None:
-    before = [
-        record("x", 0.3),
-        record("y", 0.0, stop_reason="no_answer"),
-        record("z", 0.95),
-        record("u", None),
-    ]
-    after = [
-        record("x", 1.0),
-        record("y", 0.5),
-        record("z", 0.0, stop_reason="length"),
-        record("u", None),
-    ]
-    found = by_failure(AGENT, before, after)
-    assert next(iter(found)) == "right"
-    assert sum(part["gain"] for part in found.values()) == pytest.approx(
-        100 * (1.5 - 1.25) / 3, abs=0.05
+    unscored = record("u", None)
+    cut = record("z", 0.0, stop_reason="length")
+    before = [record("x", 0.3), record("y", 0.0, stop_reason="no_answer"), record("z", 0.95)]
+    found = by_failure(
+        AGENT, [*before, unscored], [record("x", 1.0), record("y", 0.5), cut, unscored]
     )
-    assert found["no_query"]["before"] == {
-        "episodes": 1,
-        "share": pytest.approx(100 / 3),
-        "lost": pytest.approx(70 / 3),
-    }
+    assert next(iter(found)) == "right"
+    gain = sum(part["gain"] for part in found.values())
+    assert gain == pytest.approx(100 * (1.5 - 1.25) / 3, abs=0.05)
+    no_query = found["no_query"]["before"]
+    assert no_query["episodes"] == 1
+    assert no_query["share"] == pytest.approx(100 / 3)
+    assert no_query["lost"] == pytest.approx(70 / 3)
     assert sum(part["after"]["episodes"] for part in found.values()) == 3
     quiet, loud = record(score=0.0, facts={"silent": 0.0}), record(score=1.0, facts={"silent": 1.0})
     silent = by_failure(GuessingAgent(), [quiet], [loud])
@@ -65,20 +52,9 @@ def test_the_gains_of_all_kinds_add_up_to_the_gain_of_the_score() -> None:
 def write_training(folder: Path) -> None:
     """What a training run leaves behind, as far as a demo reads it."""
     folder.mkdir()
-    steps: list[dict[str, Any]] = [{"step": 0, "data": {"val-core/drug_field/reward/mean@1": 0.5}}]
-    steps += [
-        {
-            "step": step,
-            "data": {"episodes/reward/mean": reward, "episodes/equal_reward_groups": equal},
-        }
-        for step, reward, equal in TRAINING
-    ]
-    (folder / "metrics.jsonl").write_text("".join(json.dumps(step) + "\n" for step in steps))
+    write_lines(folder / "metrics.jsonl", [{"step": step, "data": {}} for step in range(3)])
     validation = {"first_reward": {"mean": 0.5}, "reward": {"mean": 0.8}}
-    counts = dict.fromkeys(
-        ("rollouts", "generated_tokens", "trained_tokens", "weight_updates", "seconds"), 1
-    )
-    (folder / "summary.json").write_text(json.dumps({"validation": validation, **counts}))
+    (folder / "summary.json").write_text(json.dumps({"validation": validation}))
 
 
 @pytest.fixture
@@ -103,30 +79,6 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 
     monkeypatch.setattr(demo, "run_part", run_part)
     return seen
-
-
-def test_a_demo_is_three_commands(tmp_path: Path, commands: list[list[str]]) -> None:
-    folder = tmp_path / "run"
-    flags = [
-        "sql",
-        "--run-dir",
-        str(folder),
-        "--seed",
-        "7",
-        "--n",
-        "24",
-        "--model",
-        "hub/name",
-        "data.x=1",
-    ]
-    assert demo.main(flags) == 0
-    evaluate = ["-m", "evaluation.evaluate", "sql", "--n", "24", "--model"]
-    train = ["train_sql_agent.py", "--ci", "--model", "hub/name", "--run-dir", f"{folder}/train"]
-    assert commands == [
-        [*evaluate, "hub/name", "--out", f"{folder}/before"],
-        [*train, "data.seed=7", "trainer.total_training_steps=40", "data.x=1"],
-        [*evaluate, f"{folder}/train", "--out", f"{folder}/after"],
-    ]
 
 
 class OtherAgent(SqlAgent):
@@ -154,14 +106,22 @@ def test_several_agents_are_evaluated_each_and_trained_once(
         assert (folder / name / "report.html").is_file()
 
 
-def test_its_parts_become_numbers_and_a_report(
+def test_a_demo_is_three_commands_whose_parts_become_numbers_and_a_report(
     tmp_path: Path, commands: list[list[str]], capsys: Any
 ) -> None:
     folder = tmp_path / "run"
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "cold_start.json").write_text('{"ceiling": 93.5}')
     model = str(tmp_path / "model")
-    assert demo.main(["sql", "--run-dir", str(folder), "--seed", "7", "--model", model]) == 0
+    flags = ["--seed", "7", "--n", "24", "--model", model, "data.x=1"]
+    assert demo.main(["sql", "--run-dir", str(folder), *flags]) == 0
+    evaluate = ["-m", "evaluation.evaluate", "sql", "--n", "24", "--model"]
+    train = ["train_sql_agent.py", "--ci", "--model", model, "--run-dir", f"{folder}/train"]
+    assert commands == [
+        [*evaluate, model, "--out", f"{folder}/before"],
+        [*train, "data.seed=7", "trainer.total_training_steps=40", "data.x=1"],
+        [*evaluate, f"{folder}/train", "--out", f"{folder}/after"],
+    ]
     result = read_result(folder)
     assert (result["agent"], result["headline"]) == ("sql", "score")
     assert (result["before"], result["gain"]) == (40.0, pytest.approx(160 / 3))

@@ -38,7 +38,7 @@ from evaluation.players import Player, find_player
 from evaluation.results import Sample, sample_rows
 from sql_agent.agent import AGENT
 from tests.episodes.guessing_agent import GuessingAgent
-from tests.episodes.scripted import ScriptedLLM, asks, says
+from tests.episodes.scripted import asks, says
 from tests.messages import missing
 from tests.sql_agent.small_database import CAUSE, STORAGE
 
@@ -122,12 +122,8 @@ def test_gold_is_right_in_everything(data: Path) -> None:
     code, scores, episodes = run(data, "--gold")
     assert code == 0
     overall = scores["overall"]
-    assert (overall["n"], overall["score"], overall["execution_accuracy"], overall["sql_ok"]) == (
-        3,
-        1,
-        1,
-        1,
-    )
+    assert (overall["n"], overall["score"]) == (3, 1)
+    assert (overall["execution_accuracy"], overall["sql_ok"]) == (1, 1)
     assert overall["ci95"] == [pytest.approx(0.438, abs=0.001), 1]
     assert overall["abstention"] == {"precision": 1, "recall": 1, "abstained": 1, "unanswerable": 1}
     assert overall["evidence_recall"] == 1
@@ -177,19 +173,9 @@ def test_a_score_that_silence_earns_is_marked(data: Path) -> None:
 def test_a_model_behind_an_endpoint(data: Path, llm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "key-canary")
     llm.script(asks("SELECT nothing FROM drugs_info"), asks(ROWS[0]["sql"]), says(ANSWERS["q0"]))
-    flags = (
-        "--model",
-        "m",
-        "--base-url",
-        llm.base_url,
-        "--concurrency",
-        "1",
-        "--n",
-        "1",
-        "--temperature",
-        "0.5",
-    )
-    code, scores, (episode,) = run(data, *flags, "--max-tokens", "77")
+    one = ("--model", "m", "--base-url", llm.base_url, "--concurrency", "1", "--n", "1")
+    sampling = ("--temperature", "0.5", "--max-tokens", "77")
+    code, scores, (episode,) = run(data, *one, *sampling)
     assert code == 0
     assert [(query["ok"], query["rows"]) for query in episode["queries"]] == [(False, 0), (True, 1)]
     assert scores["overall"]["recovery"] == {"share": 1, "episodes": 1}
@@ -213,26 +199,6 @@ def test_litellm_carries_the_same_agent(
     llm.status, llm.error = 400, "maximum context length exceeded"
     _, _, (episode,) = run(data, "--model", "openai/m", "--n", "1", "--force")
     assert (episode["stop_reason"], episode["score"]) == ("context_overflow", 0)
-
-
-@pytest.mark.parametrize("name", ["reasoning_content", "reasoning"])
-def test_a_thought_alone_is_no_answer_and_is_kept(data: Path, llm: Any, name: str) -> None:
-    """Servers that take thoughts out of a reply leave nothing of one that only thinks."""
-    reply = says("")
-    reply["message"] |= {"content": None, name: "the row says so"}
-    llm.script(reply)
-    code, scores, episodes = run(data, "--model", "m", "--base-url", llm.base_url, "--n", "1")
-    assert (code, scores["overall"]["stop_reasons"]) == (0, {"no_answer": 1})
-    assert "the row says so" in episodes[0]["transcript"][-1]["content"]
-
-
-def test_unfinished_is_wrong_even_when_the_text_is_right(data: Path, llm: Any) -> None:
-    llm.script({**says(ANSWERS["q0"]), "finish_reason": "length"})
-    code, scores, episodes = run(data, "--model", "m", "--base-url", llm.base_url)
-    assert code == 0
-    assert {episode["stop_reason"] for episode in episodes} == {"length"}
-    assert scores["overall"]["score"] == 0
-    assert scores["overall"]["unfinished"] == 1
 
 
 def test_what_the_machine_broke_is_unscored_and_tried_again(
@@ -320,23 +286,14 @@ def test_another_evaluation_is_not_overwritten(
 def test_ctrl_c_keeps_what_is_done(data: Path, llm: Any) -> None:
     llm.script(says(WRONG))
     llm.delay = 0.5
-    command = [
-        sys.executable,
-        "-m",
-        "evaluation.evaluate",
-        "sql",
-        "--data",
-        str(data),
-        "--out",
-        str(data.parent / "out"),
-    ]
+    command = [sys.executable, "-m", "evaluation.evaluate", "sql", "--data", str(data)]
+    command += ["--out", str(data.parent / "out")]
     command += ["--model", "m", "--base-url", llm.base_url, "--concurrency", "1", "--k", "4"]
     process = subprocess.Popen(command, cwd=ROOT, env=os.environ, stderr=subprocess.PIPE, text=True)
     journal = data.parent / "out" / "episodes.jsonl.journal"
     end = time.monotonic() + 120
-    while (
-        len(llm.requests) <= 3
-    ):  # one after the other: what was asked before the last is in the journal
+    # One after the other: what was asked before the last is in the journal
+    while len(llm.requests) <= 3:
         assert time.monotonic() < end
         assert process.poll() is None
         time.sleep(0.02)
@@ -455,28 +412,6 @@ def test_a_sample_has_every_task_types_share_and_its_seed() -> None:
     assert sample_rows(rows, 100, seed=0) == sample_rows(rows, None, seed=0) == rows
 
 
-def test_a_judge_that_is_a_model_is_asked_before_and_beside_the_episodes(
-    data: Path, llm: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    teacher = ScriptedLLM()
-    parts = dict.fromkeys(("accuracy", "completeness", "clarity", "professionalism"), 0.5)
-    teacher.script(says(json.dumps(parts)))
-    for name, value in {
-        "MODEL": "openai/judging",
-        "BASE_URL": teacher.base_url,
-        "API_KEY": "k",
-    }.items():
-        monkeypatch.setenv(f"TEACHER_{name}", value)
-    load_settings.cache_clear()
-    llm.script(asks(ROWS[0]["sql"]), says(ANSWERS["q0"]))
-    code, scores, _ = run(data, "--model", "m", "--base-url", llm.base_url)
-    teacher.server.shutdown()
-    teacher.server.server_close()
-    assert (code, scores["judge"], scores["overall"]["unscored"]) == (0, "openai/judging", {})
-    assert 0 < scores["overall"]["score"] <= 0.5
-    assert len(teacher.requests) >= 3
-
-
 @pytest.fixture
 def guessing(monkeypatch: pytest.MonkeyPatch) -> GuessingAgent:
     agent = GuessingAgent()
@@ -492,12 +427,8 @@ def test_any_agent_is_evaluated_with_its_own_flags_and_numbers(
     llm.script(says("salt"))
     flags = ("--model", "m", "--base-url", llm.base_url, "--hint", "colder", "--max-turns", "2")
     code, scores, episodes = run(words, *flags, agent="guessing")
-    assert (code, scores["agent"], scores["hint"], scores["prompt_version"]) == (
-        1,
-        "guessing",
-        "colder",
-        "7",
-    )
+    assert (code, scores["agent"]) == (1, "guessing")
+    assert (scores["hint"], scores["prompt_version"]) == ("colder", "7")
     assert [episode["score"] for episode in episodes] == [1.0, 0.0, None]
     assert [episode["stop_reason"] for episode in episodes] == ["answered", "max_turns", "failed"]
     assert [episode["guesses"] for episode in episodes] == [["salt"], ["salt"] * 2, []]

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from episodes import registry
-from evaluation.metrics import FEW, interval_of_types
+from evaluation.metrics import interval_of_types
 from evaluation.report.__main__ import main
 from evaluation.report.charts import charts_of
 from evaluation.report.facts import tables_of, unscored
@@ -76,30 +76,6 @@ def test_a_record_its_agent_does_not_know_is_shown_plainly_and_says_why() -> Non
     assert episode_of(0, {"id": "x", "transcript": [{}]}, None)["problem"] == "KeyError: 'role'"
 
 
-def test_the_interval_of_a_validation_is_over_tasks_not_over_rollouts(tmp_path: Path) -> None:
-    run = training_run(tmp_path / "run")
-    played = [
-        rollout(2, "val", n % 2, index=n, task_type="a") for n in range(FEW) for _ in range(4)
-    ]
-    other = rollout(2, "val", 0.5, index=9, task_type="b")
-    lost = rollout(2, "val", None, index=8, task_type="c", cause="judge_failed")
-    write_lines(run / "episodes.jsonl", [*played, other, lost])
-    page = read([run])
-    charts = {
-        chart["title"]: chart
-        for chart in charts_of(page.runs, [tally.validation for tally in page.tallies])
-    }
-    over_tasks = interval_of_types([[n % 2 for n in range(FEW)]])
-    assert charts["a"]["series"][0]["points"] == [[2, 0.5, *over_tasks]]
-    assert charts["b"]["series"][0]["points"] == [
-        [2, 0.5]
-    ]  # one task says nothing about the spread
-    assert charts["drug_field"]["series"][0]["points"] == [
-        [0, 0.25]
-    ]  # verl's, where no episode says its task type
-    assert "c" not in charts
-
-
 def test_a_validation_has_one_reward_wherever_it_is_shown(tmp_path: Path) -> None:
     """The mean over task types; that over tasks differs where the types have different numbers of
     them.
@@ -119,6 +95,7 @@ def test_a_validation_has_one_reward_wherever_it_is_shown(tmp_path: Path) -> Non
         )
         for kind, rewards in by_type.items()
         for n, reward in enumerate(rewards)
+        for _ in range(4)  # the interval is over tasks, not over rollouts
     ]
     (run / "episodes.jsonl").write_text("".join(record.to_json() + "\n" for record in played))
     data = {f"val-core/{kind}/reward/mean@1": fmean(found) for kind, found in by_type.items()}

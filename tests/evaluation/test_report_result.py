@@ -12,12 +12,7 @@ from typing import Any
 import pytest
 
 from evaluation.report.page import read
-from evaluation.report.result import (
-    NO_VALIDATION,
-    NOT_ENDED,
-    ONE_VALIDATION,
-    VERDICTS,
-)
+from evaluation.report.result import NO_VALIDATION, NOT_ENDED, ONE_VALIDATION, VERDICTS
 from tests.evaluation.evaluations import evaluation, record
 from tests.evaluation.folders import rollout, training_run, write_lines
 

@@ -71,12 +71,8 @@ def test_the_whole_agent_answers_a_question_of_ones_own(sql: str, llm: ScriptedL
     called, returned, said = agent["steps"]
     assert json.loads(called["tool_calls"][0]["function"]["arguments"]) == {"sql": QUERY}
     assert json.loads(returned["content"])["rows"] == [[STORAGE]]
-    assert (said["content"], agent["reason"], agent["turns"], agent["reference"]) == (
-        ANSWER,
-        "answered",
-        2,
-        None,
-    )
+    assert (said["content"], agent["reason"]) == (ANSWER, "answered")
+    assert (agent["turns"], agent["reference"]) == (2, None)
 
 
 def test_a_stream_has_every_step_then_the_answer_and_what_it_cost(
@@ -87,11 +83,8 @@ def test_a_stream_has_every_step_then_the_answer_and_what_it_cost(
         model="sql", messages=[user(QUESTION)], stream=True
     )  # type: ignore[list-item]
     chunks = list(stream)
-    assert [chunk.model_extra["step"]["role"] for chunk in chunks[:3]] == [
-        "assistant",
-        "tool",
-        "assistant",
-    ]  # type: ignore[index]
+    steps = [chunk.model_extra["step"] for chunk in chunks[:3]]  # type: ignore[index]
+    assert [step["role"] for step in steps] == ["assistant", "tool", "assistant"]
     assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == ANSWER
     assert chunks[-1].choices[0].finish_reason == "stop"
     assert chunks[-1].usage
@@ -243,17 +236,8 @@ def test_the_command_serves_until_it_is_interrupted(llm: ScriptedLLM) -> None:
     environment.
     """
     llm.script(says("没有"))
-    command = [
-        sys.executable,
-        "-m",
-        "evaluation.serve",
-        "sql",
-        "m",
-        "--base-url",
-        llm.base_url,
-        "--port",
-        "0",
-    ]
+    command = [sys.executable, "-m", "evaluation.serve", "sql", "m", "--port", "0"]
+    command += ["--base-url", llm.base_url]
     process = subprocess.Popen(
         command,
         cwd=ROOT,

@@ -11,7 +11,7 @@ from contextlib import closing
 import pytest
 
 from episodes import registry
-from episodes.episode import AgentError, Episode, Policy, Task
+from episodes.episode import Episode, Policy, Task
 from episodes.outcomes import STOP_REASONS
 from episodes.policy import Endpoint
 from episodes.text_loop import play_with_words
@@ -51,15 +51,6 @@ def test_an_own_question_is_played_to_an_end(
             assert episode.stop_reason in STOP_REASONS
             assert "Which one?" in policy.asked[0][-1]["content"]
             assert policy.turns <= 3
-
-
-def test_an_ending_that_knows_what_is_right_takes_no_own_question() -> None:
-    agent = registry.get("code")
-    with (
-        closing(agent.open(SETTINGS, {"ending": "oracle"})) as environment,
-        pytest.raises(AgentError, match="oracle"),
-    ):
-        asyncio.run(environment.asked("x", answer, ScriptedPolicy(says("x"))))
 
 
 def test_replies_that_are_played_again_count_against_the_budget() -> None:
