@@ -53,10 +53,11 @@ JSON_TYPES = {
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool and what answers its calls."""
+    """A tool and what answers its calls. whole: all arguments reach the call, unchecked."""
 
     spec: ToolSpec
     call: Callable[..., Awaitable[str]]
+    whole: bool = False
 
 
 async def play_with_tools(
@@ -237,7 +238,8 @@ def _function_tool(tool: Tool, episode: Episode, said: Mapping[str, str]) -> age
     required = list(function["parameters"].get("required", []))
 
     async def invoke(context: Any, arguments: str) -> str:
-        given = _arguments(arguments, function["parameters"])
+        read = _whole if tool.whole else _arguments
+        given = read(arguments, function["parameters"])
         if given is None:
             text = _error(said["arguments"].format(names=", ".join(required)))
         else:
@@ -274,3 +276,10 @@ def _arguments(text: str, schema: dict[str, Any]) -> dict[str, Any] | None:
     ):
         return None
     return {name: given[name] for name in kinds}
+
+
+def _whole(text: str, schema: dict[str, Any]) -> dict[str, Any] | None:
+    given = _object(text)
+    if given is None or not {*schema.get("required", [])} <= given.keys():
+        return None
+    return given

@@ -39,13 +39,15 @@ RECIPE = "recipes.drugs.lessons"
 
 
 class SqlFlags(Flags):
-    """The flags: tables, and the benchmark's database."""
+    """The flags: tables and further tools."""
 
     unreachable: Mapping[str, str] = {"reward_model_url": "http://127.0.0.1:9/score"}
 
     def add(self, parser: ArgumentParser) -> None:
         what = "tables the agent may read; default: DATABASE_TABLES"
         parser.add_argument("--tables", dest="database_tables", metavar="A,B", help=what)
+        what = "further tools, of MCP servers: a file as MCP clients have it (docs/safety.md)"
+        parser.add_argument("--mcp", type=_file, metavar="FILE", help=what)
         add = parser.add_mutually_exclusive_group().add_argument
         what = "evaluation.evaluate only: EHRSQL's schema, for its questions (docs/sql.md)"
         add("--schema", type=_file, metavar="FILE", help=what)
@@ -149,7 +151,9 @@ class SqlAgent(Agent):
             return EhrsqlEnvironment(options["schema"])
         from sql_agent.environment import SqlEnvironment
 
-        return SqlEnvironment(settings.of(SqlSettings).under(options), evaluating)
+        return SqlEnvironment(
+            settings.of(SqlSettings).under(options), evaluating, options.get("mcp")
+        )
 
     def check(
         self, rows: Mapping[str, Sequence[Row]], settings: Settings, plays: bool

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from episodes.agent import Answer, Environment, Record
 from episodes.episode import Episode, Policy, ServiceError, Task
+from episodes.mcp_tools import McpTools
 from episodes.tool_loop import Tool, play_with_tools
 from scoring.judge import Judge, choose_judge, why_unusable
 from scoring.rubric import Reward, Rubric
@@ -22,16 +24,23 @@ from sql_agent.task import SqlTask, own
 from sql_agent.template_agent import prompt_for
 from sql_agent.threads import in_thread
 from tools.sql.query import QueryTool, SchemaTools
+from tools.sql.result import neutralise
 
 
 class SqlEnvironment(Environment):
-    """Plays and scores. Raises UsageError: REWARD_TERMS or REWARD_SCALE is unusable.
+    """Plays and scores. Raises UsageError: REWARD_TERMS, REWARD_SCALE or `mcp` is unusable.
 
-    evaluating: the answer is judged even if the reward does not need it.
+    evaluating: the answer is judged even if the reward does not need it. mcp: a file that names MCP
+    servers for further tools of the policy.
     """
 
-    def __init__(self, settings: SqlSettings, evaluating: bool = False) -> None:
+    def __init__(
+        self, settings: SqlSettings, evaluating: bool = False, mcp: Path | None = None
+    ) -> None:
         self.settings = settings
+        specs = (TOOL, *SCHEMA_TOOLS) if settings.database_tools == "schema" else (TOOL,)
+        own = tuple(spec["function"]["name"] for spec in specs)
+        self.servers = McpTools(mcp, neutralise, own) if mcp else None
         self.tool = QueryTool(settings.database_url, settings.tables)
         self.judge: Judge = choose_judge(settings, WORDS, ReferenceJudge())
         self.rubric = rubric_from(settings)
@@ -44,7 +53,9 @@ class SqlEnvironment(Environment):
     async def play(self, task: Task, policy: Policy) -> Episode:
         queries: list[Query] = []
         prompt = await in_thread(prompt_for, self.tool)
-        episode = await play_with_tools(policy, prompt, task.question, self._tools(queries))
+        further = await in_thread(self.servers.tools) if self.servers else []
+        tools = [*self._tools(queries), *further]
+        episode = await play_with_tools(policy, prompt, task.question, tools)
         episode.events = queries
         return episode
 
@@ -86,6 +97,7 @@ class SqlEnvironment(Environment):
             "terms": dict(self.rubric.weights),
             "factors": dict(self.rubric.factors),
             **({} if tables == {*COLUMNS} else {"tables": sorted(tables)}),
+            **({"mcp": self.servers.described()} if self.servers else {}),
             **(
                 {"notes": [f"the database's account may {self.tool.excess}"]}
                 if self.tool.excess
@@ -93,8 +105,14 @@ class SqlEnvironment(Environment):
             ),
         }
 
+    def close(self) -> None:
+        if self.servers:
+            self.servers.close()
+
     async def check(self) -> None:
         self.tool.database()
+        if self.servers:
+            await in_thread(self.servers.start)
         problem = (
             await why_unusable(self.judge, WORDS.known_case)
             if "judge" in self.rubric.names

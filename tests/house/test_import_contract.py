@@ -42,7 +42,7 @@ VIOLATIONS = [
     ("Training does not score", "training", "scoring.judge"),
     (SERVES, "sql_agent", "training.setup.plan"),
     ("Of the rooms, nobody imports evaluation", "sql_agent", "evaluation.metrics"),
-    ("Only episodes.tool_loop imports openai-agents", "sql_agent", "agents"),
+    ("Only episodes.tool_loop and episodes.mcp_tools import openai-agents", "sql_agent", "agents"),
     (
         "Outside training, only episodes.lit_agent imports agent-lightning",
         "sql_agent",
