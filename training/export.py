@@ -3,7 +3,6 @@ card.
 
     .venv/bin/python -m training.export runs/NAME --to out/model                       # the latest checkpoint
     .venv/bin/python -m training.export runs/NAME --step best --to out/model --evaluation outputs/evaluations/NAME
-    .venv/bin/python -m training.export runs/NAME --to out/adapter --adapter kept      # of LoRA, for its base model
     hf upload OWNER/NAME out/model --private                                            # to the hub
 
 Before the folder appears, transformers and vLLM load it and must answer a task of the run alike.
@@ -13,37 +12,25 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
 from __future__ import annotations
 
 import argparse
-import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from common.command import Failure, UsageError, new_parser, run_command
+from common.command import UsageError, new_parser, run_command
 from common.files import replacing
 from common.stopping import stop_in_order
 from episodes import registry
 from episodes.agent import Agent
-from training.engine.checkpoints import (
-    ADAPTER_FOLDER,
-    MARK,
-    best_step,
-    checkpoints,
-    latest_checkpoint,
-    run_of,
-    step_of,
-)
-from training.setup.device import environment
+from training.engine.checkpoints import MARK, best_step, checkpoints, latest_checkpoint, step_of
 from training.setup.model_folder import check_model
 from training.ship.export_card import CARD, evaluation_of, read_config, write_card
 from training.ship.export_check import first_prompt, prove
 
 # Files of a model folder, nothing pickled
 PARTS = ("*.json", "*.jinja", "*.safetensors", "*.model", "*.txt", "*.tiktoken")
-WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
-LOG = Path("logs") / "export.log"  # in the run's folder: what verl's merger and vLLM say
+LOG = Path("logs") / "export.log"  # in the run's folder: what vLLM says
 
 
 def choose_checkpoint(run: Path, step: str) -> Path:
@@ -77,51 +64,12 @@ def agent_of(config: dict[str, Any]) -> Agent:
     return registry.get(str(config["trainer"]["project_name"]).removesuffix("_agent"))
 
 
-def gather(checkpoint: Path, folder: Path, adapter: str) -> None:
-    """Copy the model of a checkpoint, or its adapter. Raises UsageError, Failure."""
-    actor = checkpoint / "actor"
-    model = actor / "huggingface"
-    lora = actor / ADAPTER_FOLDER
+def gather(checkpoint: Path, folder: Path) -> None:
+    """Copy the model of a checkpoint, for everyone to read."""
     folder.mkdir()
-    if adapter == "kept":
-        if not lora.is_dir():
-            raise UsageError(
-                f"--adapter kept: {checkpoint} has none; leave it out, or train with --lora-rank"
-            )
-        _copy(model, folder, but=("config.json", *WEIGHTS))
-        _copy(lora, folder)
-    elif any((model / name).is_file() for name in WEIGHTS):
-        _copy(model, folder)
-    else:
-        merge_shards(actor, folder)
-    for path in folder.iterdir():
-        path.chmod(0o644)  # weights were written readable for their owner alone
-
-
-def _copy(source: Path, target: Path, but: Sequence[str] = ()) -> None:
     for part in PARTS:
-        for path in source.glob(part):
-            sharded = path.suffix == ".safetensors" and path.name.startswith("model-") and but
-            if path.name not in but and not sharded:
-                shutil.copyfile(path, target / path.name)
-
-
-def merge_shards(actor: Path, folder: Path) -> None:
-    """Merge the ranks' shards by verl's merger, in bfloat16. Raises Failure."""
-    if (actor / "lora_train_meta.json").is_file():
-        raise Failure(f"{actor} has an adapter's shards, which verl's merger does not merge")
-    log = run_of(actor.parent) / LOG
-    log.parent.mkdir(exist_ok=True)
-    command = [sys.executable, "-m", "verl.model_merger", "merge", "--backend", "fsdp"]
-    print(f"merging shards; log in {log}", file=sys.stderr)
-    with log.open("ab") as output:
-        flags = ["--local_dir", str(actor), "--target_dir", str(folder)]
-        variables = os.environ | environment("cpu")
-        code = subprocess.run(
-            [*command, *flags], env=variables, stdout=output, stderr=output, check=False
-        ).returncode
-    if code:
-        raise Failure(f"verl's merger ended with code {code} ({log}); expected FSDP's in {actor}")
+        for path in (checkpoint / "actor" / "huggingface").glob(part):
+            shutil.copyfile(path, folder / path.name)
 
 
 def export(arguments: argparse.Namespace) -> None:
@@ -137,16 +85,14 @@ def export(arguments: argparse.Namespace) -> None:
     agent = agent_of(config)
     scores = evaluation_of(arguments.evaluation, checkpoint) if arguments.evaluation else None
     with replacing(target) as draft:
-        gather(checkpoint, draft, arguments.adapter)
-        check_model(
-            str(checkpoint / "actor" / "huggingface" if arguments.adapter == "kept" else draft)
-        )
+        gather(checkpoint, draft)
+        check_model(str(draft))
         proof = None
         if arguments.verify:
             prompt = first_prompt(agent, run)
             print("comparing an answer of transformers with vLLM's", file=sys.stderr)
-            proof = prove(agent, prompt, draft, checkpoint, arguments.device, run.resolve() / LOG)
-        write_card(draft, agent, checkpoint, config, scores, proof, arguments.adapter)
+            proof = prove(agent, prompt, draft, arguments.device, run.resolve() / LOG)
+        write_card(draft, agent, checkpoint, config, scores, proof)
     print(f"{target}: {agent.name} agent, step {step_of(checkpoint)}; read {CARD}", flush=True)
 
 
@@ -157,8 +103,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     step = "number of a checkpoint, latest, or best by validation; default: latest"
     add("--step", default="latest", help=step)
     add("--to", type=Path, required=True, help="folder to make; it must not exist")
-    adapter = "of a run with LoRA; default: merged"
-    add("--adapter", choices=("merged", "kept"), default="merged", help=adapter)
     evaluation = "of this checkpoint, by evaluation.evaluate; for the card"
     add("--evaluation", type=Path, metavar="DIR", help=evaluation)
     verify = "do not load it in transformers and vLLM first"

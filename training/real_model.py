@@ -4,7 +4,6 @@
     make real-model                                 # models/smollm2-135m: English, 98 MB
     python -m training.real_model qwen2.5-coder-0.5b --from modelscope
     python -m training.real_model qwen2.5-coder-0.5b --file ~/qwen2.5-coder-0.5b-instruct-q4_k_m.gguf
-    python -m training.real_model --file any.gguf --sha256 HEX --out models/any
 
 A model is one GGUF file of its makers, whose SHA-256 is compared. HF_ENDPOINT names a mirror of the
 hub. The same command goes on after Ctrl-C. Exit codes: 0 done, 1 failed, 2 wrong usage, 130
@@ -114,7 +113,7 @@ def check_file(file: Path, published: Published) -> None:
     if not file.is_file():
         raise UsageError(f"--file {file} is not there")
     found = file.stat().st_size
-    if published.bytes and found != published.bytes:
+    if found != published.bytes:
         raise UsageError(
             f"{file} has {found:,} bytes, {published.file} has {published.bytes:,}: half of it, or "
             "another file; fetch it again"
@@ -238,8 +237,7 @@ def convert(weights: Path, published: Published, draft: Path) -> None:
     model.generation_config.eos_token_id = [*dict.fromkeys(ends)]
     model.config._name_or_path = published.name  # else a name from within the file
     save(model, tokenizer, draft)
-    facts = {"name": published.name, "file": published.file, "sha256": published.sha256}
-    card = CARD.format(**facts, parameters=model.num_parameters())
+    card = CARD.format(**vars(published), parameters=model.num_parameters())
     (draft / "README.md").write_text(card, encoding="utf-8")
 
 
@@ -275,31 +273,19 @@ def end_of_turn(tokenizer: Any) -> int:
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = new_parser(__doc__, prog="python -m training.real_model")
     models = ", ".join(MODELS)
-    parser.add_argument("model", nargs="?", help=f"{models}; default: {DEFAULT}")
+    parser.add_argument("model", nargs="?", default=DEFAULT, help=f"{models}; default: {DEFAULT}")
     parser.add_argument("--out", type=Path, help="folder to make; default: models/MODEL")
     parser.add_argument("--file", type=Path, metavar="GGUF", help="a file that is already here")
     parser.add_argument(
         "--from", dest="source", choices=["hub", "modelscope"], default="hub", help="default: hub"
     )
-    parser.add_argument(
-        "--sha256", help="what the makers of another --file publish; then --out is needed too"
-    )
     given = parser.parse_args(argv)
-    if given.sha256:
-        if given.model or not (given.file and given.out):
-            parser.error("--sha256 is for another --file and --out, without the name of a model")
-        size = given.file.stat().st_size if given.file.is_file() else 0
-        name = given.file.stem
-        given.published = Published(given.file.name, size, given.sha256.lower(), name)
-        return given
-    name = given.model or DEFAULT
-    if name not in MODELS:
+    if given.model not in MODELS:
         parser.error(
-            f"unknown model {name}; expected one of {models}. A model of the hub with safetensors "
-            "needs none of this: give its id to --model"
+            f"unknown model {given.model}; expected one of {models}. A model of the hub with "
+            "safetensors needs none of this: give its id to --model"
         )
-    given.published = MODELS[name]
-    given.out = given.out or ROOT / "models" / name
+    given.out = given.out or ROOT / "models" / given.model
     return given
 
 
@@ -308,7 +294,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     stop_in_order()
 
     def make() -> None:
-        make_folder(given.published, given.file, given.source, given.out)
+        make_folder(MODELS[given.model], given.file, given.source, given.out)
         print(given.out)
 
     return run_command("real_model", make, afterwards="no model folder was made")

@@ -5,6 +5,7 @@ Keeps of docs/training.md, "Policies that think": what drops thoughts is said, a
 refused.
 """
 
+import json
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,6 @@ from training.setup.chat_template import (
     SETTING,
     SWITCH,
     TEMPLATE,
-    TOOL,
     choose_template,
     keep_thinking,
     keeps_thinking,
@@ -98,22 +98,21 @@ def test_without_thinking_a_prompt_continues_the_one_before_token_by_token(
     encode = AutoTokenizer.from_pretrained(ROOT / "sql_agent" / "tiny_model").encode
     asked = {"role": "user", "content": "Which?"}
     if tools:
-        said = {"role": "assistant", "content": "", "tool_calls": [CALL]}
+        said: dict[str, Any] = {"role": "assistant", "content": "", "tool_calls": [CALL]}
         told = {"role": "tool", "tool_call_id": CALL["id"], "name": "look", "content": "[]"}
-        reply = '<tool_call>\n{"name": "look", "arguments": {}}\n</tool_call><|im_end|>'
+        reply = f"<tool_call>\n{json.dumps(CALL['function'])}\n</tool_call><|im_end|>"
     else:
         said = {"role": "assistant", "content": "The first."}
         told = {"role": "user", "content": "And now?"}
         reply = "The first.<|im_end|>"
-    shown = [TOOL] if tools else None
     first, second = (
-        render(served, messages, shown, **{SWITCH: False})
+        render(served, messages, tools, **{SWITCH: False})
         for messages in ([asked], [asked, said, told])
     )
     assert first.endswith("<think>\n\n</think>\n\n")
     held = encode(first) + encode(reply)
     assert encode(second)[: len(held)] == held
     with_thoughts = [
-        render(template, [asked, said, told], shown) for template in (served, qwen3.read_text())
+        render(template, [asked, said, told], tools) for template in (served, qwen3.read_text())
     ]
     assert with_thoughts[0] == with_thoughts[1], "with thinking it is the model's own"

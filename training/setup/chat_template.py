@@ -32,11 +32,24 @@ EMPTY_THOUGHTS = (
     "{{% else %}}{{{{ rendered }}}}{{% endif %}}"
 )
 THOUGHT = "<think>\nFirst the one.\n</think>\n\n"
+# A call that templates are tried with
+TOOL_NAME = "look"
+ARGUMENTS = {"word": "the first one"}
 TOOL = {
     "type": "function",
-    "function": {"name": "look", "parameters": {"type": "object", "properties": {}}},
+    "function": {
+        "name": TOOL_NAME,
+        "description": "Look a word up.",
+        "parameters": {
+            "type": "object",
+            "properties": {"word": {"type": "string", "description": "a word"}},
+            "required": ["word"],
+        },
+    },
 }
-CALL = {"id": "call00001", "type": "function", "function": {"name": "look", "arguments": {}}}
+CALLED = {"name": TOOL_NAME, "arguments": ARGUMENTS}
+CALL = {"id": "call00001", "type": "function", "function": CALLED}
+ASKED = {"role": "user", "content": "Which?"}
 
 
 def choose_template(engine: EnginePlan, run_dir: Path, config: DictConfig) -> str | None:
@@ -89,7 +102,7 @@ def with_tools(template: str) -> str:
     if not lacks_tools(template):
         return template
     words = TOOLS_IN_WORDS.read_text(encoding="utf-8") + template
-    shown = _render(words, _conversation("", tools=True), tools=True)
+    shown = render(words, _conversation("", tools=True), tools=True)
     if "<tools>" not in shown or "<tool_response>" not in shown:
         raise ConfigError(
             "this model's chat template leaves out system messages, so tools cannot be "
@@ -99,15 +112,22 @@ def with_tools(template: str) -> str:
 
 
 def keeps_thinking(template: str, tools: bool) -> bool:
-    """Return whether a second prompt begins with the first one and the reply to it.
+    """Return whether a second prompt begins with the first one and the thoughtful reply to it."""
+    return _continues(template, tools, THOUGHT)
 
-    With `tools` the reply is a thought and a call, otherwise a thought and an answer.
+
+def _continues(template: str, tools: bool, thought: str, **switches: bool) -> bool:
+    """Return whether a prompt begins with the one before and the reply to it.
+
+    With `tools` the reply is the thought and a call, otherwise the thought and an answer.
     """
-    first = _render(template, _conversation("", tools)[:1], tools)
-    reply = THOUGHT if tools else f"{THOUGHT}Then the other."
+    first = render(template, [ASKED], tools, **switches)
+    reply = thought if tools else f"{thought}Then the other."
     if first.rstrip().endswith("<think>"):  # the template opens the block, so that replies do not
         reply = reply.removeprefix("<think>\n")
-    return _render(template, _conversation(reply, tools), tools).startswith(first + reply)
+    return render(template, _conversation(reply, tools), tools, **switches).startswith(
+        first + reply
+    )
 
 
 def keep_thinking(template: str, tools: bool) -> str:
@@ -119,9 +139,8 @@ def keep_thinking(template: str, tools: bool) -> str:
         return template
     changed = LOOKS_FOR_THOUGHT.sub("false", template)
     plain = _conversation("Then the other.", tools)
-    if not keeps_thinking(changed, tools) or _render(changed, plain, tools) != _render(
-        template, plain, tools
-    ):
+    same = render(changed, plain, tools) == render(template, plain, tools)
+    if not same or not keeps_thinking(changed, tools):
         raise ConfigError(
             "--keep-thinking: this model's chat template cannot be changed "
             "safely. Write one that renders earlier replies as they were "
@@ -135,13 +154,12 @@ def with_empty_thoughts(template: str, tools: bool) -> str:
 
     It stays as it is where a prompt continues the one before already, or cannot be made to.
     """
-    if _continues(template, tools):
-        return template
     off = {SWITCH: False}
-    asked = _conversation("", tools)[:1]
-    shown = [TOOL] if tools else None
-    due = render(template, asked, shown, **off).removeprefix(render(template, asked, shown, False))
-    earlier = render(template, _conversation(THOUGHT, False), None, False)
+    if _continues(template, tools, "", **off):
+        return template
+    begun = render(template, [ASKED], tools, **off)
+    due = begun.removeprefix(render(template, [ASKED], tools, opened=False))
+    earlier = render(template, _conversation(THOUGHT, False), tools=False, opened=False)
     header = due.partition("<think>")[0]
     if header == due or header not in earlier:
         return template
@@ -149,38 +167,29 @@ def with_empty_thoughts(template: str, tools: bool) -> str:
         template=template, due=json.dumps(due), header=json.dumps(header), switch=SWITCH
     )
     plain = _conversation("Then the other.", tools)
-    same = _render(changed, plain, tools) == _render(template, plain, tools)
-    return changed if same and _continues(changed, tools) else template
-
-
-def _continues(template: str, tools: bool) -> bool:
-    shown = [TOOL] if tools else None
-    off = {SWITCH: False}
-    reply = "" if tools else "Then the other."
-    conversation = _conversation(reply, tools)
-    first = render(template, conversation[:1], shown, **off)
-    return render(template, conversation, shown, **off).startswith(first + reply)
+    same = render(changed, plain, tools) == render(template, plain, tools)
+    return changed if same and _continues(changed, tools, "", **off) else template
 
 
 def _conversation(reply: str, tools: bool) -> list[dict[str, Any]]:
     """Return a question, a reply and the next message. Tool calls have the reply as their text."""
-    asked = {"role": "user", "content": "Which?"}
+    said = {"role": "assistant", "content": reply}
     if tools:
-        result = {"role": "tool", "tool_call_id": CALL["id"], "name": "look", "content": "[]"}
-        return [asked, {"role": "assistant", "content": reply, "tool_calls": [CALL]}, result]
-    return [asked, {"role": "assistant", "content": reply}, {"role": "user", "content": "And now?"}]
+        result = {"role": "tool", "tool_call_id": CALL["id"], "name": TOOL_NAME, "content": "[]"}
+        return [ASKED, {**said, "tool_calls": [CALL]}, result]
+    return [ASKED, said, {"role": "user", "content": "And now?"}]
 
 
 def render(
     template: str,
     messages: list[dict[str, Any]],
-    tools: list[dict[str, Any]] | None,
+    tools: bool,
     opened: bool = True,
     **switches: bool,
 ) -> str:
     """Return the text that transformers and vLLM render, without special tokens.
 
-    opened: the next reply is begun. Raises ConfigError: it cannot render these messages.
+    tools: with TOOL. opened: the next reply is begun. Raises ConfigError: it cannot render these.
     """
     from jinja2 import TemplateError
     from transformers.utils.chat_template_utils import render_jinja_template
@@ -189,7 +198,7 @@ def render(
     try:
         rendered, _ = render_jinja_template(
             [messages],
-            tools=tools,
+            tools=[TOOL] if tools else None,
             chat_template=template,
             add_generation_prompt=opened,
             **tokens,
@@ -201,7 +210,3 @@ def render(
             f"{seen}. Use another model, or name a file with +{SETTING}=FILE"
         ) from None
     return str(rendered[0])
-
-
-def _render(template: str, messages: list[dict[str, Any]], tools: bool) -> str:
-    return render(template, messages, [TOOL] if tools else None)

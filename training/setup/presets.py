@@ -42,6 +42,8 @@ def choose(
     response = sizes.response + thoughts
     longest = sizes.prompt + response
     small = purpose == "smoke" or (purpose == "ci" and device == "cuda")
+    most = max(int(count) for count in VERL_DEFAULTS["gpus"] if int(count) <= n_gpus * n_nodes)
+    gpu_sizes = VERL_DEFAULTS["gpus"][str(most)]
     return {
         **defaults["every"],
         "data.max_prompt_length": sizes.prompt,
@@ -53,7 +55,7 @@ def choose(
         # Logical: verl reserves 3 for each GPU, its actors are many and mostly idle, Ray only counts
         "ray_kwargs.ray_init.num_cpus": 32 + 4 * n_gpus,
         **defaults[device],
-        **(_gpu_sizes(n_gpus * n_nodes) if device == "cuda" else {}),
+        **(gpu_sizes if device == "cuda" else {}),
         # On the CPU attention costs the square of what is packed: a micro-batch holds one full
         # episode, on a GPU two.
         **dict.fromkeys(
@@ -63,8 +65,3 @@ def choose(
         **(defaults["small"] if small else {}),
         **defaults[purpose],
     }
-
-
-def _gpu_sizes(n_gpus: int) -> dict[str, Any]:
-    sizes = VERL_DEFAULTS["gpus"]
-    return sizes[max((count for count in sizes if int(count) <= n_gpus), key=int)]

@@ -11,10 +11,12 @@ import os
 import re
 import subprocess
 import sys
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from training.setup.chat_template import render
+from training.setup.chat_template import ARGUMENTS, ASKED, CALL, CALLED, TOOL, TOOL_NAME, render
 from training.setup.device import environment
 from training.setup.folder_files import read_json
 from training.setup.model_folder import find_model
@@ -22,33 +24,17 @@ from training.setup.plan import ConfigError
 
 HERMES = "hermes"
 HERMES_CALL = re.compile(r"<tool_call>\s*(\{.*?\})\s*</tool_call>", re.DOTALL)
-NAME = "look"
-ARGUMENTS = {"word": "the first one"}
-TOOL = {
-    "type": "function",
-    "function": {
-        "name": NAME,
-        "description": "Look a word up.",
-        "parameters": {
-            "type": "object",
-            "properties": {"word": {"type": "string", "description": "a word"}},
-            "required": ["word"],
-        },
-    },
-}
-CALL = {"id": "call00001", "type": "function", "function": {"name": NAME, "arguments": ARGUMENTS}}
-ASKED = {"role": "user", "content": "Which?"}
-# Begins as no call does
-SAID = {"role": "assistant", "content": "¤ The first one."}
-CALLED = {"role": "assistant", "content": "", "tool_calls": [CALL]}
+SAID = "¤ The first one."  # begins as no call does
 SECONDS = 300
 
 
 def find_parser(model: str, template: str) -> str:
     """Return the parser for a model with this template. Raises ConfigError: none reads it."""
     reply = rendered_call(template)
-    if any(_is_the_call(_object(found)) for found in HERMES_CALL.findall(reply)):
-        return HERMES
+    for found in HERMES_CALL.findall(reply):
+        with suppress(ValueError):
+            if json.loads(found) == CALLED:
+                return HERMES
     command = [sys.executable, "-m", "training.setup.tool_parser", str(find_model(model))]
     asked = subprocess.run(
         command,
@@ -76,16 +62,20 @@ def find_parser(model: str, template: str) -> str:
 
 def rendered_call(template: str) -> str:
     """Return a reply that calls a tool, as the template writes it."""
-    plain = render(template, [ASKED, SAID], [TOOL], opened=False)
-    whole = render(template, [ASKED, CALLED], [TOOL], opened=False)
-    end = reply_end(template)
-    return whole[shared(plain, whole) :].removesuffix(end)
+    calls = {"role": "assistant", "content": "", "tool_calls": [CALL]}
+    whole = render(template, [ASKED, calls], tools=True, opened=False)
+    return whole[shared(_answered(template), whole) :].removesuffix(reply_end(template))
 
 
 def reply_end(template: str) -> str:
     """Return what the template writes behind a reply in words."""
-    plain = render(template, [ASKED, SAID], [TOOL], opened=False)
-    return plain.rpartition(SAID["content"])[2]
+    return _answered(template).rpartition(SAID)[2]
+
+
+@cache
+def _answered(template: str) -> str:
+    said = {"role": "assistant", "content": SAID}
+    return render(template, [ASKED, said], tools=True, opened=False)
 
 
 def shared(one: str, other: str) -> int:
@@ -94,19 +84,6 @@ def shared(one: str, other: str) -> int:
     while length < min(len(one), len(other)) and one[length] == other[length]:
         length += 1
     return length
-
-
-def _object(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return None
-
-
-def _is_the_call(found: Any) -> bool:
-    if not isinstance(found, dict):
-        return False
-    return found.get("name") == NAME and found.get("arguments") == ARGUMENTS
 
 
 def readers(folder: Path, reply: str) -> list[str]:
@@ -128,13 +105,11 @@ def _reads(name: str, tokenizer: Any, request: Any, reply: str) -> bool:
 
     try:
         parser = ToolParserManager.get_tool_parser(name)(tokenizer, request.tools)
-        found = parser.extract_tool_calls(reply, request)
-        calls = [
-            (call.function.name, _object(call.function.arguments)) for call in found.tool_calls
-        ]
+        [call] = parser.extract_tool_calls(reply, request).tool_calls
+        arguments = json.loads(call.function.arguments)
     except Exception:  # a parser of another family wants tokens or packages that are not there
         return False
-    return calls == [(NAME, ARGUMENTS)]
+    return call.function.name == TOOL_NAME and arguments == ARGUMENTS
 
 
 if __name__ == "__main__":

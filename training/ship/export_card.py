@@ -25,16 +25,11 @@ from training.setup.reading import PARSER
 CARD = "README.md"
 ROWS = 20  # rows of the curve's table
 PROVEN = (
-    "Before it was written, transformers ({device}) loaded it, vLLM loaded {theirs}, and both "
+    "Before it was written, transformers ({device}) and vLLM loaded it, and both "
     "rendered a validation task as the same {prompt_tokens} tokens and gave the same greedy reply."
 )
 UNPROVEN = "It was not loaded in transformers and vLLM before it was written."
-USE = {
-    "merged": "python -m evaluation.serve {agent} FOLDER"
-    "        # with the agent's own tools and budget",
-    "kept": 'peft.AutoPeftModelForCausalLM.from_pretrained("FOLDER")'
-    "        # finds its base by adapter_config.json",
-}
+UNEVALUATED = "It was not evaluated, beyond the validation above."
 SETTINGS = {
     "algorithm": "algorithm.adv_estimator",
     "learning rate": "actor_rollout_ref.actor.optim.lr",
@@ -84,23 +79,18 @@ def write_card(
     config: dict[str, Any],
     scores: dict[str, Any] | None,
     proof: dict[str, Any] | None,
-    adapter: str,
 ) -> None:
     """Write the card. Scores and proof may be None."""
     run = run_of(checkpoint)
     base = str(config["actor_rollout_ref"]["model"]["path"])
-    kept = adapter == "kept"
     head: dict[str, Any] = {
-        "library_name": "peft" if kept else "transformers",
+        "library_name": "transformers",
         "pipeline_tag": "text-generation",
         "tags": ["reinforcement-learning", "medical-agent-rl", agent.name],
     }
     if HUB_ID.fullmatch(base) and not Path(base).is_dir():
         head["base_model"] = base
     shown_base = Path(base).name if Path(base).is_absolute() else below_root(base)
-    proven = UNPROVEN
-    if proof:
-        proven = PROVEN.format(**proof, theirs="its merged model" if kept else "it")
     tree = OmegaConf.create(config)
     settings = [(name, OmegaConf.select(tree, key)) for name, key in SETTINGS.items()]
     files = []
@@ -116,20 +106,17 @@ def write_card(
         step=step_of(checkpoint),
         agent=agent.name,
         prompts=agent.prompt_version,
-        kind=f"{'An adapter (LoRA) for' if kept else 'Weights, from'} {shown_base}",
-        proof=proven,
-        use=USE[adapter].format(agent=agent.name),
+        base=shown_base,
+        proof=PROVEN.format(**proof) if proof else UNPROVEN,
         data=_table(("file", "tasks", "sha256"), files),
         configuration=_table(("setting", "value"), settings),
         curve=_table(("step", "reward in training", "validation reward"), steps[::-every][::-1]),
-        evaluation=_evaluation(scores),
+        evaluation=_evaluation(scores) if scores else UNEVALUATED,
     )
     (folder / CARD).write_text(text, encoding="utf-8")
 
 
-def _evaluation(scores: dict[str, Any] | None) -> str:
-    if not scores:
-        return "It was not evaluated, beyond the validation above."
+def _evaluation(scores: dict[str, Any]) -> str:
     overall = scores["overall"]
     named = {"score": "ci95"}
     for name in overall:

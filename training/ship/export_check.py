@@ -1,7 +1,6 @@
 """Check that transformers and vLLM load an exported folder and answer a task of its run alike.
 
-Token ids of the prompt and the greedy reply must be equal. vLLM serves the merged model, so this
-compares it with an adapter on its base.
+Token ids of the prompt and the greedy reply must be equal.
 """
 
 from __future__ import annotations
@@ -55,13 +54,12 @@ def first_prompt(agent: Agent, run: Path) -> FirstPrompt:
 
 
 def prove(
-    agent: Agent, prompt: FirstPrompt, folder: Path, checkpoint: Path, device: str, log: Path
+    agent: Agent, prompt: FirstPrompt, folder: Path, device: str, log: Path
 ) -> dict[str, Any]:
     """Compare both. Return the prompt's tokens and the reply. Raises Failure, ServeError."""
     device = choose_device(device)
     ids, text = by_transformers(folder, prompt, device)
-    served = folder if (folder / "config.json").is_file() else checkpoint / "actor" / "huggingface"
-    with serve(str(served), log, device, tools=bool(agent.tools)) as server:
+    with serve(str(folder), log, device, tools=bool(agent.tools)) as server:
         theirs, answer = by_vllm(server.base_url, server.name, prompt, ids)
     if theirs != ids:
         raise Failure(f"vLLM renders {len(theirs)} tokens, transformers {len(ids)}, or others")
