@@ -158,7 +158,9 @@ class Flags:
         """Add the agent's own flags to a command that plays episodes."""
 
     def complete(self, arguments: Namespace) -> None:
-        """Complete the arguments of an evaluation: `data` becomes the file that flags made."""
+        """Complete a command's arguments: `data`, `train_file` and `val_file` become what flags made
+        of them.
+        """
 
     def services(self, settings: Settings, options: Options) -> Sequence[Service]:
         """Return the models to serve while episodes are played."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from common.command import UsageError
 from common.settings import ROOT, Settings
 from episodes.agent import (
     Agent,
@@ -36,6 +37,7 @@ from sql_agent.template_agent import gold_conversations
 
 # What the bundled model was made from. It is found by name, because recipes stand above agents.
 RECIPE = "recipes.drugs.lessons"
+FILES = ("data", "train_file", "val_file")  # the flags of commands that name rows
 
 
 class SqlFlags(Flags):
@@ -49,17 +51,30 @@ class SqlFlags(Flags):
         what = "further tools, of MCP servers: a file as MCP clients have it (docs/safety.md)"
         parser.add_argument("--mcp", type=_file, metavar="FILE", help=what)
         add = parser.add_mutually_exclusive_group().add_argument
-        what = "evaluation.evaluate only: EHRSQL's schema, for its questions (docs/sql.md)"
+        what = "EHRSQL's schema, for files of its questions (docs/sql.md)"
         add("--schema", type=_file, metavar="FILE", help=what)
-        what = "evaluation.evaluate only: EHRSQL's own database in the place of a drawn one"
+        what = "EHRSQL's own database in the place of a drawn one"
         add("--database", type=_file, metavar="FILE", help=what)
 
     def complete(self, arguments: Namespace) -> None:
-        """Replace EHRSQL's file with the rows made of it, and the schema with their folder."""
-        if arguments.schema is None and arguments.database is None:
+        """Replace EHRSQL's files with the rows made of them, and the schema with their folder."""
+        given = vars(arguments)
+        names = [name for name in FILES if given.get(name)]
+        files = [Path(given[name]) for name in names]
+        if arguments.schema or arguments.database:
+            arguments.schema = prepare(files, arguments.schema, arguments.database)
+            for name, rows in zip(names, PreparedSet.read(arguments.schema).questions, strict=True):
+                given[name] = rows
             return
-        arguments.schema = prepare(arguments.data, arguments.schema, arguments.database)
-        arguments.data = PreparedSet.read(arguments.schema).questions
+        sets = {file: PreparedSet.of(file) for file in files}
+        folders = {prepared.folder for prepared in sets.values() if prepared}
+        if len(folders) > 1 or (folders and None in sets.values()):
+            raise UsageError(
+                f"{' and '.join(map(str, files))} are not of one set; EHRSQL's questions are "
+                "trained and validated on one database: give both files with one --schema"
+            )
+        if folders:
+            [arguments.schema] = folders
 
 
 class SqlShowing(Showing):
@@ -92,6 +107,10 @@ class SqlTeaching(Teaching):
     ) -> Iterable[Conversation]:
         if role != "policy":
             return super().demonstrations(role, rows, settings)
+        if rows and rows[0].get("ehrsql"):
+            from sql_agent.ehrsql.environment import ehrsql_conversations
+
+            return ehrsql_conversations(Path(rows[0]["ehrsql"]), [task_of(row) for row in rows])
         own = settings.of(SqlSettings)
         return gold_conversations([task_of(row) for row in rows], own.database_url, own.tables)
 
@@ -132,13 +151,16 @@ class SqlAgent(Agent):
         if {"query", "is_impossible"} <= rows[0].keys():
             raise AgentError(
                 f"{path} has questions of EHRSQL; give the schema of its database, which is drawn "
-                "for them: evaluation.evaluate sql --data FILE --schema mimic_iii.sql"
+                "for them: --schema mimic_iii.sql"
             )
         kept = [{column: row[column] for column in COLUMNS} for row in rows]
         database = made_from(path)
-        if database:
-            for row in kept:
+        prepared = PreparedSet.of(Path(path))
+        for row in kept:
+            if database:
                 row["database"] = database
+            if prepared:
+                row["ehrsql"] = str(prepared.folder)
         return kept
 
     def task(self, row: Row, settings: Settings) -> SqlTask:
@@ -158,6 +180,8 @@ class SqlAgent(Agent):
     def check(
         self, rows: Mapping[str, Sequence[Row]], settings: Settings, plays: bool
     ) -> list[str]:
+        if any(row.get("ehrsql") for part in rows.values() for row in part):
+            return [f"{name}: {len(part)} questions of EHRSQL" for name, part in rows.items()]
         return row_checks.check(rows, settings.of(SqlSettings), plays)
 
 

@@ -9,12 +9,12 @@ The policy hands in the last statement that ran, or nothing if it answers that d
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from episodes.agent import Environment, KnownEpisodes, Record
-from episodes.episode import Episode, Policy, Task
+from episodes.episode import Conversation, Episode, Policy, Task
 from episodes.tool_loop import Tool, play_with_tools
 from scoring.rubric import Reward
 from sql_agent import facts
@@ -22,7 +22,7 @@ from sql_agent.ehrsql.questions import WHOLE, PreparedSet
 from sql_agent.judge.nothing import honesty
 from sql_agent.prompts import TOOL_NAME, first_messages, table_lines, tool_spec
 from sql_agent.reward import Query
-from sql_agent.task import own
+from sql_agent.task import SqlTask, own
 from sql_agent.template_agent import answer_in, query_in
 from sql_agent.threads import in_thread
 from tools.sql.query import QueryTool
@@ -53,14 +53,14 @@ class EhrsqlKnown(KnownEpisodes):
 
     async def gold(self, task: Task) -> Episode | None:
         statements = own(task).sql
-        return await in_thread(self._played, task, *statements[:1])
+        return await in_thread(self.played, task, *statements[:1])
 
     async def baseline(self, name: str, task: Task, commonest: str) -> Episode:
         if name != "checklist":
-            return await in_thread(self._played, task)
-        return await in_thread(self._played, task, f"SELECT COUNT(*) FROM {self._named(task)}")
+            return await in_thread(self.played, task)
+        return await in_thread(self.played, task, f"SELECT COUNT(*) FROM {self._named(task)}")
 
-    def _played(self, task: Task, statement: str = "") -> Episode:
+    def played(self, task: Task, statement: str = "") -> Episode:
         episode = Episode(messages=list(first_messages(task.question, self.prompt)))
         if not statement:
             return answer_in(episode, NO_ANSWER)
@@ -146,6 +146,15 @@ class EhrsqlEnvironment(Environment):
     def description(self) -> dict[str, Any]:
         kind = "drawn" if self.set.is_drawn else "database"
         return {"benchmark": self.set.version.name, kind: self.set.folder.name}
+
+
+def ehrsql_conversations(folder: Path, tasks: Sequence[SqlTask]) -> Iterable[Conversation]:
+    """Yield a gold episode for each task, to learn from."""
+    environment = EhrsqlEnvironment(folder)
+    known = EhrsqlKnown(environment.tool, environment.prompt)
+    for task in tasks:
+        episode = known.played(task, *task.sql[:1])
+        yield Conversation(episode.messages, [True] * episode.turns, (TOOL,))
 
 
 def gives_none(task: Task, episode: Episode) -> bool:

@@ -1,8 +1,8 @@
 """EHRSQL's questions as rows of the SQL agent, with a drawn database or the user's own.
 
-folder = prepare(Path("valid.json"), schema=Path("mimic_iii.sql"))
-folder = prepare(Path("label.json"), database=Path("mimic_iv.sqlite"))
-prepared = PreparedSet.read(folder)
+folder = prepare([Path("train/label.json"), Path("valid/label.json")], schema=Path("mimic_iv.sql"))
+folder = prepare([Path("label.json")], database=Path("mimic_iv.sqlite"))
+prepared = PreparedSet.read(folder)                  # or PreparedSet.of(prepared.questions[0])
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ import sqlite3
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from common.command import UsageError
@@ -49,10 +50,10 @@ CONSTANT = ([[0]], [[1]])  # results that a statement without a question gives a
 
 @dataclass(frozen=True)
 class PreparedSet:
-    """A prepared folder: its file of questions, benchmark, database and tables."""
+    """A prepared folder: its files of questions, benchmark, database and tables."""
 
     folder: Path
-    questions: Path
+    questions: tuple[Path, ...]
     version: Version
     database: Path
     tables: tuple[str, ...]
@@ -64,12 +65,23 @@ class PreparedSet:
             found = json.loads((folder / SET).read_text(encoding="utf-8"))
         except (OSError, ValueError):
             raise UsageError(
-                f"{folder} is read by evaluation.evaluate, together with --data and EHRSQL's "
-                "questions; this command has no use for --schema and --database"
+                f"{folder} has no questions of EHRSQL with their database; give --schema or "
+                "--database together with the published questions"
             ) from None
-        version = VERSIONS[found["version"]]
-        database = folder / found["database"]  # a user's own is an absolute path
-        return cls(folder, folder / found["questions"], version, database, tuple(found["tables"]))
+        return cls(
+            folder,
+            tuple(folder / name for name in found["questions"]),
+            VERSIONS[found["version"]],
+            folder / found["database"],  # a user's own is an absolute path
+            tuple(found["tables"]),
+        )
+
+    @classmethod
+    def of(cls, questions: Path) -> PreparedSet | None:
+        """Return the set that a file of questions belongs to, if there is one."""
+        folder = questions.resolve().parent
+        prepared = cls.read(folder) if (folder / SET).is_file() else None
+        return prepared if prepared and folder / questions.name in prepared.questions else None
 
     @property
     def is_drawn(self) -> bool:
@@ -81,13 +93,21 @@ class PreparedSet:
         return QueryTool(url, self.tables, limits) if limits else QueryTool(url, self.tables)
 
 
-def prepare(data: Path, schema: Path | None = None, database: Path | None = None) -> Path:
-    """Return the folder of the questions and their database, made once for a pair of files.
+def prepare(
+    files: Sequence[Path], schema: Path | None = None, database: Path | None = None
+) -> Path:
+    """Return the folder of the questions and their database, made once for the same files.
 
-    Raises UsageError: a file has the wrong form, or no question is usable.
+    Raises UsageError: a file has the wrong form, no question is usable, or two files are of two
+    benchmarks.
     """
-    published = read_questions(data)
-    known = compact([published.version.name, DRAWING, *map(asdict, published.questions)]).encode()
+    published = {file: read_questions(file) for file in files}
+    version, *others = {found.version.name: found.version for found in published.values()}.values()
+    if others:
+        names = ", ".join(map(str, files))
+        raise UsageError(f"{names} are questions of EHRSQL and of EHRSQL-2024; give files of one")
+    asked = [asdict(question) for found in published.values() for question in found.questions]
+    known = compact([version.name, DRAWING, *asked]).encode()
     if database:
         tables: Iterable[str] = _tables_of(database)
         known += f"{database.resolve()}\0{file_digest(database)}".encode()
@@ -96,20 +116,25 @@ def prepare(data: Path, schema: Path | None = None, database: Path | None = None
         schemas = read_schema(schema)
         tables = schemas
         known += schema.read_bytes()
-    folder = FOLDER / f"{data.stem}-{hashlib.sha256(known).hexdigest()[:8]}"
+    folder = FOLDER / f"{files[0].stem}-{hashlib.sha256(known).hexdigest()[:8]}"
     if not (folder / SET).is_file():
         FOLDER.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=FOLDER) as draft:
             made = Path(draft, "made")
             made.mkdir()
             if not database:
-                gold = list(_statements(published).values())
-                draw_database(made / DATABASE, schemas, gold, published.version.now)
-            _write(made, data, published, sorted(tables), database)
+                gold: list[str] = []
+                for found in published.values():
+                    gold += _statements(found).values()
+                draw_database(made / DATABASE, schemas, gold, version.now)
+            _write(made, published, version, sorted(tables), database)
             shutil.rmtree(folder, ignore_errors=True)
             made.replace(folder)
-    found = json.loads((folder / SET).read_text(encoding="utf-8"))
-    print(f"{data}: {found['recognised']}", file=sys.stderr)
+    described = json.loads((folder / SET).read_text(encoding="utf-8"))
+    for file, name, recognised in zip(
+        files, described["questions"], described["recognised"], strict=True
+    ):
+        print(f"{file}: {recognised}; rows in {folder / name}", file=sys.stderr)
     return folder
 
 
@@ -142,42 +167,69 @@ def _statements(published: Published) -> dict[str, str]:
 
 
 def _write(
-    folder: Path, data: Path, published: Published, tables: list[str], database: Path | None
+    folder: Path,
+    published: Mapping[Path, Published],
+    version: Version,
+    tables: list[str],
+    database: Path | None,
 ) -> None:
-    """Write the rows and the set's description.
+    """Write the rows of each file and the set's description.
 
     A drawn database drops questions whose gold result says nothing. A user's own keeps them all, as
     the benchmark's scorer does.
     """
-    version = published.version
     where = database.resolve() if database else folder / DATABASE
-    name = f"{data.stem}.jsonl"
-    tool = PreparedSet(folder, folder / name, version, where, tuple(tables)).tool(WHOLE)
-    gold = _statements(published)
+    tool = PreparedSet(folder, (), version, where, tuple(tables)).tool(WHOLE)
+    facts: dict[str, Any] = {
+        "version": version.name,
+        "tables": tables,
+        "database": str(where) if database else DATABASE,
+        "questions": [],
+        "recognised": [],
+    }
+    for file, found in published.items():
+        name = f"{file.stem}.jsonl"
+        if len(published) > 1:
+            name = f"{file.resolve().parent.name}_{name}"  # EHRSQL-2024 calls all of them label
+        rows, unusable = _usable(found, tool, keeps_all=bool(database))
+        answerable = sum(bool(row["sql"]) for row in rows)
+        reasons = ", ".join(f"{count} {reason}" for reason, count in unusable.most_common())
+        recognised = (
+            f"recognised as {version.name}: {len(rows)} rows are usable, {len(rows) - answerable} "
+            f"of them without an answer in the database; {unusable.total()} are not: "
+            f"{reasons or 'none'}"
+        )
+        if not answerable:
+            raise UsageError(f"{file} has no usable question with this schema; {recognised}")
+        write_rows(rows, folder / name)
+        facts["questions"].append(name)
+        facts["recognised"].append(recognised)
+    if len(set(facts["questions"])) < len(published):
+        raise UsageError(
+            f"{', '.join(map(str, published))} have one name in folders of one name; rename a folder"
+        )
+    (folder / SET).write_text(compact(facts), encoding="utf-8")
+
+
+def _usable(
+    published: Published, tool: QueryTool, keeps_all: bool
+) -> tuple[list[Row], Counter[str]]:
+    """Return rows of the usable questions, and how many others there are of each reason."""
     rows = []
     unusable = Counter[str]()
+    gold = _statements(published)
     for question in published.questions:
         if question.sql is None:
             rows.append(_row(question, "", IMPOSSIBLE))
             continue
         result = tool.run(gold[question.id])
-        reason = "" if database else why_unusable(result)
+        reason = "" if keeps_all else why_unusable(result)
         if reason:
             unusable[reason] += 1
         else:
-            rows.append(_row(question, gold[question.id], compact(version.answer(result.rows))))
-    answerable = sum(bool(row["sql"]) for row in rows)
-    reasons = ", ".join(f"{count} {reason}" for reason, count in unusable.most_common())
-    recognised = (
-        f"recognised as {version.name}: {len(rows)} rows are usable, {len(rows) - answerable} of "
-        f"them without an answer in the database; {unusable.total()} are not: {reasons or 'none'}"
-    )
-    if not answerable:
-        raise UsageError(f"{data} has no usable question with this schema; {recognised}")
-    write_rows(rows, folder / name)
-    kept = str(where) if database else DATABASE
-    facts = {"version": version.name, "tables": tables, "questions": name, "database": kept}
-    (folder / SET).write_text(compact(facts | {"recognised": recognised}), encoding="utf-8")
+            answer = compact(published.version.answer(result.rows))
+            rows.append(_row(question, gold[question.id], answer))
+    return rows, unusable
 
 
 def why_unusable(result: QueryResult) -> str:

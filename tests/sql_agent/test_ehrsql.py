@@ -8,14 +8,17 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
+from argparse import Namespace
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from common.settings import Settings
 from episodes.episode import Episode
 from evaluation.evaluate import main
+from sql_agent.agent import AGENT
 from sql_agent.ehrsql import questions as ehrsql_questions
 from sql_agent.ehrsql.environment import EhrsqlEnvironment
 from sql_agent.ehrsql.published import EHRSQL, EHRSQL_2024
@@ -25,6 +28,7 @@ from sql_agent.reward import Query
 from sql_agent.task import task_of
 from tests.episodes.scripted import ScriptedPolicy, asks, says
 from tests.messages import missing
+from training.prepare import main as prepare_rows
 
 SCHEMA = """
 DROP TABLE IF EXISTS PERSONS;
@@ -90,6 +94,11 @@ def evaluate(data: Path, schema: Path, *flags: str) -> int:
     )
 
 
+def prepare_files(folder: Path) -> Path:
+    data, schema = files(folder)
+    return prepare([data], schema)
+
+
 def played(environment: EhrsqlEnvironment, answer: str | None, *statements: str) -> Episode:
     tool = environment.tool
     queries = [Query.run(sql, tool) for sql in statements]
@@ -112,25 +121,25 @@ def test_gold_is_100_and_what_cannot_be_asked_is_counted(
 
 def test_the_same_files_give_the_same_database(tmp_path: Path) -> None:
     data, schema = files(tmp_path)
-    folder = prepare(data, schema)
+    folder = prepare([data], schema)
     first = list(sqlite3.connect(folder / DATABASE).iterdump())
     (folder / "set.json").unlink()  # as after a kill in the middle
-    assert prepare(data, schema) == folder
+    assert prepare([data], schema) == folder
     assert list(sqlite3.connect(folder / DATABASE).iterdump()) == first
 
 
 def test_another_schema_gives_another_database(tmp_path: Path) -> None:
     """The statements would run on tables that the new schema does not have."""
     data, schema = files(tmp_path)
-    folder = prepare(data, schema)
+    folder = prepare([data], schema)
     schema.write_text(SCHEMA.replace("SEX VARCHAR(5)", "GENDER VARCHAR(5)"), encoding="utf-8")
-    assert prepare(data, schema) != folder
+    assert prepare([data], schema) != folder
 
 
 def test_what_is_handed_in_is_the_last_statement_that_ran(tmp_path: Path) -> None:
-    drawn = PreparedSet.read(prepare(*files(tmp_path)))
+    drawn = PreparedSet.read(prepare_files(tmp_path))
     environment = EhrsqlEnvironment(drawn.folder)
-    tasks = {row["id"]: task_of(row) for row in load_rows(drawn.questions)}
+    tasks = {row["id"]: task_of(row) for row in load_rows(drawn.questions[0])}
     gold = tasks["last"].sql[0]
     other = "SELECT number + 1 FROM results LIMIT 1"
 
@@ -262,7 +271,7 @@ def test_a_users_database_shows_its_views_and_none_of_sqlites_own_tables(tmp_pat
         connection.execute("CREATE TABLE notes (id INTEGER PRIMARY KEY AUTOINCREMENT)")
         connection.execute("CREATE VIEW elderly AS SELECT * FROM visits WHERE age > 40")
         connection.commit()
-    prepared = PreparedSet.read(prepare(files(tmp_path)[0], database=database))
+    prepared = PreparedSet.read(prepare([files(tmp_path)[0]], database=database))
     prompt = EhrsqlEnvironment(prepared.folder).prompt
     assert "elderly" in prompt
     assert "sqlite_" not in prompt
@@ -292,9 +301,61 @@ def test_without_a_schema_the_questions_are_not_played_on_another_database(
 
 
 def test_the_tool_takes_the_words_of_the_benchmark(tmp_path: Path) -> None:
-    drawn = PreparedSet.read(prepare(*files(tmp_path)))
+    drawn = PreparedSet.read(prepare_files(tmp_path))
     environment = EhrsqlEnvironment(drawn.folder)
-    task = next(task for row in load_rows(drawn.questions) if (task := task_of(row)).id == "today")
+    task = next(
+        task for row in load_rows(drawn.questions[0]) if (task := task_of(row)).id == "today"
+    )
     policy = ScriptedPolicy(asks(ANSWERABLE["today"]), says("It is the lowest value."))
     episode = asyncio.run(environment.play(task, policy))
     assert asyncio.run(environment.score(task, episode)).score == 1.0
+
+
+def two_files(folder: Path) -> list[Path]:
+    """The questions of `ROWS` in EHRSQL-2024's form, as a part to learn from and one to validate."""
+    found = []
+    for part in ("train", "valid"):
+        (folder / part).mkdir()
+        asked = [{"id": row["id"], "question": row["question"]} for row in ROWS]
+        gold = {row["id"]: row["query"] for row in ROWS}
+        (folder / part / "data.json").write_text(json.dumps({"version": "x", "data": asked}))
+        (folder / part / "label.json").write_text(json.dumps(gold))
+        found.append(folder / part / "label.json")
+    (folder / "ward.sql").write_text(SCHEMA, encoding="utf-8")
+    return found
+
+
+def test_a_run_trains_and_validates_on_one_database(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The prepared files that are named then need no flag, in a warm-up either."""
+    train, valid = two_files(tmp_path)
+    given = ["--train-file", str(train), "--val-file", str(valid)]
+    assert prepare_rows(["sql", *given, "--schema", str(tmp_path / "ward.sql")]) == 0
+    said = capsys.readouterr()
+    assert not missing(said.out, "train: 6 questions of EHRSQL", "val: 6")
+    folder = next((tmp_path / "drawn").iterdir())
+    rows = {name: folder / f"{name}_label.jsonl" for name in ("train", "valid")}
+    assert not missing(said.err, *rows.values())
+    arguments = Namespace(schema=None, database=None, data=rows["valid"])
+    AGENT.flags.complete(arguments)
+    assert arguments.schema == folder
+    learned = list(AGENT.teaching.demonstrations("policy", AGENT.rows(rows["train"]), Settings()))
+    last = learned[1].messages
+    assert ANSWERABLE["last"].split()[1] in last[2]["tool_calls"][0]["function"]["arguments"]
+    assert learned[-1].messages[-1]["content"] == "null"
+
+
+@pytest.mark.parametrize("other", ["plain", "2022"])
+def test_files_of_two_kinds_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], other: str
+) -> None:
+    train, valid = two_files(tmp_path)
+    prepared = PreparedSet.read(prepare([train, valid], tmp_path / "ward.sql"))
+    if other == "plain":
+        given = ["--train-file", str(prepared.questions[0]), "--val-file", "data/val.parquet"]
+    else:
+        data, schema = files(tmp_path)
+        given = ["--train-file", str(data), "--val-file", str(valid), "--schema", str(schema)]
+    assert prepare_rows(["sql", *given]) == 2
+    assert not missing(capsys.readouterr().err, *given[1:4:2])

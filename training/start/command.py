@@ -168,7 +168,9 @@ def run_training(make: Callable[[], Agent], arguments: list[str] | None) -> int:
     def body() -> int:
         collect_rarely()
         agent = make()
-        return train(agent, parse(agent, arguments))
+        options = parse(agent, arguments)
+        agent.flags.complete(options)
+        return train(agent, options)
 
     return run_command("error", body)
 

@@ -84,6 +84,7 @@ def parse_arguments(argv: Sequence[str] | None) -> tuple[Agent, argparse.Namespa
 
 
 def run(agent: Agent, arguments: argparse.Namespace) -> None:
+    agent.flags.complete(arguments)
     options = registry.own_options(agent, arguments)
     settings = with_turns(agent, load_settings()).under(options)
     given = {"train": arguments.train_file, "val": arguments.val_file}
