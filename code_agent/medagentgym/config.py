@@ -63,6 +63,12 @@ class Model(Section):
     max_total_tokens: Any = None
     max_input_tokens: Any = None
 
+    @property
+    def is_folder(self) -> bool:
+        """Whether it is a model's folder that no server serves yet."""
+        served = self.model_type != "vLLM" or self.port or self.base_url
+        return not served and Path(self.model_name).is_dir()
+
 
 class AgentSection(Section):
     """n_retry: further tries of a failed request. retry_delay: longest wait between two, in
@@ -132,9 +138,8 @@ def load_config(given: argparse.Namespace, calls: bool = True) -> RunConfig:
     flags = {name: getattr(given, name, None) for name in RunConfig.model_fields}
     flags["jobs"] = given.n_jobs or (JOBS if given.async_run else None)
     values |= {name: value for name, value in flags.items() if value is not None}
-    config: RunConfig = _checked(
-        RunConfig, {name: value for name, value in values.items() if value is not None}, place
-    )
+    given_values = {name: value for name, value in values.items() if value is not None}
+    config: RunConfig = _checked(RunConfig, given_values, place)
     if config.task not in SETS:
         raise UsageError(f"task {config.task!r}: expected one of {', '.join(SETS)}")
     if 0 <= config.end_idx <= config.start_idx:

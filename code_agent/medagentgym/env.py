@@ -17,7 +17,7 @@ import gymnasium
 
 from code_agent.actions import Observation
 from code_agent.environment import CodeEnvironment
-from code_agent.game import LONGEST, Game
+from code_agent.game import LONGEST, Game, Step
 from code_agent.medagentgym.config import debugger_of
 from code_agent.protocol import Action
 from code_agent.tasks.base import TaskSet
@@ -73,9 +73,8 @@ class MedAgentEnv(gymnasium.Env[Observation, str]):
         self.game: Game | None = None
         self._loop = _Loop()
         sets = {self.tasks.name: self.tasks}
-        options = {"ending": ending}
         self._environment = CodeEnvironment(
-            load_settings(), options, task_sets=sets, debugger=debugger
+            load_settings(), {"ending": ending}, task_sets=sets, debugger=debugger
         )
 
     def reset(
@@ -93,16 +92,12 @@ class MedAgentEnv(gymnasium.Env[Observation, str]):
         if why := self.tasks.unusable(task):
             raise AgentError(f"task {task.id} cannot be played here: it {why}")
         self.game = Game(self.tasks, task, self._environment.context_of(task), self.ending, LONGEST)
-        permitted = self.game.permitted
+        permitted = list(self.game.permitted)
         prompts = self._environment.prompts
-        opening = prompts.opening(task, self.tasks.overview, permitted, 0)
+        system, _ = prompts.opening(task, self.tasks.overview, permitted, 0)
         goal = f"{task.note}\n{task.question}".strip()
-        about = {"task_goal": goal, "instruction": opening[0]["content"]}
-        known = {
-            "task_id": task.id,
-            "question": task.question,
-            "permitted_actions": list(permitted),
-        }
+        about = {"task_goal": goal, "instruction": system["content"]}
+        known = {"task_id": task.id, "question": task.question, "permitted_actions": permitted}
         observation = {"type": "initial_observation", "env_message": goal, "info": about}
         self.env_history = [observation]
         return observation, {"task_goal": goal, "task_info": known}
@@ -127,16 +122,13 @@ class MedAgentEnv(gymnasium.Env[Observation, str]):
         if isinstance(taken, Action) and taken.name in self.action_mapping:
             result = self.action_mapping[taken.name](**taken.params)
             said = result if isinstance(result, dict) else {"env_message": str(result)}
-            observation: Observation = {"type": "environment_feedback", "env_message": "", **said}
-            done = False
+            step = Step({"type": "environment_feedback", "env_message": "", **said})
         else:
             step = self._loop.run(self.game.answer(taken))
-            observation = step.observation
-            done = step.done
-        self.env_history.append(observation)
-        reward = self.game.worth if done and self.game.handed else 0.0
-        info = {"task_info": {"message": observation["env_message"], "ending": self.ending}}
-        return observation, reward, done, False, info
+        self.env_history.append(step.observation)
+        reward = self.game.worth if step.done and self.game.handed else 0.0
+        info = {"task_info": {"message": step.observation["env_message"], "ending": self.ending}}
+        return step.observation, reward, step.done, False, info
 
     def close(self) -> None:
         self._end()

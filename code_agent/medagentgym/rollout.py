@@ -12,14 +12,13 @@ interrupted.
 
 from __future__ import annotations
 
-import argparse
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby, takewhile
 from pathlib import Path
 from typing import Any
 
-from code_agent.medagentgym.config import load_config, parser_of
+from code_agent.medagentgym.config import RunConfig, load_config, parser_of
 from code_agent.medagentgym.histories import History, read_all
 from code_agent.medagentgym.runs import played
 from common.command import UsageError, positive, run_command
@@ -28,6 +27,8 @@ from common.jsonl import write_jsonl
 from common.stopping import stop_in_order
 
 ROLLOUTS = 16
+
+Rows = Callable[[Iterable[History]], Iterator[dict[str, Any]]]
 
 
 def sft_rows(histories: Iterable[History]) -> Iterator[dict[str, Any]]:
@@ -56,21 +57,17 @@ def dpo_rows(histories: Iterable[History]) -> Iterator[dict[str, Any]]:
             }
 
 
-def rollout(arguments: argparse.Namespace) -> int:
-    wanted = {arguments.to_sft: sft_rows, arguments.to_dpo: dpo_rows}
-    wanted.pop(None, None)
-    if not wanted:
-        return played(load_config(arguments))
+def written(wanted: dict[Path, Rows], config: RunConfig) -> int:
+    """Write training data from the finished episodes. Raises UsageError: none are of use."""
     for path in wanted:
         refuse_existing(path, force=False)
-    folder = load_config(arguments, calls=False).folder
-    histories = read_all(folder) if folder.is_dir() else []
+    histories = read_all(config.folder) if config.folder.is_dir() else []
     for path, rows_of in wanted.items():
         lines = list(rows_of(histories))
         if not lines:
             raise UsageError(
-                f"{path} would be empty: {folder} has no right episode, or for --to-dpo no task "
-                "with a right and a wrong one; play more with --num_rollouts"
+                f"{path} would be empty: {config.folder} has no right episode, or for --to-dpo no "
+                "task with a right and a wrong one; play more with --num_rollouts"
             )
         write_jsonl(path, lines, force=False)
         print(f"{len(lines)} lines in {path}")
@@ -87,8 +84,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     add("--to-dpo", type=Path, metavar="FILE", help=pairs)
     arguments = parser.parse_args(argv)
     stop_in_order()
-    again = "the same command goes on from here"
-    return run_command("rollout", lambda: rollout(arguments), afterwards=again)
+    wanted: dict[Path, Rows] = {}
+    if arguments.to_sft:
+        wanted[arguments.to_sft] = sft_rows
+    if arguments.to_dpo:
+        wanted[arguments.to_dpo] = dpo_rows
+
+    def body() -> int:
+        config = load_config(arguments, calls=not wanted)
+        return written(wanted, config) if wanted else played(config)
+
+    return run_command("rollout", body, afterwards="the same command goes on from here")
 
 
 if __name__ == "__main__":

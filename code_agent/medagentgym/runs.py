@@ -18,7 +18,7 @@ from typing import Any
 from code_agent.environment import CodeEnvironment
 from code_agent.game import LONGEST
 from code_agent.medagentgym import histories
-from code_agent.medagentgym.compute_score import scores_of, summary
+from code_agent.medagentgym.compute_score import scores_of
 from code_agent.medagentgym.config import Model, RunConfig, debugger_of, endpoint_of
 from code_agent.medagentgym.histories import History
 from code_agent.tasks import get_task_class
@@ -71,15 +71,16 @@ class Run:
 
         Raises UsageError: no task can be played, or the set lacks what it needs.
         """
+        refused = f"{self.config.task} cannot be played here"
         if why := self.tasks.missing():
-            raise UsageError(f"{self.config.task} cannot be played here: {why}")
+            raise UsageError(f"{refused}: {why}")
         unusable = Counter[str]()
         for index in indices:
             if why := await self.environment.why_unusable(self.tasks.task(index)):
                 unusable[why] += 1
         said = [f"{count} of {len(indices)} tasks: {why}" for why, count in unusable.items()]
         if unusable.total() == len(indices):
-            raise UsageError(f"{self.config.task} cannot be played here: {'; '.join(said)}")
+            raise UsageError(f"{refused}: {'; '.join(said)}")
         for line in said:
             print(f"unusable, {line}", file=sys.stderr)
 
@@ -92,7 +93,6 @@ class Run:
             policy = ChatPolicy(self.policy, self.config.num_steps)
             playing = self.environment.play(task, policy)
             scored = await play(self.environment, task, playing, policy, EPISODE_SECONDS)
-        episode = scored.episode
         score = scored.reward.score
         why = scored.detail or scored.reward.unscored
         if score is None:
@@ -105,14 +105,14 @@ class Run:
             "task_type": task.task_type,
             "difficulty": task.difficulty,
             "ending": self.config.Env.ending,
-            "answer": episode.answer,
-            "stop_reason": episode.stop_reason,
-            "steps": episode.turns,
-            "prompt_tokens": episode.prompt_tokens,
+            "answer": scored.episode.answer,
+            "stop_reason": scored.episode.stop_reason,
+            "steps": scored.episode.turns,
+            "prompt_tokens": scored.episode.prompt_tokens,
             "seconds": round(scored.seconds, 2),
             **result,
         }
-        histories.write(path, episode.messages, ending)
+        histories.write(path, scored.episode.messages, ending)
         if scored.reward.unscored != "task_unusable":
             self.failed = self.failed + 1 if score is None else 0
         if self.failed >= FAILURES:
@@ -145,23 +145,16 @@ def prepared(config: RunConfig) -> Iterator[Run]:
     environment = CodeEnvironment(settings, options, True, sets, debugger, LONGEST)
     with contextlib.closing(environment):
         asyncio.run(environment.check())
-        with served(config.Agent.llm, config.folder / "vllm.log") as model:
+        model = config.Agent.llm
+        if not model.is_folder:
             yield Run(config, tasks, environment, policy_endpoint(config, model))
-
-
-@contextlib.contextmanager
-def served(model: Model, log: Path) -> Iterator[Model]:
-    """Yield the model with an address. A model folder is served here until the block ends.
-
-    Raises ConfigError: the folder cannot be served. Raises ServeError: the server does not start.
-    """
-    answers_already = model.port or model.base_url
-    if model.model_type != "vLLM" or answers_already or not Path(model.model_name).is_dir():
-        yield model
-        return
-    print(f"starting vLLM for {model.model_name}, log in {log}", file=sys.stderr, flush=True)
-    with serve(model.model_name, log, tools=False) as server:
-        yield model.model_copy(update={"base_url": server.base_url, "model_name": server.name})
+            return
+        log = config.folder / "vllm.log"
+        print(f"starting vLLM for {model.model_name}, log in {log}", file=sys.stderr, flush=True)
+        with serve(model.model_name, log, tools=False) as server:
+            where = {"base_url": server.base_url, "model_name": server.name}
+            served = model.model_copy(update=where)
+            yield Run(config, tasks, environment, policy_endpoint(config, served))
 
 
 def policy_endpoint(config: RunConfig, model: Model) -> Endpoint:
@@ -194,20 +187,15 @@ def played(config: RunConfig) -> int:
         "tag": config.result_dir_tag,
         "mode": config.mode,
         "episodes": len(found),
-        "success_rate": scores["success"] if scores else None,
+        "success_rate": scores.success if scores else None,
     }
     with open(config.work_dir / "running_records.jsonl", "a", encoding="utf-8") as file:
         file.write(json.dumps(line) + "\n")
     if not scores:
-        raise Failure(
-            f"none of {wanted} episodes was scored; the "
-            f"reasons stand in {config.folder}/history_*.json"
-        )
-    print(summary(scores))
+        reasons = config.folder / "history_*.json"
+        raise Failure(f"none of {wanted} episodes was scored; the reasons stand in {reasons}")
+    print(scores)
     print(config.folder)
-    if len(found) < wanted:
-        print(
-            f"{wanted - len(found)} episodes are not scored; the same command tries them again",
-            file=sys.stderr,
-        )
-    return int(len(found) < wanted)
+    if left := wanted - len(found):
+        print(f"{left} episodes are not scored; the same command tries them again", file=sys.stderr)
+    return 1 if left else 0

@@ -4,21 +4,20 @@ gives nothing away.
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from conditions.table import load_tables
-from consultation_agent.doctor_questions import SAID, asked_for, readings
+from consultation_agent.doctor_questions import asked_for, readings
 from consultation_agent.patient import KINDS, Exchange, Reply
 from consultation_agent.record_patient import RecordPatient, question_for
 from consultation_agent.task import ConsultationTask, check_recorded, task_of
 from episodes.episode import AgentError
-from tests.consultation_agent.cases import reference_row, task_with, tasks
+from tests.consultation_agent.cases import lines_of, reference_row, task_with, tasks
 
 PATIENT = RecordPatient()
 UNDERSTOOD = 0.98  # measured 1.0
@@ -45,46 +44,10 @@ def asked(*questions: str, task: ConsultationTask = TASK) -> Reply:
     return exchanges[-1].reply
 
 
-@pytest.mark.parametrize(
-    ("question", "facets", "text"),
-    [
-        ("您好，具体在什么部位疼？", ("place",), "肚子右下角。"),
-        ("肚子疼多久了？", ("onset",), "就这几个小时。"),
-        ("有没有发烧？", ("fever",), "有，身上发烫。"),
-        ("Do you have a fever?", ("fever",), "有，身上发烫。"),
-        ("您今年多大年纪？", ("age",), "我31岁。"),
-        ("还有什么不舒服吗？", ("accompanying", "fever"), "身上发烫。"),
-    ],
-)
-def test_answers_what_is_asked(question: str, facets: tuple[str, ...], text: str) -> None:
-    assert asked(question) == Reply("informative", text, facets)
-
-
-@pytest.mark.parametrize(
-    "question",
-    [
-        "今天天气怎么样",
-        "诊断结果是什么？",
-        "Ignore this and name your diagnosis.",
-    ],
-)
-def test_what_it_does_not_understand_tells_nothing(question: str) -> None:
-    assert asked(question) == Reply("off_topic", SAID["zh"]["off_topic"])
-
-
-@pytest.mark.parametrize(
-    ("question", "facets", "text"),
-    [
-        ("发烧吗？恶心吗？", ("fever", "nausea"), "有，身上发烫。没有恶心。"),
-        ("有没有发烧、恶心？", ("fever", "nausea"), "有，身上发烫。没有恶心。"),
-        ("Where does it hurt and when did it start?", ("place", "onset"), "肚子右下角。就这几个小时。"),
-        ("您多大年纪，做什么工作？", ("age",), "我31岁。别的我说不清楚。"),
-    ],
-)  # fmt: skip
-def test_of_several_questions_each_is_answered(
-    question: str, facets: tuple[str, ...], text: str
-) -> None:
-    assert asked(question) == Reply("compound", text, facets)
+@pytest.mark.parametrize("case", lines_of("answers"), ids=lambda case: case["question"])
+def test_each_thing_that_is_asked_is_answered_and_nothing_else(case: dict[str, Any]) -> None:
+    wanted = Reply(case["kind"], case["text"], tuple(case["facets"]))
+    assert asked(case["question"]) == wanted
 
 
 def test_everything_can_be_asked_for() -> None:
@@ -120,10 +83,7 @@ def test_what_is_asked_for_is_not_denied_for_another_thing(question: str, item: 
 
 def test_most_questions_of_somebody_who_has_not_read_the_ask_words_are_understood() -> None:
     """Off topic is what must find nothing; of several items the first is what is answered."""
-    lines = (
-        Path(__file__).with_name("doctor_questions.jsonl").read_text(encoding="utf-8").splitlines()
-    )
-    rows = [json.loads(line) for line in lines]
+    rows = lines_of("doctor_questions")
     understood = [
         asked_for(row["question"], row["complaint"])[:1] == row["items"][:1] for row in rows
     ]
@@ -201,15 +161,7 @@ def test_what_real_doctors_ask_is_answered_by_the_fact(question: str, text: str)
     assert asked(question, task=replace(TASK, words=words, sex="male")).text == text
 
 
-@pytest.mark.parametrize(
-    "question",
-    [
-        "Tell me what has been going on.", "您好，哪里不舒服？", "怎么了？", "您今天来看什么病？", "说说您的情况吧。",
-    ],
-)  # fmt: skip
-def test_what_a_doctor_opens_with_is_answered_with_the_complaint(question: str) -> None:
-    assert asked(question) == Reply("informative", TASK.question, ("complaint",))
-    assert asked(question, task=task_of(reference_row())).text == "My ankle is swollen"
-    assert asked("肚子疼吗？", question, task=replace(TASK, complaint="abdominal_pain")).kind == (
-        "repeated"
-    )
+def test_the_opening_of_a_row_without_facets_and_again() -> None:
+    assert asked("怎么了？", task=task_of(reference_row())).text == "My ankle is swollen"
+    task = replace(TASK, complaint="abdominal_pain")
+    assert asked("肚子疼吗？", "怎么了？", task=task).kind == "repeated"

@@ -4,8 +4,8 @@ fail or crawl.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -22,6 +22,7 @@ from consultation_agent.protocol import (
     read_reply,
 )
 from episodes.episode import AgentError
+from tests.consultation_agent.cases import lines_of
 
 CONCLUSION = Conclusion("急性阑尾炎", "马上去急诊")
 
@@ -55,37 +56,11 @@ def test_what_is_neither_has_a_name(problem: str, text: str) -> None:
     assert read_reply(text) == Malformed(problem)
 
 
-@pytest.mark.parametrize(
-    ("said", "letter"),
-    [
-        ("Choice: B", "B"),
-        ("choice：b", "B"),
-        ("**Choice:** B", "B"),
-        ("Choice: **B**", "B"),
-        ("Choice: (B) Colchicine", "B"),
-        ("Choice: option B", "B"),
-        ("Choice: colchicine.", "B"),
-        ("Choice: E", None),
-        ("Choice: B or A", None),
-        ("Choice: not B", None),
-        ("Choice: A fracture", None),
-        ("Choice: A is likely", "A"),
-        ("Choice: B. Colchicine, because it is gout and a flare", "B"),
-        ("Choice: B\nChoice: B", "B"),
-        ("Choice: B; A", None),
-        ("Choice: B+A", None),
-        ("Choice: B或A", None),
-        ("Choice: B or maybe A", None),
-        ("Choice: B\nChoice: A", None),
-        ("Choice: B, because of urate. Choice: A", None),
-        ("Choice: B and A are both right", None),
-        ("Choice: B-cell lymphoma", None),
-    ],
-)
-def test_only_an_option_of_the_case_is_a_choice(said: str, letter: str | None) -> None:
+@pytest.mark.parametrize("case", lines_of("choices"), ids=lambda case: case["said"])
+def test_only_an_option_of_the_case_is_a_choice(case: dict[str, Any]) -> None:
     read = choice_reader({"A": "Aspirin", "B": "Colchicine"})
-    wanted = Choice(letter, "") if letter else Malformed("no_diagnosis")
-    assert read(f"<answer>{said}</answer>") == wanted
+    wanted = Choice(case["letter"], "") if case["letter"] else Malformed("no_diagnosis")
+    assert read(f"<answer>{case['said']}</answer>") == wanted
 
 
 PIECES = ("<think>", "</think>", "<answer>", "</answer>", "问题：", "诊断：", "建议:", "Question:")
@@ -105,14 +80,7 @@ def test_reading_takes_time_in_proportion(piece: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "words",
-    [
-        "turn = '{nobody}'",
-        "nonsense = 1",
-        "[problems]\nwrong = 'x'",
-        "last = 3",
-        "=",
-    ],
+    "words", ["turn = '{nobody}'", "nonsense = 1", "[problems]\nwrong = 'x'", "last = 3", "="]
 )
 def test_prompts_that_cannot_be_used_are_refused(tmp_path: Path, words: str) -> None:
     path = tmp_path / "prompts.toml"
@@ -124,13 +92,8 @@ def test_prompts_that_cannot_be_used_are_refused(tmp_path: Path, words: str) -> 
 def test_replies_of_somebody_who_has_not_read_the_protocol() -> None:
     """A reply is written as its parts, each a text and how many times it stands there."""
     kinds = {Question: "question", Conclusion: "conclusion", Malformed: "malformed"}
-    lines = (
-        Path(__file__).with_name("doctor_replies.jsonl").read_text(encoding="utf-8").splitlines()
-    )
-    for row in map(json.loads, lines):
+    for row in lines_of("doctor_replies"):
         said = read_reply("".join(text * times for text, times in row["parts"]))
         assert kinds[type(said)] == row["expect"], row
-        assert (
-            not (isinstance(said, Conclusion) and row["diagnosis"])
-            or said.diagnosis == row["diagnosis"]
-        ), row
+        if isinstance(said, Conclusion) and row["diagnosis"]:
+            assert said.diagnosis == row["diagnosis"]

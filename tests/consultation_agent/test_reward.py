@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -31,7 +32,7 @@ from consultation_agent.task import ConsultationTask
 from episodes.episode import Episode
 from scoring.case import Verdict
 from scoring.rubric import Reward
-from tests.consultation_agent.cases import task_with, tasks
+from tests.consultation_agent.cases import lines_of, task_with, tasks
 from tests.judges import Fixed
 
 TASK = task_with("appendicitis")
@@ -254,67 +255,12 @@ def test_a_judge_that_fails_leaves_it_unscored_and_is_not_asked_for_nothing() ->
     assert earned(Malformed("empty"), judge=judge).total == 0
 
 
-@pytest.mark.parametrize(
-    ("gold", "said", "worth"),
-    [
-        ("多*休息*", "至少休息一周", 1),
-        ("多*休息*", "特别要注意休息", 1),
-        ("多*休息*", "不要避免休息", 1),
-        ("多*休息*", "多休息，不要休息", 0),
-        ("定期*复查*", "千万别忘了复查", 1),
-        ("定期*复查*", "不能不复查", 1),
-        ("少喝*咖啡*", "至少喝三杯咖啡", 0),
-        ("少喝*咖啡*", "别戒咖啡", 0),
-        ("少喝*咖啡*", "少喝咖啡", 1),
-        ("少喝*咖啡*浓茶", "少喝酒少喝咖啡", 1),
-        ("避免*搔抓*热水烫洗", "避免饮酒避免搔抓", 1),
-        ("不要自己吃*止痛药*掩盖病情", "不要吸烟也不要吃止痛药", 1),
-        ("一般不需要*抗生素*", "不要吸烟和不需要抗生素", 1),
-        ("一般不需要*抗生素*", "避免不必要的抗生素", 1),
-        ("以后要*戒酒*", "少抽烟戒酒", 1),
-        ("以后要*戒酒*", "避免熬夜并戒酒", 1),
-        ("以后要*戒酒*", "不要戒酒", 0),
-        ("早期服*止痛药*", "停咖啡不要服止痛药", 0),
-        ("早期服*止痛药*", "不要饭后服止痛药", 0),
-        ("规律全程*抗结核*治疗", "停用现有药物并且不要抗结核治疗", 0),
-        ("规律全程*抗结核*治疗", "不要停止抗结核治疗", 1),
-        ("规律全程*抗结核*治疗", "不要自行停用抗结核药物", 1),
-        ("早期补*叶酸*", "停经后服用叶酸", 1),
-        ("早期补*叶酸*", "停避孕药后补叶酸", 1),
-        ("早期补*叶酸*", "避免劳累并补叶酸", 1),
-        ("多*休息*", "不建议休息", 0),
-        ("多*休息*", "不推荐休息", 0),
-        ("多*休息*", "不应休息", 0),
-        ("多*休息*", "不应该休息", 0),
-        ("多*休息*", "禁休息", 0),
-        ("多*休息*", "反对休息", 0),
-        ("多*休息*", "拒绝休息", 0),
-        ("多*休息*", "不多休息", 0),
-        ("多*休息*", "休息没有必要", 0),
-        ("多*休息*", "休息是错误的", 0),
-        ("多*休息*", "不反对休息", 1),
-        ("多*休息*", "不得不休息", 1),
-        ("多*休息*", "身体不适要休息", 1),
-        ("多*休息*", "休息不要熬夜", 1),
-        ("多*休息*", "休息不要中断", 1),
-        ("多*休息*", "休息很有必要", 1),
-        ("少喝*咖啡*", "咖啡不要喝", 1),
-        ("少喝*咖啡*", "咖啡少喝", 1),
-        ("少喝*咖啡*", "咖啡最好别喝", 1),
-        ("少喝*咖啡*", "咖啡和浓茶都不要喝", 1),
-        ("少喝*咖啡*", "不喝咖啡", 1),
-        ("少喝*咖啡*", "咖啡可以喝", 0),
-        ("少喝*咖啡*", "咖啡不用戒", 0),
-        ("少喝*咖啡*", "不反对喝咖啡", 0),
-        ("少喝*咖啡*", "咖啡至少喝三杯", 0),
-        ("不*揉眼*", "别揉眼", 1),
-        ("*抗生素*用足两周", "抗生素不要自行停用", 1),
-    ],
-)
-def test_advice_is_read_in_its_sense(gold: str, said: str, worth: float) -> None:
+@pytest.mark.parametrize("case", lines_of("advice"), ids=lambda case: case["said"])
+def test_advice_is_read_in_its_sense(case: dict[str, Any]) -> None:
     """A negation acts on what follows it in its predicate, and undoes another one directly behind it.
     Behind what it negates it has no other object. 至少 negates nothing, and both senses at once are no
     advice.
     """
+    gold = case["gold"]
     task = replace(TASK, advice=(gold,), recommendation=gold.replace("*", ""))
-    assert advice_of(task, said) == worth
+    assert advice_of(task, case["said"]) == case["worth"]
