@@ -1,4 +1,4 @@
-"""Maps foreign columns to ours, by a mapping file, else by name, else by content."""
+"""Maps foreign columns to ours, by a mapping file, else by name."""
 
 from __future__ import annotations
 
@@ -15,28 +15,12 @@ from rapidfuzz import fuzz, process
 from data.records import SourceError
 from sql_agent.intake.cells import CellError, to_text
 from sql_agent.intake.grid import UNNAMED, Part
-from sql_agent.intake.headers import (
-    BY_CELLS,
-    EXACT,
-    NEAR,
-    ONLY,
-    TELLING,
-    claims,
-    looks_like,
-    nearest,
-    normalise,
-    with_unit,
-)
+from sql_agent.intake.headers import CELLS, EXACT, claims, nearest, normalise, with_unit
 from sql_agent.tables import NAME_COLUMN, TABLE_WORDS, TABLES
 
 Given = Mapping[str, str | None]  # a mapping file: source column, our column
 Cells = Mapping[str, list[str]]  # the filled cells of each source column in the first rows
 SAMPLED = 200  # rows that are looked at
-# Shares of cells that look like a column's: to believe its name, and to decide without a name
-FITTING = 0.5
-DECIDING = 0.9
-FEWEST = 3  # cells that decide
-LIKELY = 65  # of 100, likeness of a name from which its nearest column is proposed
 
 
 class Planned(NamedTuple):
@@ -56,7 +40,14 @@ def plan_parts(
     Raises SourceError: a part's table cannot be recognised, or its columns not mapped, or `given` names
     a column that no table has.
     """
-    _check_targets(given)
+    ours = [column for columns in TABLES.values() for column in columns]
+    for source, column in given.items():
+        if column and column not in ours:
+            likest, _, _ = process.extractOne(column, ours, scorer=fuzz.ratio)
+            raise SourceError(
+                f"the mapping names {column!r} for {source!r}, which is a column of neither table; "
+                f"the nearest is {likest}, and null leaves {source!r} out"
+            )
     planned = []
     skipped = []
     for part in parts:
@@ -64,8 +55,16 @@ def plan_parts(
         target = chosen or guess_table(part.columns, part.name, given)
         if target is None or table not in (None, target):
             skipped.append(part)
-        else:
-            planned.append(_planned(part, target, given))
+            continue
+        cells = sample(part)
+        mapping = map_columns(part.columns, target, given, cells)
+        unused = {}
+        for source in part.columns:
+            is_blank = not cells[source] and source.startswith(UNNAMED)
+            if not (source in mapping or source in given or is_blank):
+                line = mapping_line(source, None)
+                unused[source] = f"{line}  # or the nearest column, {nearest(source, target)}"
+        planned.append(Planned(part, target, mapping, unused))
     if not planned:
         seen = "; ".join(f"{part.name}: {', '.join(part.columns)}" for part in skipped)
         raise SourceError(
@@ -74,55 +73,30 @@ def plan_parts(
     return planned, [part.name for part in skipped]
 
 
-def _check_targets(given: Given) -> None:
-    ours = [column for table in TABLES.values() for column in table]
-    for source, column in given.items():
-        if column and column not in ours:
-            likest, _, _ = process.extractOne(column, ours, scorer=fuzz.ratio)
-            raise SourceError(
-                f"the mapping names {column!r} for {source!r}, which is a column of neither table; "
-                f"the nearest is {likest}, and null leaves {source!r} out"
-            )
-
-
-def _planned(part: Part, table: str, given: Given) -> Planned:
-    cells = sample(part)
-    mapping = map_columns(part.columns, table, given, cells)
-    taken = set(mapping.values())
-    unused = {}
-    for source in part.columns:
-        is_blank = not cells[source] and source.startswith(UNNAMED)
-        if source in mapping or source in given or is_blank:
-            continue
-        column, likeness = nearest(source, table)
-        if likeness >= LIKELY and column not in taken:
-            taken.add(column)  # two lines with one column would join them
-            unused[source] = mapping_line(source, column)
-        else:
-            left_out = f"{mapping_line(source, None)}  # left out; the nearest column is {column}"
-            unused[source] = left_out
-    return Planned(part, table, mapping, unused)
-
-
 def guess_table(columns: Iterable[str], name: str = "", given: Given | None = None) -> str | None:
     """Return our table that foreign columns describe, else ours of the same name, else None.
 
     Columns decide if one of them is the entity's name and no other table fits as well. `given`
     decides for the columns it names.
     """
-    said = {column for column in (given or {}).values() if column}
+    given = given or {}
+    said = {column for column in given.values() if column}
     tables = [table for table in TABLES if said <= TABLES[table].keys()]
     if said and len(tables) == 1:
         return tables[0]
     found = {table: dict.fromkeys(said, EXACT) for table in tables}
     for source in columns:
-        if source not in (given or {}):
-            for table, ranks in _claims_by_table(source, tables).items():
-                found[table] = ranks | found[table]
+        ranks = {table: claims(source, table) for table in tables if source not in given}
+        surest = max((rank for claimed in ranks.values() for rank in claimed.values()), default=0)
+        for table, claimed in ranks.items():
+            for column, rank in claimed.items():
+                # 疾病名称 is less surely the name of a drug
+                if column != NAME_COLUMN[table] or rank == surest:
+                    found[table].setdefault(column, rank)
     fits = {}
-    for table, ranks in found.items():
-        if NAME_COLUMN[table] in ranks:
-            fits[table] = sum(ranks.values())
+    for table, claimed in found.items():
+        if NAME_COLUMN[table] in claimed:
+            fits[table] = sum(claimed.values())
     best = [table for table, fit in fits.items() if fit == max(fits.values())]
     if len(best) == 1:
         return best[0]
@@ -130,16 +104,6 @@ def guess_table(columns: Iterable[str], name: str = "", given: Given | None = No
         if normalise(name) in map(normalise, TABLE_WORDS[table]):
             return table
     return None
-
-
-def _claims_by_table(source: str, tables: Iterable[str]) -> dict[str, dict[str, int]]:
-    """Return what a foreign name may mean in each table. 疾病名称 is less surely a drug's name."""
-    found = {table: dict(claims(source, table)) for table in tables}
-    surest = max((max(ranks.values(), default=0) for ranks in found.values()), default=0)
-    for table, ranks in found.items():
-        if ranks.get(NAME_COLUMN[table]) != surest:
-            ranks.pop(NAME_COLUMN[table], None)
-    return found
 
 
 def sample(part: Part) -> dict[str, list[str]]:
@@ -159,9 +123,8 @@ def map_columns(
     """Return the foreign columns that are used, each with the column of `table` it fills.
 
     `given` decides first (None: leave out). Columns given for the same one are joined. The others
-    go by name, the surest first. `cells` decide among equals and without a known name. Raises
-    SourceError: `given` names an unknown column, two columns fill the same one, or none is the
-    name.
+    go by name, the surest first, if their cells do not contradict. Raises SourceError: `given`
+    names an unknown column, two columns fill the same one, or none is the name.
     """
     for source, column in given.items():
         if source not in columns:
@@ -172,16 +135,22 @@ def map_columns(
             raise SourceError(
                 f"the mapping names {column!r}; {table} has: {', '.join(TABLES[table])}"
             )
+    found = []
+    for source in columns:
+        if source not in given:
+            for column, rank in claims(source, table).items():
+                if cells is None or _may_be(column, rank, cells[source]):
+                    found.append((rank, source, column))
+    found.sort(key=lambda claim: -claim[0])
     chosen = {source: column for source, column in given.items() if column}
-    filled = {column: (0.0, source) for source, column in chosen.items()}
-    rest = [source for source in columns if source not in given]
-    for sureness, source, column in _claims(rest, table, cells or {}):
+    filled = {column: (0, source) for source, column in chosen.items()}
+    for rank, source, column in found:
         if source in chosen:
             continue
-        earlier, first = filled.setdefault(column, (sureness, source))
+        earlier, first = filled.setdefault(column, (rank, source))
         if first == source:
             chosen[source] = column
-        elif earlier == sureness >= NEAR:
+        elif earlier == rank:
             lines = f"{mapping_line(first, column)} and {mapping_line(source, None)}"
             raise SourceError(
                 f"columns {first!r} and {source!r} both fill {column}; choose with --mapping FILE, "
@@ -189,7 +158,7 @@ def map_columns(
             )
     name = NAME_COLUMN[table]
     if name not in chosen.values():
-        likely = next((source for source in columns if nearest(source, table)[0] == name), "NAME")
+        likely = next((source for source in columns if nearest(source, table) == name), "NAME")
         raise SourceError(
             f"no column for {name} of {table} among: {', '.join(columns)}; name it with --mapping "
             f"FILE, a file with a line such as {mapping_line(likely, name)}"
@@ -197,29 +166,12 @@ def map_columns(
     return {source: chosen[source] for source in columns if source in chosen}
 
 
-def _claims(sources: Iterable[str], table: str, cells: Cells) -> list[tuple[float, str, str]]:
-    """Return what each source column may fill, the surest first. Cells may contradict a vague name."""
-    fullest = max(map(len, cells.values()), default=0)
-    found = []
-    for source in sources:
-        own = cells.get(source, [])
-        ranks = claims(source, table)
-        if not ranks and len(own) >= FEWEST:
-            ranks = {column: BY_CELLS for column in TELLING if column in TABLES[table]}
-        for column, rank in ranks.items():
-            fit = looks_like(column, own)
-            if own and column == NAME_COLUMN[table]:
-                fit = len(own) / fullest
-            elif fit is None:
-                fit = FITTING
-            needed = 0.0
-            if rank == BY_CELLS:
-                needed = DECIDING
-            elif rank < EXACT and column in ONLY:
-                needed = FITTING
-            if fit >= needed:
-                found.append((rank + round(fit, 1) / 2, source, column))
-    return sorted(found, key=lambda claim: -claim[0])
+def _may_be(column: str, rank: int, cells: list[str]) -> bool:
+    """Return whether the cells of a foreign column do not contradict what its name may mean."""
+    if rank >= EXACT or column not in CELLS:
+        return True
+    fitting = sum(bool(CELLS[column].fullmatch(cell)) for cell in cells)
+    return 2 * fitting >= len(cells)
 
 
 def mapping_line(source: str, column: str | None) -> str:

@@ -1,7 +1,6 @@
-"""Finds our column for a foreign one, by its name and the look of its cells.
+"""Finds our column for a foreign one by its name.
 
     claims("有效期(月)", "drugs_info")                 # {"period": PART}
-    looks_like("med_approval", ["国药准字H20051234"])  # 1.0
 
 Synonyms are in `sql_agent/tables.toml`, the words around them and patterns in `headers.toml`.
 """
@@ -23,11 +22,8 @@ from sql_agent.tables import NAME_COLUMN, TABLES, WORDS
 
 _LISTED = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 UNITS: dict[str, str] = _LISTED["units"]
-ONLY = tuple(_LISTED["cells"]["only"])
-TELLING = tuple(_LISTED["cells"]["telling"])
-CELLS: dict[str, re.Pattern[str]] = {}
-for _patterns in _LISTED["cells"].values():
-    CELLS |= {column: re.compile(text, re.I) for column, text in _patterns.items()}
+# What the cells of a column look like, where its name is not sure
+CELLS = {column: re.compile(text, re.I) for column, text in _LISTED["cells"].items()}
 JOINTS = re.compile(r"[/、,|&;:()\[\]{}<>【】《》]|及|和|与|或|\band\b|\bor\b")
 NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 HUMP = re.compile(r"(?<=[a-z]{2})(?=[A-Z])")  # splits dosageForm, but not mL
@@ -49,13 +45,12 @@ for _syllable, _same in re.findall(r"([a-z]+)([^a-z\s]+)", _LISTED["pinyin"]):
     PINYIN |= dict.fromkeys(_same, f" {_syllable}")
 LONGEST = 40  # characters of a column's name. Longer cells are prose
 # How surely a name stands for a column: it is ours or the comment, it is one of the words, a part
-# of it is, it is a lesser word, nearly a word, or only the cells tell.
+# of it is, it is a lesser word, or nearly a word.
 OWN = 6
 EXACT = 5
 PART = 4
 WEAK = 3
 NEAR = 2
-BY_CELLS = 1
 NEAR_NAME = 90  # of 100, rapidfuzz's ratio
 _simplifier = cache(lambda: import_module("opencc").OpenCC("t2s"))  # loaded for Chinese names only
 
@@ -180,26 +175,17 @@ def is_known(header: str) -> bool:
     )
 
 
-def nearest(header: str, table: str) -> tuple[str, float]:
-    """Return the column with the most similar words, and the similarity (0 to 100).
-
-    It is 0 if the cells contradicted the column.
-    """
+def nearest(header: str, table: str) -> str:
+    """Return the column with the most similar words."""
     if found := claims(header, table):
-        return next(iter(found)), 0
-    word, likeness, _ = process.extractOne(
+        return next(iter(found))
+    word, _, _ = process.extractOne(
         normalise(_plain(header)), KNOWN[table].keys(), scorer=fuzz.ratio
     )
-    return KNOWN[table][word], likeness
+    return KNOWN[table][word]
 
 
 def with_unit(header: str, text: str) -> str:
     """Return a bare number with the unit at the end of its column's name or in its brackets."""
     unit = re.search(r"[\W_]([^\W_]+)\W*$", _plain(header)) if NUMBER.fullmatch(text) else None
     return text + (UNITS.get(unit[1], "") if unit else "")
-
-
-def looks_like(column: str, cells: Sequence[str]) -> float | None:
-    """Return the share of cells that look like the column's, or None without cells or pattern."""
-    pattern = CELLS.get(column)
-    return sum(map(bool, map(pattern.fullmatch, cells))) / len(cells) if pattern and cells else None

@@ -5,7 +5,7 @@
     python -m data.import_database mysql+pymysql://user:word@host/old --to sqlite:///my.db --strip-html
 
 Reads CSV, TSV, workbooks (.xlsx, .xls, .ods), JSON, JSONL, Parquet or a database. Columns are found
-by name, synonym and content, in Chinese or English. For others it prints lines of a mapping file.
+by name and synonym, in Chinese or English. For others it prints lines of a mapping file.
 The target changes after all rows were read, in one transaction (docs/your-data.md).
 """
 
@@ -108,12 +108,10 @@ def run(options: argparse.Namespace) -> int:
     for item in planned:
         if len(item.unused) > len(item.mapping):
             print(_columns(item))
-            count = (
-                f"{len(item.unused)} of {len(item.mapping) + len(item.unused)} "
-                f"columns of {item.part.name}"
-            )
             raise Failure(
-                f"{count} fit none of {item.table}; decide about each in a file for --mapping"
+                f"{len(item.unused)} of {len(item.mapping) + len(item.unused)} columns of "
+                f"{item.part.name} fit none of {item.table}; decide about each in a file for "
+                "--mapping"
             )
     if target.mode == MISSING:
         for table in sorted(target.filled({item.table for item in planned})):
@@ -130,11 +128,11 @@ def run(options: argparse.Namespace) -> int:
 
 def _import(options: argparse.Namespace, planned: list[Planned], target: Target) -> int:
     staging = Staging()
+    rejected = 0
     whole = replacing(options.report) if options.report else nullcontext(Path(os.devnull))
     with whole as draft, draft.open("w", encoding="utf-8", newline="") as out:
         report = csv.writer(out, delimiter="\t", lineterminator="\n")
         report.writerow(("part", "row", "column", "kind", "reason"))
-        rejected = 0
         for item in planned:
             rejected += _stage(item, staging, options.strip_html, report.writerow)
     if rejected and not options.skip_rejected:
@@ -145,12 +143,13 @@ def _import(options: argparse.Namespace, planned: list[Planned], target: Target)
         return 1
     tables = []
     for table in dict.fromkeys(item.table for item in planned):
-        if not staging.holds(table):
+        rows, without_id = staging.count(table)
+        if not rows:
             print(f"{table}: no row is ready, so the target's stay as they are")
             continue
         tables.append(table)
-        if lone := staging.keyless(table):
-            print(f"{table}: {lone} rows have no id, so all of its rows are numbered anew")
+        if 0 < without_id < rows:
+            print(f"{table}: {without_id} rows have no id, so all of its rows are numbered anew")
     if planned and not tables:
         raise Failure(f"{options.source} has no row to import")
     if options.dry_run:
@@ -191,7 +190,9 @@ def _stage(
 
 
 def _columns(item: Planned) -> str:
-    lines = [f"  the column names are in row {item.part.header}"] if item.part.header > 1 else []
+    lines = []
+    if item.part.header > 1:
+        lines.append(f"  the column names are in row {item.part.header}")
     used = [f"{source} -> {column}" for source, column in item.mapping.items()]
     lines.append(f"  columns: {', '.join(used)}")
     ignored = [column for column in item.part.columns if column not in item.mapping]

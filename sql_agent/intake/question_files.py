@@ -30,6 +30,7 @@ COLUMNS = (
     "wording",
 )  # fmt: skip
 ALIASES = {"qid": "id", "ground_truth": "answer"}
+KINDS = "Parquet, lines of JSON or a JSON list"
 
 _SHORT = Repr()  # shortens a wrong value in a message, however large or deep it is
 _SHORT.maxstring = _SHORT.maxother = 60
@@ -85,11 +86,10 @@ def write_rows(rows: Iterable[Row], path: Path, made_from: str = "") -> None:
             parquet.write_table(arrow.Table.from_pylist(known, schema=schema), draft)
 
 
-def made_from(path: Path | str) -> str:
+def made_from(path: Path) -> str:
     """Return the URL of the database that a file's rows were made from, or ""."""
-    with Path(path).open("rb") as file:
-        if file.read(4) != b"PAR1":
-            return ""
+    if not _is_parquet(path):
+        return ""
     from pyarrow.parquet import read_schema
 
     return dict(read_schema(path).metadata or {}).get(b"database", b"").decode()
@@ -128,10 +128,7 @@ def read_records(path: Path) -> Iterator[tuple[int, Record | DataError]]:
     """
     if not path.is_file():
         seen = "is a folder" if path.is_dir() else "does not exist"
-        raise DataError(
-            f"{path} {seen}; expected a Parquet or JSONL "
-            "file with the columns id, question and answer"
-        )
+        raise DataError(f"{path} {seen}; expected {KINDS} with the columns id, question and answer")
     with refusing(f"{path} cannot be read", DataError):
         for number, record in enumerate(_records(path)):
             wrong = f"{path}, row {number}: {record.problem}"
@@ -139,10 +136,9 @@ def read_records(path: Path) -> Iterator[tuple[int, Record | DataError]]:
 
 
 def _records(path: Path) -> Iterator[RecordRead]:
-    with path.open("rb") as head:
-        if head.read(4) == b"PAR1":
-            yield from parquet_records(path)
-            return
+    if _is_parquet(path):
+        yield from parquet_records(path)
+        return
     with path.open(encoding=detect_encoding(path)) as file:
         first = next((text[:1] for line in file if (text := line.lstrip("\ufeff").lstrip())), "")
         file.seek(0)
@@ -150,12 +146,14 @@ def _records(path: Path) -> Iterator[RecordRead]:
             yield from line_records(line.lstrip("\ufeff") for line in file if line.strip())
         elif first == "[":
             yield from map(as_record, count(1), json.loads(file.read().lstrip("\ufeff")))
-        elif not first:
-            raise DataError(f"{path} is empty; expected rows with the columns id and question")
         else:
-            raise DataError(
-                f"{path} begins with {first!r}; expected Parquet, lines of JSON or a JSON list"
-            )
+            seen = f"begins with {first!r}" if first else "is empty"
+            raise DataError(f"{path} {seen}; expected {KINDS}")
+
+
+def _is_parquet(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(4) == b"PAR1"
 
 
 class _Wrong(ValueError):
@@ -169,8 +167,10 @@ def normalise(record: Record) -> tuple[Row, list[Note]]:
         value = row.pop(other, None)
         if row.get(own) is None:
             row[own] = value
-    if row.get("entities") is None:
-        row["entities"] = _meta_names(row.get("meta"))
+    entity = row["meta"].get("entity") if isinstance(row.get("meta"), dict) else None
+    if row.get("entities") is None and isinstance(entity, dict):  # as other generators write it
+        named = [value for key, value in entity.items() if "name" in key]
+        row["entities"] = [text for text in named if isinstance(text, str) and text]
     problems = []
     for column in COLUMNS:
         try:
@@ -180,6 +180,11 @@ def normalise(record: Record) -> tuple[Row, list[Note]]:
         except _Wrong as error:
             problems.append((column, str(error)))
     return row, problems
+
+
+def _id(value: Any) -> str:
+    """Return an id, which public question files write as a number too."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else _text(value)
 
 
 def _text(value: Any) -> str:
@@ -203,11 +208,9 @@ def _sql(value: Any) -> str:
         raise _Wrong(
             f"{_SHORT.repr(value)} is {type(value).__name__}, expected text or a list of texts"
         )
-    several = [statement for statement in map(_text, found) if statement]
+    several = list(filter(None, map(_text, found)))
     one = len(several) == 1 and not several[0].lstrip().startswith("[")
-    if one or not several:
-        return "".join(several)
-    return compact(several)
+    return "".join(several) if one or not several else compact(several)
 
 
 def _gold(value: Any) -> str:
@@ -250,15 +253,6 @@ def _entities(value: Any) -> str:
     return text if names is not None else ""
 
 
-def _meta_names(meta: Any) -> list[str] | None:
-    """Return the names in {"entity": {"drug_name": ...}}, the form other generators write."""
-    entity = meta.get("entity") if isinstance(meta, dict) else None
-    if not isinstance(entity, dict):
-        return None
-    texts = [value for key, value in entity.items() if "name" in key]
-    return [text for text in texts if isinstance(text, str) and text]
-
-
 def _json(value: Any) -> tuple[str, Any]:
     """Return a value's JSON text, and the value."""
     if not isinstance(value, str | dict | list | None):
@@ -276,11 +270,6 @@ def _json(value: Any) -> tuple[str, Any]:
 
 def _are(values: Any, kind: Any) -> bool:
     return isinstance(values, list) and all(isinstance(value, kind) for value in values)
-
-
-def _id(value: Any) -> str:
-    """Return an id, which public question files write as a number too."""
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else _text(value)
 
 
 _READERS: dict[str, Callable[[Any], str]] = dict.fromkeys(TEXTS, _text) | {

@@ -18,7 +18,7 @@ from data.files import json_places, open_text
 from data.json_rows import LIST, line_records, list_records
 from data.parquet import BATCH, parquet_records
 from data.records import MARKS, Record, SourceError, as_record, detect_encoding, refusing
-from sql_agent.intake.grid import SEARCHED, Part, Row, below_headers, column_names
+from sql_agent.intake.grid import SEARCHED, Part, Row, Rows, below_headers, column_names
 from sql_agent.intake.headers import is_known
 from sql_agent.intake.workbooks import KINDS as WORKBOOKS
 from sql_agent.intake.workbooks import WITH_MARKUP, read_workbook
@@ -49,7 +49,11 @@ def open_parts(
     TSV, workbooks). name: keep only this sheet, list or table. Raises SourceError, also while rows
     are read: no such file or part, an unknown kind, or unreadable content.
     """
-    kind = "a database" if "://" in source else _kind_of(Path(source))
+    path = Path(source)
+    kind = "a database"
+    if "://" not in source:
+        kind = path.suffix.lower()
+        _check_kind(path)
     if header_row and kind not in WITH_HEADERS:
         raise SourceError(
             "--header-row is for tables in text and workbooks; the columns of this source are named"
@@ -59,18 +63,21 @@ def open_parts(
         if kind == "a database":
             parts = database_parts(source)
         elif kind in TABLES_IN_TEXT:
-            parts = _text_parts(Path(source), encoding, header_row)
+            rows = _text_rows(path, encoding or detect_encoding(path))
+            parts = below_headers({path.stem: rows}, header_row)
         elif kind in WORKBOOKS:
-            parts = below_headers(read_workbook(Path(source)), header_row)
+            parts = below_headers(read_workbook(path), header_row)
         elif kind in JSON:
-            parts = _json_parts(Path(source), encoding or detect_encoding(Path(source)))
+            parts = _json_parts(path, encoding or detect_encoding(path))
         else:
-            parts = _parquet_parts(Path(source))
+            from pyarrow.parquet import read_schema
+
+            columns = column_names(read_schema(path).names)
+            parts = [Part(path.stem, columns, partial(parquet_records, path))]
     chosen = [part for part in parts if name in (None, part.name)]
     if not chosen:
-        raise SourceError(
-            f"no part {name!r} in the source; it has: {', '.join(part.name for part in parts)}"
-        )
+        names = ", ".join(part.name for part in parts)
+        raise SourceError(f"no part {name!r} in the source; it has: {names}")
     return [part._replace(records=partial(_guarded, part.records, what)) for part in chosen]
 
 
@@ -79,11 +86,8 @@ def _guarded(records: Callable[[], Iterator[Record]], what: str) -> Iterator[Rec
         yield from records()
 
 
-def _kind_of(path: Path) -> str:
-    """Return the ending of a file's name.
-
-    Raises SourceError: no file, not one of FILES, or its first bytes are those of another kind.
-    """
+def _check_kind(path: Path) -> None:
+    """Refuse what is no file, not one of FILES, or begins like a file of another kind."""
     expected = f"expected a file ({', '.join(FILES)}) or a database URL"
     if not path.is_file():
         seen = "is a folder" if path.is_dir() else "does not exist"
@@ -97,7 +101,6 @@ def _kind_of(path: Path) -> str:
         raise SourceError(f"{path} is a workbook or another zip file; name a workbook .xlsx")
     if kind in WITH_MARKUP and not start.startswith(b"PK"):
         raise SourceError(f"{path} is no {kind} workbook, but {_looks_like(start)}")
-    return kind
 
 
 def _looks_like(start: bytes) -> str:
@@ -108,11 +111,9 @@ def _looks_like(start: bytes) -> str:
         )
     if start.lstrip().lower().startswith((b"<!doctype html", b"<html", b"<table")):
         return "a page of HTML; open it in a spreadsheet program and save it as .xlsx"
-    if not start:
-        return "empty"
-    if b"\0" not in start:
+    if start and b"\0" not in start:
         return "text; if it is a table with commas or tabs, name it .csv"
-    return "something else; open it in a spreadsheet program and save it as .xlsx"
+    return "empty or something else; open it in a spreadsheet program and save it as .xlsx"
 
 
 def encoding_note(source: str, encoding: str | None = None) -> str:
@@ -129,8 +130,7 @@ def encoding_note(source: str, encoding: str | None = None) -> str:
     )
 
 
-def _text_parts(path: Path, encoding: str | None, header_row: int | None) -> list[Part]:
-    encoding = encoding or detect_encoding(path)
+def _text_rows(path: Path, encoding: str) -> Rows:
     csv.field_size_limit(MAX_CELL)
     with open_text(path, encoding) as file:
         delimiter = "\t" if path.suffix.lower() == ".tsv" else _delimiter(list(islice(file, 100)))
@@ -145,7 +145,7 @@ def _text_parts(path: Path, encoding: str | None, header_row: int | None) -> lis
                     f"near line {reader.line_num}: {error}; is a quotation mark left open?"
                 ) from None
 
-    return below_headers({path.stem: rows}, header_row)
+    return rows
 
 
 def _delimiter(lines: list[str]) -> str:
@@ -153,7 +153,8 @@ def _delimiter(lines: list[str]) -> str:
 
     A table of one column gets a comma, which does no harm.
     """
-    fits = {}
+    best = ","
+    most: tuple[float, ...] = ()
     for delimiter in DELIMITERS:
         rows = list(islice(csv.reader(lines, delimiter=delimiter), SEARCHED))
         known = [sum(is_known(cell.strip()) for cell in cells) for cells in rows]
@@ -162,28 +163,22 @@ def _delimiter(lines: list[str]) -> str:
             width = len(rows[known.index(max(known))])
         else:
             width = max(widths, key=lambda width: (width > 1, widths[width]), default=1)
-        fits[delimiter] = (
-            max(known, default=0),
-            width > 1,
-            widths[width] / len(rows or [0]),
-            width,
-        )
-    return max(fits, key=lambda delimiter: fits[delimiter])
+        fit = (max(known, default=0), width > 1, widths[width] / len(rows or [0]), width)
+        if fit > most:
+            most = fit
+            best = delimiter
+    return best
 
 
 def _json_parts(path: Path, encoding: str) -> list[Part]:
     places = json_places(path, encoding)
     if places is None:
         return [_json_part(path, encoding, path.stem, line_records)]
-    return [
-        _json_part(
-            path,
-            encoding,
-            path.stem if place == LIST else place.removesuffix(f".{LIST}"),
-            partial(list_records, place),
-        )
-        for place in places
-    ]
+    parts = []
+    for place in places:
+        name = path.stem if place == LIST else place.removesuffix(f".{LIST}")
+        parts.append(_json_part(path, encoding, name, partial(list_records, place)))
+    return parts
 
 
 def _json_part(
@@ -204,13 +199,6 @@ def _json_part(
             "no JSON objects with keys; expected a list of objects (.jsonl: one a line)" + problem
         )
     return Part(name, list(columns), records)
-
-
-def _parquet_parts(path: Path) -> list[Part]:
-    from pyarrow.parquet import read_schema
-
-    columns = column_names(read_schema(path).names)
-    return [Part(path.stem, columns, partial(parquet_records, path))]
 
 
 def database_parts(source: str, views: bool = False) -> list[Part]:

@@ -56,26 +56,21 @@ class Staging:
             return [LeftOut(DUPLICATE, reason=f"same as {place}")]
         return [LeftOut(REJECTED, "id", f"{key} is already the id of an earlier row")]
 
-    def holds(self, table: str) -> bool:
-        """Return whether a row for a table is ready."""
-        query = "SELECT EXISTS (SELECT 1 FROM staged WHERE target = ?)"
-        return bool(self._file.execute(query, (table,)).fetchone()[0])
-
-    def keyless(self, table: str) -> int:
-        """Return how many rows for a table have no key although others have one."""
-        counted = "SELECT count(key), count(*) FROM staged WHERE target = ?"
-        keyed, rows = self._file.execute(counted, (table,)).fetchone()
-        return rows - keyed if keyed else 0
+    def count(self, table: str) -> tuple[int, int]:
+        """Return the number of rows for a table, and of those without a key."""
+        counted = "SELECT count(*), count(*) - count(key) FROM staged WHERE target = ?"
+        rows, without_key = self._file.execute(counted, (table,)).fetchone()
+        return rows, without_key
 
     def rows(self, table: str) -> Iterator[Cells]:
         """Yield the rows for a table in order, with their keys as `id` if every row has one."""
-        keep = not self.keyless(table)
+        _, without_key = self.count(table)
         chosen = self._file.execute(
             "SELECT key, cells FROM staged WHERE target = ? ORDER BY rowid", (table,)
         )
         for key, cells in chosen:
             row = json.loads(cells)
-            yield row | {"id": key} if keep and key is not None else row
+            yield row if without_key else row | {"id": key}
 
 
 def _json(cells: dict[str, str]) -> str:

@@ -74,6 +74,14 @@ class Target:
             for table in filter(inspect(connection).has_table, tables):
                 self._check(connection, table)
 
+    def filled(self, tables: Iterable[str]) -> set[str]:
+        """Return those of these tables that have rows. Raises TargetError: they cannot be read."""
+        if self.file and not self.file.exists():
+            return set()
+        with self._refusing(), self.engine.connect() as connection:
+            there = filter(inspect(connection).has_table, tables)
+            return {table for table in there if _count(connection, table)}
+
     def write(self, rows: Mapping[str, Iterable[Cells]]) -> dict[str, int]:
         """Write all rows in one transaction, and return the number written by table.
 
@@ -110,36 +118,24 @@ class Target:
                 f"{self.name}: table {name} lacks the columns "
                 f"{lacking}; add them (ALTER TABLE) as text"
             )
-        if self.mode in (None, MISSING) and (
-            count := connection.scalar(text(f"SELECT count(*) FROM {name}"))
-        ):
+        count = _count(connection, name)
+        if count and self.mode in (None, MISSING):
             raise TargetError(
                 f"{self.name}: the table {name} has rows ({count:,}); give --replace or --append"
             )
-
-    def filled(self, tables: Iterable[str]) -> set[str]:
-        """Return those of these tables that have rows. Raises TargetError: they cannot be read."""
-        if self.file and not self.file.exists():
-            return set()
-        with self._refusing(), self.engine.connect() as connection:
-            there = filter(inspect(connection).has_table, tables)
-            return {
-                name for name in there if connection.scalar(text(f"SELECT count(*) FROM {name}"))
-            }
 
     def _fill(self, connection: Connection, table: Table, rows: Iterable[Cells]) -> int:
         if self.mode == REPLACE:
             connection.execute(table.delete())
         last = connection.scalar(select(func.max(table.c.id))) or 0
         empty = dict.fromkeys(table.c.keys()) | {"source": "imported"}
-        numbered = enumerate(rows, start=last + 1)
-        if self.mode == APPEND:
-            return insert_rows(
-                connection, table, (empty | row | {"id": number} for number, row in numbered)
-            )
-        return insert_rows(
-            connection, table, (empty | {"id": number} | row for number, row in numbered)
-        )
+
+        def numbered() -> Iterator[Cells]:
+            for number, row in enumerate(rows, start=last + 1):
+                own = number if self.mode == APPEND else row.get("id", number)
+                yield empty | row | {"id": own}
+
+        return insert_rows(connection, table, numbered())
 
     @contextmanager
     def _refusing(self, what: str = "") -> Iterator[None]:
@@ -154,3 +150,7 @@ class Target:
                 f"--to {self.name} is not understood by PyMySQL ({first_line(error)}); it takes "
                 "ssl_ca=FILE, ssl_disabled=true, charset=utf8mb4, and needs the database's name"
             ) from None
+
+
+def _count(connection: Connection, table: str) -> int:
+    return connection.scalar(text(f"SELECT count(*) FROM {table}")) or 0

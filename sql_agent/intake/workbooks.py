@@ -5,16 +5,16 @@ Of .xlsx files, number formats and formulas without a value are read from the XM
 
 from __future__ import annotations
 
+import math
 import posixpath
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
-from xml.parsers import expat
 from zipfile import ZipFile
 
 from python_calamine import CalamineSheet, CalamineWorkbook
@@ -25,14 +25,11 @@ from sql_agent.intake.headers import is_known
 
 WITH_MARKUP = (".xlsx", ".xlsm")
 KINDS = (*WITH_MARKUP, ".xls", ".xlsb", ".ods")
-MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
-RELATION = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
 # A number format that can be repeated in words: texts around one number
 WORDS = r'(?:"[^"]*"|\\.|[ ¥￥$€]|[^\x00-\x7f])*'
 FORMAT = re.compile(
     rf"(?P<before>{WORDS})(?P<digits>[#,0]*0|#+|General)(?:\.[0#?]+)?(?P<percent>%?)(?P<after>{WORDS})"
 )
-Place = tuple[int, int]  # row and column, from 0
 
 
 class Shown(NamedTuple):
@@ -44,6 +41,10 @@ class Shown(NamedTuple):
     after: str
 
 
+Mark = Shown | CellError
+NO_MARKS: tuple[float, dict[int, Mark]] = (math.inf, {})  # below the last row of the XML
+
+
 def read_workbook(path: Path) -> dict[str, Rows]:
     """Return the rows of each sheet by name. Raises calamine's errors."""
     with closing(CalamineWorkbook.from_path(path)) as book:
@@ -51,33 +52,36 @@ def read_workbook(path: Path) -> dict[str, Rows]:
 
 
 def _rows(path: Path, name: str) -> Iterator[Row]:
-    special = _special_cells(path, name) if path.suffix.lower() in WITH_MARKUP else {}
+    marked: Iterator[tuple[float, dict[int, Mark]]] = iter(())
+    if path.suffix.lower() in WITH_MARKUP:
+        marked = _marked_rows(path, name)
     with closing(CalamineWorkbook.from_path(path)) as book:
         sheet = book.get_sheet_by_name(name)
         if sheet.start is None:
             return
         filled, wide = _merged(sheet)
-        _, left = sheet.start
-        for row, values in enumerate(
-            sheet.iter_rows()
-        ):  # from the top, and the first filled column
+        left = sheet.start[1]
+        ahead, marks = next(marked, NO_MARKS)
+        # calamine begins with the first row and the first filled column
+        for row, values in enumerate(sheet.iter_rows()):
+            while ahead < row:
+                ahead, marks = next(marked, NO_MARKS)
             cells = list(values)
-            for at, value in enumerate(values):
-                place = (row, left + at)
-                if place in filled:
-                    cells[at] = filled[place]
-                elif place in special:
-                    cells[at] = _shown(value, special[place])
+            for at, value in enumerate(values, start=left):
+                if (row, at) in filled:
+                    cells[at - left] = filled[row, at]
+                elif ahead == row and at in marks:
+                    cells[at - left] = _shown(value, marks[at])
             alone = sum(not is_blank([cell]) for cell in cells) == 1
             yield Row(row + 1, cells, alone and row in wide)
 
 
-def _merged(sheet: CalamineSheet) -> tuple[dict[Place, Any], set[int]]:
+def _merged(sheet: CalamineSheet) -> tuple[dict[tuple[int, int], Any], set[int]]:
     """Return the values of cells merged from above, and the rows with cells merged side by side.
 
     Column names stay where they are.
     """
-    filled: dict[Place, Any] = {}
+    filled: dict[tuple[int, int], Any] = {}
     wide = set()
     ranges = sheet.merged_cell_ranges or []
     top, left = sheet.start or (0, 0)
@@ -92,80 +96,54 @@ def _merged(sheet: CalamineSheet) -> tuple[dict[Place, Any], set[int]]:
     return filled, wide
 
 
-def _shown(value: Any, special: Shown | CellError) -> Any:
+def _shown(value: Any, mark: Mark) -> Any:
     """Return a number as its format shows it, without rounding, or the cell's fault."""
-    if isinstance(special, CellError) or not isinstance(value, float | int):
-        return special if isinstance(special, CellError) else value
-    number = Decimal(f"{value:.15g}") * (100 if special.percent else 1)
+    if isinstance(mark, CellError):
+        return mark
+    if not isinstance(value, float | int):
+        return value
+    number = Decimal(f"{value:.15g}") * (100 if mark.percent else 1)
     whole, _, rest = format(abs(number), "f").partition(".")
     rest = rest.rstrip("0")
-    digits = whole.zfill(special.digits) + (f".{rest}" if rest else "")
+    digits = whole.zfill(mark.digits) + (f".{rest}" if rest else "")
     sign = "-" if number < 0 else ""
-    return f"{special.before}{sign}{digits}{'%' if special.percent else ''}{special.after}"
+    return f"{mark.before}{sign}{digits}{'%' if mark.percent else ''}{mark.after}"
 
 
-def _special_cells(path: Path, name: str) -> Mapping[Place, Shown | CellError]:
-    found: dict[Place, Shown | CellError] = {}
+def _marked_rows(path: Path, name: str) -> Iterator[tuple[float, dict[int, Mark]]]:
+    """Yield the number of each row in the XML, from 0, and the marks of its columns."""
     with ZipFile(path) as package:
         formats = _formats(package)
         with package.open(_file_of(package, name)) as file:
-            _SheetReader(formats, found).read(file)
-    return found
+            number = -1
+            for _, element in ElementTree.iterparse(file):
+                if element.tag.endswith("}row"):
+                    number = int(element.get("r", number + 2)) - 1
+                    yield number, _marks(element, formats)
+                    element.clear()
 
 
-class _SheetReader:
-    def __init__(self, formats: list[Shown | None], found: dict[Place, Shown | CellError]) -> None:
-        self.formats = formats
-        self.found = found
-        self.row = -1
-        self.column = -1
-        self.kind = ""
-        self.shown: Shown | None = None
-        self.formula = False
-        self.text = ""
-
-    def read(self, file: Any) -> None:
-        parser = expat.ParserCreate(namespace_separator=":")
-        parser.StartElementHandler = self._start
-        parser.EndElementHandler = self._end
-        parser.CharacterDataHandler = self._characters
-        parser.ParseFile(file)
-
-    def _start(self, name: str, attributes: dict[str, str]) -> None:
-        element = name.rpartition(":")[2]
-        if element == "row":
-            self.row = int(attributes["r"]) - 1 if "r" in attributes else self.row + 1
-            self.column = -1
-        elif element == "c":
-            self.column = _column(attributes["r"]) if "r" in attributes else self.column + 1
-            self.kind = attributes.get("t", "n")
-            style = int(attributes.get("s", 0))
-            self.shown = self.formats[style] if style < len(self.formats) else None
-            self.formula = False
-            self.text = ""
-        elif element == "f":
-            self.formula = True
-            self.text = ""
-
-    def _characters(self, text: str) -> None:
-        self.text += text
-
-    def _end(self, name: str) -> None:
-        element = name.rpartition(":")[2]
-        if element == "f":
-            self.text = ""
-        if element != "c":
-            return
-        place = (self.row, self.column)
-        if self.kind == "e":
-            self.found[place] = CellError(f"the formula failed with {self.text.strip()}")
-        elif self.formula and not self.text.strip() and self.kind == "n":
-            self.found[place] = CellError(
-                "a formula whose value is not stored; open the workbook in a spreadsheet program "
-                "and save it"
-            )
-        elif self.kind == "n" and self.shown and self.text.strip():
-            self.found[place] = self.shown
+def _marks(row: ElementTree.Element, formats: list[Shown | None]) -> dict[int, Mark]:
+    marks: dict[int, Mark] = {}
+    column = -1
+    for cell in row:
+        reference = cell.get("r")
+        column = _column(reference) if reference else column + 1
+        kind = cell.get("t", "n")
+        style = int(cell.get("s", 0))
+        shown = formats[style] if style < len(formats) else None
+        if kind == "e":
+            marks[column] = CellError(f"the formula failed with {cell.findtext('{*}v', '')}")
+        elif kind == "n" and (shown or len(cell) > 1):
+            is_empty = not cell.findtext("{*}v", "").strip()
+            if is_empty and cell.find("{*}f") is not None:
+                marks[column] = CellError(
+                    "a formula whose value is not stored; open the workbook in a spreadsheet "
+                    "program and save it"
+                )
+            elif shown and not is_empty:
+                marks[column] = shown
+    return marks
 
 
 def _column(reference: str) -> int:
@@ -180,8 +158,9 @@ def _file_of(package: ZipFile, name: str) -> str:
     book = ElementTree.fromstring(package.read("xl/workbook.xml"))
     relations = ElementTree.fromstring(package.read("xl/_rels/workbook.xml.rels"))
     targets = {relation.get("Id"): relation.get("Target", "") for relation in relations}
-    [sheet] = [one for one in book.iter(f"{MAIN}sheet") if one.get("name") == name]
-    return posixpath.normpath(posixpath.join("/xl", targets[sheet.get(RELATION)])).lstrip("/")
+    [sheet] = [one for one in book.iterfind(".//{*}sheet") if one.get("name") == name]
+    target = next(targets[value] for key, value in sheet.items() if key.endswith("}id"))
+    return posixpath.normpath(posixpath.join("/xl", target)).lstrip("/")
 
 
 def _formats(package: ZipFile) -> list[Shown | None]:
@@ -190,10 +169,9 @@ def _formats(package: ZipFile) -> list[Shown | None]:
         return []
     styles = ElementTree.fromstring(package.read("xl/styles.xml"))
     codes = {"9": "0%", "10": "0.00%"}  # the built-in formats of percent
-    for one in styles.iter(f"{MAIN}numFmt"):
+    for one in styles.iterfind(".//{*}numFmt"):
         codes[one.get("numFmtId", "")] = one.get("formatCode", "")
-    cells = styles.find(f"{MAIN}cellXfs")
-    used = [] if cells is None else [one.get("numFmtId", "") for one in cells]
+    used = [one.get("numFmtId", "") for one in styles.iterfind("{*}cellXfs/{*}xf")]
     return [read_format(codes.get(number, "General")) for number in used]
 
 

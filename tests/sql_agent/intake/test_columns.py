@@ -30,16 +30,6 @@ def test_a_misspelt_column_of_ours_is_named_with_the_nearest():
     assert not missing(str(refusal.value), "'indicaton'", "'征'", "indication")
 
 
-def test_two_undecided_columns_are_not_proposed_for_one():
-    """Both lines in a mapping file would join their texts."""
-    columns = ["药品名称", "禁忌症表一", "禁忌症表二"]
-    part = Part("drugs", columns, lambda: iter([Record(1, dict.fromkeys(columns, "甲"))]))
-    ((planned,), _) = plan_parts([part], None, {})
-    first, second = planned.unused.values()
-    assert first == '"禁忌症表一": contraindications'
-    assert second.startswith('"禁忌症表二": null')
-
-
 @pytest.mark.parametrize(
     ("columns", "given", "message"),
     [
