@@ -99,7 +99,6 @@ class CodeAgent(Agent):
     """Questions about the invented hospital, answered by programs in a sandbox."""
 
     name = "code"
-    prompt_version = "1"
     splits: Mapping[str, Path] = {
         split: ROOT / "data" / "code" / f"{split}.parquet" for split in ("train", "val", "test")
     }

@@ -104,7 +104,6 @@ class ConsultationAgent(PartnerAgent):
     """Invented patients of `data/consultation`, no tools, a patient as partner."""
 
     name = "consultation"
-    prompt_version = "1"
     splits: Mapping[str, Path] = split_files("consultation")
     settings = ConsultationSettings
     flags = ConsultationFlags()

@@ -110,7 +110,6 @@ class DiagnosisAgent(PartnerAgent):
     """Invented patients of `data/diagnosis`, no tools, a simulator of examinations as partner."""
 
     name = "diagnosis"
-    prompt_version = "1"
     splits: Mapping[str, Path] = split_files("diagnosis")
     settings = DiagnosisSettings
     flags = DiagnosisFlags()

@@ -252,7 +252,6 @@ class Agent(ABC):
 
     name: str
     splits: Mapping[str, Path]
-    prompt_version: str = "1"
     tools: Sequence[ToolSpec] = ()
     turns: int = 3
     settings: type[Settings] = Settings

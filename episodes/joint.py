@@ -65,7 +65,6 @@ class JointAgent(Agent):
         self.showing = JointShowing(self.members)
         self.teaching = JointTeaching(self.members)
         self.splits = {split: self._files(split) for split in ("train", "val")}
-        self.prompt_version = ", ".join(f"{one.name} {one.prompt_version}" for one in agents)
         self.tools = list(chain.from_iterable(one.tools for one in agents))
         self.turns = max(one.turns for one in agents)
         kinds = {one.settings for one in agents}

@@ -124,7 +124,7 @@ def configuration(
         found["thinking"] = True
     if arguments.tool_parser:
         found["tool_parser"] = arguments.tool_parser
-    return {**found, "prompt_version": agent.prompt_version, **environment.description()}
+    return {**found, **environment.description()}
 
 
 def default_folder(config: dict[str, Any]) -> Path:

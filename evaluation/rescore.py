@@ -104,7 +104,7 @@ def rescore(agent: Agent, arguments: argparse.Namespace) -> int:
             return found
 
         again = asyncio.run(all_again())
-        now = {"prompt_version": agent.prompt_version, **environment.description()}
+        now = environment.description()
     # The summaries among them are made anew; baselines were scored as the episodes were
     config = {name: value for name, value in scores.items() if name != "baselines"} | now
     arguments.out.mkdir(parents=True, exist_ok=True)

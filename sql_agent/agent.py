@@ -29,7 +29,7 @@ from episodes.shown import Shown
 from sql_agent import facts, row_checks
 from sql_agent.ehrsql.questions import PreparedSet, prepare
 from sql_agent.intake.question_files import COLUMNS, load_rows, made_from
-from sql_agent.prompts import PROMPT_VERSION, TOOL
+from sql_agent.prompts import TOOL
 from sql_agent.settings import SqlSettings
 from sql_agent.shown import shown
 from sql_agent.task import SqlTask, task_of
@@ -126,7 +126,6 @@ class SqlAgent(Agent):
     """Questions and gold of `data/*.parquet`, one tool, a judge."""
 
     name = "sql"
-    prompt_version = PROMPT_VERSION
     tools = (TOOL,)
     splits: Mapping[str, Path] = {
         split: ROOT / "data" / f"{split}.parquet" for split in ("train", "val", "test")

@@ -17,7 +17,7 @@ from sql_agent import facts
 from sql_agent.judge.reference import ReferenceJudge
 from sql_agent.judge_words import WORDS
 from sql_agent.known import KnownAnswers
-from sql_agent.prompts import COLUMNS, SCHEMA_TOOLS, TOOL
+from sql_agent.prompts import COLUMNS, PROMPT_VERSION, SCHEMA_TOOLS, TOOL
 from sql_agent.reward import Query, rubric_from, score_episode
 from sql_agent.settings import SqlSettings
 from sql_agent.task import SqlTask, own
@@ -91,6 +91,7 @@ class SqlEnvironment(Environment):
 
         tables = self.tool.allowed_tables
         return {
+            "prompt_version": PROMPT_VERSION,
             "tools": self.settings.database_tools,
             "database": make_url(self.settings.database_url).render_as_string(hide_password=True),
             "judge": self.settings.teacher_model if self.judge.name == "llm" else self.judge.name,

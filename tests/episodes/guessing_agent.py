@@ -94,7 +94,6 @@ class GuessingAgent(Agent):
     """`opened`: the environments made, to see that they are given back."""
 
     name = "guessing"
-    prompt_version = "7"
     splits: Mapping[str, Path] = {}
     flags = GuessingFlags()
     showing = GuessingShowing()

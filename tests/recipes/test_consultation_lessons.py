@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
-from pathlib import Path
 from random import Random
 
 import pytest
 
 from conditions.condition_types import Phrase
 from conditions.table import load_tables
-from consultation_agent.agent import AGENT
 from consultation_agent.doctor_questions import asked_for
-from consultation_agent.prompts import load_prompts
 from consultation_agent.protocol import Conclusion, Malformed, Question, read_reply
 from episodes.episode import Conversation
 from recipes.doctors import consultation_lessons as recipe
@@ -107,10 +103,3 @@ def test_no_patient_speaks_in_wordings_that_are_kept_for_the_test_file(
         for message in one.messages[1:]
     )
     assert [text for text in kept if text in told] == []
-
-
-def test_the_bundled_model_was_taught_these_prompts() -> None:
-    taught = json.loads((Path(AGENT.model) / "config.json").read_text())["prompt_version"]
-    assert taught == AGENT.prompt_version == load_prompts().version, (
-        "rebuild the bundled model: python -m training.cold_start consultation --out consultation_agent/tiny_model"
-    )

@@ -17,7 +17,7 @@ from episodes.policy import ChatPolicy, Endpoint
 from sql_agent.agent import AGENT
 from sql_agent.environment import SqlEnvironment
 from sql_agent.intake.question_files import COLUMNS
-from sql_agent.prompts import TOOL
+from sql_agent.prompts import PROMPT_VERSION, TOOL
 from sql_agent.settings import SqlSettings
 from sql_agent.task import task_of
 from tests.episodes.scripted import asks, calls, says
@@ -126,6 +126,7 @@ def test_the_description_has_what_scores_depend_on_and_no_secret() -> None:
         "postgresql://user:secret@host/db", teacher_model="m", database_tools="schema"
     ).description()
     assert found == {
+        "prompt_version": PROMPT_VERSION,
         "tools": "schema",
         "database": "postgresql://user:***@host/db",
         "judge": "m",

@@ -88,7 +88,6 @@ class EchoAgent(Agent):
     """
 
     name = "echo"
-    prompt_version = "7"
     splits: ClassVar = {"train": Path("echo.jsonl")}
     teaching = EchoTeaching()
 
@@ -201,12 +200,7 @@ def test_an_agent_without_tools_has_a_tiny_model_too(
         facts = cold_start(
             capsys, echo, "--out", str(tmp_path / name), "--steps-a", "30", "--no-measure"
         )
-        assert (facts["steps_a"], facts["steps_b"], facts["words"], facts["prompt_version"]) == (
-            30,
-            0,
-            8,
-            "7",
-        )
+        assert (facts["steps_a"], facts["steps_b"], facts["words"]) == (30, 0, 8)
     assert {path.name for path in tmp_path.iterdir()} == {"one", "two"}
     files = {path.name: path.read_bytes() for path in (tmp_path / "one").iterdir()}
     assert files.keys() == MODEL_FILES

@@ -105,7 +105,6 @@ def write_card(
         run=run.name,
         step=step_of(checkpoint),
         agent=agent.name,
-        prompts=agent.prompt_version,
         base=shown_base,
         proof=PROVEN.format(**proof) if proof else UNPROVEN,
         data=_table(("file", "tasks", "sha256"), files),

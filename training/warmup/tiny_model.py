@@ -91,18 +91,18 @@ def make(
     def ready() -> bool:
         if headline is None:
             return True
-        write_model(model, tokenizer, agent.prompt_version, mastered)
+        write_model(model, tokenizer, mastered)
         heard.append(headline(mastered))
         print(f"phase A: {agent.showing.headline} {heard[-1]:.3f}", file=sys.stderr)
         return len(heard) > 1 and heard[-1] < heard[-2] + LEAST_GAIN
 
     schedule = learn_to_copy(model, examples_a, tokenizer.pad_token_id, steps_a, ready, random)
-    write_model(model, tokenizer, agent.prompt_version, mastered)
+    write_model(model, tokenizer, mastered)
     if examples_b:
         learn_imperfections(model, examples_b, tokenizer.pad_token_id, steps_b, random)
     out.parent.mkdir(parents=True, exist_ok=True)
     with replacing(out) as folder:
-        write_model(model, tokenizer, agent.prompt_version, folder)
+        write_model(model, tokenizer, folder)
     return {
         "parameters": f"{model.num_parameters():,}",
         "vocabulary": len(tokenizer),
@@ -115,7 +115,6 @@ def make(
         "batch_b": BATCH_B,
         "minutes": round((time.process_time() - started) / 60, 1),
         "torch": torch.__version__,
-        "prompt_version": agent.prompt_version,
         **lessons.facts,
     }
 
@@ -208,7 +207,7 @@ def fast_optimizers(model: Any) -> list[torch.optim.Optimizer]:
     return [muon, torch.optim.AdamW(others, lr=3e-3, betas=(0.9, 0.98))]
 
 
-def write_model(model: Any, tokenizer: Any, prompt_version: str, folder: Path) -> None:
+def write_model(model: Any, tokenizer: Any, folder: Path) -> None:
     """Write weights, configuration and tokenizer. The model in memory stays as it is."""
     model.generation_config = GenerationConfig(
         eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id
@@ -218,7 +217,7 @@ def write_model(model: Any, tokenizer: Any, prompt_version: str, folder: Path) -
     theta = model.config.rope_parameters["rope_theta"]
     added = {
         "tokenizer_config.json": {"tokenizer_class": "PreTrainedTokenizerFast"},
-        "config.json": {"rope_theta": theta, "prompt_version": prompt_version},
+        "config.json": {"rope_theta": theta},
     }
     for name, values in added.items():
         config = json.loads((folder / name).read_text(encoding="utf-8")) | values
