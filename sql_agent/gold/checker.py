@@ -2,8 +2,7 @@
 
     findings = Checker("sqlite:///data/medical.db").check(rows)
 
-Text is compared without HTML, white space, case and width. A check that needs a row the database
-lacks is skipped, not failed.
+Text is compared without HTML, white space, case and width.
 """
 
 from __future__ import annotations
@@ -15,13 +14,12 @@ from itertools import zip_longest
 from typing import Any
 
 from common.terminal import watched
-from scoring.judge import Case
+from scoring.case import Case
 from scoring.text import words_only
-from sql_agent.gold.cited import CitedCells, Missing
-from sql_agent.gold.markup import comparable, markup_asked, plain_cell, without_markup
+from sql_agent.gold.markup import comparable, markup_asked, plain_rows, without_markup
 from sql_agent.intake.question_files import DataError, Note, Row, nested, normalise, statements
 from sql_agent.judge.fold import fold, pieces
-from sql_agent.judge.reference import ReferenceJudge
+from sql_agent.judge.nothing import abstains, honesty, says_nothing
 from sql_agent.tables import NAME_COLUMN
 from tools.sql.query import DEFAULT_TABLES, Limits, QueryResult, QueryTool
 
@@ -30,14 +28,16 @@ LIMITS = Limits(max_cell=40_000, max_chars=2_000_000)
 # The tool keeps 40,000 bytes of a cell. A text shorter than this is complete
 KEPT_CHARACTERS = 13_000
 SEARCHES = ("drug_search_by_kw", "disease_to_drug")  # task types that are answered by names
-STAND_IN = "（名称未知"  # stands for a name in a database made of quotes
-EXACT = 1 - 1e-9  # of a score, from which it counts as full
+LARGEST_KEY = 2**63
 SHOWN = 60  # characters of a value in a message
 
 
 @dataclass
 class Finding:
-    """A row's problems and skipped checks. Rows count from 0. file: if there are several."""
+    """A row's problems, and the checks for which the database lacks something.
+
+    number: of the row, from 0. file: if there are several.
+    """
 
     row: Row
     problems: list[Note] = field(default_factory=list)
@@ -76,8 +76,10 @@ class Checker:
 
     def __init__(self, database_url: str, tables: Iterable[str] = DEFAULT_TABLES) -> None:
         self.tool = gold_tool(database_url, tables)
-        self.cells = CitedCells(self.tool.database(), self.tool.allowed_tables)
-        self.judge = ReferenceJudge()
+        database = self.tool.database()
+        self.columns = {}
+        for table in NAME_COLUMN.keys() & self.tool.allowed_tables:
+            self.columns[table] = {column.name.lower() for column in database.columns(table)}
 
     def check(self, records: Iterable[Mapping[str, Any] | DataError]) -> list[Finding]:
         """Return one finding for each row or output of `question_files.read_records`, in order."""
@@ -93,83 +95,80 @@ class Checker:
         if asked:
             problem = f"asks for HTML, {short(repr(asked))}; expected words"
             finding.problems.append(("question", problem))
-        self._check_evidence(finding)
+        for item in nested(finding.row, "evidence"):
+            self._check_quote(item, finding)
         results = [self.tool.run(statement) for statement in statements(finding.row)]
         failed = [result for result in results if not result.ok]
         if failed:
             finding.problems.append(("sql", f"gold SQL fails: {failed[0].error}"))
             return finding
-        self._check_table(finding, results)
-        self._check_answer(finding, results)
+        check_table(finding, results)
+        check_answer(finding, results)
         return finding
 
-    def _check_evidence(self, finding: Finding) -> None:
-        for item in nested(finding.row, "evidence"):
-            cited = self.cells.find(item)
-            if isinstance(cited, Missing):
-                notes = finding.problems if cited.wrong else finding.unchecked
-                notes.append(("evidence", cited.reason))
-                continue
-            if comparable(item["quote"]) in comparable(cited):
-                continue
-            place = f"{item['table']}.{item['field']} of row {item['row_id']}"
-            if len(cited) >= KEPT_CHARACTERS:
-                finding.unchecked.append(("evidence", f"{place} is longer than the tool reads"))
-            else:
-                seen = short(repr(item["quote"]))
-                finding.problems.append(("evidence", f"{seen} is not in {place}"))
+    def _check_quote(self, item: Mapping[str, Any], finding: Finding) -> None:
+        """Look for a quote in the cell that it names. Only tables of ours have a known key."""
 
-    def _check_table(self, finding: Finding, results: list[QueryResult]) -> None:
-        """Compare the gold results with structured_gt. Without the cited rows this proves nothing."""
-        row = finding.row
-        notes = finding.unchecked if finding.lacks_rows else finding.problems
-        for result in results:
-            if result.count > len(result.rows):
-                cut = f"{result.count} rows, shown {len(result.rows)}"
-                problem = f"gold SQL returns more than the tool shows: {cut}"
-                finding.problems.append(("sql", problem))
-        gold = nested(row, "structured_gt")
-        if gold and not results:
-            finding.unchecked.append(("structured_gt", "there is no gold SQL to recompute it from"))
-        elif gold and not returns(results, gold):
-            notes.append(("structured_gt", difference(gold, results)))
-        elif gold or not results or row["task_type"] == "unanswerable":
-            return
-        elif not any(result.rows for result in results):
-            notes.append(("sql", "gold SQL returns no rows"))
+        def wrong(problem: str) -> None:
+            finding.problems.append(("evidence", problem))
 
-    def _check_answer(self, finding: Finding, results: list[QueryResult]) -> None:
-        """Compare the answer with the gold that training uses."""
-        row = without_markup(finding.row)
-        gold = {}
-        for column in ("structured_gt", "evidence"):
-            if said := nested(row, column):
-                gold[column] = said
-        if not gold and not results:
-            unchecked = "there is neither SQL nor evidence to check it with"
-            finding.unchecked.append(("answer", unchecked))
-            return
-        if not row["answer"]:
-            return
-        gold = gold or {"structured_gt": without_key(results[-1])}
-        context = [result.to_json() for result in results]
-        case = Case(row["question"], row["answer"], row["answer"], context, gold)
-        verdict = self.judge.bears_out(case)
-        missing = missing_piece(gold, row)
-        # An answer in its own sentences is right, too, if it holds all of gold word for word.
-        is_whole = "facts" in verdict.parts and not missing
-        if verdict.score is None:
-            finding.problems.append(("answer", f"is not scored: {verdict.cause}"))
-        elif verdict.score < EXACT and not is_whole:
-            scored = f"scores {min(0.99, verdict.score):.2f}, expected 1"
-            lacks = f"lacks the gold value {short(repr(missing))} ({scored})"
-            finding.problems.append(("answer", lacks if missing else scored))
-        names = found_names(results)
-        if row["task_type"] in SEARCHES and names and not finding.lacks_rows:
-            said = fold(row["answer"])
-            if not any(fold(name) in said for name in names):
-                problem = f"names none of the {len(names)} found, such as {names[0]!r}"
-                finding.problems.append(("answer", problem))
+        def unchecked(reason: str) -> None:
+            finding.unchecked.append(("evidence", reason))
+
+        key = item.get("row_id")
+        table = (item.get("table") or "").lower()
+        column = (item.get("field") or "").lower()
+        if not table or key is None or not column:
+            return unchecked("a quote without table, row_id or field cannot be looked up")
+        if table not in self.columns:
+            if table in self.tool.allowed_tables:
+                return unchecked(f"quotes of table {table[:64]} cannot be looked up")
+            known = " or ".join(self.columns or sorted(self.tool.allowed_tables))
+            return wrong(f"no table {item['table'][:64]!r}; expected {known}")
+        if column not in self.columns[table]:
+            return wrong(f"{table} has no column {item['field'][:64]!r}")
+        number = row_key(key)
+        if number is None:
+            return wrong(f"row_id {str(key)[:64]!r} is not a whole number")
+        # Made of known names and a number
+        result = self.tool.run(f"SELECT {column} FROM {table} WHERE id = {number}")
+        if not result.rows:
+            return unchecked(f"the database has no row {number} in {table}")
+        cell = str(result.rows[0][0] or "")
+        if comparable(item["quote"]) in comparable(cell):
+            return None
+        if len(cell) >= KEPT_CHARACTERS:
+            return unchecked(f"{table}.{column} of row {number} is longer than the tool reads")
+        return wrong(f"{short(repr(item['quote']))} is not in {table}.{column} of row {number}")
+
+
+def row_key(value: Any) -> int | None:
+    """Return the key as a whole number that databases can hold, or None."""
+    if isinstance(value, str) and value.strip().isdecimal() and len(value) < 20:
+        value = int(value)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    whole = isinstance(value, int) and not isinstance(value, bool) and abs(value) < LARGEST_KEY
+    return value if whole else None
+
+
+def check_table(finding: Finding, results: Sequence[QueryResult]) -> None:
+    """Compare the gold results with structured_gt. Without the cited rows this proves nothing."""
+    notes = finding.unchecked if finding.lacks_rows else finding.problems
+    for result in results:
+        if result.count > len(result.rows):
+            cut = f"{result.count} rows, shown {len(result.rows)}"
+            problem = f"gold SQL returns more than the tool shows: {cut}"
+            finding.problems.append(("sql", problem))
+    gold = nested(finding.row, "structured_gt")
+    if gold and not results:
+        finding.unchecked.append(("structured_gt", "there is no gold SQL to recompute it from"))
+    elif gold and not returns(results, gold):
+        notes.append(("structured_gt", difference(gold, results)))
+    elif gold or not results or finding.row["task_type"] == "unanswerable":
+        return
+    elif not any(result.rows for result in results):
+        notes.append(("sql", "gold SQL returns no rows"))
 
 
 def returns(results: Sequence[QueryResult], gold: Mapping[str, Any]) -> bool:
@@ -203,27 +202,58 @@ def _comparable_cell(value: Any) -> str:
 
 def difference(gold: Mapping[str, Any], results: Sequence[QueryResult]) -> str:
     """Return the first row in which the gold SQL and structured_gt differ."""
-    returned = [
-        dict(zip(result.columns, row, strict=True)) for result in results for row in result.rows
-    ]
+    returned = []
+    for result in results:
+        returned += [dict(zip(result.columns, row, strict=True)) for row in result.rows]
     said = [dict(zip(gold["columns"], row, strict=True)) for row in gold["rows"]]
     for number, (one, other) in enumerate(zip_longest(returned, said)):
         if one != other:
-            return (
-                f"row {number}: gold SQL returns {short(str(one or 'nothing'))}, "
-                f"structured_gt says {short(str(other or 'nothing'))}"
-            )
+            seen = f"gold SQL returns {short(str(one or 'nothing'))}"
+            return f"row {number}: {seen}, structured_gt says {short(str(other or 'nothing'))}"
     return "gold SQL returns other rows"
 
 
-def missing_piece(gold: Mapping[str, Any], row: Row) -> str:
-    """Return the first piece of gold in neither answer nor question, or ""."""
-    texts = []
-    for line in gold.get("structured_gt", {}).get("rows", []):
+def check_answer(finding: Finding, results: Sequence[QueryResult]) -> None:
+    """Look for every gold value in the answer, or for nothing but "nothing found"."""
+    row = without_markup(finding.row)
+    table = nested(row, "structured_gt")
+    evidence = nested(row, "evidence")
+    if not table and not evidence and not results:
+        unchecked = "there is neither SQL nor evidence to check it with"
+        finding.unchecked.append(("answer", unchecked))
+        return
+    answer = row["answer"]
+    if not answer:
+        return
+    if not table and not evidence:
+        table = without_key(results[-1])
+    texts = [] if table else [item["quote"] for item in evidence]
+    for line in table["rows"] if table else []:
         texts += [str(cell) for cell in line if cell is not None]
-    texts = texts or [item["quote"] for item in gold.get("evidence", [])]
-    said = words_only(fold(row["answer"]))
-    asked = words_only(fold(row["question"]))
+    case = Case(
+        row["question"], answer, answer, gold={"structured_gt": table, "evidence": evidence}
+    )
+    is_nothing = not any(map(words_only, texts)) and abstains(answer)
+    missing = missing_piece(texts, row["question"], answer)
+    if missing:
+        problem = f"lacks the gold value {short(repr(missing))}"
+        finding.problems.append(("answer", problem))
+    elif says_nothing(case):
+        finding.problems.append(("answer", "says nothing beside the question"))
+    elif is_nothing and honesty(answer, f"{row['question']}\n{answer}") < 1:
+        finding.problems.append(("answer", "says more than that nothing was found"))
+    names = found_names(results)
+    if row["task_type"] in SEARCHES and names and not finding.lacks_rows:
+        said = fold(answer)
+        if not any(fold(name) in said for name in names):
+            problem = f"names none of the {len(names)} found, such as {names[0]!r}"
+            finding.problems.append(("answer", problem))
+
+
+def missing_piece(texts: Iterable[str], question: str, answer: str) -> str:
+    """Return the first piece of gold in neither answer nor question, or ""."""
+    said = words_only(fold(answer))
+    asked = words_only(fold(question))
     for text in texts:
         for piece, _ in pieces(text):
             words = words_only(piece)
@@ -236,14 +266,12 @@ def missing_piece(gold: Mapping[str, Any], row: Row) -> str:
 
 
 def found_names(results: Sequence[QueryResult]) -> list[str]:
-    """Return the drugs and diseases in the results, except those whose name nobody knows."""
+    """Return the names of drugs and diseases in the results."""
     names = []
     for result in results:
-        for line in result.rows:
-            for column, cell in zip(result.columns, line, strict=True):
-                is_name = column.lower() in NAME_COLUMN.values()
-                if is_name and cell and not str(cell).startswith(STAND_IN):
-                    names.append(str(cell))
+        for place, column in enumerate(result.columns):
+            if column.lower() in NAME_COLUMN.values():
+                names += [str(line[place]) for line in result.rows if line[place]]
     return names
 
 
@@ -255,5 +283,5 @@ def without_key(result: QueryResult) -> dict[str, Any]:
     """Return the result without the key, which neither questions nor answers mention."""
     places = [place for place, name in enumerate(result.columns) if name.lower() != "id"]
     places = places or list(range(len(result.columns)))
-    rows = [[plain_cell(line[place]) for place in places] for line in result.rows]
-    return {"columns": [result.columns[place] for place in places], "rows": rows}
+    rows = [[line[place] for place in places] for line in result.rows]
+    return {"columns": [result.columns[place] for place in places], "rows": plain_rows(rows)}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from typing import Any
 
 from data.records import compact
@@ -50,8 +51,12 @@ def without_tags(text: str) -> str:
         return text
 
 
-def plain_cell(value: Any) -> Any:
-    return plain(value) if isinstance(value, str) else value
+def plain_rows(rows: Sequence[Sequence[Any]]) -> list[list[Any]]:
+    """Return the rows with `plain` texts."""
+    found = []
+    for row in rows:
+        found.append([plain(cell) if isinstance(cell, str) else cell for cell in row])
+    return found
 
 
 def comparable(text: str) -> str:
@@ -68,8 +73,7 @@ def without_markup(row: Row) -> Row:
         texts["evidence"] = compact(items)
     if row["structured_gt"]:
         gold = nested(row, "structured_gt")
-        rows = [list(map(plain_cell, line)) for line in gold["rows"]]
-        texts["structured_gt"] = compact(gold | {"rows": rows})
+        texts["structured_gt"] = compact(gold | {"rows": plain_rows(gold["rows"])})
     return row | texts
 
 
@@ -82,11 +86,3 @@ def markup_asked(row: Row) -> str | None:
         if not normalise(without_tags(text)):
             return str(text)
     return None
-
-
-def storable(text: str) -> str | None:
-    """Return the text as a table stores it, or None if it is empty or a database would refuse it."""
-    try:
-        return to_text(text)
-    except CellError:
-        return None

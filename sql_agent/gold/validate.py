@@ -2,12 +2,10 @@
 
     python -m data.validate my.jsonl                      # DATABASE_URL, else the embedded database
     python -m data.validate train.parquet val.parquet test.parquet --db sqlite:///my.db --json
-    python -m data.validate my.jsonl --rebuild-from-evidence my.db
 
 A row is invalid with a problem, not checkable if the database lacks its rows or it brings nothing
 to check, otherwise valid. `entity_overlap` counts entities in several splits (a row without a split
-belongs to its file's). --rebuild-from-evidence checks against a database made of the quotes. Exit
-codes: 0 no row is invalid, 1 some are or a file cannot be written, 2 wrong usage, 130 interrupted.
+belongs to its file's). Exit codes: 0 no row is invalid, 1 some are, 2 wrong usage, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -15,10 +13,8 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -27,27 +23,22 @@ from rich.markup import escape
 from rich.table import Table
 from sqlalchemy import make_url
 
-from common.command import new_parser, positive, run_command
+from common.command import new_parser, run_command
 from common.settings import load_settings
 from scoring.text import words_only
 from sql_agent.gold.checker import Checker, Finding
-from sql_agent.gold.rebuild import rebuild
 from sql_agent.intake.question_files import DataError, in_several, nested, read_records
 from sql_agent.settings import SqlSettings
 from tools.sql.query import DEFAULT_TABLES
 
 STATES = ("valid", "not_checkable", "invalid")
 SHOWN_PROBLEMS = 20
-SHOWN_REASONS = 5
 
 
 def check_files(
-    files: Sequence[Path],
-    database_url: str,
-    sample: int | None = None,
-    tables: Iterable[str] = DEFAULT_TABLES,
+    files: Sequence[Path], database_url: str, tables: Iterable[str] = DEFAULT_TABLES
 ) -> list[Finding]:
-    """Check every row, or the first `sample` of each file.
+    """Check every row.
 
     Raises DataError: a file cannot be read. Raises DatabaseError: the database cannot be opened or
     read.
@@ -55,18 +46,18 @@ def check_files(
     checker = Checker(database_url, tables)
     findings = []
     for path in files:
-        found = checker.check(record for _, record in islice(read_records(path), sample))
+        found = checker.check(record for _, record in read_records(path))
         if not found:
             raise DataError(f"{path} has no rows")
         for number, finding in enumerate(found):
             finding.number = number
             finding.file = str(path) if len(files) > 1 else ""
         findings += found
-    _find_repetitions(findings)
+    note_repetitions(findings)
     return findings
 
 
-def _find_repetitions(findings: Iterable[Finding]) -> None:
+def note_repetitions(findings: Iterable[Finding]) -> None:
     """Report ids used twice, and questions asked in two splits, at the later row."""
     ids: dict[str, Finding] = {}
     questions: dict[str, Finding] = {}
@@ -148,14 +139,13 @@ def show(report: dict[str, Any], findings: Sequence[Finding]) -> None:
     more = len(report["problems"]) - SHOWN_PROBLEMS
     if more > 0:
         console.print(f"... and {more} more problems; --json prints all")
-    reasons: Counter[str] = Counter()
+    unchecked: dict[str, list[str]] = {}
     for finding in findings:
         for name, message in finding.unchecked:
-            # Reasons that differ only in the row count as one
-            words = f"{name}: {message.split(':')[0]}".split()
-            reasons[" ".join("…" if word.isdigit() else word for word in words)] += 1
-    for reason, count in reasons.most_common(SHOWN_REASONS):
-        console.print(escape(f"not checkable: {reason} ({count} times)"))
+            unchecked.setdefault(name, []).append(f"{_place(finding)}: {message}")
+    for name, messages in unchecked.items():
+        said = f"not checkable: {name} ({len(messages)} times), such as {messages[0]}"
+        console.print(escape(said))
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
@@ -163,31 +153,18 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     add = parser.add_argument
     add("files", nargs="+", type=Path, metavar="FILE", help="Parquet, JSONL or a JSON list")
     add("--json", action="store_true", help="print nothing but the report as JSON")
-    sample = "check only the first N rows of each file"
-    add("--sample", type=positive(int), metavar="N", help=sample)
-    database = parser.add_mutually_exclusive_group()
     url = "database to check against (default: DATABASE_URL, else the embedded one)"
-    database.add_argument("--db", metavar="URL", help=url)
-    rebuilt = "check against a database made of the quotes, kept at PATH if one is given"
-    database.add_argument(
-        "--rebuild-from-evidence", nargs="?", const="", metavar="PATH", help=rebuilt
-    )
+    add("--db", metavar="URL", help=url)
     add("--tables", metavar="A,B", help="tables that SQL may read (default: DATABASE_TABLES)")
-    add("--force", action="store_true", help="replace the file at PATH")
     return parser.parse_args(arguments)
 
 
 def run(options: argparse.Namespace) -> int:
     given = {"database_url": options.db, "database_tables": options.tables}
     settings = load_settings().of(SqlSettings).under(given)
-    url = settings.database_url
-    with tempfile.TemporaryDirectory() as folder:
-        if options.rebuild_from_evidence is not None:
-            target = Path(options.rebuild_from_evidence or f"{folder}/evidence.db")
-            print(rebuild(options.files, target, options.force), file=sys.stderr)
-            url = f"sqlite:///{target.resolve()}"
-        findings = check_files(options.files, url, options.sample, settings.tables)
-    report = {"database": make_url(url).render_as_string(), **report_on(findings)}
+    findings = check_files(options.files, settings.database_url, settings.tables)
+    database = make_url(settings.database_url).render_as_string()
+    report = {"database": database, **report_on(findings)}
     if options.json:
         print(json.dumps(report, ensure_ascii=False))
     else:
