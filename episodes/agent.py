@@ -142,6 +142,10 @@ class Environment(ABC):
         """Return what scores depend on besides the policy, as JSON values without secrets."""
         return {}
 
+    def names(self) -> Mapping[str, str]:
+        """Return what columns of a tool's results are called for people, by their names."""
+        return {}
+
     async def check(self) -> None:  # noqa: B027 (nothing to ask)
         """Ask services for a sign of life before a model is loaded. Raises Failure: ServiceError."""
 

@@ -25,7 +25,7 @@ from common.access import Guard
 from common.command import UsageError
 from episodes.episode import Task
 from episodes.words import words_of
-from evaluation.visits import Asked, End, Host
+from evaluation.visits import ENDS, Asked, End, Host
 
 MOST_BYTES = 512_000  # of a request
 EXAMPLES = 3
@@ -78,6 +78,7 @@ class Body(BaseModel):
 def build(host: Host, model: str, token: str | None, hosts: Sequence[str]) -> Guard:
     """Return the ASGI application. hosts: the names by which it may be reached, "*" for any."""
 
+    names = dict(host.environment.names())
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=[*hosts])
     app.add_exception_handler(HTTPException, _refusal)
@@ -110,6 +111,8 @@ def build(host: Host, model: str, token: str | None, hosts: Sequence[str]) -> Gu
                 "converses": host.environment.converses,
                 "turns": host.settings.max_turns,
                 "language": words.language,
+                "names": names,
+                "ends": ENDS,
                 "title": dict(words.title),
                 "about": dict(words.about),
                 "examples": examples_of(tasks),

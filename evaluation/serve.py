@@ -29,6 +29,7 @@ from episodes import registry
 from episodes.agent import Agent
 from episodes.turns import with_turns
 from evaluation.players import MODELS, add_flags, model_player, opened, reply_tokens
+from evaluation.run_folder import TRAINING, Run
 
 if TYPE_CHECKING:
     import uvicorn
@@ -56,7 +57,8 @@ def parse_arguments(
     add("--port", type=PORT, default=8010, help="0: a free one; default: 8010")
     most = "episodes at a time, later ones wait; default: 64"
     add("--concurrency", type=positive(int), default=64, help=most)
-    add("--data", type=Path, help="the cases a visitor may choose; default: the agent's test file")
+    cases = "the cases a visitor may choose; default: the run's own validation, else the test file"
+    add("--data", type=Path, help=cases)
     add_flags(parser, settings)
     arguments = parser.parse_args(argv)
     return registry.get(arguments.agent), arguments
@@ -69,7 +71,9 @@ def serve(agent: Agent, arguments: argparse.Namespace, settings: Settings) -> No
     token = reveal(settings.agl_token)
     require_token(arguments.host, token, "--host")
     names = NAMES if is_loopback(arguments.host, "--host") else ("*",)
-    rows = {row["id"]: row for row in agent.rows(arguments.data or agent.splits["test"])}
+    rows = {
+        row["id"]: row for row in agent.rows(arguments.data or cases_of(agent, arguments.model))
+    }
     player = model_player(agent, arguments.model, arguments.base_url, settings)
     arguments.max_tokens = arguments.max_tokens or reply_tokens(agent, player, arguments.thinking)
     settings = with_turns(agent, settings, arguments.max_turns)
@@ -111,6 +115,15 @@ def serve(agent: Agent, arguments: argparse.Namespace, settings: Settings) -> No
         server.run(sockets=[listener])
         if watch.lost:
             raise Failure("the model's server has ended; start this again")
+
+
+def cases_of(agent: Agent, model: str) -> Path | str:
+    """Return the validation tasks of the run that made the model, else the agent's test file."""
+    for folder in (Path(model), Path(model).parent.parent):  # a run, or a checkpoint in it
+        cases = folder / "data" / "val.jsonl"
+        if cases.is_file() and Run(folder, TRAINING, "", folder).agent == agent.name:
+            return cases
+    return agent.splits["test"]
 
 
 class ModelWatch(Thread):

@@ -7,14 +7,17 @@ conversation so far again, with the replies given then.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
+import re
 import time
+import tomllib
+import unicodedata
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from random import choice
-from typing import Any
+from pathlib import Path
 
 from common.settings import Settings
 from episodes.agent import Agent, Environment, Row
@@ -23,13 +26,15 @@ from episodes.outcomes import EpisodeError, PolicyStop
 from episodes.play_and_score import bounded, no_end
 from episodes.policy import ChatPolicy, Endpoint
 from episodes.turns import turns_of
+from episodes.words import words_of
 
 logger = logging.getLogger(__name__)
 
 # What a visitor reads where the machine failed; the addresses and reasons are for the log.
 UNAVAILABLE = "the agent cannot answer at the moment; please try again later"
+ENDS_FILE = Path(__file__).with_name("serve_page") / "ends.toml"
+ENDS: dict[str, dict[str, str]] = tomllib.loads(ENDS_FILE.read_text(encoding="utf-8"))
 Show = Callable[[Message], None]
-RANDOM = "random"  # instead of a case's id
 WAITS = "waits"  # stop reason: the visitor is to speak
 
 
@@ -37,7 +42,7 @@ WAITS = "waits"  # stop reason: the visitor is to speak
 class Asked:
     """A visitor's request. words: the question or case first. said: the agent's earlier replies.
 
-    case: the id of one of the agent's own cases, or RANDOM, in place of words.
+    case: the id of one of the agent's own cases, in place of words.
     """
 
     words: Sequence[str]
@@ -50,8 +55,8 @@ class Asked:
 class End:
     """How a visit ended. reason: a stop reason, WAITS, or a cause, which `failure` explains.
 
-    reply: the policy's last. content: the answer, in a conversation the reply. case, reference: of
-    one of the agent's own cases.
+    reply: the policy's last. content: the answer, in a conversation the reply, or a sentence that
+    says why there is none. in_rows: see `in_rows`. case, reference: of one of the agent's own cases.
     """
 
     reason: str
@@ -63,6 +68,7 @@ class End:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     seconds: float = 0.0
+    in_rows: bool | None = None
     case: str | None = None
     reference: str | None = None
 
@@ -83,23 +89,23 @@ class Watched(ChatPolicy):
         self.last = ""
 
     async def reply(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> Message:
-        for message in messages[self.read :]:
-            if not self.known and message["role"] != "assistant":
-                self.show(message)
+        for one in messages[self.read :]:
+            if not self.known and one["role"] != "assistant":
+                self.show(one)
         self.read = len(messages)
         self.known = bool(self.said)
-        message = self._repeated() if self.said else await super().reply(messages, tools)
+        if not self.said:
+            message = await super().reply(messages, tools)
+        elif self.turns >= self.max_turns:
+            raise PolicyStop("max_turns")
+        else:
+            self.turns += 1
+            self.finish_reason = "stop"
+            message = {"role": "assistant", "content": self.said.popleft()}
         self.last = message["content"] or ""
         if not self.known:
             self.show(message)
         return message
-
-    def _repeated(self) -> Message:
-        if self.turns >= self.max_turns:
-            raise PolicyStop("max_turns")
-        self.turns += 1
-        self.finish_reason = "stop"
-        return {"role": "assistant", "content": self.said.popleft()}
 
 
 @dataclass
@@ -137,13 +143,22 @@ class Host:
             playing.cancel()
 
     async def _play(self, asked: Asked, show: Show) -> End:
-        row = self._row(asked.case) if asked.case else None
-        task = self.agent.task(row, self.settings) if row else None
-        own: dict[str, Any] = (
-            {} if asked.temperature is None else {"temperature": asked.temperature}
-        )
+        task = None
+        if asked.case:
+            if asked.case not in self.rows:
+                raise AgentError(f"there is no case {asked.case[:80]!r}; GET /agent lists them")
+            task = self.agent.task(self.rows[asked.case], self.settings)
+        endpoint = self.endpoint
+        if asked.temperature is not None:
+            endpoint = replace(endpoint, temperature=asked.temperature)
         budget = turns_of(task, self.settings) if task else self.settings.max_turns
-        policy = Watched(replace(self.endpoint, **own), budget, show, asked.said)
+        shown: list[Message] = []
+
+        def note(message: Message) -> None:
+            shown.append(message)
+            show(message)
+
+        policy = Watched(endpoint, budget, note, asked.said)
         start = time.monotonic()
         answer = None
         failure = ""
@@ -165,19 +180,26 @@ class Host:
             logger.warning("a visit failed (%s): %s", error.cause, error)
             reason = error.cause
             failure = UNAVAILABLE
-        talks = self.environment.converses and not task
+        if reason == WAITS or (self.environment.converses and not task and answer is not None):
+            content = policy.last
+        elif answer is not None:
+            content = answer
+        else:
+            content = ENDS.get(reason, {}).get(words_of(self.agent.folder).language, "")
+        question = task.question if task else "\n".join(asked.words)
         return End(
-            reason,
-            policy.last,
-            policy.last if talks or answer is None else answer,
-            answer,
-            failure,
-            policy.turns,
-            policy.prompt_tokens,
-            policy.completion_tokens,
-            round(time.monotonic() - start, 3),
-            task.id if task else None,
-            task.reference if task else None,
+            reason=reason,
+            reply=policy.last,
+            content=content,
+            answer=answer,
+            failure=failure,
+            turns=policy.turns,
+            prompt_tokens=policy.prompt_tokens,
+            completion_tokens=policy.completion_tokens,
+            seconds=round(time.monotonic() - start, 3),
+            in_rows=None if answer is None else in_rows(answer, question, shown),
+            case=task.id if task else None,
+            reference=task.reference if task else None,
         )
 
     async def _own(self, words: Sequence[str], policy: Watched) -> Episode:
@@ -191,10 +213,31 @@ class Host:
 
         return await self.environment.asked(words[0], answer, policy)
 
-    def _row(self, case: str) -> Row:
-        name = choice([*self.rows]) if case == RANDOM else case
-        if name not in self.rows:
-            raise AgentError(
-                f"there is no case {name[:80]!r}; GET /agent lists them, and {RANDOM!r} takes any"
-            )
-        return self.rows[name]
+
+def in_rows(answer: str, question: str, messages: Sequence[Message]) -> bool | None:
+    """Return whether an answer quotes a clause of a cell that a tool returned.
+
+    None where no tool returned rows, or nothing but what the question says already.
+    """
+    said = _folded(answer)
+    asked = _folded(question)
+    clauses: set[str] = set()
+    for message in messages:
+        if message["role"] == "tool":
+            for cell in _cells(str(message["content"])):
+                clauses |= {_folded(part) for part in re.split("[，。；、,;\n]", cell)}
+    new = [clause for clause in clauses if clause and clause not in asked]
+    return any(clause in said for clause in new) if new else None
+
+
+def _folded(text: str) -> str:
+    return "".join(unicodedata.normalize("NFKC", text).casefold().split())
+
+
+def _cells(content: str) -> list[str]:
+    try:
+        rows = json.loads(content)["rows"]
+        cells = [cell for row in rows for cell in (row if isinstance(row, list) else [row])]
+    except (ValueError, KeyError, TypeError):
+        return []
+    return [f"{cell:g}" if isinstance(cell, float) else str(cell) for cell in cells if cell]

@@ -110,6 +110,15 @@ class SqlEnvironment(Environment):
         if self.servers:
             self.servers.close()
 
+    def names(self) -> Mapping[str, str]:
+        database = self.tool.database()
+        found = {}
+        for table in sorted(self.tool.allowed_tables):
+            for column in database.columns(table):
+                if column.comment:
+                    found[column.name] = column.comment
+        return found
+
     async def check(self) -> None:
         self.tool.database()
         if self.servers:

@@ -6,22 +6,24 @@ const SAY = {
     warning: "A demonstration. Not medical advice, and not for patients.", token: "Token (AGL_TOKEN)", case: "Case",
     own: "my own", random: "a random one", question: "Your question", complaint: "Your complaint or case; the agent talks to you",
     answer: "Your answer", send: "Send", stop: "Stop", copy: "Copy", fresh: "New", keys: "Enter sends, Shift+Enter starts a line, Esc stops.",
-    waiting: "The agent is at work", yours: "Your turn: answer the agent.", done: "Done.", stopped: "Stopped.", copied: "Copied.", over: "The budget is spent; there is no answer.",
+    waiting: "The agent is at work", yours: "Your turn: answer the agent.", done: "Done.", stopped: "Stopped.", copied: "Copied.",
+    unfounded: "Check this answer: nothing of it stands in the rows above.",
     agent: "Agent", visitor: "You", world: "What came back", end: "Answer", error: "Failed", thought: "Thought", reference: (text) => `Right answer: ${text}`, empty: "(empty)",
     examples: "Try one", cut: "Cut off on the right: scroll sideways →", served: (a) => `the ${a.agent} agent with the model ${a.model}`, spent: "What it took",
     again: "Ask another question here, or press New for an empty page.", closed: "This conversation is over. Press New to begin again.",
-    cost: (a) => `${a.turns} ${a.turns === 1 ? "reply" : "replies"}, ${a.prompt_tokens} tokens read, ${a.completion_tokens} written, ${a.seconds.toFixed(1)} s${["answered", "waits"].includes(a.reason) ? "" : ` (${a.reason})`}`,
+    cost: (a) => `${a.turns} ${a.turns === 1 ? "reply" : "replies"}, ${a.prompt_tokens} tokens read, ${a.completion_tokens} written, ${a.seconds.toFixed(1)} s`,
     unauthorized: "The server asks for its token.", wrong: "Wrong token.", lost: "The connection was lost.", unavailable: "The agent cannot answer at the moment. Please try again later.", rows: (n) => (n === 1 ? "1 row" : `${n} rows`),
   },
   zh: {
     warning: "仅供演示。不是医疗建议，不可用于病人。", token: "令牌（AGL_TOKEN）", case: "题目",
     own: "自己输入", random: "随机选一个", question: "您的问题", complaint: "您的主诉或病例：智能体会直接与您对话",
     answer: "您的回答", send: "发送", stop: "停止", copy: "复制", fresh: "重新开始", keys: "回车发送，Shift+回车换行，Esc 停止。",
-    waiting: "智能体正在工作", yours: "轮到您：请回答智能体。", done: "完成。", stopped: "已停止。", copied: "已复制。", over: "轮数已用完，没有答案。",
+    waiting: "智能体正在工作", yours: "轮到您：请回答智能体。", done: "完成。", stopped: "已停止。", copied: "已复制。",
+    unfounded: "请核对：这个回答的内容不在上面查到的结果中。",
     agent: "智能体", visitor: "您", world: "返回的内容", end: "答案", error: "失败", thought: "思考", reference: (text) => `正确答案：${text}`, empty: "（空）",
     examples: "试一个例子", cut: "右侧未显示完：请左右滑动 →", served: (a) => `智能体 ${a.agent}，模型 ${a.model}`, spent: "用量",
     again: "可以在这里继续提问，或按“重新开始”清空页面。", closed: "本次对话已结束。请按“重新开始”再来一次。",
-    cost: (a) => `回复 ${a.turns} 次，读入 ${a.prompt_tokens} 个词元，写出 ${a.completion_tokens} 个，${a.seconds.toFixed(1)} 秒${["answered", "waits"].includes(a.reason) ? "" : `（${a.reason}）`}`,
+    cost: (a) => `回复 ${a.turns} 次，读入 ${a.prompt_tokens} 个词元，写出 ${a.completion_tokens} 个，${a.seconds.toFixed(1)} 秒`,
     unauthorized: "服务器需要令牌。", wrong: "令牌不正确。", lost: "连接已中断。", unavailable: "智能体暂时无法回答，请稍后再试。", rows: (n) => `${n} 行`,
   },
 };
@@ -51,7 +53,10 @@ function json(text) {
 
 function table(found) {
   const whole = make("table"), head = whole.createTHead().insertRow(), body = whole.createTBody();
-  for (const name of found.columns) head.append(make("th", String(name?.name ?? name)));
+  for (const column of found.columns) {
+    const name = String(column?.name ?? column);
+    head.append(make("th", (language === "zh" && about.names[name]) || name));
+  }
   for (const cells of found.rows) {
     const row = body.insertRow();
     for (const cell of Array.isArray(cells) ? cells : [cells]) row.append(make("td", cell === null ? "" : String(cell)));
@@ -132,8 +137,10 @@ function ended(agent) {
     last.className = "agent end";
     last.firstChild.textContent = say.end;
   } else {
-    add("end", words(agent.answer ?? say.over), agent.answer ?? say.over);
+    const text = agent.answer ?? about.ends[agent.reason]?.[language] ?? agent.reason;
+    add("end", words(text), text);
   }
+  if (agent.in_rows === false) at("log").lastElementChild.append(make("p", say.unfounded, "note"));
   if (agent.reference) at("log").lastElementChild.append(make("p", say.reference(agent.reference), "text"));
   at("log").lastElementChild.append(cost);
   transcript.push(say.cost(agent));

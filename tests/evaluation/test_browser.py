@@ -211,6 +211,7 @@ def test_a_question_is_asked_by_the_keyboard_alone(sql: str, llm: ScriptedLLM, v
     page.wait_for_selector("li.end")
     assert page.locator("li.agent pre").first.inner_text() == QUERY
     assert page.locator("td").all_inner_texts() == ["朵莎洛片", STORAGE]
+    assert page.locator("th").all_inner_texts() == ["药品名称", "贮藏"], "not the database's names"
     page.locator("#words").focus()
     for _ in range(2):  # from the question over "send" to "copy"
         page.keyboard.press("Tab")

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from contextlib import nullcontext, suppress
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -27,11 +28,15 @@ from hypothesis import strategies as st
 from common.command import Failure
 from common.connections import Server
 from common.settings import ROOT
+from episodes import registry
+from episodes.outcomes import STOP_REASONS
 from episodes.policy import Endpoint
 from evaluation import serve
+from evaluation.visits import ENDS as SENTENCES
 from evaluation.visits import UNAVAILABLE
 from tests.digits_agent.agent import AGENT as DIGITS
 from tests.episodes.scripted import ScriptedLLM, asks, says
+from tests.evaluation.folders import training_run
 from tests.evaluation.visiting import SETTINGS, served
 from tests.sql_agent.small_database import STORAGE
 
@@ -91,6 +96,41 @@ def test_a_stream_has_every_step_then_the_answer_and_what_it_cost(
     assert chunks[-1].usage.completion_tokens == 2
 
 
+def test_an_end_without_an_answer_is_a_sentence_and_a_reason(sql: str, llm: ScriptedLLM) -> None:
+    """The protocol's own text says nothing to a person."""
+    llm.script(says("<tool_call>"))
+    found = post(sql, model="sql", messages=[user(QUESTION)]).json()
+    agent = found["agent"]
+    assert (agent["reason"], agent["reply"], agent["answer"]) == (
+        "bad_tool_call",
+        "<tool_call>",
+        None,
+    )
+    assert found["choices"][0]["message"]["content"] == SENTENCES["bad_tool_call"]["zh"]
+    assert {"answered", "failed", *SENTENCES} == {*STOP_REASONS}
+
+
+def test_an_answer_with_nothing_of_its_rows_is_marked(sql: str, llm: ScriptedLLM) -> None:
+    invented = "朵莎洛片要冷冻。"
+    llm.script(asks(QUERY), says(ANSWER), asks(QUERY), says(invented), says(invented))
+    for known in (True, False, None):  # at last no row was read
+        found = post(sql, model="sql", messages=[user(QUESTION)]).json()
+        assert found["agent"]["in_rows"] is known
+
+
+def test_a_run_is_asked_its_own_validation_questions(tmp_path: Path) -> None:
+    run = training_run(tmp_path / "run")
+    (run / "data").mkdir()
+    (run / "data" / "val.jsonl").touch()
+    checkpoint = run / "checkpoints" / "global_step_3"
+    checkpoint.mkdir(parents=True)
+    sql_agent = registry.get("sql")
+    for model in (run, checkpoint):
+        assert serve.cases_of(sql_agent, str(model)) == run / "data" / "val.jsonl"
+    for agent, model in ((sql_agent, "hub/name"), (DIGITS, str(run))):
+        assert serve.cases_of(agent, model) == agent.splits["test"]
+
+
 def test_a_visit_ends_with_its_time(llm: ScriptedLLM) -> None:
     """Else a model that hangs keeps the places of others."""
     llm.script(says("late"))
@@ -112,8 +152,6 @@ def test_a_case_is_played_with_the_agents_own_partner_and_its_reference_is_told(
         roles = [step["role"] for step in found["agent"]["steps"]]
         assert roles == ["assistant", "user", "assistant"]
         assert found["choices"][0]["message"]["content"] == "诊断：急性阑尾炎\n建议：去急诊"
-        drawn = post(address, model="consultation", case="random").json()
-        assert drawn["agent"]["case"] in host.rows
         talk = [user("x"), {"role": "assistant", "content": ENDS}]  # is not part of a case
         again = post(address, model="consultation", case=case, messages=talk).json()
         assert again["agent"]["completion_tokens"] == 1
@@ -195,7 +233,7 @@ def test_without_the_token_nothing_but_the_page_is_had(llm: ScriptedLLM) -> None
             assert httpx.get(f"{address}/{path}", trust_env=False).status_code == 401
             wrong = {"Authorization": "Bearer s3creT\xe9".encode("latin-1")}
             assert httpx.get(f"{address}/{path}", headers=wrong, trust_env=False).status_code == 401
-        assert post(address, model="digits", case="random").status_code == 401
+        assert post(address, model="digits", case="x").status_code == 401
         assert [model.id for model in client(address, "s3cret").models.list()] == ["digits"]
         assert httpx.get(address, trust_env=False).status_code == 200
     assert llm.requests == []
@@ -207,7 +245,7 @@ def test_a_client_that_leaves_ends_its_episode(llm: ScriptedLLM, stream: bool) -
     llm.script(says(ASKS), says(ENDS))
     with served("consultation", llm.base_url, at_once=1) as (address, host):
         llm.delay = 120.0  # longer than the next visitor would wait
-        body = {"model": "consultation", "case": "random", "stream": stream}
+        body = {"model": "consultation", "case": next(iter(host.rows)), "stream": stream}
         with pytest.raises(httpx.ReadTimeout):
             httpx.post(
                 f"{address}/v1/chat/completions", json=body, timeout=0.5, trust_env=False
@@ -293,7 +331,9 @@ def test_an_agent_whose_own_model_is_gone_is_served_no_longer(
 ) -> None:
     monkeypatch.setattr(serve, "SECONDS_BETWEEN", 0.01)
     gone = Endpoint("http://127.0.0.1:9/v1", "m")
-    monkeypatch.setattr(serve, "opened", lambda *_: nullcontext((None, gone)))
+    monkeypatch.setattr(
+        serve, "opened", lambda *_: nullcontext((SimpleNamespace(names=dict), gone))
+    )
     monkeypatch.setattr(serve, "model_player", lambda *_: SimpleNamespace(kind="served"))
     end = time.monotonic() + 60
 

@@ -10,6 +10,7 @@ import pytest
 from sql_agent.prompts import COLUMNS
 
 STORAGE, CAUSE = "密封，20℃以下干燥处保存", "受凉"
+COMMENTS = {"med_name": "med_name /* 药品名称 */", "storage": "storage /* 贮藏 */"}
 
 
 @pytest.fixture
@@ -17,7 +18,8 @@ def database_url(tmp_path: Path) -> str:
     path = tmp_path / "small.db"
     connection = sqlite3.connect(path)
     for table, columns in COLUMNS.items():
-        connection.execute(f"CREATE TABLE {table} ({', '.join(columns)})")
+        described = ",\n".join(COMMENTS.get(name, name) for name in columns)
+        connection.execute(f"CREATE TABLE {table} (\n{described}\n)")
     connection.execute(
         "INSERT INTO drugs_info (id, med_name, storage) VALUES (1, '朵莎洛片', ?)", [STORAGE]
     )
