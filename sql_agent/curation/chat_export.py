@@ -15,18 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import ijson
-
-from data.files import LINES, open_text
-from data.json_rows import are_lines, json_events
-from data.records import SourceError, detect_encoding, refusing
+from data.files import LINES
+from data.records import SourceError
 from sql_agent.intake.cells import EXACT
 from sql_agent.intake.grid import Part
 from sql_agent.intake.sources import WITH_HEADERS, open_parts
 
 _TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 NAMES: dict[str, list[str]] = {field: text.split() for field, text in _TABLE["names"].items()}
-SESSION_LISTS: list[str] = _TABLE["session_lists"].split()
 USER_ROLES = frozenset(_TABLE["roles"]["user"].split())
 OTHER_ROLES = frozenset(_TABLE["roles"]["other"].split())
 
@@ -53,72 +49,34 @@ def read_messages(path: Path, encoding: str | None = None) -> Iterator[Message |
 
     Raises SourceError: no such file, an unknown kind, or content that cannot be read to its end.
     """
-    lines = path.suffix.lower() in LINES
-    if path.suffix.lower() == ".json" and path.is_file():
-        with refusing(f"{path} cannot be read as JSON"):
-            encoding = encoding or detect_encoding(path)
-            with open_text(path, encoding) as file:
-                lines = are_lines(file)
-            if not lines:
-                yield from _json_messages(path, encoding)
-                return
-    kind = "line" if lines else "row"
-    for number, record in _table_records(path, encoding, lines):
-        yield from _messages_of(record, f"{kind} {number}", str(number))
-
-
-def _json_messages(path: Path, encoding: str) -> Iterator[Message | Unreadable]:
-    with open_text(path, encoding) as file:
-        prefix = _list_prefix(json_events(file), path)
-        file.seek(0)
-        for number, record in enumerate(ijson.items(json_events(file), prefix), start=1):
-            yield from _messages_of(record, f"row {number}", str(number))
-
-
-def _list_prefix(events: Iterator[tuple[str, str, Any]], path: Path) -> str:
-    """Return ijson's prefix of the records: the list's, or "" for a file that is one session."""
-    seen = []
-    for place, event, value in events:
-        if place == "" and event == "start_array":
-            return "item"
-        if event == "start_array" and "." not in place:
-            if place in SESSION_LISTS:
-                return f"{place}.item"
-            if _plain(place) in NAMES["messages"]:
-                return ""
-        if place == "" and event == "map_key":
-            seen.append(value)
-    wanted = f"a list of sessions, or an object with one of {', '.join(SESSION_LISTS)}"
-    raise SourceError(
-        f"{path} is an object with {', '.join(seen[:8]) or 'no keys'}; expected {wanted}"
-    )
-
-
-def _table_records(path: Path, encoding: str | None, lines: bool) -> Iterator[tuple[int, Any]]:
+    kind = path.suffix.lower()
     parts = open_parts(str(path), encoding)
-    if path.suffix.lower() in WITH_HEADERS and not all(map(_has_text, parts)):
+    if kind in WITH_HEADERS and not all(_has(part, "text") for part in parts):
         # A message such as 副作用 is the name of a column elsewhere, and was taken for one
         parts = open_parts(str(path), encoding, header_row=1)
+    where = "line" if kind in LINES else "row"
+    readable = [part for part in parts if _has(part, "text") or _has(part, "messages")]
+    if not readable:
+        seen = f"{path} has the columns {', '.join(parts[0].columns)}"
+        raise SourceError(f"{seen}; expected one for the text, such as content or 内容")
     for part in parts:
-        if not lines and not _has_text(part):
-            seen = f"{path} has the columns {', '.join(part.columns)}"
-            raise SourceError(f"{seen}; expected one for the text, such as content or 内容")
+        if part not in readable:
+            yield Unreadable(part.name, f"no text; its columns are {', '.join(part.columns)}")
+            continue
         for record in part.records():
             if record.problem:
-                yield record.number, record.problem
+                yield Unreadable(f"{where} {record.number}", record.problem)
             elif record.values:
-                yield record.number, record.values
+                yield from _messages_of(
+                    record.values, f"{where} {record.number}", str(record.number)
+                )
 
 
-def _has_text(part: Part) -> bool:
-    return any(_plain(column) in NAMES["text"] for column in part.columns)
+def _has(part: Part, field: str) -> bool:
+    return any(_plain(column) in NAMES[field] for column in part.columns)
 
 
-def _messages_of(record: Any, where: str, number: str) -> Iterator[Message | Unreadable]:
-    if not isinstance(record, dict):
-        seen = record if isinstance(record, str) else type(record).__name__
-        yield Unreadable(where, f"{seen}, expected an object")
-        return
+def _messages_of(record: dict[str, Any], where: str, number: str) -> Iterator[Message | Unreadable]:
     session = _scalar(_value(record, "session")) or _scalar(record.get("id")) or ""
     listed = _value(record, "messages", list)
     if listed is None:

@@ -22,12 +22,10 @@ from pydantic import ValidationError
 from common.files import FileError
 from common.jsonl import JsonlRows, write_jsonl, write_text
 from common.llm import LLMClient
-from sql_agent.curation.llm_filter import Row, Screening, beside, filter_rows, run_program
+from sql_agent.curation.llm_filter import Row, Screening, beside, run_filter
 from sql_agent.curation.prompts import STRICT, Verdict
 
-PROGRAM = "filter_again"
 FIELDS = ("is_medical", "answerable", "task_type", "kept")
-HEADING = "| field | rows | agree | share | kappa |\n|---|---|---|---|---|\n"
 NO_KAPPA = "n/a"
 CONSTANT = (
     "\nkappa n/a: one of the two gave every row the same value (give the dropped rows as a further "
@@ -37,35 +35,42 @@ CONSTANT = (
 Pairs = Counter[tuple[Any, Any]]  # how often the first and the second pass gave which values
 
 
-def agreement(pairs_of: Mapping[str, Pairs]) -> str:
-    """Return rows, agreement and kappa of each field as Markdown."""
-    text = HEADING
-    for name, pairs in pairs_of.items():
-        rows = pairs.total()
-        agreed = agreed_of(pairs)
-        value = kappa(pairs)
-        share = f"{agreed / rows:.1%}" if rows else NO_KAPPA
-        shown = NO_KAPPA if value is None else f"{value:.3f}"
-        text += f"| {name} | {rows:,} | {agreed:,} | {share} | {shown} |\n"
-    return text + (CONSTANT if NO_KAPPA in text else "")
+class SecondPass(Screening):
+    program = "filter_again"
+    instructions = STRICT
 
+    def __init__(self, options: argparse.Namespace, rows: JsonlRows, client: LLMClient) -> None:
+        super().__init__(options, rows, client)
+        for row in rows:
+            first_verdict(row)
+        self.disagreements = beside(options.output, "disagreements")
+        self.table = options.output.with_suffix(".agreement.md")
+        self.others = (self.disagreements, self.table)
+        self.pairs_of: dict[str, Pairs] = {name: Counter() for name in FIELDS}
+        self.differing: list[Row] = []
 
-def agreed_of(pairs: Pairs) -> int:
-    return sum(count for (first, second), count in pairs.items() if first == second)
+    def judge(self, row: Row, result: Row) -> tuple[Row, bool]:
+        first = first_verdict(row)
+        second = Verdict(**result)
+        one = first.model_dump() | {"kept": first.keeps}
+        other = second.model_dump() | {"kept": second.keeps}
+        differ = []
+        for name, pairs in self.pairs_of.items():
+            pairs[one[name], other[name]] += 1
+            if one[name] != other[name]:
+                differ.append(name)
+        if differ:
+            verdicts = {"first": first.model_dump(), "second": second.model_dump()}
+            asked = {"id": row["id"], "question": row["question"]}
+            self.differing.append({**asked, "differ": differ, **verdicts})
+        second_verdict = result | {"model": self.client.model}
+        columns = {"task_type": second.task_type, "second_verdict": second_verdict}
+        return row | columns, first.keeps and second.keeps
 
-
-def kappa(pairs: Pairs) -> float | None:
-    """Return Cohen's kappa (1960), (p_o - p_e) / (1 - p_e), or None if a judge gave one value only."""
-    firsts: Counter[Any] = Counter()
-    seconds: Counter[Any] = Counter()
-    for (first, second), count in pairs.items():
-        firsts[first] += count
-        seconds[second] += count
-    if len(firsts) < 2 or len(seconds) < 2:
-        return None
-    rows = pairs.total()
-    expected = sum(firsts[value] * seconds[value] for value in firsts) / rows**2
-    return (agreed_of(pairs) / rows - expected) / (1 - expected)
+    def finish(self) -> None:
+        write_jsonl(self.disagreements, self.differing, force=True)
+        write_text(self.table, agreement(self.pairs_of), force=True)
+        print(agreement(self.pairs_of), file=sys.stderr)
 
 
 def first_verdict(row: Row) -> Verdict:
@@ -77,41 +82,35 @@ def first_verdict(row: Row) -> Verdict:
         raise FileError(f"row {row['id']!r}: {expected}, got {row.get('verdict')!r}") from None
 
 
-def screen_again(options: argparse.Namespace, rows: JsonlRows, client: LLMClient) -> int:
-    for row in rows:
-        first_verdict(row)
-    disagreements = beside(options.output, "disagreements")
-    table = options.output.with_suffix(".agreement.md")
-    pairs_of: dict[str, Pairs] = {name: Counter() for name in FIELDS}
-    differing: list[Row] = []
+def agreement(pairs_of: Mapping[str, Pairs]) -> str:
+    """Return rows, agreement and kappa of each field as Markdown."""
+    text = "| field | rows | agree | share | kappa |\n|---|---|---|---|---|\n"
+    for name, pairs in pairs_of.items():
+        rows = pairs.total()
+        agreed = sum(count for (first, second), count in pairs.items() if first == second)
+        value = kappa(pairs, agreed)
+        share = f"{agreed / rows:.1%}" if rows else NO_KAPPA
+        shown = NO_KAPPA if value is None else f"{value:.3f}"
+        text += f"| {name} | {rows:,} | {agreed:,} | {share} | {shown} |\n"
+    return text + (CONSTANT if NO_KAPPA in text else "")
 
-    def judge(row: Row, result: Row) -> tuple[Row, bool]:
-        first = first_verdict(row)
-        second = Verdict(**result)
-        one = first.model_dump() | {"kept": first.keeps}
-        other = second.model_dump() | {"kept": second.keeps}
-        for name, pairs in pairs_of.items():
-            pairs[one[name], other[name]] += 1
-        if differ := [name for name in FIELDS if one[name] != other[name]]:
-            verdicts = {"first": first.model_dump(), "second": second.model_dump()}
-            asked = {"id": row["id"], "question": row["question"]}
-            differing.append({**asked, "differ": differ, **verdicts})
-        second_verdict = result | {"model": client.model}
-        columns = {"task_type": second.task_type, "second_verdict": second_verdict}
-        return row | columns, first.keeps and second.keeps
 
-    def compare() -> None:
-        write_jsonl(disagreements, differing, force=True)
-        write_text(table, agreement(pairs_of), force=True)
-        print(agreement(pairs_of), file=sys.stderr)
-
-    work = Screening(client, STRICT)
-    others = (disagreements, table)
-    return filter_rows(PROGRAM, options, rows, work, judge, others, compare)
+def kappa(pairs: Pairs, agreed: int) -> float | None:
+    """Return Cohen's kappa (1960), (p_o - p_e) / (1 - p_e), or None if a judge gave one value only."""
+    firsts: Counter[Any] = Counter()
+    seconds: Counter[Any] = Counter()
+    for (first, second), count in pairs.items():
+        firsts[first] += count
+        seconds[second] += count
+    if len(firsts) < 2 or len(seconds) < 2:
+        return None
+    rows = pairs.total()
+    expected = sum(firsts[value] * seconds[value] for value in firsts) / rows**2
+    return (agreed / rows - expected) / (1 - expected)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    return run_program(PROGRAM, __doc__, screen_again, argv)
+    return run_filter(SecondPass, __doc__, argv)
 
 
 if __name__ == "__main__":

@@ -9,28 +9,24 @@ model}. OUT.dropped.jsonl has the others. Other columns pass through. The LLM is
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 
-from common.jsonl import JsonlRows
-from common.llm import LLMClient
-from sql_agent.curation.llm_filter import Row, Screening, filter_rows, run_program
+from sql_agent.curation.llm_filter import Row, Screening, run_filter
 from sql_agent.curation.prompts import FIRST, Verdict
 
-PROGRAM = "filter_with_llm"
 
+class FirstPass(Screening):
+    program = "filter_with_llm"
+    instructions = FIRST
 
-def screen(options: argparse.Namespace, rows: JsonlRows, client: LLMClient) -> int:
-    def judge(row: Row, verdict: Row) -> tuple[Row, bool]:
-        columns = {"task_type": verdict["task_type"], "verdict": verdict | {"model": client.model}}
-        return row | columns, Verdict(**verdict).keeps
-
-    return filter_rows(PROGRAM, options, rows, Screening(client, FIRST), judge)
+    def judge(self, row: Row, result: Row) -> tuple[Row, bool]:
+        verdict = result | {"model": self.client.model}
+        return row | {"task_type": result["task_type"], "verdict": verdict}, Verdict(**result).keeps
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    return run_program(PROGRAM, __doc__, screen, argv)
+    return run_filter(FirstPass, __doc__, argv)
 
 
 if __name__ == "__main__":

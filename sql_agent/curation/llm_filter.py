@@ -9,9 +9,9 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from common.command import new_parser, positive, run_command
 from common.files import file_digest, refuse_inputs
@@ -31,44 +31,112 @@ Exit codes: 0 done, 1 rows failed or the endpoint does not work, 2 wrong usage, 
 SHOWN = 5  # failures named on the terminal
 
 
-class Work(Protocol):
-    """The work on a row, done once for rows of one key.
+class LLMFilter:
+    """A pass of an LLM over rows. Subclasses say what is asked about a row and what is kept."""
 
-    depends: what results depend on besides the model, its endpoint and the input.
-    """
+    program = ""
 
-    client: LLMClient
-    depends: Row
-
-    def key(self, row: Row) -> str: ...
-
-    async def __call__(self, row: Row) -> Row: ...
-
-
-class Screening:
-    def __init__(self, client: LLMClient, instructions: str) -> None:
+    def __init__(self, options: argparse.Namespace, rows: JsonlRows, client: LLMClient) -> None:
+        self.options = options
+        self.rows = rows
         self.client = client
-        self.instructions = instructions
-        schema = str(sorted(Verdict.model_json_schema().items()))
-        self.depends: Row = {"prompt": digest(instructions + schema)[:16]}
+        self.depends: Row = {}  # on what results depend besides the model, its endpoint and the input
+        self.others: tuple[Path, ...] = ()  # outputs that `finish` writes
+
+    @staticmethod
+    def add_options(parser: argparse.ArgumentParser) -> None:
+        """Add the options of this program only."""
 
     def key(self, row: Row) -> str:
+        """Return what the result depends on: rows of one key are asked about once."""
         return digest(row["question"])
 
-    async def __call__(self, row: Row) -> Row:
+    async def ask(self, row: Row) -> Row:
+        """Return the result for a row. Raises LLMError."""
+        raise NotImplementedError
+
+    def judge(self, row: Row, result: Row) -> tuple[Row, bool]:
+        """Return the output row, and whether it is kept. Called in order."""
+        raise NotImplementedError
+
+    def finish(self) -> None:
+        """Write the other outputs, after the last row was judged."""
+
+    def run(self) -> int:
+        """Ask about every row, write the outputs and return the exit code.
+
+        Raises FileError: an output exists (without --force) or is an input. Raises JournalError,
+        RunError: see common/journal.py.
+        """
+        output = self.options.output
+        dropped = beside(output, "dropped")
+        failed = beside(output, "failed")
+        refuse_inputs((output, dropped, failed, *self.others), self.rows.paths)
+        fingerprint = {
+            "program": self.program,
+            "model": self.client.model,
+            "endpoint": self.client.endpoint,
+            **self.depends,
+            "input": ",".join(file_digest(path)[:16] for path in self.rows.paths),
+        }
+        others = (dropped, failed, *self.others)
+        with open_journal(output, fingerprint, force=self.options.force, others=others) as journal:
+            everything = run_all(
+                self.rows,
+                key=self.key,
+                work=self.ask,
+                journal=journal,
+                concurrency=self.options.concurrency,
+                title=self.program,
+                describe=lambda: str(self.client.usage),
+                failures=LLMError,
+            )
+            kept: list[Row] = []
+            left: list[Row] = []
+            errors: list[Row] = []
+            for row, result in zip(self.rows, asyncio.run(everything), strict=True):
+                if isinstance(result, Failed):
+                    errors.append(row | {"error": result.reason})
+                    continue
+                written, is_kept = self.judge(row, result)
+                (kept if is_kept else left).append(written)
+            write_jsonl(output, kept, force=True)
+            write_jsonl(dropped, left, force=True)
+            counts = f"{len(kept):,} kept in {output}, {len(left):,} dropped in {dropped}"
+            print(f"{self.program}: {counts}; {self.client.usage}")
+            self.finish()
+            if not errors:
+                failed.unlink(missing_ok=True)  # written by an earlier run
+                journal.remove()
+                return 0
+        write_jsonl(failed, errors, force=True)
+        reasons = dict.fromkeys(row["error"] for row in errors)
+        for reason in list(reasons)[:SHOWN]:
+            print(f"{self.program}: {reason}", file=sys.stderr)
+        again = "give the same command again to try them, and only them, once more"
+        seen = f"{len(errors):,} rows failed and are in {failed}"
+        print(f"{self.program}: {seen}; {again}", file=sys.stderr)
+        return 1
+
+
+class Screening(LLMFilter):
+    """Asks for a Verdict of every question."""
+
+    instructions = ""
+
+    def __init__(self, options: argparse.Namespace, rows: JsonlRows, client: LLMClient) -> None:
+        super().__init__(options, rows, client)
+        schema = str(sorted(Verdict.model_json_schema().items()))
+        self.depends = {"prompt": digest(self.instructions + schema)[:16]}
+
+    async def ask(self, row: Row) -> Row:
         messages = screening_messages(row["question"], self.instructions)
         answer = await self.client.ask(messages, Verdict)
         return answer.value.model_dump()
 
 
-def run_program(
-    program: str,
-    doc: str | None,
-    body: Callable[[argparse.Namespace, JsonlRows, LLMClient], int],
-    argv: Sequence[str] | None,
-    add_more: Callable[[argparse.ArgumentParser], None] = lambda parser: None,
-) -> int:
-    """Run a command line with the further options of `add_more`. Return `body`'s exit code."""
+def run_filter(kind: type[LLMFilter], doc: str | None, argv: Sequence[str] | None) -> int:
+    """Run a filter's command line and return the exit code."""
     parser = new_parser(doc, epilog=EPILOG)
     add = parser.add_argument
     add("input", type=Path, nargs="+", help="JSONL files with id and question")
@@ -83,7 +151,7 @@ def run_program(
     add("--timeout", type=positive(float), default=180.0, metavar="S", help=limit)
     again = "replace existing outputs and start over; known replies cost no call"
     add("--force", action="store_true", help=again)
-    add_more(parser)
+    kind.add_options(parser)
     options = parser.parse_args(argv)
 
     def run() -> int:
@@ -97,79 +165,11 @@ def run_program(
             concurrency=options.concurrency,
             requests_per_minute=options.requests_per_minute,
         )
-        return body(options, rows, client)
+        return kind(options, rows, client).run()
 
-    return run_command(program, run, AFTERWARDS)
+    return run_command(kind.program, run, AFTERWARDS)
 
 
 def beside(output: Path, kind: str) -> Path:
     """Return OUT.kind.jsonl for OUT.jsonl."""
     return output.with_name(f"{output.stem}.{kind}{output.suffix or '.jsonl'}")
-
-
-def filter_rows(
-    program: str,
-    options: argparse.Namespace,
-    rows: JsonlRows,
-    work: Work,
-    judge: Callable[[Row, Row], tuple[Row, bool]],
-    others: tuple[Path, ...] = (),
-    finish: Callable[[], None] = lambda: None,
-) -> int:
-    """Do the `work` of every row, write the outputs and return the exit code.
-
-    judge: makes an output row of a row and its result, and says whether it is kept. It is called in
-    order, once for each row with a result. finish: called last, to write the `others`.
-
-    Raises FileError: an output exists (without --force) or is an input. Raises JournalError,
-    RunError: see common/journal.py.
-    """
-    client = work.client
-    dropped = beside(options.output, "dropped")
-    failed = beside(options.output, "failed")
-    refuse_inputs((options.output, dropped, failed, *others), rows.paths)
-    fingerprint = {
-        "program": program,
-        "model": client.model,
-        "endpoint": client.endpoint,
-        **work.depends,
-        "input": ",".join(file_digest(path)[:16] for path in rows.paths),
-    }
-    with open_journal(
-        options.output, fingerprint, force=options.force, others=(dropped, failed, *others)
-    ) as journal:
-        everything = run_all(
-            rows,
-            key=work.key,
-            work=work,
-            journal=journal,
-            concurrency=options.concurrency,
-            title=program,
-            describe=lambda: str(client.usage),
-            failures=LLMError,
-        )
-        kept: list[Row] = []
-        left: list[Row] = []
-        errors: list[Row] = []
-        for row, result in zip(rows, asyncio.run(everything), strict=True):
-            if isinstance(result, Failed):
-                errors.append(row | {"error": result.reason})
-                continue
-            written, is_kept = judge(row, result)
-            (kept if is_kept else left).append(written)
-        write_jsonl(options.output, kept, force=True)
-        write_jsonl(dropped, left, force=True)
-        counts = f"{len(kept):,} kept in {options.output}, {len(left):,} dropped in {dropped}"
-        print(f"{program}: {counts}; {client.usage}")
-        finish()
-        if not errors:
-            failed.unlink(missing_ok=True)  # written by an earlier run
-            journal.remove()
-            return 0
-    write_jsonl(failed, errors, force=True)
-    reasons = dict.fromkeys(row["error"] for row in errors)
-    for reason in list(reasons)[:SHOWN]:
-        print(f"{program}: {reason}", file=sys.stderr)
-    again = "give the same command again to try them, and only them, once more"
-    print(f"{program}: {len(errors):,} rows failed and are in {failed}; {again}", file=sys.stderr)
-    return 1

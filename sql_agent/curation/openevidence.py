@@ -28,7 +28,7 @@ from episodes.play_and_score import play
 from episodes.policy import ChatPolicy, Endpoint
 from sql_agent.agent import AGENT
 from sql_agent.curation.cited_answer import Draft, Refused, build_messages, verify
-from sql_agent.curation.llm_filter import Row, filter_rows, run_program
+from sql_agent.curation.llm_filter import LLMFilter, Row, run_filter
 from sql_agent.curation.prompts import CITED, digest
 from sql_agent.curation.queried_rows import RowFinder, merged
 from sql_agent.gold.checker import Checker
@@ -36,26 +36,25 @@ from sql_agent.settings import SqlSettings
 from sql_agent.task import SqlTask
 from tools.sql.query import QueryTool
 
-PROGRAM = "openevidence"
 # The form of a question's outcome. A higher number keeps an unfinished journal from being continued
 VERSION = 2
 ANSWER_TOKENS = 2_048
 OPENAI_URL = "https://api.openai.com/v1"
 
 
-class Drafter:
+class Drafter(LLMFilter):
     """Drafts answers from one database with one LLM.
 
     Raises DatabaseError: the database cannot be read. Raises LLMError (cause "setup"): the endpoint
     does not speak OpenAI's chat completions.
     """
 
-    def __init__(
-        self, client: LLMClient, settings: SqlSettings, database_url: str | None, max_turns: int
-    ) -> None:
-        url = database_url or settings.database_url
-        self.client = client
-        self.max_turns = max_turns
+    program = "openevidence"
+
+    def __init__(self, options: argparse.Namespace, rows: JsonlRows, client: LLMClient) -> None:
+        super().__init__(options, rows, client)
+        settings = load_settings().of(SqlSettings)
+        url = options.db or settings.database_url
         self.timeout = settings.episode_timeout
         self.endpoint = agent_endpoint(client)
         # Episodes are not judged here: what is drafted from them is checked against the database.
@@ -65,27 +64,36 @@ class Drafter:
         )
         self.finder = RowFinder(url)
         self.checker = Checker(url)
-        self.depends: Row = {
+        self.refused: Counter[str] = Counter()
+        self.depends = {
             "version": VERSION,
             "prompt": digest(CITED)[:16],
             "database": QueryTool(url).database().label,
-            "max_turns": max_turns,
+            "max_turns": options.max_turns,
         }
+
+    @staticmethod
+    def add_options(parser: argparse.ArgumentParser) -> None:
+        what = "the database (default: DATABASE_URL, else the embedded one)"
+        parser.add_argument("--db", metavar="URL", help=what)
+        what = "calls of the agent a question (6)"
+        parser.add_argument("--max-turns", type=positive(int), default=6, metavar="N", help=what)
 
     def key(self, row: Row) -> str:
         return digest(f"{row['id']}\0{row['question']}")
 
-    async def __call__(self, row: Row) -> Row:
+    async def ask(self, row: Row) -> Row:
         """Return the columns to add, or `refused` with reason and detail. Raises LLMError."""
-        episode = await self._play(row["question"])
+        episode = await self.play(row["question"])
         try:
-            return await self._drafted(row, episode)
+            return await self.drafted(row, episode)
         except Refused as refused:
             return {"refused": {"reason": refused.reason, "detail": str(refused)}}
 
-    async def _play(self, question: str) -> Episode:
+    async def play(self, question: str) -> Episode:
+        """Return the episode in which the agent looks for an answer. Raises LLMError."""
         task = SqlTask(id="draft", question=question)
-        policy = ChatPolicy(self.endpoint, self.max_turns)
+        policy = ChatPolicy(self.endpoint, self.options.max_turns)
         episode = self.environment.play(task, policy)
         played = await play(self.environment, task, episode, policy, self.timeout)
         if played.detail:
@@ -94,7 +102,8 @@ class Drafter:
             raise LLMError(detail, "timeout" if late else "status")
         return played.episode
 
-    async def _drafted(self, row: Row, episode: Episode) -> Row:
+    async def drafted(self, row: Row, episode: Episode) -> Row:
+        """Return the columns of a verified answer from what the agent read. Raises Refused."""
         rows_of = {}
         complete = set()
         for query in episode.events:
@@ -126,6 +135,15 @@ class Drafter:
             raise Refused("check_failed", ": ".join((finding.problems + finding.unchecked)[0]))
         return columns
 
+    def judge(self, row: Row, result: Row) -> tuple[Row, bool]:
+        if "refused" in result:
+            self.refused[result["refused"]["reason"]] += 1
+        return row | result, "refused" not in result
+
+    def finish(self) -> None:
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in self.refused.most_common())
+        print(f"{self.program}: refused: {reasons or 'none'}")
+
 
 def agent_endpoint(client: LLMClient) -> Endpoint:
     """Return the address at which the agent finds the client's model.
@@ -147,31 +165,8 @@ def agent_endpoint(client: LLMClient) -> Endpoint:
     )
 
 
-def draft_answers(options: argparse.Namespace, rows: JsonlRows, client: LLMClient) -> int:
-    drafter = Drafter(client, load_settings().of(SqlSettings), options.db, options.max_turns)
-    refused: Counter[str] = Counter()
-
-    def judge(row: Row, result: Row) -> tuple[Row, bool]:
-        if "refused" in result:
-            refused[result["refused"]["reason"]] += 1
-        return row | result, "refused" not in result
-
-    def count_refused() -> None:
-        reasons = ", ".join(f"{count:,} {reason}" for reason, count in refused.most_common())
-        print(f"{PROGRAM}: refused: {reasons or 'none'}")
-
-    return filter_rows(PROGRAM, options, rows, drafter, judge, finish=count_refused)
-
-
-def add_options(parser: argparse.ArgumentParser) -> None:
-    what = "the database (default: DATABASE_URL, else the embedded one)"
-    parser.add_argument("--db", metavar="URL", help=what)
-    what = "calls of the agent a question (6)"
-    parser.add_argument("--max-turns", type=positive(int), default=6, metavar="N", help=what)
-
-
 def main(argv: Sequence[str] | None = None) -> int:
-    return run_program(PROGRAM, __doc__, draft_answers, argv, add_options)
+    return run_filter(Drafter, __doc__, argv)
 
 
 if __name__ == "__main__":

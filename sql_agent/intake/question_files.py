@@ -86,9 +86,9 @@ def write_rows(rows: Iterable[Row], path: Path, made_from: str = "") -> None:
             parquet.write_table(arrow.Table.from_pylist(known, schema=schema), draft)
 
 
-def made_from(path: Path) -> str:
+def made_from(path: Path | str) -> str:
     """Return the URL of the database that a file's rows were made from, or ""."""
-    if not _is_parquet(path):
+    if not _is_parquet(Path(path)):
         return ""
     from pyarrow.parquet import read_schema
 

@@ -124,7 +124,7 @@ def test_another_model_prompt_or_input_does_not_go_on_with_a_journal(
     assert first("--model", "openai/other") == 2
     assert not missing(capsys.readouterr().err, "openai/stand-in", "openai/other")
     with monkeypatch.context() as release:
-        release.setattr(filter_with_llm, "FIRST", f"{FIRST}\nOf another release.")
+        release.setattr(filter_with_llm.FirstPass, "instructions", f"{FIRST}\nOf another.")
         assert first() == 2
     assert "prompt was" in capsys.readouterr().err
     write_jsonl(place / "in.jsonl", [{"id": "1", "question": "?"}], force=True)
