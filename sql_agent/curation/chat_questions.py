@@ -46,13 +46,9 @@ def judge(text: str, shortest: int = 4, longest: int = 200) -> tuple[str, str | 
     short = "too_short" if len(text) < shortest else None
     if not RE["asking"].search(text) and not RE["topic"].search(text):
         return text, short or "not_a_question"
-    return text, "follow_up" if _is_follow_up(text) else short
-
-
-def _is_follow_up(text: str) -> bool:
-    """Return whether the question lacks a subject, or points back before it names one."""
+    # A follow-up lacks a subject, or points back before it names one
     alone = RE["following"].sub("", text)
-    if RE["ellipsis"].match(alone) and not RE["concrete"].search(alone):
-        return True
     before = RE["back"].split(alone, maxsplit=1)[0]
-    return len(RE["general"].sub("", before)) < NEEDED
+    if RE["ellipsis"].match(alone) and not RE["concrete"].search(alone):
+        return text, "follow_up"
+    return text, "follow_up" if len(RE["general"].sub("", before)) < NEEDED else short

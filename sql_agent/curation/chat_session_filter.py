@@ -46,6 +46,8 @@ BEHIND = 200
 
 
 class Candidates:
+    """Takes messages, yields candidate questions, and counts what it drops and masks."""
+
     def __init__(self, options: argparse.Namespace) -> None:
         self._options = options
         self._user_roles = {role.strip().lower() for role in options.user_role}
@@ -58,16 +60,24 @@ class Candidates:
         self.unreadable: list[str] = []
 
     def rows(self, dropped: IO[str]) -> Iterator[dict[str, Any]]:
+        """Yield the rows of candidates, and write the other messages to `dropped`."""
         messages = read_messages(self._options.input, self._options.encoding)
         for message in watched(messages, "reading", "messages"):
             made = self._row_or_reason(message)
-            if isinstance(made, str):
-                self.dropped[made] += 1
-                row = {"reason": made} | self._described(message)
-                dropped.write(json.dumps(row, ensure_ascii=False) + "\n")
-            else:
+            if isinstance(made, dict):
                 self.kept += 1
                 yield made
+                continue
+            self.dropped[made] += 1
+            if isinstance(message, Unreadable):
+                row = {"where": message.where, "problem": _masked(message.problem)}
+            else:
+                row = {
+                    "question": _masked(message.text),
+                    "session": _masked(self._session(message.session)),
+                    "role": _masked(message.role),
+                }
+            dropped.write(json.dumps({"reason": made} | row, ensure_ascii=False) + "\n")
 
     def report(self) -> dict[str, Any]:
         """Return all counts, where messages = kept + sum of dropped."""
@@ -106,15 +116,6 @@ class Candidates:
             "masked": sorted(set(kinds)),
         }
 
-    def _described(self, message: Message | Unreadable) -> dict[str, str]:
-        if isinstance(message, Unreadable):
-            return {"where": message.where, "problem": _masked(message.problem)}
-        return {
-            "question": _masked(message.text),
-            "session": _masked(self._session(message.session)),
-            "role": _masked(message.role),
-        }
-
     def _session(self, name: str) -> str:
         """Return the session's name, or a number if the name holds personal data."""
         clean, kinds = mask(name)
@@ -129,18 +130,6 @@ def _masked(text: str) -> str:
     if len(text) > WRITTEN:
         masked = masked[:-BEHIND] + "…"
     return masked.encode(errors="replace").decode()  # half of a surrogate pair cannot be written
-
-
-def print_report(report: dict[str, Any]) -> None:
-    err = sys.stderr
-    counts = f"{report['messages']:,} messages, {report['kept']:,} candidate questions"
-    print(f"{counts}; dropped because", file=err)
-    for reason, count in report["dropped"].items():
-        print(f"{count:>12,}  {reason}", file=err)
-    for kind, count in report["masked"].items():
-        print(f"{count:>12,}  (masked: {kind})", file=err)
-    for line in report["unreadable"]:
-        print(f"unreadable: {line}", file=err)
 
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -178,7 +167,13 @@ def filter_messages(arguments: argparse.Namespace) -> None:
     report = candidates.report()
     if arguments.report:
         write_jsonl(arguments.report, [report], arguments.force)
-    print_report(report)
+    said = [
+        f"{report['messages']:,} messages, {report['kept']:,} candidate questions; dropped because"
+    ]
+    said += [f"{count:>12,}  {reason}" for reason, count in report["dropped"].items()]
+    said += [f"{count:>12,}  (masked: {kind})" for kind, count in report["masked"].items()]
+    said += [f"unreadable: {line}" for line in report["unreadable"]]
+    print("\n".join(said), file=sys.stderr)
     if candidates.unknown_roles and not report["kept"]:
         roles = ", ".join(report["unknown_roles"])
         raise Failure(f"no known role asks; the roles are {roles}; give --user-role")

@@ -37,20 +37,18 @@ class Embeddings:
 
         Raises LLMError: the endpoint refuses or fails, or its vectors are unusable.
         """
-        missing = []
-        for text in dict.fromkeys(texts):
-            if self._cache.get(self._key(text)) is None:
-                missing.append(text)
+        keys = {text: self._key(text) for text in texts}
+        missing = [text for text, key in keys.items() if self._cache.get(key) is None]
         load_litellm()  # the import takes seconds once, which must not count as the endpoint's
         for start in watched(range(0, len(missing), BATCH), "embedding", "batches"):
             batch = missing[start : start + BATCH]
             patience = Patience(ATTEMPTS, ATTEMPTS * TIMEOUT)
             vectors = await patience.ask(partial(self._request, batch), self.model)
             for text, vector in zip(batch, vectors, strict=True):
-                self._cache.put(self._key(text), base64.b64encode(vector.tobytes()).decode())
+                self._cache.put(keys[text], base64.b64encode(vector.tobytes()).decode())
         rows = []
         for text in texts:
-            kept = base64.b64decode(self._cache.get(self._key(text)) or "")
+            kept = base64.b64decode(self._cache.get(keys[text]) or "")
             rows.append(numpy.frombuffer(kept, dtype=numpy.float32))
         if len({len(row) for row in rows}) > 1:
             seen = f"{self.model}: its vectors differ in length; was the model changed?"

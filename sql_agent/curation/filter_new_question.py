@@ -3,8 +3,8 @@
     python utils/filter_new_question.py candidates.jsonl --against data/train.parquet data/test.parquet \
         --output outputs/new.jsonl
 
-Compared are the exact text, the text without width, case, spaces and punctuation, and its pairs of
-characters (--near). --embedding-model adds the cosine of embeddings (--cosine), with TEACHER_API_KEY
+Compared are the text without width, case, spaces and punctuation, and its pairs of characters
+(--near). --embedding-model adds the cosine of embeddings (--cosine), with TEACHER_API_KEY
 as its key. In: JSONL or Parquet with a column `question`. Out: the new rows unchanged.
 OUT.dropped.jsonl has the others: {id, question, method, score, known: {file, id, question}}. Time is
 linear, except for embeddings, which are compared in pairs. Exit codes: 0 done, 1 the endpoint failed
@@ -54,22 +54,18 @@ class KnownQuestions:
 
     def __init__(self, near: float) -> None:
         self.by_words: dict[str, Source] = {}
-        self._exact: dict[str, Source] = {}
         self._near = NearDuplicates(near)
 
     def add(self, source: Source) -> None:
         """Remember a question. The first of equal ones stays."""
-        self._exact.setdefault(source.question, source)
         words = words_only(source.question)
         if self.by_words.setdefault(words, source) is source:
             self._near.add(words, source.question)
 
     def match_or_add(self, source: Source) -> Row | None:
         """Return the repeated question by the strictest method, or remember the new one."""
-        if same := self._exact.get(source.question):
-            return match("exact", 1.0, same)
         if same := self.by_words.get(words_only(source.question)):
-            return match("normalised", 1.0, same)
+            return match("same", 1.0, same)
         if near := self._near.nearest(source.question):
             return match("near", near[1], self.by_words[near[0]])
         self.add(source)

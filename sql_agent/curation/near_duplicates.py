@@ -34,13 +34,15 @@ class NearDuplicates:
     def nearest(self, text: str) -> tuple[str, float] | None:
         """Return key and similarity of the first most similar text, or None if none is near."""
         pairs = pairs_of(text)
+        holders = sorted((self._holders.get(pair, []) for pair in pairs), key=len)
         shared = math.ceil(self.near * len(pairs) - 1e-9)
-        rarest = sorted((self._holders.get(pair, []) for pair in pairs), key=len)[
-            : len(pairs) - shared + 1
-        ]
-        scores = ((similarity(pairs, self._texts[at][1]), -at) for at in set().union(*rarest))
-        score, place = max(scores, default=(0.0, 0))
-        return (self._texts[-place][0], score) if score >= self.near else None
+        found = None
+        for place in sorted(set().union(*holders[: len(pairs) - shared + 1])):
+            key, known = self._texts[place]
+            score = similarity(pairs, known)
+            if score >= self.near and (found is None or score > found[1]):
+                found = (key, score)
+        return found
 
 
 def pairs_of(text: str) -> frozenset[str]:

@@ -42,19 +42,12 @@ def _pattern(text: str) -> re.Pattern[str]:
     return re.compile(text)
 
 
-def _terms() -> str:
-    """Return a pattern of the words in the cells that data/medical.db is made from, of those that
-    begin with a surname.
-    """
-    surname = _pattern("<surname>")
-    terms: set[str] = set()
-    for table in ("diseases", "drugs"):
-        text = (ROOT / "data" / f"textbook_{table}.tsv").read_text(encoding="utf-8")
-        terms.update(filter(surname.match, re.findall("[一-龥]{2,}", text)))
-    return "|".join(sorted(terms))
-
-
-_PARTS["term"] = _terms()
+# Medical words that begin with a surname, from what data/medical.db is made of
+_medical: set[str] = set()
+for _table in ("diseases", "drugs"):
+    _text = (ROOT / "data" / f"textbook_{_table}.tsv").read_text(encoding="utf-8")
+    _medical.update(filter(_pattern("<surname>").match, re.findall("[一-龥]{2,}", _text)))
+_PARTS["term"] = "|".join(sorted(_medical))
 KINDS: dict[str, dict[str, Any]] = _TABLES["kinds"]
 PATTERNS = {kind: [_pattern(text) for text in table["patterns"]] for kind, table in KINDS.items()}
 
@@ -102,24 +95,22 @@ def _spans(kind: str, text: str) -> Iterator[Span]:
             if kind == "address":
                 before = BEFORE_ADDRESS.match(text, start, start + 12)
                 start = before.end() if before else start
-            if kind != "id_number" or _is_id_number(re.sub(r"[^0-9x]", "", match[1])):
-                yield start, end
+            if kind == "id_number":
+                digits = re.sub(r"[^0-9x]", "", match[1])
+                if not (BIRTHDAY.match(digits) or has_check_digit(digits)):
+                    continue
+            yield start, end
 
 
 def _plain_character(char: str) -> str:
     digit = unicodedata.digit(char, None)
-    if digit is not None:
-        return str(digit)
-    simple = unicodedata.normalize("NFKC", char).lower()
+    simple = unicodedata.normalize("NFKC", char).lower() if digit is None else str(digit)
     return simple if len(simple) == 1 else char
-
-
-def _is_id_number(digits: str) -> bool:
-    """Return whether the digits have a birthday in place, or are 18 with the right check digit."""
-    return bool(BIRTHDAY.match(digits)) or (len(digits) == 18 and has_check_digit(digits))
 
 
 def has_check_digit(number: str) -> bool:
     """Return whether the last of 18 characters is the check digit of GB 11643-1999."""
+    if len(number) != 18:
+        return False
     total = sum(weight * int(digit) for weight, digit in zip(WEIGHTS, number, strict=False))
     return CHECK_DIGITS[total % 11] == number[17].lower()

@@ -36,15 +36,14 @@ class Verdict(BaseModel):
 
 
 def _screening(rules: str) -> str:
-    tables = []
+    tables = ""
     for table, columns in TABLES.items():
-        asked = []
-        for name, label in columns.items():
-            if name not in WORKING_COLUMNS:
-                asked.append(f"{label}（{name}）")
-        tables.append(f"{table}：{'、'.join(asked)}")
-    types = [f"- {name}：{meaning}" for name, meaning in TYPES.items()]
-    parts = {"tables": "\n".join(tables), "types": "\n".join(types), "rules": rules}
+        asked = [
+            f"{label}（{name}）" for name, label in columns.items() if name not in WORKING_COLUMNS
+        ]
+        tables += f"{table}：{'、'.join(asked)}\n"
+    types = "".join(f"- {name}：{meaning}\n" for name, meaning in TYPES.items())
+    parts = {"tables": tables.rstrip(), "types": types.rstrip(), "rules": rules}
     return str(_TEXTS["task"].format(**parts))
 
 

@@ -66,23 +66,27 @@ class RowFinder:
             return []
         found: list[QueriedRow] = []
         for select in tree.find_all(exp.Select):
-            found += self._rows_of_select(select)
+            clauses = [select.args.get("from_"), *(select.args.get("joins") or [])]
+            sources = [clause.this for clause in clauses if clause]
+            if all(self._is_ours(source) for source in sources):
+                for source in sources:
+                    found += self._asked_again(select, source)
         return merged(found)
 
-    def _rows_of_select(self, select: exp.Select) -> Iterator[QueriedRow]:
-        origin = select.args.get("from_")
-        clauses = [origin] if origin else []
-        sources = [clause.this for clause in [*clauses, *(select.args.get("joins") or [])]]
-        for source in sources:
-            if not isinstance(source, exp.Table) or source.name.lower() not in self.columns:
-                return
-        for source in sources:
-            yield from self._asked_again(select, source)
+    def _is_ours(self, source: exp.Expr) -> bool:
+        return isinstance(source, exp.Table) and source.name.lower() in self.columns
 
     def _asked_again(self, select: exp.Select, source: exp.Table) -> Iterator[QueriedRow]:
         table = source.name.lower()
         name_column = NAME_COLUMN[table]
-        columns = list(dict.fromkeys([KEY, name_column, *self._looked_at(select, source)]))
+        looked_at = self.columns[table]
+        if not any(isinstance(shown, exp.Star) for shown in select.expressions):
+            used = set()
+            for named in select.find_all(exp.Column):
+                if named.table.lower() in ("", source.alias_or_name.lower()):
+                    used.add(named.name.lower())
+            looked_at = [column for column in looked_at if column in used]
+        columns = list(dict.fromkeys([KEY, name_column, *looked_at]))
         asked = select.copy()
         grouping = ("group", "having", "order") if select.args.get("group") else ()
         for clause in ("distinct", "with_", *grouping):
@@ -95,13 +99,3 @@ class RowFinder:
                     cells[column] = str(value)
             if isinstance(key, int):
                 yield QueriedRow(table, key, cells.get(name_column, ""), cells)
-
-    def _looked_at(self, select: exp.Select, source: exp.Table) -> list[str]:
-        known = self.columns[source.name.lower()]
-        if any(isinstance(shown, exp.Star) for shown in select.expressions):
-            return known
-        used = set()
-        for column in select.find_all(exp.Column):
-            if column.table.lower() in ("", source.alias_or_name.lower()):
-                used.add(column.name.lower())
-        return [column for column in known if column in used]

@@ -99,10 +99,10 @@ def test_each_method_finds_what_the_stricter_ones_do_not(tmp_path):
     kept, dropped = kept_and_dropped(tmp_path, new, "--against", old)
     assert kept == [row for row in rows_of(new) if row["id"] in ("in3", "in5")]
     assert [(row["id"], row["method"], row["known"]["id"]) for row in dropped] == [
-        ("in0", "exact", "b"),
-        ("in1", "normalised", "b"),
+        ("in0", "same", "b"),
+        ("in1", "same", "b"),
         ("in2", "near", "a"),
-        ("in4", "normalised", "in3"),
+        ("in4", "same", "in3"),
     ]
     assert dropped[2]["known"] == {"file": str(old), "id": "a", "question": known[0]}
     assert 0.8 <= dropped[2]["score"] < 1
