@@ -115,7 +115,7 @@ class CodeAgent(Agent):
             else Sizes(4096, 12288, 2048)
         )
 
-    def rows(self, path: Path | str) -> list[Row]:
+    def rows(self, path: Path) -> list[Row]:
         return read_rows(path)
 
     def task(self, row: Row, settings: Settings) -> Task:

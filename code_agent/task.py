@@ -32,7 +32,7 @@ class CodeTask(Task):
     context: str = ""
 
 
-def read_rows(path: Path | str) -> list[Row]:
+def read_rows(path: Path) -> list[Row]:
     """Return the rows of a Parquet or JSONL file. Raises AgentError: it is unreadable or empty."""
     rows = row_files.read_rows(path, "questions")
     for number, row in enumerate(rows):

@@ -19,6 +19,7 @@ from consultation_agent.rehearsal import gold_episode
 from consultation_agent.settings import ConsultationSettings
 from consultation_agent.task import check_recorded, read_rows, task_of
 from episodes.agent import (
+    Agent,
     Column,
     Environment,
     Options,
@@ -28,7 +29,7 @@ from episodes.agent import (
     Sizes,
 )
 from episodes.episode import Conversation, Episode, Task
-from episodes.partner_agent import PartnerAgent, PartnerFlags, PartnerTeaching, split_files
+from episodes.partner_agent import PartnerFlags, PartnerTeaching, split_files
 from episodes.shown import Shown, annotated, exchanges
 
 
@@ -100,11 +101,12 @@ class ConsultationTeaching(PartnerTeaching):
         return framed_dialogues(path, load_prompts(self.prompts or OWN), settings.max_turns)
 
 
-class ConsultationAgent(PartnerAgent):
+class ConsultationAgent(Agent):
     """Invented patients of `data/consultation`, no tools, a patient as partner."""
 
     name = "consultation"
     splits: Mapping[str, Path] = split_files("consultation")
+    turns = 6
     settings = ConsultationSettings
     flags = ConsultationFlags()
     showing = ConsultationShowing()
@@ -115,7 +117,7 @@ class ConsultationAgent(PartnerAgent):
             return Sizes(prompt=224, response=800, reply=112)
         return Sizes(2048, 6144, 512)
 
-    def rows(self, path: Path | str) -> list[Row]:
+    def rows(self, path: Path) -> list[Row]:
         return read_rows(path)
 
     def task(self, row: Row, settings: Settings) -> Task:

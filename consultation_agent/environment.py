@@ -24,7 +24,7 @@ from consultation_agent.reward import Scheme
 from consultation_agent.task import ConsultationTask
 from episodes.agent import Options, Record
 from episodes.episode import Episode, Task
-from episodes.partner_agent import PartnerEnvironment, Rehearsal, RehearsedEpisodes
+from episodes.partner_agent import PartnerEnvironment, RehearsedEpisodes
 from episodes.prompts import Prompts
 from episodes.text_loop import Malformed
 from scoring.rubric import Reward
@@ -43,8 +43,13 @@ class ConsultationEnvironment(PartnerEnvironment):
         self.choosing = load_prompts(CHOOSING)
         self.scheme = Scheme(options.get("reward") or "terms", self.judge)
         self.highest = self.scheme.highest(settings.max_turns)
-        rehearsal = Rehearsal(gold_episode, baseline_episode, dishonest_episodes, _other_name)
-        self.known = RehearsedEpisodes(self, rehearsal)
+        self.known = RehearsedEpisodes(
+            self,
+            gold=gold_episode,
+            baseline=baseline_episode,
+            dishonest=dishonest_episodes,
+            other_name=_other_name,
+        )
 
     def words_for(self, task: ConsultationTask) -> Prompts:
         """Return what the doctor reads in a case: options have a form of their own, whatever

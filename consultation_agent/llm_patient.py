@@ -30,7 +30,7 @@ from consultation_agent.task import ConsultationTask
 from episodes.agent import SERVED_NAME, Options
 from episodes.episode import ServiceError
 from episodes.outcomes import EpisodeError
-from episodes.partners import RECORD, partner_kind, partner_model
+from episodes.partner_agent import RECORD, partner_kind, partner_model
 
 ATTEMPTS = 4  # how often it is asked
 LONGEST_WAIT = 5.0  # seconds between two requests, at most

@@ -57,7 +57,7 @@ class ConsultationTask(Task):
         return "" if self.options else self.question
 
 
-def read_rows(path: Path | str) -> list[Row]:
+def read_rows(path: Path) -> list[Row]:
     """Return the rows of a Parquet or JSON lines file, each with `id` and `task_type`.
     Raises AgentError: the file cannot be read, or is empty.
     """

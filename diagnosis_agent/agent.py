@@ -20,6 +20,7 @@ from diagnosis_agent.rehearsal import gold_episode
 from diagnosis_agent.settings import DiagnosisSettings
 from diagnosis_agent.task import read_rows, task_of
 from episodes.agent import (
+    Agent,
     Column,
     Environment,
     Options,
@@ -29,7 +30,7 @@ from episodes.agent import (
     Sizes,
 )
 from episodes.episode import Episode, Task
-from episodes.partner_agent import PartnerAgent, PartnerFlags, PartnerTeaching, split_files
+from episodes.partner_agent import PartnerFlags, PartnerTeaching, split_files
 from episodes.shown import Shown, annotated, exchanges
 
 
@@ -106,11 +107,12 @@ class DiagnosisTeaching(PartnerTeaching):
         return gold_episode(task, load_prompts(self.prompts or OWN), turns)
 
 
-class DiagnosisAgent(PartnerAgent):
+class DiagnosisAgent(Agent):
     """Invented patients of `data/diagnosis`, no tools, a simulator of examinations as partner."""
 
     name = "diagnosis"
     splits: Mapping[str, Path] = split_files("diagnosis")
+    turns = 6
     settings = DiagnosisSettings
     flags = DiagnosisFlags()
     showing = DiagnosisShowing()
@@ -121,7 +123,7 @@ class DiagnosisAgent(PartnerAgent):
             return Sizes(prompt=256, response=1184, reply=64)
         return Sizes(3072, 8192, 1024)
 
-    def rows(self, path: Path | str) -> list[Row]:
+    def rows(self, path: Path) -> list[Row]:
         return read_rows(path)
 
     def task(self, row: Row, settings: Settings) -> Task:

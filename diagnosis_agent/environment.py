@@ -23,8 +23,7 @@ from diagnosis_agent.single_turn import play_points
 from diagnosis_agent.task import DiagnosisTask
 from episodes.agent import Options, Record
 from episodes.episode import AgentError, Episode, Policy, Task
-from episodes.partner_agent import PartnerEnvironment, Rehearsal, RehearsedEpisodes
-from episodes.partners import RECORD, partner_kind
+from episodes.partner_agent import RECORD, PartnerEnvironment, RehearsedEpisodes, partner_kind
 from episodes.prompts import Prompts
 from episodes.text_loop import Malformed
 from scoring.rubric import Reward
@@ -44,8 +43,13 @@ class DiagnosisEnvironment(PartnerEnvironment):
             options.get("reward") or "terms", self.judge, options.get("turn_penalty") or (0.0, 0)
         )
         self.highest = self.scheme.rubric.highest
-        rehearsal = Rehearsal(_gold_episode, baseline_episode, dishonest_episodes, _other_name)
-        self.known = RehearsedEpisodes(self, rehearsal)
+        self.known = RehearsedEpisodes(
+            self,
+            gold=_gold_episode,
+            baseline=baseline_episode,
+            dishonest=dishonest_episodes,
+            other_name=_other_name,
+        )
         self.single_turn = bool(options.get("single_turn"))
         rubrics = options.get("rubrics")
         if (self.single_turn or rubrics) and not evaluating:

@@ -29,7 +29,7 @@ from diagnosis_agent.task import DiagnosisTask
 from episodes.agent import SERVED_NAME, Options
 from episodes.episode import AgentError, ServiceError
 from episodes.outcomes import EpisodeError
-from episodes.partners import partner_model
+from episodes.partner_agent import partner_model
 
 # The words of DiagGym's models; weights know them, so none may change.
 HEADER = "\nThe following summarizes the results from the patient's medical examination:\n"

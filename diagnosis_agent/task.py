@@ -38,7 +38,7 @@ class DiagnosisTask(Task):
     sex: str | None = None
 
 
-def read_rows(path: Path | str) -> list[Row]:
+def read_rows(path: Path) -> list[Row]:
     """Return the rows of a Parquet or JSON lines file, each with `id` and `task_type`.
     Raises AgentError: the file cannot be read, or is empty.
     """

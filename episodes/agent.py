@@ -278,7 +278,7 @@ class Agent(ABC):
         """Return how long its episodes get with the bundled model ("cpu") or a real one ("cuda")."""
 
     @abstractmethod
-    def rows(self, path: Path | str) -> list[Row]:
+    def rows(self, path: Path) -> list[Row]:
         """Return a data file's rows of JSON values.
         Raises UsageError, such as AgentError, or OSError.
         """

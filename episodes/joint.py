@@ -64,7 +64,10 @@ class JointAgent(Agent):
         self.flags = JointFlags(self.members)
         self.showing = JointShowing(self.members)
         self.teaching = JointTeaching(self.members)
-        self.splits = {split: self._files(split) for split in ("train", "val")}
+        self.splits = {}
+        for split in ("train", "val"):
+            files = [f"{name}={member.splits[split]}" for name, member in members.items()]
+            self.splits[split] = Path(",".join(files))
         self.tools = list(chain.from_iterable(one.tools for one in agents))
         self.turns = max(one.turns for one in agents)
         kinds = {one.settings for one in agents}
@@ -82,21 +85,18 @@ class JointAgent(Agent):
             reply=max(one.reply for one in sizes),
         )
 
-    def rows(self, path: Path | str) -> list[Row]:
+    def rows(self, path: Path) -> list[Row]:
         """Return the rows of NAME=FILE,NAME=FILE, agents taking turns, or those of a run's folder.
         Raises AgentError: an agent has no file there, or an unusable one.
         """
-        if "=" not in str(path) and Path(path).suffix == ".jsonl":
+        if "=" not in str(path) and path.suffix == ".jsonl":
             return self._written_rows(path)
-        parts = []
+        parts: list[list[Row]] = []
         for name, file in self._named_files(str(path)).items():
-            rows = enumerate(self.members[name].rows(file))
-            parts.append(
-                [
-                    {"id": f"{name}/{at}", WHOSE: name, "task_type": name, "row": row}
-                    for at, row in rows
-                ]
-            )
+            own: list[Row] = []
+            for at, row in enumerate(self.members[name].rows(file)):
+                own.append({"id": f"{name}/{at}", WHOSE: name, "task_type": name, "row": row})
+            parts.append(own)
         turns = chain.from_iterable(zip_longest(*parts))
         return [row for row in turns if row is not None]
 
@@ -128,11 +128,7 @@ class JointAgent(Agent):
                 notes.append(f"{name}: {note}")
         return notes
 
-    def _files(self, split: str) -> Path:
-        files = [f"{name}={member.splits[split]}" for name, member in self.members.items()]
-        return Path(",".join(files))
-
-    def _written_rows(self, path: Path | str) -> list[Row]:
+    def _written_rows(self, path: Path) -> list[Row]:
         rows = read_rows(path, self.name)
         for row in rows:
             if row.get(WHOSE) not in self.members or "row" not in row:
@@ -142,15 +138,15 @@ class JointAgent(Agent):
                 )
         return rows
 
-    def _named_files(self, text: str) -> dict[str, str]:
-        files: dict[str, str] = {}
+    def _named_files(self, text: str) -> dict[str, Path]:
+        files: dict[str, Path] = {}
         for part in text.split(","):
             name, equals, file = part.partition("=")
             if not equals or name not in self.members or name in files:
                 raise AgentError(
                     f"{part!r}: expected a file for each agent, such as {self._form()}"
                 )
-            files[name] = file
+            files[name] = Path(file)
         if missing := [name for name in self.members if name not in files]:
             raise AgentError(f"no file is given for {', '.join(missing)}; add {missing[0]}=FILE")
         return files
@@ -254,10 +250,11 @@ class JointEnvironment(Environment):
 
     def description(self) -> dict[str, Any]:
         agents = {name: one.description() for name, one in self.environments.items()}
-        notes = []
+        described: dict[str, Any] = {"weights": self.weights, "agents": agents}
         for name, found in agents.items():
-            notes += [f"{name}: {note}" for note in found.pop("notes", [])]
-        return {"weights": self.weights, "agents": agents, **({"notes": notes} if notes else {})}
+            for note in found.pop("notes", []):
+                described.setdefault("notes", []).append(f"{name}: {note}")
+        return described
 
     async def check(self) -> None:
         for environment in self.environments.values():

@@ -5,30 +5,42 @@ from __future__ import annotations
 from abc import abstractmethod
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from copy import copy
 from importlib import import_module
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, Self
 
 from common.settings import ROOT, Settings
 from episodes.agent import (
-    Agent,
     Answer,
+    Environment,
     Flags,
     KnownEpisodes,
     Lessons,
     Options,
     Row,
     Service,
+    Teaching,
 )
-from episodes.episode import Conversation, Episode, Message, Policy, Task
-from episodes.partners import PARTNERS, RECORD, SERVED, PromptedTeaching, partner_model
+from episodes.episode import (
+    AgentError,
+    Conversation,
+    Episode,
+    Message,
+    Policy,
+    ServiceError,
+    Task,
+)
 from episodes.prompts import Prompts
-from episodes.rules import RuledEnvironment
 from episodes.text_loop import Ending, play_by_protocol
 from episodes.turns import turns_of
+from scoring.judge import WITHOUT_A_JUDGE, choose_judge, why_unusable
+from scoring.llm_judge import JudgeWords
 
+RECORD = "record"
+LLM = "llm"
+SERVED = "served"
 DEAD_URL = "http://127.0.0.1:9"
 
 
@@ -36,6 +48,32 @@ def split_files(name: str) -> dict[str, Path]:
     """Return an agent's data files by split: those of `data/NAME`."""
     folder = ROOT / "data" / name
     return {split: folder / f"{split}.parquet" for split in ("train", "val", "test")}
+
+
+def partner_kind(role: str, options: Options) -> str:
+    """Return what --ROLE names, the record by default.
+
+    Raises AgentError: a model is named, which the record does not use.
+    """
+    kind = str(options.get(role) or RECORD)
+    model = options.get(f"{role}_model")
+    if kind == RECORD and model:
+        raise AgentError(f"--{role}-model {model}: the record {role} has no model; add --{role}")
+    return kind
+
+
+def partner_model(role: str, kind: str, settings: Settings, llm_name: str) -> str:
+    """Return the name of a partner's model. `llm_name` says in the error what names one.
+
+    Raises AgentError: neither the flag nor the settings name a model.
+    """
+    model: str | None = getattr(settings, f"{role}_model")
+    if model:
+        return model
+    expected = "a model folder or hub id" if kind == SERVED else llm_name
+    raise AgentError(
+        f"--{role} {kind} needs {expected}; give --{role}-model or set {role.upper()}_MODEL"
+    )
 
 
 class PartnerFlags(Flags):
@@ -53,7 +91,7 @@ class PartnerFlags(Flags):
     def unreachable(self) -> Mapping[str, str]:  # type: ignore[override]
         return {
             "reward_model_url": f"{DEAD_URL}/score",
-            self.role: "llm",
+            self.role: LLM,
             f"{self.role}_model": "openai/none",
             f"{self.role}_base_url": f"{DEAD_URL}/v1",
         }
@@ -61,7 +99,7 @@ class PartnerFlags(Flags):
     def add(self, parser: ArgumentParser) -> None:
         add = parser.add_argument
         who = "who answers; default: the record itself"
-        add(f"--{self.role}", choices=PARTNERS, default=RECORD, help=who)
+        add(f"--{self.role}", choices=(RECORD, LLM, SERVED), default=RECORD, help=who)
         model = (
             f"its model, over {self.role.upper()}_MODEL: {self.llm_name} (llm), "
             "a model folder or hub id (served)"
@@ -87,18 +125,30 @@ class PartnerFlags(Flags):
         """Return notes about what the records can answer. Raises AgentError: they answer nothing."""
 
 
-class PartnerTeaching(PromptedTeaching):
-    """Gold episodes by rehearsal against the record. recipe, partner_recipe: modules by name,
-    because recipes stand above everything.
+class PartnerTeaching(Teaching):
+    """Gold episodes by rehearsal against the record.
+
+    recipe, partner_recipe: modules by name, because recipes stand above everything. prompts: the
+    file of the policy's words, None: the agent's own.
     """
 
     role: str
     recipe: str
     partner_recipe: str
+    prompts: Path | None = None
 
     @abstractmethod
     def read(self, row: Row) -> Task:
         """Return the task of a row."""
+
+    @abstractmethod
+    def rehearsed(self, task: Any, turns: int) -> Episode:
+        """Return the gold episode of a task in so many turns."""
+
+    def reading(self, prompts: Path) -> Self:
+        other = copy(self)
+        other.prompts = prompts
+        return other
 
     def lessons(
         self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random
@@ -110,34 +160,37 @@ class PartnerTeaching(PromptedTeaching):
     def demonstrations(
         self, role: str, rows: Sequence[Row], settings: Settings
     ) -> Iterable[Conversation]:
-        if role != self.role:
+        if role not in ("policy", self.role):
             return super().demonstrations(role, rows, settings)
-        told: Iterable[Conversation] = import_module(self.partner_recipe).partner_lessons(
-            self.read(row) for row in rows
-        )
-        return told
-
-    @abstractmethod
-    def rehearsed(self, task: Any, turns: int) -> Episode:
-        """Return the gold episode of a task in so many turns."""
-
-    def gold(self, row: Row, settings: Settings) -> Episode:
-        task = self.read(row)
-        return self.rehearsed(task, turns_of(task, settings))
+        tasks = map(self.read, rows)
+        if role == self.role:
+            made: Iterable[Conversation] = import_module(self.partner_recipe).partner_lessons(tasks)
+            return made
+        gold = (self.rehearsed(task, turns_of(task, settings)) for task in tasks)
+        return (Conversation(episode.messages, [True] * episode.turns) for episode in gold)
 
 
-class PartnerAgent(Agent):
-    """An agent without tools."""
+class PartnerEnvironment(Environment):
+    """Plays by the agent's protocol against its partner, and scores by rules or a judge.
 
-    turns = 6
-
-
-class PartnerEnvironment(RuledEnvironment):
-    """Plays by the agent's protocol against its partner, and scores by rules or a judge."""
+    words: the judge's. Raises SettingsError: REWARD_SCALE cannot be used.
+    """
 
     converses = True
     partner: Any  # has `description` and `check`
     prompts: Prompts
+
+    def __init__(self, settings: Settings, words: JudgeWords) -> None:
+        self.settings = settings
+        self.words = words
+        self.judge = choose_judge(settings, words, None)
+        self.paid = self.judge is not None
+
+    @property
+    def judge_name(self) -> str | None:
+        """The judge's name. An LLM's is its model's."""
+        name = self.judge.name if self.judge else "rules"
+        return self.settings.teacher_model if name == "llm" else name
 
     @abstractmethod
     def read(self, task: Any, reply: str) -> Any:
@@ -174,52 +227,52 @@ class PartnerEnvironment(RuledEnvironment):
 
     async def check(self) -> None:
         await self.partner.check()
-        await super().check()
-
-
-@dataclass(frozen=True)
-class Rehearsal:
-    """What an agent plays without a model. gold: also by another name of the diagnosis.
-
-    baseline takes the name first and the commonest answer last. other_name: None without one.
-    """
-
-    gold: Callable[[Any, Prompts, int, str], Episode]
-    baseline: Callable[[str, Any, Prompts, int, str], Episode]
-    dishonest: Callable[[Any, Prompts, int, Random], Mapping[str, Episode]]
-    other_name: Callable[[Any], str | None]
+        problem = await why_unusable(self.judge, self.words.known_case) if self.judge else None
+        if problem:
+            raise ServiceError(f"{problem}; start the judge, or {WITHOUT_A_JUDGE}")
 
 
 class RehearsedEpisodes(KnownEpisodes):
-    """Episodes whose worth is known, with the prompts and budgets of an environment."""
+    """Episodes whose worth is known, with the prompts and budgets of an environment.
 
-    def __init__(self, environment: PartnerEnvironment, rehearsal: Rehearsal) -> None:
+    The functions take a task, prompts and turns. gold: then another name of the diagnosis, if any.
+    baseline: first the baseline's name, last the commonest answer. other_name: None without one.
+    """
+
+    def __init__(
+        self,
+        environment: PartnerEnvironment,
+        *,
+        gold: Callable[[Any, Prompts, int, str], Episode],
+        baseline: Callable[[str, Any, Prompts, int, str], Episode],
+        dishonest: Callable[[Any, Prompts, int, Random], Mapping[str, Episode]],
+        other_name: Callable[[Any], str | None],
+    ) -> None:
         self.environment = environment
-        self.rehearsal = rehearsal
+        self._gold = gold
+        self._baseline = baseline
+        self._dishonest = dishonest
+        self._other_name = other_name
 
-    def _gold(self, task: Task, name: str = "") -> Episode:
-        prompts = self.environment.words_for(task)
-        return self.rehearsal.gold(task, prompts, self.environment.turns(task), name)
+    def _how(self, task: Task) -> tuple[Prompts, int]:
+        environment = self.environment
+        return environment.words_for(task), turns_of(task, environment.settings)
 
     async def gold(self, task: Task) -> Episode:
-        return self._gold(task)
+        return self._gold(task, *self._how(task), "")
 
     async def baseline(self, name: str, task: Task, commonest: str) -> Episode:
-        prompts = self.environment.words_for(task)
-        turns = self.environment.turns(task)
-        return self.rehearsal.baseline(name, task, prompts, turns, commonest)
+        return self._baseline(name, task, *self._how(task), commonest)
 
     async def honest(self, task: Task) -> Mapping[str, Episode]:
-        found = {"gold": self._gold(task)}
-        other = self.rehearsal.other_name(task)
+        found = {"gold": await self.gold(task)}
+        other = self._other_name(task)
         if other:
-            found["alias"] = self._gold(task, other)
+            found["alias"] = self._gold(task, *self._how(task), other)
         return found
 
     def dishonest(self, task: Task, random: Random) -> Mapping[str, Episode]:
-        prompts = self.environment.words_for(task)
-        turns = self.environment.turns(task)
-        return self.rehearsal.dishonest(task, prompts, turns, random)
+        return self._dishonest(task, *self._how(task), random)
 
 
 def rehearse(
@@ -233,18 +286,22 @@ def rehearse(
     answer: gives the message after a reply. conclude: gives the end and its reply, None without
     one.
     """
-    episode = Episode(list(opening))
+    episode = Episode(list(opening), stop_reason="max_turns")
+
+    def say(reply: str) -> None:
+        episode.messages.append({"role": "assistant", "content": reply})
+        episode.turns += 1
+
     for number, reply in enumerate(replies):
-        _say(episode, reply)
+        say(reply)
         episode.messages.append({"role": "user", "content": answer(number, episode)})
     concluded = conclude(episode)
-    episode.stop_reason = "max_turns"
     if concluded:
         end, reply = concluded
+        say(reply)
         episode.events.append(end)
         episode.answer = str(end)
         episode.stop_reason = "answered"
-        _say(episode, reply)
     return episode
 
 
@@ -260,8 +317,3 @@ def dialogue_of(
             own["tokens"] = episode.reply_tokens[number]
         dialogue += [own, *partners]
     return dialogue
-
-
-def _say(episode: Episode, reply: str) -> None:
-    episode.messages.append({"role": "assistant", "content": reply})
-    episode.turns += 1

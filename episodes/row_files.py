@@ -9,9 +9,8 @@ from episodes.agent import Row
 from episodes.episode import AgentError
 
 
-def read_rows(path: Path | str, what: str) -> list[Row]:
+def read_rows(path: Path, what: str) -> list[Row]:
     """Return a file's rows, `what` in messages. Raises AgentError: unreadable or empty."""
-    path = Path(path)
     try:
         rows = _parquet(path) if path.suffix == ".parquet" else [row for _, row in read_jsonl(path)]
     except (OSError, ValueError) as error:

@@ -145,7 +145,7 @@ class SqlAgent(Agent):
             Sizes(prompt=640, response=384, reply=96) if device == "cpu" else Sizes(2048, 8192, 768)
         )
 
-    def rows(self, path: Path | str) -> list[Row]:
+    def rows(self, path: Path) -> list[Row]:
         rows = load_rows(path)
         if {"query", "is_impossible"} <= rows[0].keys():
             raise AgentError(

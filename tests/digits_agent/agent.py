@@ -121,7 +121,7 @@ class DigitsAgent(contract.Agent):
     def sizes(self, device: str) -> Sizes:
         return Sizes(prompt=96, response=160, reply=24)
 
-    def rows(self, path: Path | str) -> list[Row]:
+    def rows(self, path: Path) -> list[Row]:
         return read_rows(path, "digits")
 
     def task(self, row: Row, settings: Settings) -> Task:

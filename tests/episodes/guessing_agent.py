@@ -104,7 +104,7 @@ class GuessingAgent(Agent):
     def sizes(self, device: str) -> Sizes:
         return Sizes(100, 50, 10) if device == "cpu" else Sizes(1000, 500, 200)
 
-    def rows(self, path: Path | str) -> list[Row]:
+    def rows(self, path: Path) -> list[Row]:
         return [
             {"id": word, "word": word} for word in Path(path).read_text(encoding="utf-8").split()
         ]

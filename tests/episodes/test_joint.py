@@ -67,12 +67,12 @@ def test_it_is_found_by_its_name_and_travels(agent: JointAgent) -> None:
 
 def test_files_are_given_by_agent(agent: JointAgent, tmp_path: Path) -> None:
     sql, diagnosis = (agent.members[name].splits["val"] for name in ("sql", "diagnosis"))
-    given = agent.rows(f"diagnosis={diagnosis},sql={sql}")
+    given = agent.rows(Path(f"diagnosis={diagnosis},sql={sql}"))
     assert len(given) == len(agent.rows(agent.splits["val"]))
     with pytest.raises(AgentError, match="diagnosis"):
-        agent.rows(f"sql={sql}")
+        agent.rows(Path(f"sql={sql}"))
     with pytest.raises(AgentError, match=sql.name):
-        agent.rows(str(sql))
+        agent.rows(sql)
     written = tmp_path / "val.jsonl"
     written.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in given))
     assert agent.rows(written) == given

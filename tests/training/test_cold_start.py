@@ -94,7 +94,7 @@ class EchoAgent(Agent):
     def sizes(self, device: str) -> Sizes:
         return Sizes(prompt=40, response=24, reply=12)
 
-    def rows(self, path: Path | str) -> list[Row]:
+    def rows(self, path: Path) -> list[Row]:
         if Path(path) != self.splits["train"]:
             raise AgentError(f"{path} is no file of echoes")
         return [

@@ -14,6 +14,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from psutil import Process
@@ -66,7 +67,7 @@ def check_and_train(
     """Check everything that is cheap to check, then train and return the exit code."""
     settings, flags = run_settings(agent, options)
     plan, checkpoint, keys = continued(plan, options)
-    files = {"train": options.train_file, "val": options.val_file}
+    files = {"train": Path(options.train_file), "val": Path(options.val_file)}
     rows, keys_of_rows = read_rows(agent, files)
     tasks = tasks_of(agent, rows, settings)
     check_budgets(tasks, settings.max_turns)

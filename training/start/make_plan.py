@@ -184,7 +184,7 @@ def holds_something(run_dir: Path) -> bool:
 
 
 def read_rows(
-    agent: Agent, files: Mapping[str, Path | str]
+    agent: Agent, files: Mapping[str, Path]
 ) -> tuple[dict[str, list[Row]], dict[str, Any]]:
     """Return the rows of "train" and "val", and verl's keys: drawn rows are not shuffled."""
     rows = {name: agent.rows(path) for name, path in files.items()}
