@@ -31,7 +31,7 @@ from common.command import Failure, imported, new_parser, run_command
 from common.settings import Settings
 from common.stopping import stop_in_order
 from common.terminal import progress
-from episodes.agent import SERVED_NAME, Agent, Options, Service
+from episodes.agent import SERVED_NAME, Agent, Options
 from training.engine.checkpoints import PREFIX, latest_checkpoint
 from training.setup.device import check_libraries, choose_device, environment, in_bfloat16
 from training.setup.model_folder import CACHE_BLOCK, cache_bytes, check_model
@@ -160,24 +160,34 @@ def serve_environment(
     served = dict(options)
     with contextlib.ExitStack() as stack:
         for service in wanted:
-            server = stack.enter_context(_serve_beside(service, folder, str(device)))
-            served[service.option] = server.base_url
+            own = service.gpus.split(",") if service.gpus else []
+            serving = serve(
+                service.model,
+                folder / f"{service.option}.log",
+                str(device),
+                n_gpus=len(own) or 1,
+                tools=False,
+                memory=ALONE if own else BESIDE,
+                gpus=service.gpus,
+            )
+            served[service.option] = stack.enter_context(serving).base_url
         yield served
-
-
-def _serve_beside(
-    service: Service, folder: Path, device: str
-) -> contextlib.AbstractContextManager[Server]:
-    log = folder / f"{service.option}.log"
-    gpus = service.gpus
-    if not gpus:
-        return serve(service.model, log, device, tools=False, memory=BESIDE)
-    return serve(service.model, log, device, n_gpus=len(gpus.split(",")), tools=False, gpus=gpus)
 
 
 def command(
     model: str, device: str, port: int, n_gpus: int = 1, memory: float = ALONE
 ) -> list[str]:
+    if device == "cuda":
+        # Not run
+        flags = ["--dtype", "auto", "--gpu-memory-utilization", str(memory)]
+        flags += ["--worker-extension-cls", "training.engine.rendezvous.OneAddress"]
+    else:
+        kind = "bfloat16" if in_bfloat16(model) else "float32"
+        cache = cache_bytes(model, CPU_SEQUENCES, kind=kind)
+        # Compiling takes over a minute
+        flags = ["--dtype", kind, "--enforce-eager", "--max-num-seqs", str(CPU_SEQUENCES)]
+        flags += ["--kv-cache-memory-bytes", str(cache), "--block-size", str(CACHE_BLOCK)]
+        flags += ["--worker-extension-cls", "training.cpu.token_sampler.ServedOnCpu"]
     return [
         *(sys.executable, "-m", "vllm.entrypoints.openai.api_server"),
         *("--model", model, "--served-model-name", SERVED_NAME),
@@ -187,20 +197,8 @@ def command(
         # Clients decide on sampling, not a file in the folder
         *("--generation-config", "vllm"),
         *("--tensor-parallel-size", str(n_gpus), "--uvicorn-log-level", "warning"),
-        *_device_flags(model, device, memory),
+        *flags,
     ]
-
-
-def _device_flags(model: str, device: str, memory: float) -> list[str]:
-    if device == "cuda":
-        flags = ["--dtype", "auto", "--gpu-memory-utilization", str(memory)]  # not run
-        return [*flags, "--worker-extension-cls", "training.engine.rendezvous.OneAddress"]
-    kind = "bfloat16" if in_bfloat16(model) else "float32"
-    # Compiling takes over a minute
-    flags = ["--dtype", kind, "--enforce-eager", "--max-num-seqs", str(CPU_SEQUENCES)]
-    cache = ("--kv-cache-memory-bytes", str(cache_bytes(model, CPU_SEQUENCES, kind=kind)))
-    drawing = ("--worker-extension-cls", "training.cpu.token_sampler.ServedOnCpu")
-    return [*flags, *cache, "--block-size", str(CACHE_BLOCK), *drawing]
 
 
 def _wait(

@@ -70,14 +70,15 @@ class CallGate:
         """Let calls through again, in the order in which they came."""
         with self._state:
             self._closed = False
-            waiting, self._waiting = self._waiting, []
+            waiting = self._waiting
+            self._waiting = []
+
+        def wake(future: asyncio.Future[None]) -> None:
+            if not future.done():  # a caller may have gone away meanwhile
+                future.set_result(None)
+
         for future in waiting:
-            future.get_loop().call_soon_threadsafe(_wake, future)
-
-
-def _wake(future: asyncio.Future[None]) -> None:
-    if not future.done():  # a caller may have gone away meanwhile
-        future.set_result(None)
+            future.get_loop().call_soon_threadsafe(wake, future)
 
 
 class RequestSeeds:

@@ -73,7 +73,9 @@ class RecordingMiddleware:
             return await self.app(scope, receive, send)
         path = route[3] or "/"
         inner: Scope = {**scope, "path": path, "raw_path": path.encode()}
-        reply, taken, recorder = list[Message](), list[Taken](), self.recorder
+        recorder = self.recorder
+        reply: list[Message] = []
+        taken: list[Taken] = []
 
         async def hold_back(message: Message) -> None:
             reply.append(message)
@@ -86,10 +88,14 @@ class RecordingMiddleware:
             if recorder.seeds is not None:
                 body = recorder.seeds.add(body, recorder.version())
             asked = self._turns.add(attempt, body)
-            await self.app(_with_length(inner, asked), _receiving(asked, receive), hold_back)
+            length = (b"content-length", str(len(asked)).encode())
+            others = [one for one in scope["headers"] if one[0].lower() != b"content-length"]
+            inner["headers"] = [*others, length]
+            await self.app(inner, _receiving(asked, receive), hold_back)
             if taken and reply and reply[0].get("status") == 200:
                 recorder.record(route[1], route[2], taken[0], started)
-                self._turns.remember(attempt, body, _body_of(reply), taken[0])
+                said = b"".join(message.get("body", b"") for message in reply)
+                self._turns.remember(attempt, body, said, taken[0])
         for message in reply:  # complete and recorded
             await send(message)
         return None
@@ -102,12 +108,6 @@ class RecordingMiddleware:
         return message
 
 
-def _with_length(scope: Scope, body: bytes) -> Scope:
-    length = (b"content-length", str(len(body)).encode())
-    others = [one for one in scope["headers"] if one[0].lower() != b"content-length"]
-    return {**scope, "headers": [*others, length]}
-
-
 def _receiving(body: bytes, receive: Receive) -> Receive:
     messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
@@ -115,7 +115,3 @@ def _receiving(body: bytes, receive: Receive) -> Receive:
         return messages.pop() if messages else await receive()
 
     return receive_asked
-
-
-def _body_of(reply: list[Message]) -> bytes:
-    return b"".join(message.get("body", b"") for message in reply)

@@ -80,7 +80,10 @@ class PolicyAccess:
         self.proxy: LLMProxy | PythonServerLauncher | None = None
 
     async def start(self) -> None:
-        """Start the proxy, and publish resources for training and validation in the store."""
+        """Start the proxy, and publish resources for training and validation in the store.
+
+        The proxy runs in a thread of the trainer's actor, so that it ends with it.
+        """
         await self._start_proxy()
         await self.publish()
 
@@ -134,7 +137,6 @@ class PolicyAccess:
                     ) from error
 
     async def _start_proxy(self) -> None:
-        """Start the proxy in a thread of the trainer's actor, so that it ends with it."""
         seeds = RequestSeeds(int(self.config.data.seed)) if self.engine.deterministic else None
         spans_to = self.store.otlp_traces_endpoint()
         recorder = CallRecorder(
@@ -207,7 +209,11 @@ def litellm_proxy(
     # One that ended before in this process left its app "shutting down"
     GracefulShutdownManager.reset()
     RecordingMiddleware.default = recorder
-    app.dependency_overrides[user_api_key_auth] = _anyone
+
+    async def anyone() -> UserAPIKeyAuth:
+        return UserAPIKeyAuth(user_role=LitellmUserRoles.INTERNAL_USER)
+
+    app.dependency_overrides[user_api_key_auth] = anyone
     app.user_middleware[:] = [one for one in app.user_middleware if one.cls is not CORSMiddleware]
     asked = ["return_token_ids", "logprobs"] if log_probs else ["return_token_ids"]
     return LLMProxy(
@@ -261,10 +267,6 @@ def problem_of(path: str, body: bytes) -> str | None:
     if found := sorted(NOT_THE_CALLERS.intersection(request)):
         return f"the body sets {', '.join(found)}, which the run decides; leave it out"
     return None
-
-
-async def _anyone() -> UserAPIKeyAuth:
-    return UserAPIKeyAuth(user_role=LitellmUserRoles.INTERNAL_USER)
 
 
 def _reachable(host: str) -> str:

@@ -131,21 +131,18 @@ class Endings:
         try:
             while self._waiting:
                 for rollout in await self._handover.ended(self._waiting):
-                    self._hand_out(rollout)
+                    future = self._waiting.pop(rollout.rollout_id, None)
+                    if future is None:  # ended before `expect` knew its id, or another program's
+                        self._early[rollout.rollout_id] = rollout
+                        if len(self._early) > EARLY_ENDINGS:
+                            self._early.popitem(last=False)
+                    elif not future.done():
+                        future.set_result(rollout)
                 await asyncio.sleep(GATHER_SECONDS)
         except Exception as error:
             for future in self._waiting.values():
                 future.set_exception(error)
             self._waiting.clear()
-
-    def _hand_out(self, rollout: Rollout) -> None:
-        future = self._waiting.pop(rollout.rollout_id, None)
-        if future is None:  # ended before `expect` knew its id, or another program's
-            self._early[rollout.rollout_id] = rollout
-            if len(self._early) > EARLY_ENDINGS:
-                self._early.popitem(last=False)
-        elif not future.done():
-            future.set_result(rollout)
 
 
 def rules_of(episode_timeout: float) -> RolloutConfig:
