@@ -12,7 +12,7 @@ import json
 import socket
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,9 @@ import httpx
 import pytest
 from agentlightning import LightningStoreClient
 from omegaconf import OmegaConf
+from uvicorn.config import HTTP_PROTOCOLS
 
+from common import connections
 from common.access import TOKEN
 from tests.training.conftest import served
 from tests.training.plans import plan_of
@@ -33,6 +35,7 @@ from training.runners.tracing import ProxyTraceToTriplet
 from training.setup.plan import RunStopped
 
 CALLS = "/rollout/ro/attempt/at/v1/chat/completions"
+HALF = b"POST /v1/agl/waits/queue HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\n\r\n{"
 SAMPLING = {"temperature": 1.0, "top_p": 1.0, "top_k": -1}
 VALIDATION = {"temperature": 0.25, "top_p": 0.5, "top_k": 7}
 
@@ -267,3 +270,47 @@ async def test_direct_refuses_what_it_cannot_do(servers: list[StandInVllm]) -> N
             dead = await ask(policy, store, 0, rollout, "一")
     assert (away.status_code, dead.status_code) == (404, 502)
     assert f"http://127.0.0.1:{servers[0].port}" in dead.text
+
+
+@pytest.mark.parametrize("kind", ["direct", "litellm"])
+async def test_a_call_that_is_no_json_or_says_where_it_goes_is_refused(
+    kind: str, servers: list[StandInVllm]
+) -> None:
+    call = b'{"model": "policy-0", "messages": [{"role": "user", "content": "x"}]'
+    bodies = [
+        call + b', "temperature": NaN}',
+        call.replace(b'"x"', b'"\\ud800"') + b"}",
+        call + b', "api_base": "http://127.0.0.1:1"}',
+        b'["model"]',
+    ]
+    async with served() as store:
+        policy = access(kind, servers, store)
+        async with started(policy), httpx.AsyncClient(trust_env=False) as client:
+            for body in bodies:
+                answer = await client.post(policy.address + CALLS, content=body)
+                assert answer.status_code == 400, body
+    assert servers[0].requests == servers[1].requests == []
+
+
+@pytest.mark.parametrize("server", ["store", "direct", "litellm"])
+async def test_half_a_request_is_dropped(
+    server: str, servers: list[StandInVllm], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where nobody has made such connections the usual ones, as vLLM's middleware does."""
+    monkeypatch.setitem(HTTP_PROTOCOLS, "auto", "uvicorn.protocols.http.auto:AutoHTTPProtocol")
+    for name in ("HEADER_SECONDS", "BODY_SECONDS", "SECOND_LOOK"):
+        monkeypatch.setattr(connections, name, 0.05)
+    async with served(token="s3cret") as store:
+        kind = "direct" if server == "store" else server
+        policy = access(kind, servers, store, store_token="s3cret")
+        async with started(policy):
+            address = store.server_address_root if server == "store" else policy.address
+            for said in (b"", HALF[:40], HALF):
+                port = int(address.rsplit(":", 1)[1])
+                reader, writer = await asyncio.open_connection("127.0.0.1", port)
+                writer.write(said)
+                with suppress(ConnectionResetError):
+                    assert b"200 OK" not in await asyncio.wait_for(reader.read(), 60)
+                writer.close()
+            rollout = await store.start_rollout(input={})
+            assert (await ask(policy, store, 0, rollout, "一", key="s3cret")).status_code == 200

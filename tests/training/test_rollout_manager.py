@@ -57,18 +57,6 @@ async def test_a_step_is_queued_as_it_was_played(
     }
 
 
-async def test_a_group_stays_with_one_server_and_groups_take_turns(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with played_by(tmp_path, monkeypatch, servers=2) as run:
-        await run.play([GOOD, OTHER], step=1)
-        asked = [
-            {request["messages"][0]["content"][0] for request in server.requests}
-            for server in run.engine
-        ]
-    assert asked == [{"a"}, {"b"}]
-
-
 async def test_an_episode_alone_in_its_group_is_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -315,35 +303,3 @@ async def test_an_update_begins_another_window(
         assert run.manager.take_step_records() == []
         await run.play([{**GOOD, "name": "c"}, DEAD], step=2)
     assert run.queue.statuses("train")["c"] == "failure"
-
-
-async def test_a_rollout_that_ends_is_news_where_calls_do_not_pass_here(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Without the proxy no call is seen, so a long step would be taken for a silent one."""
-    now, looks = 0.15, list[float]()
-
-    def look() -> float:
-        looks.append(now)
-        return now
-
-    clock = SimpleNamespace(monotonic=look)
-    async with played_by(tmp_path, monkeypatch, runner=False) as run:
-        monkeypatch.setattr("training.engine.rollout_manager.time", clock)
-        monkeypatch.setattr("training.engine.rollout_manager.silence_limit", lambda seconds: 0.2)
-        run.ask([GOOD], step=1)
-        while len(await run.store.query_rollouts()) < 2:
-            await asyncio.sleep(0.01)
-        now = 0.3
-        rollout = await run.store.dequeue_rollout()
-        attempt = rollout.attempt.attempt_id
-        await run.store.update_attempt(rollout.rollout_id, attempt, status="failed")
-        while not run.manager.last_end:
-            await asyncio.sleep(0.01)
-        now = 0.45
-        while looks.count(0.45) < 2:
-            await asyncio.sleep(0.01)
-        await asyncio.to_thread(run.manager.wait_for_news, 0.0)
-        now = 1.0
-        with pytest.raises(RunStopped, match="1 are waiting"):
-            await run.settled("a")

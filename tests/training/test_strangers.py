@@ -27,7 +27,13 @@ from tests.messages import missing
 from tests.training.conftest import HOST, enqueue, own_port, served
 from tests.training.plans import plan_of
 from tests.training.standins import StandInVllm
-from tests.training.test_proxy import access, ask, servers, spans_of  # noqa: F401 (a fixture)
+from tests.training.test_proxy import (
+    access,
+    ask,
+    servers,  # noqa: F401 (a fixture)
+    spans_of,
+    started,
+)
 from training.proxy import policy_access as proxy
 from training.proxy.recorder import _readable
 from training.setup.plan import ConfigError
@@ -39,6 +45,16 @@ from training.store.store_status import look
 
 TOKEN = "s3cret-of-the-store"
 MALFORMED = 10_000
+# Of litellm's 700 routes: they show settings, load models and start programs
+LITELLMS = (
+    "/",
+    "/v1/models",
+    "/docs",
+    "/config/yaml",
+    "/key/generate",
+    "/mcp-rest/test/connection",
+)
+PAGE = {**bearer(TOKEN), "origin": "http://a.page"}
 
 
 class Door:
@@ -184,17 +200,14 @@ async def test_malformed_calls_reach_no_model(
     monkeypatch.setattr(proxy, "MOST_BYTES", 2**19)
     async with served(token=storm.TOKEN) as store:
         policy = access(kind, servers, store, store_token=storm.TOKEN)
-        await policy.start()
         rollout = await store.start_rollout(input={})
         own = f"/rollout/{rollout.rollout_id}/attempt/{rollout.attempt.attempt_id}/v1/chat/completions"
-        try:
+        async with started(policy):
             route = lambda: storm.chance.choice([own, own.replace("/v1", "")])  # noqa: E731
             assert_refused(await storm.storm(policy.address, 1000, route, 2**19))
             assert servers[0].requests == servers[1].requests == []
             assert (await ask(policy, store, 0, rollout, "一", key=storm.TOKEN)).status_code == 200
             assert len(await spans_of(store, rollout.rollout_id, 1)) == 1
-        finally:
-            await policy.stop()
 
 
 async def test_what_is_said_of_rollouts_that_are_not_there_is_not_kept() -> None:
@@ -236,20 +249,26 @@ async def test_a_wrong_or_missing_token_is_said() -> None:
 async def test_the_proxy_answers_nobody_else(kind: str, servers: list[StandInVllm]) -> None:  # noqa: F811
     async with served(token=TOKEN) as store:
         policy = access(kind, servers, store, store_token=TOKEN)
-        await policy.start()
-        try:
+        async with started(policy):
             rollout = await store.start_rollout(input={})
             assert (await ask(policy, store, 0, rollout, "一")).status_code == 401
             async with httpx.AsyncClient(base_url=policy.address, trust_env=False) as client:
-                for path in ("/", "/v1/models", "/docs", "/config/yaml", "/routes"):
-                    assert (await client.get(path)).status_code == 401, path
+                for path in LITELLMS:
+                    for url in (path, f"/rollout/a/attempt/b{path}"):
+                        assert (await client.post(url)).status_code == 401, url
+                        known = await client.post(url, headers=PAGE)
+                        assert known.status_code == 404, url
+                        assert not any("access-control" in name for name in known.headers)
+                asked = {**PAGE, "access-control-request-method": "POST"}
+                preflight = await client.options(
+                    "/rollout/a/attempt/b/chat/completions", headers=asked
+                )
+            assert not any("access-control" in name for name in preflight.headers)
             assert servers[0].requests == []
             assert (await ask(policy, store, 0, rollout, "一", key=TOKEN)).status_code == 200
             assert len(await spans_of(store, rollout.rollout_id, 1)) == 1
             await policy.check_engine()
             published = await store.query_resources()
-        finally:
-            await policy.stop()
     assert len(servers[0].requests) == 1
     assert TOKEN not in str(published), (
         "who reads the resources knows the token already; who reads the disk does not"

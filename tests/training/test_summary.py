@@ -174,23 +174,6 @@ def test_each_agent_of_several_has_its_own_reward_and_validation(run_dir: Path) 
     assert found == {"a": (0.25, 0.75), "b": (None, 0.5)}
 
 
-def test_a_validation_is_the_mean_over_task_types_of_what_was_scored(run_dir: Path) -> None:
-    found = [
-        ("a", 1.0, None),
-        ("a", 0.0, None),
-        ("a", 0.5, None),
-        ("b", 0.0, None),
-        ("b", None, "x"),
-    ]
-    records = [
-        replace(record("val", 3, reward, cause), task_type=kind, terms={"rule": reward or 0.0})
-        for kind, reward, cause in found
-    ]
-    write(run_dir, records, [])
-    reward = build_summary(run_dir, ABOUT, "done", "", started=0.0)["validation"]["reward"]
-    assert reward == {"mean": 0.25, "terms": {"rule": 0.25}}
-
-
 def test_the_curve_of_a_resumed_run_is_that_of_the_weights_it_went_on_with(run_dir: Path) -> None:
     """Steps that were played again count as played last, and what was not measured is no 0."""
     parts = (
@@ -219,13 +202,6 @@ def test_the_curve_of_a_resumed_run_is_that_of_the_weights_it_went_on_with(run_d
         {"step": 3, "reward": 0.5, "validation": 0.5},
         {"step": 4, "reward": 0.75, "validation": None},
     ]
-
-
-def test_a_torn_last_line_is_left_out(run_dir: Path) -> None:
-    write(run_dir, [record("train", 1, 1.0)], [])
-    with (run_dir / "episodes.jsonl").open("a") as file:
-        file.write('{"rollout_id": "to')
-    assert build_summary(run_dir, ABOUT, "failed", "", started=0.0)["rollouts"]["finished"] == 1
 
 
 def test_what_an_operator_reads_is_shown(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
