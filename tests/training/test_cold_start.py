@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 import shutil
 import signal
 import subprocess
@@ -28,21 +27,18 @@ from episodes import registry
 from episodes.agent import Agent, Environment, Lessons, Options, Row, Sizes, Teaching
 from episodes.episode import AgentError, Conversation, Task
 from evaluation.evaluate import parse_arguments as evaluation_arguments
-from sql_agent.agent import AGENT
 from sql_agent.prompts import TOOL, first_messages
 from tests.messages import missing
-from training.cold_start import command_for_card, main, parse_arguments
+from training.cold_start import main, parse_arguments
 from training.warmup import supervised
-from training.warmup.cold_start_card import headline_of, measure
+from training.warmup.cold_start_card import headline_of
 from training.warmup.examples import NOT_LEARNED, ColdStartError, batches, encode
 from training.warmup.kept_steps import PreciseAdamW, uninterrupted
 from training.warmup.supervised import (
-    Schedule,
     learn_padded,
     learn_trees,
     loss_of,
     save,
-    train,
     warm_up,
 )
 
@@ -351,22 +347,6 @@ def test_the_loss_is_that_of_the_learned_tokens() -> None:
     assert accuracy == pytest.approx(right.float().mean().item())
 
 
-def test_each_step_learns_from_its_own_batch_alone() -> None:
-    """Two steps are as a step and another one, whatever the first has left."""
-    tokenizer = AutoTokenizer.from_pretrained(TINY)
-    examples = encode(conversation([True, True]), tokenizer)
-    data = batches(examples, 1, tokenizer.pad_token_id, Random(0))[:1]
-    found = []
-    for steps in ((1, 1), (2,)):
-        model = AutoModelForCausalLM.from_pretrained(TINY, dtype=torch.float32)
-        for count in steps:
-            optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-            train("", model, [optimizer], data, Schedule(count, 1, 1), Random(0))
-            model.zero_grad()
-        found.append(model.state_dict())
-    assert all(found[0][name].equal(found[1][name]) for name in found[1])
-
-
 def test_the_same_warm_up_of_an_adapter_gives_the_same_weights(tmp_path: Path) -> None:
     """An adapter begins with random numbers."""
     found = []
@@ -448,55 +428,6 @@ def test_examples_over_the_models_context_are_left_out(
     assert all(both[name].equal(weights) for name, weights in alone.items())
     with pytest.raises(ColdStartError, match="none of 1"):
         warm_up(str(base), [long], tmp_path / "none", **given)
-
-
-def test_batches_hold_every_example_once_and_alike_ones_have_one_length() -> None:
-    examples = [
-        {"input_ids": [i] * (1 + 10 * (i % 5)), "labels": [i] * (1 + 10 * (i % 5))}
-        for i in range(1, 41)
-    ]
-    for alike in (True, False):
-        made = batches(examples, 8, 0, Random(1), alike)
-        assert sorted(int(i) for batch in made for i in batch["input_ids"][:, 0]) == list(
-            range(1, 41)
-        )
-        assert alike == all(bool((batch["labels"] != NOT_LEARNED).all()) for batch in made)
-
-
-def test_the_command_on_a_card_makes_the_model_again() -> None:
-    given = parse_arguments(
-        ["sql", "--seed", "7", "--out", "models/a model", "--train-file", "my rows.jsonl"]
-    )
-    words = shlex.split(command_for_card(AGENT, given))
-    assert words[:3] == ["python", "-m", "training.cold_start"]
-    again = parse_arguments(words[3:])
-    assert again.force, "the model is there by then"
-    assert (again.seed, again.out, again.train_file) == (7, given.out, given.train_file)
-
-
-def test_the_card_is_measured_by_the_evaluation(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On the test questions, sampled, for the model before and after the second phase."""
-    played = []
-
-    def run(command: list[str], **_: Any) -> subprocess.CompletedProcess[bytes]:
-        _, flags = evaluation_arguments(command[3:], load_settings())
-        played.append((flags.model, flags.data.name, flags.temperature))
-        score = 0.25 if flags.model == "tiny" else 0.5
-        part = {"score": score, "ci95": [0.2, 0.3], "n": 4, "stop_reasons": {}}
-        scores = {"overall": part, "by_task_type": {}, "by_wording": {}}
-        (flags.out / "scores.json").write_text(json.dumps(scores))
-        return subprocess.CompletedProcess(command, 1 if flags.model == "broken" else 0)
-
-    monkeypatch.setattr(subprocess, "run", run)
-    facts = measure(AGENT, Path("tiny"), Path("mastered"))
-    assert (facts["start"], facts["ceiling"], facts["start_ci95"]) == (25.0, 50.0, [20.0, 30.0])
-    assert played == [
-        ("mastered", "test.parquet", 1.0),
-        ("tiny", "test.parquet", 1.0),
-        ("tiny", "val.parquet", 0.0),
-    ]
-    with pytest.raises(ColdStartError, match="broken"):
-        measure(AGENT, Path("tiny"), Path("broken"))
 
 
 def test_the_end_of_the_first_phase_is_chosen_by_validation_questions(

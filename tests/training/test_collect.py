@@ -301,14 +301,3 @@ async def test_more_calls_in_the_trace_than_the_episode_made_are_not_trained(pla
     record, trajectory = await collected(store, ids)
     assert (record.cause, record.triplets, record.turns) == (SPANS_MISSING, 2, 1)
     assert trajectory.sequences == []
-
-
-async def test_the_last_annotation_counts(store: RunStore) -> None:
-    """It is what the agent says at the end: an earlier one has other terms and calls."""
-    ids = await attempt(store)
-    await store.add_span(call_span(ids, 3))
-    early = {"terms": {"judge": 0.2}, "turns": 9, "stop_reason": "max_turns"}
-    await report(store, ids, early, {})
-    await store.update_attempt(**ids, status="succeeded")
-    record, _ = await collected(store, ids)
-    assert (record.cause, record.terms, record.stop_reason) == (None, {"judge": 1.0}, "answered")

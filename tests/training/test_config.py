@@ -157,22 +157,8 @@ def test_a_disagreement_stops_before_heavy_imports() -> None:
     assert not missing(done.stderr, "3 turns", f"{TURNS}=7", "--max-turns")
 
 
-@pytest.mark.parametrize("device", ["cpu", "cuda"])
-def test_no_device_asks_for_what_the_locks_lack(tmp_path: Path, device: str) -> None:
-    """verl's own default is flash attention; its placement groups wait for ever for processors."""
-    config = build(tmp_path, device=device, n_gpus=8)
-    for part in (config.actor_rollout_ref.model, config.critic.model):
-        assert part.override_config.attn_implementation == "sdpa"
-    assert config.ray_kwargs.ray_init.num_cpus >= 3 * 8 + 8
-
-
 def test_vllm_of_a_run_stands_behind_its_door(tmp_path: Path) -> None:
     """Without it any program of the machine could call the policy."""
     vllm = build(tmp_path).actor_rollout_ref.rollout.engine_kwargs.vllm
     assert vllm.middleware == "training.proxy.doors.Door"
     assert vllm.allowed_origins == "[]"
-
-
-def test_a_mode_of_verl_is_chosen_by_our_flag(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="--async"):
-        build(tmp_path, "trainer.v1.trainer_mode=colocate_async")

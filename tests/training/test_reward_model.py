@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-import httpx
 import pytest
 from safetensors.torch import load_file
 
@@ -25,7 +24,6 @@ from tests.messages import missing
 from training.pairs.answers import AnswerPair, answer_pairs, platt, ranked
 from training.pairs.pair import Pair, Side
 from training.pairs.ranking import split_by_task
-from training.pairs.score_server import MOST_BYTES
 from training.pairs.scorer import load_scorer
 from training.reward_model import main
 from training.warmup.work_folder import work_path
@@ -185,11 +183,6 @@ def test_a_text_that_does_not_fit_is_unscored_and_never_cut(address: tuple[str, 
     verdict = asyncio.run(judge.judge(Case("药品5？", "不良反应：皮疹" * 2000, "", [], {})))
     assert verdict.score is None
     assert "1024" in judge.last_failure
-
-
-def test_a_request_of_any_size_is_not_read(address: tuple[str, str]) -> None:
-    reply = httpx.post(address[0], content=b" " * (MOST_BYTES + 1), timeout=30, trust_env=False)
-    assert reply.status_code == 413
 
 
 def test_a_folder_without_a_reward_model_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

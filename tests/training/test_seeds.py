@@ -35,10 +35,3 @@ def test_the_episodes_of_a_group_ask_the_same_and_are_each_sampled_anew() -> Non
     """With one seed they would be the same episode, with the same reward, and teach nothing."""
     seeds = RequestSeeds(42)
     assert len({seed(seeds, request("p")) for _ in range(8)}) == 8
-
-
-def test_seed_and_weights_change_them() -> None:
-    seeds = RequestSeeds(1)
-    first, other_weights = seed(seeds, request("p")), seed(seeds, request("p"), 1)
-    other_seed = seed(RequestSeeds(2), request("p"))
-    assert len({first, other_weights, other_seed}) == 3

@@ -11,10 +11,9 @@ import asyncio
 import json
 import logging
 from collections.abc import AsyncIterator
-from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
@@ -223,58 +222,6 @@ def test_the_metrics_of_a_resumed_run_follow_those_before(
     monkeypatch.setenv("VERL_FILE_LOGGER_PATH", str(path))
     verl.utils.tracking.FileLogger("project", "experiment").log({"loss": 0.5}, step=2)
     assert [json.loads(line)["step"] for line in path.read_text().splitlines()] == [1, 2]
-
-
-class Fitting:
-    """verl's trainer in `train`: begins at a step, and fits until it fails or not."""
-
-    tokenizer = SimpleNamespace(decode=str)
-    addresses: ClassVar[list[str]] = []
-    fails = False
-    seen: ClassVar[list[Any]] = []
-
-    def __init__(self, config: Any) -> None:
-        self.config, self.global_steps = config, 0
-        assert config.trainer.v1.trainer_mode == "sync"
-        self.logger = SimpleNamespace(finish=lambda exit_code: self.seen.append(exit_code))
-
-    def init(self) -> None:
-        self.global_steps = 7  # of the checkpoint
-
-    @property
-    def llm_server_manager(self) -> Any:
-        return SimpleNamespace(get_addresses=lambda: self.addresses)
-
-    def fit(self, manager: Any) -> None:
-        self.seen += [manager.policy.weights_version, manager.decode([1, 2])]
-        if self.fails:
-            raise RunStopped("as the test says")
-
-
-@pytest.mark.parametrize("fails", [False, True])
-async def test_a_run_begins_with_the_weights_of_its_checkpoint_and_ends_what_it_began(
-    fails: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import transfer_queue as tq
-
-    from training.engine import trainer as module
-
-    seen: list[Any] = []
-    monkeypatch.setattr(tq, "close", lambda: seen.append("queue"))
-    closing = module.RolloutManager.close
-    monkeypatch.setattr(
-        module.RolloutManager, "close", lambda self: (seen.append("rollouts"), closing(self))
-    )
-    monkeypatch.setattr(Fitting, "seen", seen)
-    monkeypatch.setattr(Fitting, "fails", fails)
-    monkeypatch.setitem(module.TRAINERS, "sync", Fitting)
-    async with played_by(tmp_path, monkeypatch, runner=False) as run:
-        monkeypatch.setattr(Fitting, "addresses", [f"127.0.0.1:{run.engine[0].port}"])
-        expected = pytest.raises(RunStopped) if fails else nullcontext()
-        with expected:
-            await asyncio.to_thread(module.train, run.manager.config, run.manager.plan)
-    assert seen[:5] == [7, "[1, 2]", int(fails), "rollouts", "queue"]
-    assert "engine_ready" in json.loads((tmp_path / "timeline.json").read_text())
 
 
 async def test_asynchronously_calls_are_held_back_while_the_engine_sleeps(
