@@ -50,9 +50,7 @@ def prepared(folder: Path, **changes: Any) -> tuple[EnginePlan, Path, Any]:
     """A plan, a run's folder, and what of verl's tree names the template."""
     usual = {"model": str(folder), "max_turns": 4, "tools": False}
     plan = plan_of(folder / "run", **{**usual, **changes})
-    run_dir = plan.output.run_dir
-    named = [f"{SETTING}={run_dir / TEMPLATE}"] if plan.engine.keep_thinking else []
-    return plan.engine, run_dir, OmegaConf.from_dotlist(named)
+    return plan.engine, plan.output.run_dir, OmegaConf.create()
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ import torch
 from datasets import Dataset
 from jinja2 import TemplateError
 from torch.nn.utils.rnn import pad_sequence
-from transformers import AutoModelForCausalLM, PrinterCallback
+from transformers import AutoModelForCausalLM
 from trl import DPOConfig, DPOTrainer
 
 from common.command import UsageError
@@ -27,18 +27,18 @@ from common.files import replacing
 from common.terminal import watched
 from episodes.episode import Conversation
 from training.pairs.asked import counted, longer_wins
-from training.pairs.pair import LeftOut, Pair, Side
+from training.pairs.pair import LeftOut, Pair
 from training.pairs.trainers import (
     Shown,
     Silent,
     check_devices,
-    last_checkpoint,
+    learned,
     load_model,
     trainer_settings,
 )
 from training.setup.chat_template import keep_thinking, with_tools
 from training.setup.model_folder import find_model
-from training.warmup.examples import NOT_LEARNED, ColdStartError, Example, encode
+from training.warmup.examples import NOT_LEARNED, ColdStartError, encode
 from training.warmup.supervised import adapter, save
 from training.warmup.work_folder import check_out, model_digest, work_folder
 
@@ -75,34 +75,26 @@ def encoded(pairs: Sequence[Pair], tokenizer: Any, context: int, left_out: LeftO
     rows = []
     for pair in watched(pairs, "encoding", "pairs"):
         try:
-            sides = [_example(side, pair, tokenizer) for side in (pair.chosen, pair.rejected)]
+            sides = []
+            for side in (pair.chosen, pair.rejected):
+                told = Conversation(side.messages, [True] * len(side.replies), pair.tools)
+                sides.append(encode(told, tokenizer))
         except (TemplateError, TypeError, ColdStartError):
             left_out["the chat template refuses the messages"] += 1
             continue
-        if None in sides:
+        if any(len(examples) != 1 for examples in sides):
             left_out["the chat template rewrites earlier turns (see --keep-thinking)"] += 1
-        elif max(len(side["input_ids"]) for side in sides if side) > context:
+        elif max(len(example["input_ids"]) for [example] in sides) > context:
             left_out[f"longer than the model's {context} positions"] += 1
         else:
-            rows.append(_row([side for side in sides if side]))
+            row = {}
+            for name, [example] in zip(SIDES, sides, strict=True):
+                row[name] = example["input_ids"]
+                row[f"{name}_mask"] = [int(label != NOT_LEARNED) for label in example["labels"]]
+            rows.append(row)
     if not rows:
         raise UsageError(f"no pair can be learned by this model: {counted(left_out)}")
     return rows
-
-
-def _example(side: Side, pair: Pair, tokenizer: Any) -> Example | None:
-    """Return tokens and labels, or None if turns make several sequences."""
-    learned = [True] * len(side.replies)
-    examples = encode(Conversation(side.messages, learned, pair.tools), tokenizer)
-    return examples[0] if len(examples) == 1 else None
-
-
-def _row(sides: Sequence[Example]) -> Row:
-    row = {}
-    for name, side in zip(SIDES, sides, strict=True):
-        row[name] = side["input_ids"]
-        row[f"{name}_mask"] = [int(label != NOT_LEARNED) for label in side["labels"]]
-    return row
 
 
 def collator(pad: int) -> Callable[[Sequence[dict[str, Any]]], dict[str, torch.Tensor]]:
@@ -128,7 +120,7 @@ def collator(pad: int) -> Callable[[Sequence[dict[str, Any]]], dict[str, torch.T
 def train(
     model: Any, tokenizer: Any, rows: Sequence[Row], work: Path, arguments: argparse.Namespace
 ) -> tuple[Any, dict[str, Any]]:
-    """Train on from the last checkpoint in `work`. Return the merged model and the curve."""
+    """Train, and return the merged model with steps and curve."""
     rank = arguments.lora_rank
     config = DPOConfig(
         **trainer_settings(work, arguments, len(rows)),
@@ -145,16 +137,7 @@ def train(
         peft_config=adapter(rank, "CAUSAL_LM") if rank else None,
         callbacks=[Shown("DPO")],
     )
-    trainer.remove_callback(PrinterCallback)
-    trainer.train(resume_from_checkpoint=last_checkpoint(work))
-    trained = trainer.accelerator.unwrap_model(trainer.model)
-    history = [line for line in trainer.state.log_history if "loss" in line]
-    facts = {"steps": trainer.state.global_step, "curve": [_shown(line) for line in history]}
-    return trained.merge_and_unload() if rank else trained, facts
-
-
-def _shown(line: dict[str, Any]) -> dict[str, float]:
-    return {name: round(line[name], 5) for name in ("step", *METRICS) if name in line}
+    return learned(trainer, work, METRICS)
 
 
 def prefer(arguments: argparse.Namespace, pairs: Sequence[Pair], left_out: LeftOut) -> None:

@@ -14,7 +14,6 @@ from typing import Any
 
 from datasets import Dataset
 from jinja2 import TemplateError
-from transformers import PrinterCallback
 from trl import RewardConfig, RewardTrainer
 
 from common.command import Failure, UsageError
@@ -30,7 +29,7 @@ from training.pairs.trainers import (
     Shown,
     Silent,
     check_devices,
-    last_checkpoint,
+    learned,
     trainer_settings,
 )
 from training.setup.model_folder import find_model
@@ -67,7 +66,7 @@ def fitting(pairs: Sequence[AnswerPair], scorer: Scorer, left_out: LeftOut) -> l
 def train(
     scorer: Scorer, pairs: Sequence[AnswerPair], work: Path, arguments: argparse.Namespace
 ) -> tuple[Any, dict[str, Any]]:
-    """Train on from the last checkpoint in `work`. Return the merged model and the curve."""
+    """Train, and return the merged model with steps and curve."""
     rank = arguments.lora_rank
     rows = [
         {
@@ -84,18 +83,7 @@ def train(
         peft_config=adapter(rank, "SEQ_CLS") if rank else None,
         callbacks=[Shown("reward model")],
     )
-    trainer.remove_callback(PrinterCallback)
-    trainer.train(resume_from_checkpoint=last_checkpoint(work))
-    trained = trainer.accelerator.unwrap_model(trainer.model)
-    curve = [
-        {name: round(line[name], 5) for name in ("step", "loss", "accuracy", "margin")}
-        for line in trainer.state.log_history
-        if "loss" in line
-    ]
-    return trained.merge_and_unload() if rank else trained, {
-        "steps": trainer.state.global_step,
-        "curve": curve,
-    }
+    return learned(trainer, work, ("loss", "accuracy", "margin"))
 
 
 def split_by_task(
@@ -130,11 +118,11 @@ def learn(arguments: argparse.Namespace, found: Sequence[Pair], left_out: LeftOu
     began = {"base": model_digest(folder), "pairs": digest, **flags}
     started = time.monotonic()
     with work_folder(arguments.out, began, arguments.force) as work:
-        trained, learned = train(scorer, taught, work, arguments)
+        trained, history = train(scorer, taught, work, arguments)
         named = {"agent": arguments.agent, "base": arguments.base}
         counts = {"pairs": len(taught), "left_out": dict(left_out)}
         seconds = round(time.monotonic() - started, 1)  # since the last start
-        facts = {**named, **counts, **flags, "seconds": seconds, **learned}
+        facts = {**named, **counts, **flags, "seconds": seconds, **history}
         with replacing(arguments.out) as draft:
             facts = write(trained, scorer.tokenizer, held, facts, draft)
     print(json.dumps({name: facts[name] for name in facts if name != "curve"}, ensure_ascii=False))

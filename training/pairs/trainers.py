@@ -7,11 +7,13 @@ import json
 import math
 import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoTokenizer, TrainerCallback
+from peft import PeftModel
+from transformers import AutoTokenizer, PrinterCallback, TrainerCallback
 from transformers.utils import logging
 
 from common.command import UsageError
@@ -37,6 +39,21 @@ def _is_complete(checkpoint: Path) -> bool:
     except (OSError, ValueError):
         return False
     return True
+
+
+def learned(trainer: Any, work: Path, metrics: Sequence[str]) -> tuple[Any, dict[str, Any]]:
+    """Train on from the last checkpoint in `work`. Return the merged model, and steps and curve."""
+    trainer.remove_callback(PrinterCallback)
+    trainer.train(resume_from_checkpoint=last_checkpoint(work))
+    curve = []
+    for line in trainer.state.log_history:
+        if "loss" in line:
+            shown = ("step", *metrics)
+            curve.append({name: round(line[name], 5) for name in shown if name in line})
+    model = trainer.accelerator.unwrap_model(trainer.model)
+    if isinstance(model, PeftModel):
+        model = model.merge_and_unload()
+    return model, {"steps": trainer.state.global_step, "curve": curve}
 
 
 def load_model(folder: Path, kind: Any, **options: Any) -> tuple[Any, Any]:

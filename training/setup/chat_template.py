@@ -58,32 +58,29 @@ def choose_template(engine: EnginePlan, run_dir: Path, config: DictConfig) -> st
     Raises ConfigError: it cannot be read, or not be made to keep thoughts.
     """
     named = OmegaConf.select(config, SETTING)
-    own = named == str(run_dir / TEMPLATE)
-    if named is None or own:
-        template = read_template(engine.model, engine.tools)
+    if named is None:
+        found = read_template(engine.model, engine.tools)
     else:
-        template = read_text(Path(named), f"expected a file in {SETTING}")
-    wordless = engine.tools and lacks_tools(template)
-    if wordless:
-        template = with_tools(template)
+        found = read_text(Path(named), f"expected a file in {SETTING}")
+    template = found
+    if engine.tools and lacks_tools(found):
+        template = with_tools(found)
         print("chat template: it knows no tools, so they are described in words", flush=True)
-    if own:
-        return keep_thinking(template, engine.tools)
-    thinks = engine.thinking or SWITCH not in template
-    changed = wordless
-    if not thinks and named is None and engine.max_turns > 1:
+    if engine.keep_thinking and named is None:
+        template = keep_thinking(template, engine.tools)
+    elif engine.max_turns > 1 and (engine.thinking or SWITCH not in found):
+        if not keeps_thinking(template, engine.tools):
+            print(
+                "chat template: it drops <think> blocks of earlier turns, which gives up to "
+                f"{engine.max_turns} times the tokens; --keep-thinking keeps them",
+                flush=True,
+            )
+    elif engine.max_turns > 1 and named is None:
         before = template
         template = with_empty_thoughts(template, engine.tools)
         if template != before:
             print("chat template: empty thoughts are written before all replies", flush=True)
-            changed = True
-    if thinks and engine.max_turns > 1 and not keeps_thinking(template, engine.tools):
-        print(
-            "chat template: it drops <think> blocks of earlier turns, which gives up to "
-            f"{engine.max_turns} times the tokens; --keep-thinking keeps them",
-            flush=True,
-        )
-    if not changed:
+    if template == found:
         return None
     OmegaConf.update(config, SETTING, str(run_dir / TEMPLATE), force_add=True)
     return template

@@ -17,7 +17,6 @@ from omegaconf.errors import OmegaConfBaseException
 
 from training.setup.agreement import MAX_TURNS_KEY, TEMPERATURE_KEY, check_agreement
 from training.setup.algorithms import check_algorithm
-from training.setup.chat_template import SETTING, TEMPLATE
 from training.setup.device import in_bfloat16
 from training.setup.model_folder import CACHE_BLOCK, cache_bytes
 from training.setup.plan import ConfigError, EnginePlan
@@ -135,8 +134,6 @@ def _derived(engine: EnginePlan, run_dir: Path, files: dict[str, str]) -> Overri
         "trainer.default_local_dir": str(run_dir / "checkpoints"),
         "trainer.experiment_name": run_dir.name,
     }
-    if engine.keep_thinking:
-        keys[f"+{SETTING}"] = str(run_dir / TEMPLATE)
     if engine.lora_rank:  # merged into the weights vLLM gets. Its scale is 2 at any rank
         model = "actor_rollout_ref.model"
         keys[f"{model}.lora_rank"] = engine.lora_rank
