@@ -44,6 +44,11 @@ def test_validation_samples_as_training_does(tmp_path: Path) -> None:
     assert (rollout.temperature, rollout.val_kwargs.temperature) == (0.7, 0.7)
 
 
+def test_another_batch_is_still_one_update(tmp_path: Path) -> None:
+    config = build(tmp_path, "data.train_batch_size=24")
+    assert config.actor_rollout_ref.actor.ppo_mini_batch_size == 24
+
+
 @pytest.mark.parametrize(
     ("override", "named"),
     [
@@ -54,7 +59,7 @@ def test_validation_samples_as_training_does(tmp_path: Path) -> None:
         ("data.max_response_length=200", ("288", "data.max_response_length=200", "--max-turns")),
         ("data.max_prompt_length=900", ("900 + 384", "max_model_len=1024")),
         ("actor_rollout_ref.actor.ppo_max_token_len_per_gpu=512", ("_per_gpu=512",)),
-        ("data.train_batch_size=24", ("=24", "ppo_mini_batch_size=16")),
+        ("actor_rollout_ref.actor.ppo_mini_batch_size=5", ("=16", "ppo_mini_batch_size=5")),
         ("trainer.n_gpus_per_node=3", ("3 devices",)),
         ("actor_rollout_ref.rollout.n=1", ("rollout.n=1", "2")),
         ("actor_rollout_ref.model.lora_rank=8", ("lora_rank=8", "--lora-rank")),
