@@ -10,6 +10,7 @@ import pytest
 from common.settings import ROOT
 from episodes import registry
 from episodes.joint import JOINED
+from training.start.arguments import KEYS, PLACES
 
 Settings = registry.get(JOINED.join(registry.names())).settings  # with every agent's own
 NAMES = sorted(name.upper() for name in Settings.model_fields)
@@ -46,6 +47,13 @@ def test_the_settings_table_shows_the_defaults() -> None:
     assert {name: plain(value) for name, value in shown.items()} == {
         name: plain(defaults[name]) for name in shown
     }
+
+
+def test_the_keys_of_steps_batch_and_learning_rate_have_the_defaults_of_the_presets() -> None:
+    page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
+    for key in KEYS:
+        [shown] = re.findall(rf"^\| `{key}`[^|]*\| (.*) \|$", page, flags=re.MULTILINE)
+        assert shown.split(" | ") == [str(place.get(key, "not set")) for place in PLACES], key
 
 
 def test_a_relative_path_starts_at_the_repository_where_the_table_says_so(

@@ -14,6 +14,7 @@ from common.settings import below_root
 from episodes import registry
 from episodes.agent import Agent
 from episodes.turns import turns
+from training.setup.presets import VERL_DEFAULTS
 
 USAGE = """Train the {name} agent.
 
@@ -24,6 +25,23 @@ USAGE = """Train the {name} agent.
 Further key=value and +key=value go to verl. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
 """
 FLAGS = tomllib.loads(Path(__file__).with_name("flags.toml").read_text(encoding="utf-8"))
+# Keys of verl that are changed most often, and the presets whose defaults --help shows
+KEYS = {
+    "trainer.total_training_steps": "steps (--ci: 20, --ci-fast: 1)",
+    "trainer.total_epochs": "without it, times through the file",
+    "data.train_batch_size": "tasks of a step",
+    "actor_rollout_ref.rollout.n": "episodes of a task",
+    "actor_rollout_ref.actor.ppo_mini_batch_size": "tasks of an update",
+    "actor_rollout_ref.actor.optim.lr": "learning rate",
+    "trainer.test_freq": "steps between validations",
+    "trainer.save_freq": "steps between checkpoints",
+}
+PRESET = VERL_DEFAULTS["preset"]
+PLACES: tuple[dict[str, Any], ...] = (
+    PRESET["every"] | PRESET["cpu"],
+    PRESET["every"] | PRESET["cpu"] | PRESET["large"],
+    PRESET["every"] | PRESET["cuda"] | VERL_DEFAULTS["gpus"]["1"],
+)
 KINDS: dict[str, dict[str, Any]] = {
     "text": {},
     "switch": {"action": "store_true"},
@@ -67,6 +85,7 @@ def parser_of(agent: Agent) -> Parser:
         prog=program,
         usage=f"{program} [flags] [key=value ...]",
         description=USAGE.format(name=agent.name, program=program),
+        epilog=keys_told(),
         allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -83,6 +102,17 @@ def parser_of(agent: Agent) -> Parser:
             group.add_argument(*names.split(), **kind, **values, help=text)
     parser.set_defaults(**{f"{split}_file": str(path) for split, path in splits.items()})
     return parser
+
+
+def keys_told() -> str:
+    """Return the keys of verl that are changed most often, with their defaults."""
+    lines = [
+        "key=value of verl, and what it is for the bundled model, a larger one on a CPU, a GPU:"
+    ]
+    for key, meaning in KEYS.items():
+        values = ", ".join(str(place.get(key, "not set")) for place in PLACES)
+        lines += [f"  {key}", f"      {meaning}: {values}"]
+    return "\n".join(lines)
 
 
 def parse(agent: Agent, arguments: list[str] | None = None) -> argparse.Namespace:
