@@ -117,7 +117,7 @@ def serve(agent: Agent, arguments: argparse.Namespace, settings: Settings) -> No
             raise Failure("the model's server has ended; start this again")
 
 
-def cases_of(agent: Agent, model: str) -> Path | str:
+def cases_of(agent: Agent, model: str) -> Path:
     """Return the validation tasks of the run that made the model, else the agent's test file."""
     for folder in (Path(model), Path(model).parent.parent):  # a run, or a checkpoint in it
         cases = folder / "data" / "val.jsonl"
