@@ -31,7 +31,6 @@ KEYS = {
     "trainer.total_epochs": "without it, times through the file",
     "data.train_batch_size": "tasks of a step",
     "actor_rollout_ref.rollout.n": "episodes of a task",
-    "actor_rollout_ref.actor.ppo_mini_batch_size": "tasks of an update",
     "actor_rollout_ref.actor.optim.lr": "learning rate",
     "trainer.test_freq": "steps between validations",
     "trainer.save_freq": "steps between checkpoints",
