@@ -57,7 +57,7 @@ class Debugger:
             {"role": "user", "content": text},
         ]
         try:
-            return (await self.client.ask(messages, Explanation, **self.limits)).value.explanation
+            return (await self.client.ask(messages, Explanation, **self.limits)).explanation
         except LLMError as failed:
             raise EpisodeError("debugger_failed", str(failed)) from None
 

@@ -159,7 +159,7 @@ class LLMPatient(Patient):
     async def _ask(self, messages: list[Message], kept: bool = True) -> Said:
         try:
             client = self.client if kept else self._connect(None)
-            return (await client.ask(messages, Said, max_tokens=self.words["max_tokens"])).value
+            return await client.ask(messages, Said, max_tokens=self.words["max_tokens"])
         except LLMError as error:
             raise EpisodeError(CAUSES.get(error.cause, "patient_failed"), str(error)) from None
 

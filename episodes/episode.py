@@ -9,6 +9,9 @@ from typing import Any, Protocol
 from common.command import Failure, UsageError
 from scoring.rubric import Reward
 
+# Stop reasons that a whole last reply leads to
+OF_A_REPLY = ("answered", "no_answer", "bad_tool_call", "bad_reply")
+
 Message = dict[str, Any]
 ToolSpec = dict[str, Any]
 
@@ -59,6 +62,12 @@ class Episode:
     reply_tokens: list[int] = field(default_factory=list)
     replies: list[Message] = field(default_factory=list)
     tools: list[ToolSpec] = field(default_factory=list)
+
+    def end_as_cut(self, policy: Policy) -> None:
+        """Take the answer back if the last reply was cut by its token limit."""
+        if policy.finish_reason == "length" and self.stop_reason in OF_A_REPLY:
+            self.answer = None
+            self.stop_reason = "length"
 
 
 class Policy(Protocol):

@@ -47,13 +47,7 @@ async def play_with_words(policy: Policy, messages: Sequence[Message], respond: 
                 episode.messages.append({"role": "user", "content": words})
     except PolicyStop as stop:
         episode.stop_reason = stop.reason
-    if policy.finish_reason == "length" and episode.stop_reason in (
-        "answered",
-        "no_answer",
-        "bad_reply",
-    ):
-        episode.answer = None
-        episode.stop_reason = "length"
+    episode.end_as_cut(policy)
     return episode
 
 

@@ -95,13 +95,7 @@ async def play_with_tools(
             raise error.__cause__ from error
         raise
     episode.messages = in_order(episode.messages)
-    if policy.finish_reason == "length" and episode.stop_reason in (
-        "answered",
-        "no_answer",
-        "bad_tool_call",
-    ):
-        episode.answer = None
-        episode.stop_reason = "length"
+    episode.end_as_cut(policy)
     return episode
 
 

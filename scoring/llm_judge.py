@@ -90,9 +90,7 @@ class LLMJudge(remote.RemoteJudge):
 
     async def _ask(self, case: Case, spent: Usage) -> Verdict:
         messages = build_messages(case, self.words)
-        answer = await self.client.ask(
-            messages, self.words.reply, max_tokens=MAX_TOKENS, spent=spent
-        )
-        parts = self.words.parts(case, answer.value)
+        said = await self.client.ask(messages, self.words.reply, max_tokens=MAX_TOKENS, spent=spent)
+        parts = self.words.parts(case, said)
         score = math.fsum(parts[name] * weight for name, weight in self.words.weights.items())
         return Verdict(min(1.0, score), parts)

@@ -6,7 +6,6 @@ OpenAI's protocol. Importing this imports nothing heavy.
 """
 
 from common.llm.client import (
-    Answer,
     LLMClient,
     Message,
     Usage,
@@ -18,7 +17,6 @@ from common.llm.client import (
 from common.llm.errors import LLMError
 
 __all__ = [
-    "Answer",
     "LLMClient",
     "LLMError",
     "Message",

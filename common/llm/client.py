@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
 from pydantic import BaseModel, SecretStr, ValidationError
@@ -69,14 +69,6 @@ class Usage:
         return f"{self.calls:,} calls, {self.cached:,} from the cache, {tokens}, {cost}"
 
 
-@dataclass(frozen=True)
-class Answer(Generic[Schema]):
-    """An answer that fits the schema. `cached` when no call was made for it."""
-
-    value: Schema
-    cached: bool
-
-
 class LLMClient:
     """A client of one model, which many tasks of one event loop may share, and later loops reuse."""
 
@@ -131,7 +123,7 @@ class LLMClient:
         temperature: float = 0.0,
         max_tokens: int = 1024,
         spent: Usage | None = None,
-    ) -> Answer[Schema]:
+    ) -> Schema:
         """Return the model's answer as a `schema`, from the cache if the same was asked before.
 
         The usage is added to `spent` and `self.usage`, also after a failure. If `max_tokens` cut
@@ -146,8 +138,12 @@ class LLMClient:
         finally:
             self.usage.add(own)
 
-    async def _once(self, question: Body, schema: type[Schema], spent: Usage) -> Answer[Schema]:
-        self._enter_loop()
+    async def _once(self, question: Body, schema: type[Schema], spent: Usage) -> Schema:
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            self._loop = loop
+            self._slots = asyncio.Semaphore(self._concurrency)
+            self._same: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         key = self._content_key(question, schema) if self._cache else ""
         # With a cache two tasks with one question make one call.
         same = self._same.setdefault(key, asyncio.Lock()) if self._cache else asyncio.Lock()
@@ -155,7 +151,7 @@ class LLMClient:
             kept = self._kept(key, schema)
             if kept is not None:
                 spent.cached += 1
-                return Answer(kept, cached=True)
+                return kept
             # The import takes seconds once, which must not count against the model's budget
             load_litellm()
             text, value = await self.patience.ask(
@@ -163,14 +159,7 @@ class LLMClient:
             )
             if self._cache:
                 self._cache.put(key, text)
-            return Answer(value, cached=False)
-
-    def _enter_loop(self) -> None:
-        loop = asyncio.get_running_loop()
-        if self._loop is not loop:
-            self._loop = loop
-            self._slots = asyncio.Semaphore(self._concurrency)
-            self._same: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+            return value
 
     def _content_key(self, question: Body, schema: type[BaseModel]) -> str:
         # The endpoint belongs to the content: two servers may serve different models under one

@@ -77,7 +77,7 @@ def ask_all(rows: Sequence[Row], client: LLMClient) -> dict[str, str]:
             {"role": "system", "content": instructions},
             {"role": "user", "content": row["question"]},
         ]
-        return (await client.ask(messages, Rewording, temperature=TEMPERATURE)).value.question
+        return (await client.ask(messages, Rewording, temperature=TEMPERATURE)).question
 
     replies = asyncio.run(gathered([ask(row) for row in rows], "paraphrase", "questions"))
     return {row["id"]: reply for row, reply in zip(rows, replies, strict=True)}

@@ -1,6 +1,6 @@
 """An answer of statements that each cite a cell of the database, and its verification.
 
-    draft = (await client.ask(build_messages(question, rows), Draft)).value
+    draft = await client.ask(build_messages(question, rows), Draft)
     evidence = verify(draft, question, rows)      # or Refused("bad_citation", "...")
 
 Citations must be word for word in their cells and in the statement. The rest of a statement must be

@@ -131,8 +131,8 @@ class Screening(LLMFilter):
 
     async def ask(self, row: Row) -> Row:
         messages = screening_messages(row["question"], self.instructions)
-        answer = await self.client.ask(messages, Verdict)
-        return answer.value.model_dump()
+        verdict = await self.client.ask(messages, Verdict)
+        return verdict.model_dump()
 
 
 def run_filter(kind: type[LLMFilter], doc: str | None, argv: Sequence[str] | None) -> int:

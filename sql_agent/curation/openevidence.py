@@ -116,7 +116,7 @@ class Drafter(LLMFilter):
             ran = f"{len(rows_of)} of {len(episode.events)} queries gave rows"
             raise Refused("no_rows", f"no row can be cited ({ran}, {episode.stop_reason})")
         messages = build_messages(row["question"], rows)
-        draft = (await self.client.ask(messages, Draft, max_tokens=ANSWER_TOKENS)).value
+        draft = await self.client.ask(messages, Draft, max_tokens=ANSWER_TOKENS)
         evidence = verify(draft, row["question"], rows)
         cited = {(item["table"], item["row_id"]) for item in evidence}
         used = []

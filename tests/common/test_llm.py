@@ -54,8 +54,7 @@ def refusal(client, **options):
 
 def test_an_answer_is_the_schemas_object(llm, client):
     answer = ask(client, max_tokens=77)
-    assert answer.value == Verdict(kind="drug", certain=True)
-    assert not answer.cached
+    assert answer == Verdict(kind="drug", certain=True)
     (body,) = llm.requests
     assert llm.keys == {f"Bearer {KEY}"}
     assert (body["model"], body["messages"], body["temperature"], body["max_tokens"]) == (
@@ -74,7 +73,7 @@ def test_an_answer_is_the_schemas_object(llm, client):
 @pytest.mark.parametrize("status", [408, 429, 503])
 def test_what_may_pass_is_asked_again(llm, client, status):
     llm.faults = [Fault(status)] * 4
-    assert ask(client).value.certain
+    assert ask(client).certain
     assert client.usage.calls == len(llm.requests) == 5
 
 
@@ -98,7 +97,7 @@ def test_what_does_not_pass_is_asked_once(llm, client, status):
 )
 def test_a_malformed_reply_is_asked_again_and_never_an_answer(llm, client, text):
     llm.faults = [Fault(text=text)]
-    assert ask(client).value.kind == "drug"
+    assert ask(client).kind == "drug"
     assert len(llm.requests) == 2
     llm.answer = lambda body: text
     error = refusal(client)
@@ -108,8 +107,8 @@ def test_a_malformed_reply_is_asked_again_and_never_an_answer(llm, client, text)
 
 def test_an_endpoint_that_refuses_schemas_is_asked_in_json_mode_ever_after(llm, client):
     llm.refuses_schemas = True
-    assert ask(client).value.kind == "drug"
-    assert ask(client).value.kind == "drug"
+    assert ask(client).kind == "drug"
+    assert ask(client).kind == "drug"
     forms = [body["response_format"]["type"] for body in llm.requests]
     assert forms == ["json_schema", "json_object", "json_object"]
     assert '"certain"' in llm.requests[-1]["messages"][-1]["content"]
@@ -148,9 +147,7 @@ def test_a_missing_key_is_named(llm, monkeypatch):
     assert error.cause == "setup"
     assert "TEACHER_API_KEY" in str(error)
     llm.answer = lambda body: GOOD
-    assert ask(
-        LLMClient("openai/stand-in", base_url=llm.url)
-    ).value.certain  # many servers ask for none
+    assert ask(LLMClient("openai/stand-in", base_url=llm.url)).certain  # many servers ask for none
     assert llm.keys == {None}
 
 
@@ -176,16 +173,16 @@ def test_a_reply_that_its_limit_cut_is_asked_again_with_more_room(llm, client):
     """A model that thinks spends the limit on its thought."""
     cut = replying(finish="length", content="<think>The drug")
     llm.faults = [cut, cut]
-    assert ask(client, max_tokens=100).value.certain
+    assert ask(client, max_tokens=100).certain
     assert [body["max_tokens"] for body in llm.requests] == [100, 200, 400]
-    assert ask(client, max_tokens=100).value.certain
+    assert ask(client, max_tokens=100).certain
     assert llm.requests[-1]["max_tokens"] == 400, "the next question begins there"
 
 
 def test_an_endpoint_without_more_room_is_asked_for_less_again(llm, client):
     llm.faults = [replying(finish="length", content="<think>")]
     llm.refuses = lambda body: "max_tokens is too large" if body["max_tokens"] > 100 else None
-    assert ask(client, max_tokens=100).value.certain
+    assert ask(client, max_tokens=100).certain
     assert [body["max_tokens"] for body in llm.requests] == [100, 200, 100]
 
 
@@ -200,7 +197,7 @@ def test_an_endpoint_without_more_room_is_asked_for_less_again(llm, client):
 )
 def test_an_answer_in_parts_or_in_a_block_of_code_is_read(llm, client, content):
     llm.faults = [replying(content=content)]
-    assert ask(client).value.certain
+    assert ask(client).certain
     assert len(llm.requests) == 1
 
 
@@ -214,7 +211,7 @@ def test_an_answer_in_parts_or_in_a_block_of_code_is_read(llm, client, content):
 )
 def test_an_endpoint_that_fails_at_a_schema_is_asked_for_less(llm, client, fault):
     llm.faults = [fault]
-    assert ask(client).value.certain
+    assert ask(client).certain
     assert [body["response_format"]["type"] for body in llm.requests] == [
         "json_schema",
         "json_object",
