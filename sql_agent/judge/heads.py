@@ -45,6 +45,7 @@ ASKED_AS = [re.compile("|".join(words)) for words in TABLE["asked_as"].values()]
 MAY = re.compile("|".join(TABLE["words"]["may"]))
 FORBIDS = re.compile("禁|忌|慎|不宜|不能|不可|避免")
 YES_OR_NO = re.compile(r"(.)[不没]\1")  # 能不能吃 does not say 不能吃
+FIELD = re.compile("[一-鿿]{2,6}")  # a field that is told in other words than gold's
 ENGLISH_WORD = re.compile(r"\d+(?:\.\d+)?|[a-z]+")
 
 
@@ -78,7 +79,17 @@ class Heads:
         if len(text) > LONGEST:
             return text in self.whole
         rest = ENDING.sub("", text).strip()
-        return not rest or rest in self.whole or self.asks(rest)
+        return not rest or rest in self.whole or self.asks(rest) or self._is_alike(rest)
+
+    def _is_alike(self, head: str) -> bool:
+        """Return whether the head is an asked name with a field in other words: "x的储存方法"."""
+        for name in self.names:
+            label = head.removeprefix(name).removeprefix("的")
+            if head.startswith(f"{name}的") and FIELD.fullmatch(label):
+                letters = "".join([self.words, *self.labels]).replace(name, "")
+                shared = sum(letter in letters for letter in label)
+                return 2 * shared >= len(label) and not DENYING.search(label)
+        return False
 
     def asks(self, text: str) -> bool:
         """Return whether the text consists of names, labels, plain words and parts of the question."""

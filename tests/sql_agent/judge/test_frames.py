@@ -38,6 +38,23 @@ def test_a_frame_costs_nothing(frame):
 
 
 @pytest.mark.parametrize(
+    ("head", "paid"),
+    [
+        ("朵朵片的储存温度", 1),  # 保存温度 is asked
+        ("朵朵片的存储方法", 1),  # 方法 is gold's
+        ("朵朵片的适应症", 0),
+        ("朵朵片的保存禁忌", 0),
+        ("朵朵丸的储存温度", 0),
+        ("朵朵丸储存温度", 0),
+    ],
+)
+def test_a_field_may_be_told_in_words_like_those_of_the_question(head, paid):
+    question = "朵朵片的保存温度是多少？"
+    reference = "朵朵片的贮藏方法：密封，28℃以下保存"
+    assert score(f"{head}：密封，28℃以下保存", "密封，28℃以下保存", question, reference) == paid
+
+
+@pytest.mark.parametrize(
     "frame",
     [
         "According to the database records, {}.",
