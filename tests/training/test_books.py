@@ -31,18 +31,6 @@ def record(session: int, reward: float | None, group: str = "g", **fields: objec
     return RolloutRecord(**{**made, **fields})  # type: ignore[arg-type]
 
 
-def test_the_books_of_an_update() -> None:
-    books = [record(0, 1.0, sequences=2), record(1, 0.0)]
-    metrics = check_episodes(books, ["g_0_0", "g_0_1", "g_1_0"], trained_tokens=10)
-    assert metrics == {
-        "books/episodes": 2,
-        "books/sequences": 3,
-        "books/triplets": 4,
-        "books/generated_tokens": 10,
-        "books/trained_tokens": 10,
-    }
-
-
 @pytest.mark.parametrize(
     ("book", "keys", "tokens", "named"),
     [

@@ -74,6 +74,7 @@ def test_another_batch_is_still_one_update(tmp_path: Path) -> None:
         ("trainer.default_local_dir=/elsewhere", ("/elsewhere", "--run-dir")),
         ("trainer.resume_mode=auto", ("trainer.resume_mode=auto", "--resume")),
         ("actor_rollout_ref.model.path=/other", ("/other", "--model")),
+        ("trainer.v1.trainer_mode=colocate_async", ("colocate_async", "--async")),
         ("+trainer.nonsense=1", ("'trainer.nonsense'",)),
         ("not-an-override", ("'not-an-override'", "--help")),
         ("data.seed=[1", ("'data.seed=[1'", "YAML")),

@@ -6,19 +6,14 @@ what their stretches hold.
 
 from __future__ import annotations
 
-import json
-from dataclasses import replace
-
 from hypothesis import given
 from hypothesis import settings as fuzzing
 from hypothesis import strategies as st
 
-from training.engine.kept_sample import keep_tokens, pieces, sample_of, stretches
-from training.engine.records import RolloutRecord
-from training.engine.trajectories import TokenSequence, Trajectory
+from training.engine.kept_sample import pieces, stretches
+from training.engine.trajectories import TokenSequence
 
 SEQUENCE = TokenSequence([1, 2], [3, 4, 9, 5], [1, 1, 0, 1], [-0.5, -0.25, 0.0, -1.23456])
-RECORD = RolloutRecord(rollout_id="r", group="g", mode="train", step=1, status="succeeded")
 
 
 def letters(ids: list[int]) -> str:
@@ -47,14 +42,3 @@ def test_every_token_has_a_piece_of_the_text_though_a_character_has_several(text
     texts = pieces(ids, utf8)
     assert len(texts) == len(ids)
     assert "".join(texts) == text
-
-
-def test_the_worst_and_the_best_of_those_with_a_reward_are_kept() -> None:
-    rewards = [0.5, 0.1, None, 0.9, 0.2, 0.8, 0.6]
-    records = [
-        replace(RECORD, reward=reward, cause=None if reward else "judge_failed")
-        for reward in rewards
-    ]
-    keep_tokens(sample_of([(one, Trajectory([SEQUENCE])) for one in records]), letters)
-    assert [record.reward for record in records if record.tokens] == [0.1, 0.9, 0.2, 0.8]
-    assert json.loads(records[1].to_json())["tokens"] == [stretches(SEQUENCE, letters)]

@@ -137,9 +137,7 @@ def planned(*flags: str) -> tuple[Plan, dict[str, Any]]:
 @pytest.mark.parametrize(
     ("batch", "flags", "runners", "episodes"),
     [
-        (8, [], 4, 32),
         (16, [], 4, 32),
-        (128, [], 8, 128),
         (256, [], 16, 128),
         (130, [], 9, 116),
         (128, ["--n-runners", "2"], 2, 512),

@@ -12,9 +12,6 @@ from tests.messages import missing
 from training.engine.records import RolloutRecord
 from training.report.progress import NewLines, Progress
 
-STEP = {"timing_s/step": 10.0, "episodes/reward/mean": 0.25}
-HOSTILE = "a[bold]b[/bold]\x1b]0;title\x07\nнет\ud800" + "很" * 500
-
 
 def add(folder: Path, name: str, *rows: dict[str, Any]) -> None:
     with (folder / name).open("a", encoding="utf-8") as file:
@@ -62,20 +59,3 @@ def test_lines_are_read_once_and_when_they_are_whole(tmp_path: Path) -> None:
         file.flush()
         assert lines.look() == [{"b": "好"}]
     assert NewLines(tmp_path / "none").look() == []
-
-
-def test_each_event_and_step_is_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What an episode said is in none of them."""
-    progress = Progress(tmp_path, 2)
-    (tmp_path / "timeline.json").write_text('{"engine_ready": 1.0, "first_step": 2.0}')
-    for step in (1, 2):
-        add(tmp_path, "episodes.jsonl", *[episode(step, answer=HOSTILE)] * 20)
-        add(tmp_path, "metrics.jsonl", {"step": step, "data": STEP | {"episodes/unscored": 1}})
-        progress.look()
-    shown = capsys.readouterr().out
-    assert shown.count("engine ready") == shown.count("first step begins") == 1
-    first, second = (line for line in shown.splitlines() if "] step " in line)
-    assert not missing(first, "step 1 of 2", "reward 0.250", "1 left out", "left")
-    assert not missing(second, "step 2 of 2", "reward 0.250")
-    assert "about" not in second
-    assert "\x1b" not in shown

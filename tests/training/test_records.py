@@ -12,7 +12,6 @@ from episodes.record import EpisodeRecord
 from training.engine.records import (
     RolloutRecord,
     causes,
-    leave_out_lone,
     read_annotation,
     step_metrics,
     unscored_share,
@@ -106,12 +105,6 @@ def test_a_validation_is_the_mean_over_task_types() -> None:
     data = {"val-core/a/reward/mean@1": 0.5, "val-core/b/reward/mean@1": 0.1, "val-aux/c": 9.0}
     assert validation_reward(data) == pytest.approx(0.3)
     assert validation_reward({"val-aux/c": 9.0}) is None
-
-
-def test_a_lone_scored_rollout_is_left_out() -> None:
-    records = [record(0), record(1, reward=None, cause="timeout"), record(2), record(3)]
-    leave_out_lone(records)
-    assert [r.cause for r in records] == ["alone_in_group", "timeout", None, None]
 
 
 def test_an_annotation_must_be_whole() -> None:

@@ -32,13 +32,9 @@ CLOSING = """{{ m.content }}<|im_end|>
 CALLS = "{%% for c in m.tool_calls or [] %%}{%% set f = c.function %%}%s{%% endfor %%}"
 # Public templates that TRL ships: the model's type, tokens that its parser looks for, the parser
 PUBLIC = {
-    "llama3_1": ("llama", ["<|python_tag|>"], "llama3_json"),
     "llama3_2": ("llama", ["<|python_tag|>"], "llama3_json"),
-    "qwen2_5": ("qwen2", [], "hermes"),
     "qwen3": ("qwen3", [], "hermes"),
-    "qwen3_instruct_2507": ("qwen3_moe", [], "hermes"),
     "qwen3_5_think": ("qwen3_5", [], "qwen3_coder"),
-    "qwen3_5_nothink": ("qwen3_5", [], "qwen3_coder"),
     "glm4moe": ("glm4_moe", [], "glm45"),
 }
 # Calls as the public templates of other families write them
