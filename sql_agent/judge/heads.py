@@ -88,7 +88,8 @@ class Heads:
             if head.startswith(f"{name}的") and FIELD.fullmatch(label):
                 letters = "".join([self.words, *self.labels]).replace(name, "")
                 shared = sum(letter in letters for letter in label)
-                return 2 * shared >= len(label) and not DENYING.search(label)
+                denies = DENYING.search(label) or FORBIDS.search(label)
+                return 2 * shared >= len(label) and not denies
         return False
 
     def asks(self, text: str) -> bool:
