@@ -105,38 +105,11 @@ class Query:
 Value = Callable[[SqlTask, Episode], float | None]
 
 
-@dataclass(frozen=True)
-class Term:
-    """What a term earns, in words, and its value, or None if it does not apply."""
-
-    range: str
-    earns: str
-    value: Value | None
-
-
-TERMS: dict[str, Term] = {}
-"""Every term by its name. A test compares docs/rewards.md with it."""
-
-
-def term(range: str, earns: str) -> Callable[[Value], Value]:
-    """Enter a function into the table under its own name."""
-
-    def entered(value: Value) -> Value:
-        TERMS[value.__name__] = Term(range, earns, value)
-        return value
-
-    return entered
-
-
-@term(
-    "0 or 1",
-    "a query that the guard allowed ran and read an allowed table, once; empty results count, "
-    "results made of the query's own literals do not",
-)
 def rule(task: SqlTask, episode: Episode) -> float:
-    """Return 1 if a query that ran read a table of its own, else 0.
+    """Return 1 if a query that ran read an allowed table, else 0.
 
-    An empty result counts, because an honest look finds one for an unanswerable question.
+    An empty result counts, because an honest look finds one for an unanswerable question. A result
+    made of the query's own literals does not.
     """
     for query in episode.events:
         read = query.result.ok and query.result.tables_read & query.tables.keys()
@@ -145,11 +118,6 @@ def rule(task: SqlTask, episode: Episode) -> float:
     return 0.0
 
 
-# The judge's value comes with the verdict
-TERMS["judge"] = Term("0 to 1", "the judge's score of the answer", None)
-
-
-@term("0 or 1", "the last query that ran returned the gold result set")
 def execution(task: SqlTask, episode: Episode) -> float | None:
     """Return 1 if the last result is the gold result (`terms.same_result`), 0 or None without gold.
 
@@ -169,26 +137,28 @@ def execution(task: SqlTask, episode: Episode) -> float | None:
     return float(terms.same_result(result.columns, _rows(result), gold))
 
 
-@term("0 to 1", "share of the gold evidence that the queries returned")
 def evidence_recall(task: SqlTask, episode: Episode) -> float | None:
-    quotes = _quotes(task)
-    if not quotes:
-        return None
-    if _in_another_column(task):  # of a search or a count: its rows are what can be returned
+    """Return the share of the gold evidence that the queries returned."""
+    evidence = (task.gold or {}).get("evidence") or []
+    fields = {item.get("field") for item in evidence}
+    if evidence and task.result and not fields & set(task.result["columns"]):
+        # Of a search or a count. Its rows are what can be returned
+        wanted = [str(cell) for cell in chain(*task.result["rows"]) if cell is not None]
         there = {str(cell.value) for cell in _cells(episode)}
-        return sum(quote in there for quote in quotes) / len(quotes)
-    return terms.evidence_found(quotes, _texts(episode))
+        return sum(text in there for text in wanted) / len(wanted) if wanted else None
+    texts = [cell for cell in _cells(episode) if isinstance(cell.value, str)]
+    quotes = [item["quote"] for item in evidence]
+    return terms.evidence_found(quotes, texts) if quotes else None
 
 
-@term("0 to 1", "share of the answer's numbers with units that are in the rows or the question")
 def numbers(task: SqlTask, episode: Episode) -> float:
+    """Return the share of the answer's numbers with units that are in the rows or the question."""
+    if says_nothing(case_of(task, episode)):
+        return 0.0
     gold = " ".join(map(str, chain(*(task.result or {}).get("rows", []))))
-    return _if_answered(
-        task, episode, lambda answer: terms.quantities_agree(answer, _known(task, episode), gold)
-    )
+    return terms.quantities_agree(episode.answer or "", _known(task, episode), gold)
 
 
-@term("0 to 1", "on an unanswerable question, after looking: says that nothing was found")
 def abstention(task: SqlTask, episode: Episode) -> float | None:
     """Return 1 if the answer says after a look only that nothing was found, 0 if it claims
     something.
@@ -202,17 +172,30 @@ def abstention(task: SqlTask, episode: Episode) -> float | None:
     return honesty(episode.answer or "", f"{task.question}\n{task.reference}")
 
 
-@term("0 to 1", "share of quotes and references in the answer that the rows contain")
 def citations(task: SqlTask, episode: Episode) -> float:
-    return _if_answered(
-        task, episode, lambda answer: terms.claims_hold(answer, _known(task, episode))
-    )
+    """Return the share of quotes and references in the answer that the rows contain."""
+    if says_nothing(case_of(task, episode)):
+        return 0.0
+    return terms.claims_hold(episode.answer or "", _known(task, episode))
 
 
-@term("0 or 1", "the answer is prose and ended by itself")
 def format(task: SqlTask, episode: Episode) -> float:
-    ended = episode.stop_reason == "answered"
-    return _if_answered(task, episode, lambda answer: float(ended and terms.is_plain(answer)))
+    """Return 1 if the answer is prose and ended by itself."""
+    if says_nothing(case_of(task, episode)):
+        return 0.0
+    return float(episode.stop_reason == "answered" and terms.is_plain(episode.answer or ""))
+
+
+TERMS: dict[str, Value | None] = {
+    "rule": rule,
+    "judge": None,  # its value comes with the verdict
+    "execution": execution,
+    "evidence_recall": evidence_recall,
+    "numbers": numbers,
+    "abstention": abstention,
+    "citations": citations,
+    "format": format,
+}
 
 
 def rubric_from(settings: SqlSettings) -> Rubric:
@@ -225,8 +208,13 @@ def rubric_from(settings: SqlSettings) -> Rubric:
 
 def term_values(task: SqlTask, episode: Episode, names: Any = TERMS) -> dict[str, float]:
     """Return unweighted values of the applicable named terms, without the judge's."""
-    computed = {name: compute(task, episode) for name in names if (compute := TERMS[name].value)}
-    return {name: value for name, value in computed.items() if value is not None}
+    values = {}
+    for name in names:
+        compute = TERMS[name]
+        value = compute(task, episode) if compute else None
+        if value is not None:
+            values[name] = value
+    return values
 
 
 def is_unanswerable(task: SqlTask) -> bool:
@@ -280,24 +268,6 @@ async def score_episode(
     )
 
 
-def _if_answered(task: SqlTask, episode: Episode, value: Callable[[str], float]) -> float:
-    """Return the value, or 0 if the answer is missing or says nothing: manner needs matter."""
-    return 0.0 if says_nothing(case_of(task, episode)) else value(episode.answer or "")
-
-
-def _quotes(task: SqlTask) -> list[str]:
-    """Return the gold evidence, or the gold cells if evidence is in a column not returned."""
-    if _in_another_column(task) and task.result:
-        return [str(cell) for cell in chain(*task.result["rows"]) if cell is not None]
-    return [item["quote"] for item in (task.gold or {}).get("evidence", [])]
-
-
-def _in_another_column(task: SqlTask) -> bool:
-    """Return whether no quote is from a column of the gold result (a search or a count)."""
-    fields = {item.get("field") for item in (task.gold or {}).get("evidence", [])}
-    return bool(fields and task.result) and not fields & set((task.result or {})["columns"])
-
-
 def _ran(episode: Episode) -> list[Query]:
     return [query for query in episode.events if query.result.ok]
 
@@ -333,10 +303,6 @@ def _cells(episode: Episode) -> list[Cell]:
                 if value is not None:
                     found.append(Cell(value, (at, place) in query.result.cut))
     return found
-
-
-def _texts(episode: Episode) -> list[Cell]:
-    return [cell for cell in _cells(episode) if isinstance(cell.value, str)]
 
 
 def _known(task: SqlTask, episode: Episode) -> str:

@@ -52,38 +52,31 @@ def same_result(
     if len(rows) != len(wanted) or (rows and len(columns) != width):
         return False
     orders = permutations(range(width)) if 1 < width <= MOST_COLUMNS else [tuple(range(width))]
-    return any(
-        _same_rows(_turned(rows, order), wanted, bool(gold.get("ordered"))) for order in orders
-    )
-
-
-def _turned(rows: Sequence[Sequence[Cell]], order: Sequence[int]) -> list[list[Cell]]:
-    return [[row[column] for column in order] for row in rows]
+    for order in orders:
+        turned = [[row[column] for column in order] for row in rows]
+        if _same_rows(turned, wanted, bool(gold.get("ordered"))):
+            return True
+    return False
 
 
 def _same_rows(rows: list[list[Cell]], wanted: list[list[Any]], ordered: bool) -> bool:
     left = list(wanted)
     for row in rows:
-        candidates = left[:1] if ordered else left
-        match = next(
-            (
-                want
-                for want in candidates
-                if len(row) == len(want) and all(map(_same_cell, row, want))
-            ),
-            None,
-        )
-        if match is None:
+        same = [want for want in (left[:1] if ordered else left) if _is_same(row, want)]
+        if not same:
             return False
-        left.remove(match)
+        left.remove(same[0])
     return True
 
 
-def _same_cell(cell: Cell, want: Any) -> bool:
-    shown = _plain(cell.value)
-    text = _plain(want)
-    beginning = shown.removesuffix(CUT).strip()
-    return shown == text or bool(cell.cut and beginning and text.startswith(beginning))
+def _is_same(row: Sequence[Cell], wanted: Sequence[Any]) -> bool:
+    for cell, want in zip(row, wanted, strict=False):
+        shown = _plain(cell.value)
+        text = _plain(want)
+        beginning = shown.removesuffix(CUT).strip()
+        if shown != text and not (cell.cut and beginning and text.startswith(beginning)):
+            return False
+    return len(row) == len(wanted)
 
 
 def _plain(cell: Any) -> str:
@@ -102,18 +95,14 @@ def _plain(cell: Any) -> str:
 def evidence_found(quotes: Iterable[str], cells: Iterable[Cell]) -> float:
     """Return the share of the quotes that are in a returned cell, or 0 without quotes."""
     wanted = [words_only(quote) for quote in quotes]
-    shown = [_cell_words(cell) for cell in cells]
-    found = [quote for quote in wanted if any(_holds(cell, quote) for cell in shown)]
-    return len(found) / len(wanted) if wanted else 0.0
-
-
-def _cell_words(cell: Cell) -> tuple[str, bool]:
-    return words_only(cell.value), cell.cut
-
-
-def _holds(cell: tuple[str, bool], quote: str) -> bool:
-    words, was_cut = cell
-    return bool(quote) and (quote in words or (was_cut and bool(words) and quote.startswith(words)))
+    shown = [(words_only(cell.value), cell.cut) for cell in cells]
+    found = 0
+    for quote in filter(None, wanted):
+        found += any(
+            quote in words or (was_cut and bool(words) and quote.startswith(words))
+            for words, was_cut in shown
+        )
+    return found / len(wanted) if wanted else 0.0
 
 
 def quantities(text: str) -> set[tuple[float, str]]:
@@ -132,9 +121,10 @@ def quantities_agree(answer: str, known: str, wanted: str) -> float:
     if not said:
         return float(not quantities(wanted))
     values = {number for number, _ in there}
-    return sum(
-        (number, unit) in there or (not unit and number in values) for number, unit in said
-    ) / len(said)
+    agreed = 0
+    for number, unit in said:
+        agreed += (number, unit) in there or (not unit and number in values)
+    return agreed / len(said)
 
 
 def claims_hold(answer: str, known: str) -> float:
