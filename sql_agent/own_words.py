@@ -17,13 +17,7 @@ from tools.sql.guard import parsed
 from tools.sql.scopes import fold
 
 MOST_COLUMNS = 4096  # MySQL's bound, the largest of the engines; stars of stars name more
-LITERALS = (
-    exp.Literal,
-    exp.National,
-    exp.HexString,
-    exp.RawString,
-    exp.Boolean,
-)
+LITERALS = (exp.Literal, exp.National, exp.HexString, exp.RawString, exp.Boolean)
 COUNTING = (exp.Count, exp.Sum)
 # Their value is true or false, whatever texts they compare.
 CONDITIONS = (exp.Predicate, exp.Connector, exp.Not)
@@ -74,9 +68,7 @@ def columns_of(
 ) -> list[Column]:
     """Return the columns of the result of a statement that may run.
 
-    Args:
-        tables: the columns that may be read, by table.
-        width: how many columns the result has.
+    tables: the columns that may be read, by table. width: how many columns the result has.
     """
     try:
         found = _Resolver(dialect, tables).columns(parsed(sql, dialect), {}, ())

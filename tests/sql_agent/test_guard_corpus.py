@@ -48,20 +48,3 @@ def test_a_refused_statement_is_named(tmp_path: Path, capsys: pytest.CaptureFixt
     assert run(tmp_path, [*ROWS, bad]) == 1
     out = capsys.readouterr().out
     assert not missing(out, "2 different", "1 refused", "load_extension('x')")
-
-
-@pytest.mark.parametrize(
-    ("questions", "schema", "seen"),
-    [
-        (json.dumps(ROWS)[:80], SCHEMA, "valid.json"),
-        ([], SCHEMA, "no questions"),
-        (ROWS, "-- nothing", "no tables"),
-    ],
-)
-def test_another_file_is_one_line(
-    questions: Any, schema: str, seen: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(tmp_path, questions, schema) == 2
-    err = capsys.readouterr().err
-    assert seen in err
-    assert len(err.strip().splitlines()) == 1

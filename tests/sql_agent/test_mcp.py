@@ -92,18 +92,6 @@ def test_the_run_keeps_what_the_servers_offered_and_no_secret(
     assert "secret-of-a-ward" not in json.dumps(description)
 
 
-def test_a_server_that_dies_leaves_the_episode_unscored(
-    tmp_path: Path, database_url: str, llm: ScriptedLLM
-) -> None:
-    environment = opened(database_url, written(tmp_path, str(BAD), "dies"))
-    llm.script(calls("repeat", word="a"), says("好"))
-    found = scored(environment, llm)
-    environment.close()
-    assert found.reward.unscored == "tool_server_failed"
-    assert found.reward.total is None
-    assert "ward, repeat" in found.detail
-
-
 def test_an_environment_that_is_closed_leaves_no_server_behind(
     tmp_path: Path, database_url: str
 ) -> None:
@@ -116,8 +104,3 @@ def test_an_environment_that_is_closed_leaves_no_server_behind(
     assert servers
     environment.close()
     assert psutil.wait_procs(servers, timeout=30)[1] == []
-
-
-def test_a_file_that_is_missing_is_wrong_usage(tmp_path: Path, database_url: str) -> None:
-    with pytest.raises(UsageError, match=r"--mcp .*none\.json"):
-        opened(database_url, tmp_path / "none.json")

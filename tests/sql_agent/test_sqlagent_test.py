@@ -52,16 +52,6 @@ def test_a_question_is_run_and_scored_from_any_folder(llm: Any, tmp_path: Path) 
     assert "secret-key" not in done.stdout + done.stderr
 
 
-def test_settings_that_cannot_be_used_are_one_message(
-    monkeypatch: pytest.MonkeyPatch, capsys: Any
-) -> None:
-    monkeypatch.setenv("REWARD_TERMS", "acuracy=1")
-    load_settings.cache_clear()
-    assert sqlagent_test.main(["--base-url", "http://127.0.0.1:9/v1", "--model", "m"]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "REWARD_TERMS" in line
-
-
 def test_without_an_endpoint_it_says_what_to_give(
     monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:

@@ -260,7 +260,11 @@ class Sandbox:
         self._process = None
         if process:
             self._control.close()  # which ends it
-            await asyncio.to_thread(finish, process)
+            try:
+                await asyncio.to_thread(process.wait, 5)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                await asyncio.to_thread(process.wait)
 
     def _hold(self, name: str) -> Episode:
         """Return the episode, and end idle ones beyond the limit."""
@@ -309,26 +313,25 @@ class Sandbox:
             env=environment,
             process_group=0,  # Ctrl-C at the terminal must not reach it
         )
-        settings = self._settings() | {"control": theirs.fileno(), "asker": asker}
-        with theirs, self._process.stdin as program:  # type: ignore[union-attr]
-            program.write(mounts.program(settings))
-        os.close(asker)
-
-    def _settings(self) -> dict[str, Any]:
-        return {
+        limits = dict(LIMITS)
+        if not self.protected:
+            del limits["NPROC"]  # outside a user namespace all of the account's would count
+        settings = {
             "namespaces": self.protected,
             "warm": WARM,
             "scratch": SCRATCH,
             "devices": mounts.DEVICES,
             "memory": self.memory,
             "processes": PROCESSES,
-            # Outside a user namespace all of the account's processes would count.
-            "limits": {
-                name: most for name, most in LIMITS.items() if self.protected or name != "NPROC"
-            },
+            "limits": limits,
             "filter": filter_bytes(),
             "packages": [mounts.PACKAGES] if self.protected else [],
+            "control": theirs.fileno(),
+            "asker": asker,
         }
+        with theirs, self._process.stdin as program:  # type: ignore[union-attr]
+            program.write(mounts.program(settings))
+        os.close(asker)
 
     def _last_words(self) -> str:
         if not self._process:
@@ -348,14 +351,6 @@ async def probe() -> None:
         await sandbox.close()
 
 
-def finish(process: subprocess.Popen[bytes]) -> None:
-    try:
-        process.wait(5)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-
-
 def too_slow(deadline: float) -> MachineTooSlowError:
     return MachineTooSlowError(
         f"a program's {deadline:g} s went by {MOST} times while this machine kept it "
@@ -369,10 +364,10 @@ def number_of(handle: int) -> int:
         facts = Path(f"/proc/self/fdinfo/{handle}").read_text(encoding="ascii")
     except OSError:
         return -1
-    return next(
-        (int(row.split()[1]) for row in facts.splitlines() if row.startswith("Pid:")),
-        -1,
-    )
+    for row in facts.splitlines():
+        if row.startswith("Pid:"):
+            return int(row.split()[1])
+    return -1
 
 
 def waiting_time(number: int) -> float:

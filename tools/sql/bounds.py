@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from math import prod
 from typing import Any, NamedTuple
 
 from sqlglot import exp
@@ -107,23 +106,18 @@ def size_of(nodes: Sequence[exp.Expr], inner: Sequence[Size]) -> Size:
 
     Raises Refused if it is too large.
     """
-    joined = [
-        node for node in nodes if isinstance(node, GROWING) and not isinstance(node.parent, GROWING)
-    ]
-    texts = [
-        node.args["replacement"]
-        for node in nodes
-        if isinstance(node, exp.Func) and node.args.get("replacement")
-    ]
-    lengths = [
-        len(text.name) if isinstance(text, exp.Literal) else UNKNOWN_LENGTH for text in texts
-    ]
+    joined = 1  # times that one column is in a text
+    replaced = 1
+    for node in nodes:
+        if isinstance(node, GROWING) and not isinstance(node.parent, GROWING):
+            joined = max(joined, _most_named(node.walk()))
+        text = node.args.get("replacement") if isinstance(node, exp.Func) else None
+        if text:
+            replaced *= max(1, len(text.name) if isinstance(text, exp.Literal) else UNKNOWN_LENGTH)
     size = Size(
         max(1, sum(size.relations for size in inner)),
         _most_named(nodes) * max((size.copies for size in inner), default=1),
-        max((_most_named(node.walk()) for node in joined), default=1)
-        * prod(max(1, length) for length in lengths)
-        * max((size.growth for size in inner), default=1),
+        joined * replaced * max((size.growth for size in inner), default=1),
     )
     if size.relations > MAX_RELATIONS or size.copies > MAX_COPIES:
         raise Refused("WITH 和子查询展开后太大，请减少层数或引用次数。")
@@ -133,7 +127,5 @@ def size_of(nodes: Sequence[exp.Expr], inner: Sequence[Size]) -> Size:
 
 
 def _most_named(nodes: Iterable[Any]) -> int:
-    return max(
-        Counter(node.name.lower() for node in nodes if isinstance(node, exp.Column)).values(),
-        default=1,
-    )
+    names = Counter(node.name.lower() for node in nodes if isinstance(node, exp.Column))
+    return max(names.values(), default=1)

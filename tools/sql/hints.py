@@ -113,13 +113,12 @@ def hint_for_empty(statement: Statement, database: Database) -> str | None:
     """
     columns = _columns(database, statement.tables)
     for comparison in statement.comparisons:
-        for table in sorted(
-            table for table in statement.tables if comparison.column in columns[table]
-        ):
+        for table in sorted(statement.tables):
+            column = columns[table].get(comparison.column)
+            if column is None:
+                continue
             try:
-                values = _near_values(
-                    comparison, columns[table][comparison.column], table, database
-                )
+                values = _near_values(comparison, column, table, database)
             except DeadlineExceeded:
                 return None
             except StatementError:
@@ -131,10 +130,10 @@ def hint_for_empty(statement: Statement, database: Database) -> str | None:
 
 
 def _columns(database: Database, tables: Iterable[str]) -> dict[str, dict[str, Column]]:
-    return {
-        table: {column.name.lower(): column for column in database.columns(table)}
-        for table in tables
-    }
+    found = {}
+    for table in tables:
+        found[table] = {column.name.lower(): column for column in database.columns(table)}
+    return found
 
 
 def _near(what: str, name: str, choices: Iterable[str]) -> str:
@@ -152,12 +151,10 @@ def _near_values(
     sql = _search(text, column.name, table, database)
     access = Access(frozenset({table}), named=frozenset({table}))
     found = database.read(sql, access, HINT_SECONDS, CANDIDATES, HINT_OPERATIONS)
-    values = [
-        value
-        for (value, *_) in found.rows
-        if isinstance(value, str) and len(value) <= VALUE_CHARACTERS
-    ]
-    near = [value for value in values if is_near(text, value)]
+    near = []
+    for value, *_ in found.rows:
+        if isinstance(value, str) and len(value) <= VALUE_CHARACTERS and is_near(text, value):
+            near.append(value)
     return [value for value, _, _ in process.extract(text, near, scorer=fuzz.ratio, limit=SHOWN)]
 
 
@@ -167,9 +164,8 @@ def is_near(text: str, value: str) -> bool:
     A looser measure finds other names with the same ending, and another drug is dangerous.
     """
     shorter, longer = sorted((text, value), key=len)
-    return (len(shorter) > 1 and shorter in longer) or Levenshtein.distance(text, value) <= slips(
-        text
-    )
+    is_part = len(shorter) > 1 and shorter in longer
+    return is_part or Levenshtein.distance(text, value) <= slips(text)
 
 
 def slips(text: str) -> int:
@@ -181,13 +177,10 @@ def _search(text: str, column: str, table: str, database: Database) -> str:
     """Return the values that share most of the text's first eight pairs of characters."""
     pieces = sorted({text[at : at + 2] for at in range(max(1, len(text) - 1))}, key=text.find)[:8]
     likes = [exp.column(column, quoted=True).like(f"%{piece}%") for piece in pieces]
-    shared = [
-        exp.case().when(like.copy(), exp.Literal.number(1)).else_(exp.Literal.number(0))
-        for like in likes
-    ]
-    score: exp.Expression = shared[0]
-    for one in shared[1:]:
-        score = exp.Add(this=score, expression=one)
+    score: exp.Expression = exp.Literal.number(0)
+    for like in likes:
+        found = exp.case().when(like.copy(), exp.Literal.number(1)).else_(exp.Literal.number(0))
+        score = exp.Add(this=score, expression=found)
     return (
         exp.select(exp.column(column, quoted=True), exp.alias_(score, "shared"))
         .distinct()

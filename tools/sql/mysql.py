@@ -99,13 +99,12 @@ class MysqlDatabase(ServerDatabase):
         return connection._sock.fileno(), connection.thread_id()
 
     def excess(self, tables: frozenset[str]) -> set[str]:
-        grants = [GRANT.match(text) for (text,) in self._ask("SHOW GRANTS")]
-        own = {f"SELECT `{self._url.database}`.`{table}`" for table in tables}
-        return {
-            f"{grant[1]} {grant[2] or ''}".strip()
-            for grant in grants
-            if grant and grant[1] != "USAGE"
-        } - own
+        found = set()
+        for (text,) in self._ask("SHOW GRANTS"):
+            grant = GRANT.match(text)
+            if grant and grant[1] != "USAGE":
+                found.add(f"{grant[1]} {grant[2] or ''}".strip())
+        return found - {f"SELECT `{self._url.database}`.`{table}`" for table in tables}
 
     def _explain(self, error: Exception, connection: Any) -> Exception:
         if not isinstance(error, pymysql.MySQLError):

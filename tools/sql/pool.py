@@ -20,9 +20,9 @@ from common.slowness import Slowness
 from tools.sql.database import CONCURRENT, DatabaseError
 
 ROOT = Path(__file__).resolve().parents[2]
+END_SECONDS = 5.0  # for a worker whose channel is closed
 # How a worker ends where the machine ended it: by the alarm that bounds the wall clock, which a
 # statement alone does not reach, or by a kill from outside.
-END_SECONDS = 5.0  # for a worker whose channel is closed
 NOT_BY_THE_STATEMENT = (-signal.SIGALRM, -signal.SIGKILL, -signal.SIGTERM)
 
 
@@ -45,16 +45,10 @@ class Worker:
     def __init__(self, url: str) -> None:
         self.channel, theirs = Pipe()
         path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+        # -P: nothing may be imported from the working directory
+        command = [sys.executable, "-P", "-m", "tools.sql.worker"]
         self.process = subprocess.Popen(
-            # -P: nothing may be imported from the working directory.
-            [
-                sys.executable,
-                "-P",
-                "-m",
-                "tools.sql.worker",
-                str(theirs.fileno()),
-                str(os.getpid()),
-            ],
+            [*command, str(theirs.fileno()), str(os.getpid())],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             pass_fds=[theirs.fileno()],

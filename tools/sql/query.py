@@ -273,20 +273,20 @@ class SchemaTools:
             reason = f"没有表 {shorten(neutralise(name), 60)}，可用的表：{known}。"
             return compact({"status": "error", "error": reason})
         result = self._tool.run(database.first_rows(name, 3))
-        samples = {
-            column: [row[at] for row in result.rows] for at, column in enumerate(result.columns)
-        }
+        samples: dict[str, list[Any]] = {}
+        for row in result.rows:
+            for column_name, value in zip(result.columns, row, strict=True):
+                if value is not None:
+                    shown = shorten(value, 20) if isinstance(value, str) else value
+                    samples.setdefault(column_name, []).append(shown)
         columns = []
         for column in database.columns(name):
-            name_written = database.as_written(column.name)
-            described = {"name": name_written, "type": column.type, "comment": column.comment[:60]}
-            entry: dict[str, Any] = {
-                key: neutralise(value) for key, value in described.items() if value
-            }
-            found = [value for value in samples.get(column.name, []) if value is not None]
-            if found:
-                entry["samples"] = [
-                    shorten(value, 20) if isinstance(value, str) else value for value in found
-                ]
+            entry: dict[str, Any] = {"name": neutralise(database.as_written(column.name))}
+            if column.type:
+                entry["type"] = neutralise(column.type)
+            if column.comment:
+                entry["comment"] = neutralise(column.comment[:60])
+            if column.name in samples:
+                entry["samples"] = samples[column.name]
             columns.append(entry)
         return compact({"status": "success", "table": name, "columns": columns})

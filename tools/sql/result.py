@@ -74,17 +74,15 @@ class QueryResult:
 
     @cached_property
     def _text(self) -> str:
-        keys = (
-            "status",
-            "columns",
-            "rows",
-            "count",
-            "truncated",
-            "error",
-            *(["hint"] if self.hint else []),
-        )
-        message = {key: getattr(self, key) for key in keys}
-        return compact(message)
+        message = {
+            "status": self.status,
+            "columns": self.columns,
+            "rows": self.rows,
+            "count": self.count,
+            "truncated": self.truncated,
+            "error": self.error,
+        }
+        return compact(message | ({"hint": self.hint} if self.hint else {}))
 
 
 def compact(value: Any) -> str:
@@ -115,14 +113,8 @@ def fit(found: Rows, limits: Limits) -> QueryResult:
                 continue
             cut = _cut_cells(found, rows[:shown])
             note = _note(found, shown, size if cut else 0)
-            result = QueryResult(
-                columns,
-                rows[:shown],
-                found.count,
-                note,
-                tables_read=found.tables_read,
-                cut=cut,
-            )
+            read = found.tables_read
+            result = QueryResult(columns, rows[:shown], found.count, note, None, read, cut=cut)
             if len(result.to_json()) <= limits.max_chars:
                 return result
         if size <= SMALLEST_CELL:

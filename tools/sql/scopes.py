@@ -24,11 +24,8 @@ def fold(name: str) -> str:
 
 
 def _key(identifier: exp.Expr, dialect: str) -> str:
-    return (
-        identifier.name
-        if dialect == "postgres" and identifier.args.get("quoted")
-        else fold(identifier.name)
-    )
+    is_exact = dialect == "postgres" and identifier.args.get("quoted")
+    return identifier.name if is_exact else fold(identifier.name)
 
 
 def _looks(name: str) -> str:
@@ -66,18 +63,15 @@ class Scopes:
         clause = query.args.get("with_")
         for cte in clause.expressions if clause else ():
             name = self._define(cte)
-            itself = (
-                {name: (cte.args["alias"].this, Size())} if cte.parent.args.get("recursive") else {}
-            )
-            visible = {
-                **visible,
-                name: (cte.args["alias"].this, self._query(cte.this, {**visible, **itself})),
-            }
-        nodes = list(
-            query.walk(
-                prune=lambda node: node is not query and isinstance(node, (exp.Query, exp.With))
-            )
-        )
+            identifier = cte.args["alias"].this
+            itself = {name: (identifier, Size())} if cte.parent.args.get("recursive") else {}
+            size = self._query(cte.this, {**visible, **itself})
+            visible = {**visible, name: (identifier, size)}
+
+        def is_inner(node: exp.Expr) -> bool:
+            return node is not query and isinstance(node, (exp.Query, exp.With))
+
+        nodes = list(query.walk(prune=is_inner))
         inner = [self._query(node, visible) for node in nodes[1:] if isinstance(node, exp.Query)]
         tables = [self._table(node, visible) for node in nodes if isinstance(node, exp.Table)]
         return size_of(nodes, inner + tables)

@@ -104,15 +104,12 @@ class ServerDatabase(Database):
         """Return the statement's columns."""
 
     def _shown(self, sql: str, columns: Columns, max_rows: int) -> str:
-        cut = (
-            self.cut.format(f"c{i}", KEPT_CHARACTERS) if long else f"c{i}"
-            for i, (_, long) in enumerate(columns)
-        )
+        cells = []
+        for number, (_, long) in enumerate(columns):
+            cells.append(self.cut.format(f"c{number}", KEPT_CHARACTERS) if long else f"c{number}")
         inner = self._limited(sql, max_rows)
-        return (
-            f"WITH shown({_names(columns)}) AS ({inner}) SELECT "
-            f"{', '.join(cut)} FROM shown LIMIT {max_rows}"
-        )
+        shown = f"WITH shown({_names(columns)}) AS ({inner})"
+        return f"{shown} SELECT {', '.join(cells)} FROM shown LIMIT {max_rows}"
 
     @staticmethod
     def _limited(sql: str, rows: int) -> str:
@@ -197,10 +194,10 @@ class ServerDatabase(Database):
                 raise StatementError(f"too many columns: {len(columns)}, at most {MAX_COLUMNS}")
             self._set_deadline(cursor, max(SHORTEST, end - time.monotonic()))
             rows = self._run(cursor, self._shown(sql, columns, max_rows + 1))
-            more = len(rows) > max_rows
-            count, exact = (
-                self._count(cursor, sql, columns, end, len(rows)) if more else (len(rows), True)
-            )
+            count = len(rows)
+            exact = True
+            if count > max_rows:
+                count, exact = self._count(cursor, sql, columns, end, count)
             return Rows([name for name, _ in columns], rows[:max_rows], count, exact, access.named)
 
     def _count(

@@ -191,11 +191,9 @@ class SqliteDatabase(Database):
                 columns = [column[0] for column in cursor.description or ()]
                 rows = cursor.fetchmany(max_rows)
                 connection.text_factory = bytes  # what is only counted need not be read
-                more = (
-                    sum(1 for _ in islice(cursor, COUNTED_BY_READING))
-                    if len(rows) == max_rows
-                    else 0
-                )
+                more = 0
+                if len(rows) == max_rows:
+                    more = sum(1 for _ in islice(cursor, COUNTED_BY_READING))
             count = len(rows) + more
             exact = more < COUNTED_BY_READING
             if not exact:

@@ -119,24 +119,6 @@ async def test_a_program_stopped_from_outside_ends_right(sandbox: Sandbox, who: 
     await sandbox.end(name)
 
 
-async def test_what_was_printed_is_kept_however_often_a_program_gets_more_time(
-    sandbox: Sandbox,
-) -> None:
-    """The machine stops it for most of its first deadline, and again in its second."""
-    code = "import time\nprint('begun')\nwhile True: time.sleep(0.01)"
-    await sandbox.run("pass", "often")
-    running = asyncio.create_task(sandbox.run(code, "often", deadline=2.0))
-    interpreter = (await begun(sandbox, "often"))[1]
-    for going, standing in ((0.2, 1.6), (0.4, 1.3)):
-        await asyncio.sleep(going)
-        os.kill(interpreter, signal.SIGSTOP)
-        await asyncio.sleep(standing)
-        os.kill(interpreter, signal.SIGCONT)
-    ended = await running
-    assert (ended.status, ended.output) == ("timeout", "begun\n")
-    await sandbox.end("often")
-
-
 @pytest.mark.parametrize(
     "code",
     [

@@ -5,7 +5,6 @@ Keeps of docs/safety.md, "What holds, and by what": every row.
 """
 
 import asyncio
-import ctypes
 import json
 import os
 import re
@@ -240,47 +239,3 @@ async def test_as_a_process_it_says_what_it_does_not_hold(
         assert psutil.wait_procs(left, timeout=30)[1] == []
     finally:
         await sandbox.close()
-
-
-def without_capabilities() -> None:
-    """Give up what root may do to processes; to other accounts nothing changes."""
-    kernel, drop = ctypes.CDLL(None), 24
-    number = 0
-    while kernel.prctl(drop, number, 0, 0, 0) == 0:
-        number += 1
-
-
-READER = """
-import asyncio
-import ctypes
-from tools.sandbox import Sandbox
-
-CODE = '''
-import os
-try:
-    print(open(f"/proc/{os.getppid()}/environ").read())
-except PermissionError:
-    print("refused")
-'''
-
-async def play():
-    sandbox = Sandbox()
-    print((await sandbox.run(CODE, "a")).output)
-    await sandbox.close()
-
-asyncio.run(play())
-"""
-
-
-def test_as_a_process_it_is_not_read_by_its_programs() -> None:
-    """There it has no more rights than they have, which would keep them from it."""
-    said = subprocess.run(
-        [sys.executable, "-c", READER],
-        cwd=ROOT,
-        env=os.environ | {"SANDBOX": "process"},
-        preexec_fn=without_capabilities,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert said.stdout.strip() == "refused", said.stderr

@@ -22,12 +22,7 @@ from hypothesis import strategies as st
 
 from common.settings import ROOT
 from tools.sql.database import (
-    CONCURRENT,
-    Access,
-    ConnectionLost,
-    Database,
     DatabaseError,
-    Rows,
     open_database,
 )
 from tools.sql.query import Limits, QueryTool, neutralise
@@ -162,40 +157,6 @@ def test_a_fork_opens_a_database_while_its_parent_still_waits_for_another(databa
             ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         assert opened.exception()
     assert ended == 0
-
-
-class Restarted(Database):
-    """A server that ended every connection it had; the driver is SQLite's."""
-
-    def __init__(self, path):
-        self._engine = self._pool(f"sqlite:///{path}", connect_args={"check_same_thread": False})
-        pooled = [self._connection() for _ in range(CONCURRENT)]
-        self.ended = [one.driver_connection for one in pooled]
-        for one in pooled:
-            one.close()
-
-    def _read_once(self, sql, access, deadline, max_rows, operations):
-        pooled = self._connection()
-        if pooled.driver_connection in self.ended:
-            pooled.invalidate()
-            raise ConnectionLost("the server has ended it")
-        pooled.close()
-        return Rows(["a"], [(1,)], 1, True)
-
-    def version(self):
-        return 0
-
-    def columns(self, table):
-        return []
-
-    def _read_tables(self):
-        return frozenset()
-
-
-def test_after_a_servers_restart_the_first_statement_is_answered(database):
-    """All pooled connections are dead, not only the one that was used."""
-    restarted = Restarted(database)
-    assert restarted.read("SELECT 1 AS a", Access(frozenset()), 1.0, 1).rows == [(1,)]
 
 
 def test_a_deleted_database_raises_and_a_replaced_one_is_read_anew(tool, database, diseases):

@@ -290,20 +290,6 @@ def test_an_account_that_may_do_more_is_said_and_with_strict_refused(site, monke
     forget_databases()
 
 
-def test_a_limit_of_the_account_is_told_to_the_model(postgres_site: sites.Site) -> None:
-    limited = make_url(postgres_site.url).set(username="limited")
-    with sites.engine_at(postgres_site.url) as admin, admin.begin() as connection:
-        connection.exec_driver_sql("CREATE ROLE limited LOGIN SUPERUSER")
-        connection.exec_driver_sql("ALTER ROLE limited SET temp_file_limit = '64kB'")
-    tool = QueryTool(limited.render_as_string(hide_password=False), cache=False)
-    wide = f"a.med_name || b.id || c.id || '{'药' * 50}'"
-    answer = tool.run(
-        f"SELECT count(DISTINCT {wide}) FROM drugs_info a, drugs_info b, drugs_info c"
-    )
-    assert "temp_file_limit" in answer.error
-    assert tool.run("SELECT 1 AS a").ok
-
-
 def test_a_table_that_comes_first_on_the_search_path_later_is_not_read(postgres_site):
     tool, database = QueryTool(postgres_site.url, cache=False), open_database(postgres_site.url)
     with sites.engine_at(postgres_site.url) as admin:

@@ -189,19 +189,6 @@ def test_a_view_may_call_what_its_operator_chose(tmp_path: Path) -> None:
     assert tool.run("SELECT printf('%03d', b) FROM v").error
 
 
-def test_a_reserved_word_hides_no_other_hint(tmp_path: Path) -> None:
-    script = 'CREATE TABLE visit (id, "from", "group", diagnosis);'
-    tool = sqlite_tool(tmp_path / "a.db", script, "visit")
-    assert "diagnosis" in tool.run("SELECT diagnosi from visit").hint
-
-
-def test_generated_columns_are_described(tmp_path: Path) -> None:
-    script = "CREATE TABLE t (a INTEGER, b INTEGER GENERATED ALWAYS AS (a + 1));"
-    tool = sqlite_tool(tmp_path / "a.db", script, "t")
-    described = json.loads(SchemaTools(tool).describe_table("t"))
-    assert [column["name"] for column in described["columns"]] == ["a", "b"]
-
-
 def test_a_virtual_table_is_refused_at_the_start_and_a_new_table_is_found(tmp_path: Path) -> None:
     script = "CREATE VIRTUAL TABLE leaflets USING fts5(name); CREATE TABLE t (a);"
     tool = sqlite_tool(tmp_path / "a.db", script, "leaflets")

@@ -51,7 +51,7 @@ LIBC.prctl.argtypes = [
 NICE = 5  # of programs, beside their supervisor's 0
 # Times as much address space as memory, because shared memory may be left out of the count
 SPARSE = 4
-Settings = dict[str, Any]  # `Sandbox._settings`
+Settings = dict[str, Any]  # of `Sandbox._start`
 
 
 def system(name: str, *arguments: Any) -> None:
@@ -163,9 +163,8 @@ class Process(NamedTuple):
 
 def processes() -> list[Process]:
     """Return the running or stopped processes of this episode, without the supervisor."""
-    found = [
-        process for name in os.listdir("/proc") if name.isdigit() and (process := look(int(name)))
-    ]
+    looks = [look(int(name)) for name in os.listdir("/proc") if name.isdigit()]
+    found = [process for process in looks if process]
     if os.getpid() == 1:
         return [process for process in found if process.number != 1]
     family = [os.getpid()]

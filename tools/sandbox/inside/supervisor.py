@@ -235,11 +235,10 @@ class Supervisor:
 
         During a command the interpreter is not counted: we stopped it.
         """
-        own = [
-            process.stopped
-            for process in running
-            if process.number in {worker} or process.number != self.interpreter
-        ]
+        own = []
+        for process in running:
+            if process.number == worker or process.number != self.interpreter:
+                own.append(process.stopped)
         return bool(own) and all(own)
 
     def end_all(self, keep: bool = False) -> None:
