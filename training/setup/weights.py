@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -49,3 +50,12 @@ def weight_files(folder: Path) -> list[Path]:
         return [folder / WHOLE]
     found = sorted(folder.glob("*.safetensors"))
     return [path for path in found if path.name != ADAPTER]
+
+
+def count_weights(folder: Path) -> int:
+    """Return the number of weights, from the heads of the files."""
+    found = 0
+    for path in weight_files(folder):
+        with safe_open(path, framework="np") as tensors:
+            found += sum(prod(tensors.get_slice(name).get_shape()) for name in tensors.keys())  # noqa: SIM118
+    return found

@@ -33,6 +33,7 @@ from training.setup.chat_template import with_tools
 from training.setup.device import in_bfloat16, is_large
 from training.setup.model_folder import find_model
 from training.setup.plan import ConfigError
+from training.setup.weights import count_weights
 from training.warmup.examples import (
     NOT_LEARNED,
     Batch,
@@ -248,6 +249,9 @@ def warm_up(
     anew: forget the steps of a stopped warm-up. Raises ColdStartError: the model cannot be loaded,
     or its tokenizer has no usable chat template. Raises UsageError: another warm-up to `out` began.
     """
+    if is_large(base):
+        parameters = count_weights(find_model(base))
+        check_memory(parameters, 0 if lora_rank else parameters)
     model, tokenizer = load_base(base)
     try:
         taught = list(conversations)
@@ -284,8 +288,6 @@ def warm_up(
     # Before the optimizers, which hold copies of the weights beside them
     model.to("cuda" if torch.cuda.is_available() else "cpu")
     weights = [weight for weight in model.parameters() if weight.requires_grad]
-    if is_large(base):
-        check_memory(model.num_parameters(), sum(weight.numel() for weight in weights))
     print(f"{steps} steps of {batch_size} examples", file=sys.stderr)
     began = {
         "base": model_digest(find_model(base)),
