@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
-from common.command import Failure, new_parser, positive, run_command
+from common.command import Failure, UsageError, new_parser, positive, run_command
 from common.files import replacing
 from common.terminal import watched
 from sql_agent.intake.columns import Given, Planned, plan_parts, read_mapping
@@ -108,7 +108,7 @@ def run(options: argparse.Namespace) -> int:
     for item in planned:
         if len(item.unused) > len(item.mapping):
             print(_columns(item))
-            raise Failure(
+            raise UsageError(
                 f"{len(item.unused)} of {len(item.mapping) + len(item.unused)} columns of "
                 f"{item.part.name} fit none of {item.table}; decide about each in a file for "
                 "--mapping"

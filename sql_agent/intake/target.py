@@ -64,10 +64,10 @@ class Target:
     def check(self, tables: Iterable[str]) -> None:
         """Check before reading that the target is reachable, has the columns, and may be filled.
 
-        Raises TargetError: one of these does not hold.
+        Raises UsageError: one of these does not hold. Raises TargetError: it cannot be read.
         """
         if self.file and not self.file.parent.is_dir():
-            raise TargetError(f"{self.name}: the folder {self.file.parent} does not exist")
+            raise UsageError(f"{self.name}: the folder {self.file.parent} does not exist")
         if self.file and not self.file.exists():
             return
         with self._refusing(), self.engine.connect() as connection:
@@ -86,7 +86,7 @@ class Target:
         """Write all rows in one transaction, and return the number written by table.
 
         Both tables are made first: the tool expects them, and MySQL commits when it makes a table.
-        Raises TargetError: something went wrong, and no row was written.
+        Raises TargetError or UsageError: no row was written.
         """
         tables = metadata().tables
         begun = False
@@ -114,13 +114,13 @@ class Target:
         there = {column["name"] for column in inspect(connection).get_columns(name)}
         lacking = ", ".join(sorted(TABLES[name].keys() - there))
         if lacking:
-            raise TargetError(
+            raise UsageError(
                 f"{self.name}: table {name} lacks the columns "
                 f"{lacking}; add them (ALTER TABLE) as text"
             )
         count = _count(connection, name)
         if count and self.mode in (None, MISSING):
-            raise TargetError(
+            raise UsageError(
                 f"{self.name}: the table {name} has rows ({count:,}); give --replace or --append"
             )
 

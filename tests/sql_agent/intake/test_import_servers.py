@@ -50,7 +50,7 @@ def test_both_tables_arrive_with_comments_and_index_all_or_nothing(url, capsys):
         assert found == columns
         assert any(len(index["column_names"]) == 1 for index in inspect(engine).get_indexes(table))
     engine.dispose()
-    assert main(arguments) == 1
+    assert main(arguments) == 2
     assert not missing(capsys.readouterr().err, "--replace", "--append")
     twice = [{"id": 5, "med_name": "甲片"}] * 2
     with pytest.raises(TargetError, match="nothing written"):

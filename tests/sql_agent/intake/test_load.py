@@ -8,7 +8,6 @@ import pyarrow as arrow
 import pyarrow.parquet as parquet
 import pytest
 
-from common.command import UsageError
 from sql_agent.intake.question_files import (
     COLUMNS,
     DataError,
@@ -16,7 +15,6 @@ from sql_agent.intake.question_files import (
     load_rows,
     statements,
 )
-from tests.messages import missing
 
 
 def write(path, columns):
@@ -106,15 +104,6 @@ def test_lines_of_json_may_be_in_another_encoding(tmp_path, encoding):
     assert (row["id"], row["question"]) == ("1471", "片剂有几种规格？")
 
 
-def test_an_odd_byte_in_a_file_of_utf8_is_named_with_its_line(tmp_path):
-    path = tmp_path / "rows.jsonl"
-    row = '{"id": "1", "question": "How many tablets of 5 µg?"}\n'.encode()
-    path.write_bytes(row * 3 + row.replace("µ".encode(), b"\xb5"))
-    with pytest.raises(UsageError) as refused:
-        load_rows(path)
-    assert not missing(str(refused.value), "rows.jsonl", "line 4", "UTF-8")
-
-
 def test_a_table_in_text_is_told_what_is_read(tmp_path):
     path = tmp_path / "questions.csv"
     path.write_text("id,question\n1,？\n", encoding="utf-8")
@@ -138,14 +127,6 @@ FOREIGN = {
     "meta": {"entity": {"drug_name_a": "甲片", "drug_id_a": 7, "drug_name_b": "乙片"}},
     "ground_truth": "**甲片**：孕妇禁用。",
 }
-
-
-def test_a_quote_that_names_its_table_keeps_it_beside_one_with_the_other_name(tmp_path):
-    path = tmp_path / "rows.jsonl"
-    quotes = [{"table": "disease", "quote": "发热"}, {"source_table": "drugs_info", "quote": "苦"}]
-    path.write_text(json.dumps({"id": "1", "question": "？", "evidence": quotes}))
-    (row,) = load_rows(path)
-    assert [item["table"] for item in json.loads(row["evidence"])] == ["disease", "drugs_info"]
 
 
 @pytest.mark.parametrize("form", ["jsonl", "json", "parquet"])
@@ -180,20 +161,6 @@ def test_a_null_under_our_own_name_hides_no_value_under_another(tmp_path):
     (row,) = load_rows(path)
     assert (row["id"], row["answer"]) == ("7", "外用")
     assert json.loads(row["evidence"])[0]["table"] == "disease"
-
-
-def test_json_text_stays_as_it_was_written(tmp_path):
-    gold = '{ "columns": ["a"], "rows": [[1]] }'
-    columns = {
-        "id": ["a", "b"],
-        "question": ["q", "r"],
-        "structured_gt": [gold, None],
-        "sql": ["SELECT 1", '["A","B"]'],
-    }
-    rows = load_rows(write(tmp_path / "a.parquet", columns))
-    assert [row["structured_gt"] for row in rows] == [gold, ""]
-    assert [row["sql"] for row in rows] == ["SELECT 1", '["A","B"]']
-    assert [statements(row) for row in rows] == [["SELECT 1"], ["A", "B"]]
 
 
 @pytest.mark.parametrize(
