@@ -29,11 +29,11 @@ import uvicorn
 from mcp.server.fastmcp import FastMCP
 from mcp.server.stdio import stdio_server
 from mcp.server.transport_security import TransportSecuritySettings
-from mcp.types import JSONRPCMessage, JSONRPCRequest, ToolAnnotations
+from mcp.types import INVALID_REQUEST, JSONRPCMessage, ToolAnnotations
 from pydantic import Field
 
 from common.access import Guard, is_loopback, require_token
-from common.command import UsageError, new_parser, run_command
+from common.command import Failure, UsageError, new_parser, run_command
 from common.connections import Server
 from common.settings import load_settings
 from common.stopping import STDOUT, stop_in_order
@@ -48,6 +48,7 @@ MOST_CONNECTIONS = 640  # more are answered 503. Those that wait are fewer (comm
 MOST_PER_SECOND = 200  # requests of one address
 SECONDS_TO_STOP = 3
 SECONDS_TO_ANSWER = 30.0  # after stdin was closed
+READ_BYTES = 65_536
 READS = ToolAnnotations(readOnlyHint=True, openWorldHint=False)
 
 QUERY = (
@@ -106,8 +107,9 @@ def build(tool: QueryTool, security: TransportSecuritySettings | None = None) ->
 class Pipes:
     """stdin and stdout as `stdio_server` uses them.
 
-    A daemon thread reads lines, because Ctrl-C cannot interrupt the `mcp` package's own read. stdin
-    ends only after all requests are answered, because that package would drop the rest.
+    A daemon thread reads lines, because Ctrl-C cannot interrupt the `mcp` package's own read.
+    Malformed messages are answered here, because that package stays silent. stdin ends only after
+    all requests are answered, because it would drop the rest.
     """
 
     def __init__(self) -> None:
@@ -116,23 +118,44 @@ class Pipes:
         self.output = anyio.wrap_file(TextIOWrapper(sys.stdout.buffer, encoding="utf-8"))
         self.asked = 0
         self.answered = asyncio.Event()
+        self.too_long = False
         Thread(target=self._read, name="stdin", daemon=True).start()
 
     def _read(self) -> None:
-        with open(sys.stdin.fileno(), encoding="utf-8", errors="replace", closefd=False) as stdin:
-            for line in stdin:
-                self.loop.call_soon_threadsafe(self.lines.put_nowait, line)
-        self.loop.call_soon_threadsafe(self.lines.put_nowait, None)
+        rest = b""
+        while len(rest) <= MOST_BYTES and (read := os.read(sys.stdin.fileno(), READ_BYTES)):
+            *lines, rest = (rest + read).split(b"\n")
+            for line in lines:
+                self._put(line.decode("utf-8", "replace"))
+        self.too_long = len(rest) > MOST_BYTES
+        if rest.strip() and not self.too_long:  # a last line without its end
+            self._put(rest.decode("utf-8", "replace"))
+        self._put(None)
+
+    def _put(self, line: str | None) -> None:
+        self.loop.call_soon_threadsafe(self.lines.put_nowait, line)
 
     async def __aiter__(self) -> AsyncIterator[str]:
         while (line := await self.lines.get()) is not None:
-            self.asked += is_request(line)
-            yield line
+            if not line.strip():
+                continue
+            try:
+                self.asked += is_request(line)
+            except ValueError as error:
+                await self._refuse(error)
+            else:
+                yield line
         with suppress(TimeoutError):
             async with asyncio.timeout(SECONDS_TO_ANSWER):
                 while self.asked > 0:
                     self.answered.clear()
                     await self.answered.wait()
+
+    async def _refuse(self, error: ValueError) -> None:
+        refused = {"code": INVALID_REQUEST, "message": str(error)[:200]}
+        answer = {"jsonrpc": "2.0", "id": None, "error": refused}
+        await self.output.write(json.dumps(answer) + "\n")
+        await self.output.flush()
 
     async def write(self, line: str) -> None:
         await self.output.write(line)
@@ -144,17 +167,19 @@ class Pipes:
 
 
 def is_request(line: str) -> bool:
-    """Return whether the package takes a line for a message that wants an answer."""
-    try:
-        message = JSONRPCMessage.model_validate_json(line)
-    except ValueError:
-        return False
-    return isinstance(message.root, JSONRPCRequest)
+    """Return whether a message wants an answer. Raises ValueError: it is not JSON-RPC."""
+    JSONRPCMessage.model_validate_json(line)  # as the package reads it: no NaN, no half characters
+    message = json.loads(line)
+    identity = message.get("id", 0)
+    if not isinstance(identity, (str, int)) or isinstance(identity, bool):
+        raise ValueError("an id is a text or a whole number")
+    return {"id", "method"} <= message.keys()
 
 
 async def over_stdio(server: FastMCP) -> None:
-    """Serve stdin on stdout until stdin is closed."""
-    files: Any = Pipes()
+    """Serve stdin on stdout until stdin is closed. Raises Failure: a message is too long."""
+    pipes = Pipes()
+    files: Any = pipes
     inner = server._mcp_server  # FastMCP has no method that takes another stdin
     try:
         async with stdio_server(files, files) as (read, write):
@@ -162,6 +187,8 @@ async def over_stdio(server: FastMCP) -> None:
     except* (BrokenPipeError, anyio.BrokenResourceError):  # the client is gone
         with open(os.devnull, "w") as nowhere:
             os.dup2(nowhere.fileno(), STDOUT)  # what is buffered goes nowhere at the exit
+    if pipes.too_long:
+        raise Failure(f"a message on stdin has over {MOST_BYTES} bytes")
 
 
 def over_http(tool: QueryTool, host: str, port: int, token: str | None) -> None:

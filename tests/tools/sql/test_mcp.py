@@ -227,12 +227,27 @@ def test_a_closed_stdin_ends_it_when_all_is_answered(database):
     assert "42" in json.loads(said)["result"]["content"][0]["text"]
 
 
-def test_what_is_no_message_keeps_no_other_from_its_answer(database):
+def test_what_is_no_message_is_answered_and_a_last_line_needs_no_end(database):
     process = start(database)
     listed = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
     odd = [b"hello", json.dumps([listed]).encode(), json.dumps(listed | {"id": None}).encode()]
     initialized = json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}).encode()
-    said, _ = process.communicate(b"\n".join([initialized, *odd, json.dumps(listed).encode()]))
+    lines = [initialized, *odd, json.dumps(listed).encode()]
+    said, complaints = process.communicate(b"\n".join(lines))
     assert process.returncode == 0
+    assert complaints == b""
     answers = [json.loads(line) for line in said.splitlines()]
-    assert len([answer for answer in answers if "result" in answer]) == 1
+    assert sum("error" in answer for answer in answers) == len(odd)
+    [tools] = [answer["result"]["tools"] for answer in answers if "result" in answer]
+    assert all(
+        "description" in parameter
+        for tool in tools
+        for parameter in tool["inputSchema"]["properties"].values()
+    )
+
+
+def test_a_message_without_an_end_is_not_kept(database):
+    process = start(database)
+    said = process.communicate(b"x" * (MOST_BYTES + 100_000))[1]
+    assert process.returncode == 1
+    assert str(MOST_BYTES) in said.decode()
