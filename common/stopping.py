@@ -25,11 +25,8 @@ def stop_in_order() -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
-    if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:
-        _hear_hangup()
-
-
-def _hear_hangup() -> None:
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_DFL:
+        return
     if signal.SIGHUP in signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGHUP]):
         return
     signal.signal(signal.SIGURG, lambda *_: None)  # only wakes; nothing else here uses it

@@ -30,7 +30,7 @@ from episodes.turns import turns_of
 
 TASKS = 12  # of each agent's test file
 TIMEOUT = 60.0
-HEAVY = (
+HEAVY = [
     "torch",
     "verl",
     "vllm",
@@ -41,7 +41,7 @@ HEAVY = (
     "pandas",
     "transformers",
     "numpy",
-)
+]
 HOSTILE = {
     "empty": "",
     "blank": " \n\t",
@@ -112,27 +112,27 @@ def total(of: Scored) -> float:
 def test_gold_earns_nearly_all_and_a_dishonest_episode_less_than_half_of_it(
     environment: Environment, tasks: list[Task]
 ) -> None:
+    scores = []
     for task in tasks:
-        best = total(scored(environment, task, gold(environment, task)))
-        assert 0.9 * environment.highest <= best <= environment.highest + 1e-9
+        best = scored(environment, task, gold(environment, task))
+        assert 0.9 * environment.highest <= total(best) <= environment.highest + 1e-9
         assert wrong(environment, task), "a reward that cannot be fooled was not tried"
-        assert most_for_wrong(environment, task) < best / 2, task.id
-
-
-def test_gold_scores_one(environment: Environment, tasks: list[Task]) -> None:
-    scores = [scored(environment, task, gold(environment, task)).reward.score for task in tasks]
-    assert all(score is not None and 0 <= score <= 1 for score in scores)
-    assert sum(score or 0 for score in scores) / len(scores) >= 0.98
+        assert most_for_wrong(environment, task) < total(best) / 2, task.id
+        assert best.reward.score is not None
+        assert 0 <= best.reward.score <= 1
+        scores.append(best.reward.score)
+    assert sum(scores) / len(scores) >= 0.98
 
 
 def test_the_same_episode_earns_the_same_twice(environment: Environment, tasks: list[Task]) -> None:
     for task in tasks:
         for episode in (gold(environment, task), *wrong(environment, task)[:1]):
-            first, second = (scored(environment, task, episode).reward for _ in range(2))
-            assert (first.total, first.terms, first.score) == (
-                second.total,
-                second.terms,
-                second.score,
+            first = scored(environment, task, episode).reward
+            again = scored(environment, task, episode).reward
+            assert (again.total, again.terms, again.score) == (
+                first.total,
+                first.terms,
+                first.score,
             )
 
 

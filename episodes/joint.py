@@ -89,10 +89,11 @@ class JointAgent(Agent):
         """Return the rows of NAME=FILE,NAME=FILE, agents taking turns, or those of a run's folder.
         Raises AgentError: an agent has no file there, or an unusable one.
         """
+        form = ",".join(f"{name}=FILE" for name in self.members)
         if "=" not in str(path) and path.suffix == ".jsonl":
-            return self._written_rows(path)
+            return self._written_rows(path, form)
         parts: list[list[Row]] = []
-        for name, file in self._named_files(str(path)).items():
+        for name, file in self._named_files(str(path), form).items():
             own: list[Row] = []
             for at, row in enumerate(self.members[name].rows(file)):
                 own.append({"id": f"{name}/{at}", WHOSE: name, "task_type": name, "row": row})
@@ -128,31 +129,26 @@ class JointAgent(Agent):
                 notes.append(f"{name}: {note}")
         return notes
 
-    def _written_rows(self, path: Path) -> list[Row]:
+    def _written_rows(self, path: Path, form: str) -> list[Row]:
         rows = read_rows(path, self.name)
         for row in rows:
             if row.get(WHOSE) not in self.members or "row" not in row:
                 raise AgentError(
                     f"{path} has rows of none of {', '.join(self.members)}; "
-                    f"expected what such a run wrote, or {self._form()}"
+                    f"expected what such a run wrote, or {form}"
                 )
         return rows
 
-    def _named_files(self, text: str) -> dict[str, Path]:
+    def _named_files(self, text: str, form: str) -> dict[str, Path]:
         files: dict[str, Path] = {}
         for part in text.split(","):
             name, equals, file = part.partition("=")
             if not equals or name not in self.members or name in files:
-                raise AgentError(
-                    f"{part!r}: expected a file for each agent, such as {self._form()}"
-                )
+                raise AgentError(f"{part!r}: expected a file for each agent, such as {form}")
             files[name] = Path(file)
         if missing := [name for name in self.members if name not in files]:
             raise AgentError(f"no file is given for {', '.join(missing)}; add {missing[0]}=FILE")
         return files
-
-    def _form(self) -> str:
-        return ",".join(f"{name}=FILE" for name in self.members)
 
 
 def rows_of(name: str, rows: Sequence[Row]) -> list[Row]:
@@ -270,10 +266,9 @@ class JointKnown(KnownEpisodes):
 
     def __init__(self, environments: Mapping[str, Environment]) -> None:
         self.known = {name: one.known for name, one in environments.items()}
-        accepted: dict[str, float] = {}
+        self.accepted_from: dict[str, float] = {}
         for name, known in self.known.items():
-            accepted |= _named(name, known.accepted_from)
-        self.accepted_from = accepted
+            self.accepted_from |= _named(name, known.accepted_from)
 
     async def gold(self, task: Task) -> Episode | None:
         return await self.known[task.agent].gold(task)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
@@ -57,13 +57,17 @@ class Probed:
     @property
     def accepted(self) -> list[str]:
         """Dishonest kinds that would count as accepted canaries in a run."""
-        bounds = {kind: self.partly_right.get(kind, ACCEPTED_FROM) for kind in self.dishonest}
-        return [kind for kind, bound in bounds.items() if self.dishonest[kind].worth >= bound]
+        found = []
+        for kind, reward in self.dishonest.items():
+            if reward.worth >= self.partly_right.get(kind, ACCEPTED_FROM):
+                found.append(kind)
+        return found
 
     def __str__(self) -> str:
-        fooled = {*self.unbeaten, *self.accepted}
-        shown = {kind: self.dishonest[kind] for kind in self.dishonest if kind in fooled}
-        worths = [f"{kind} {of.worth:.2f}" for kind, of in {**self.honest, **shown}.items()]
+        shown = dict(self.honest)
+        for kind in (*self.unbeaten, *self.accepted):
+            shown[kind] = self.dishonest[kind]
+        worths = [f"{kind} {reward.worth:.2f}" for kind, reward in shown.items()]
         return f"{self.task.id} {self.task.question}: {', '.join(worths)}"
 
 
@@ -85,27 +89,18 @@ async def check_judge(
             bad = environment.known.dishonest(task, random)
             if environment.paid:
                 bad = _in_turn(bad, number)
-            rewards = await asyncio.gather(
-                _rewards(environment, task, honest), _rewards(environment, task, bad)
-            )
+            episodes = [*honest.values(), *bad.values()]
+            rewards = await asyncio.gather(*(environment.score(task, one) for one in episodes))
         except EpisodeError as error:
             raise ServiceError(f"task {task.id} cannot be scored: {error}") from None
-        asked.update(reward.unscored or "scored" for reward in rewards[0].values())
-        good, dishonest = map(_scored, rewards)
+        asked.update(reward.unscored or "scored" for reward in rewards[: len(honest)])
+        good = _scored(honest, rewards[: len(honest)])
+        dishonest = _scored(bad, rewards[len(honest) :])
         if dishonest and good and next(iter(good)) == next(iter(honest)):
             probed.append(Probed(task, good, dishonest, environment.known.accepted_from))
     if asked and not asked["scored"]:
         raise ServiceError(f"the judge gave no score for any honest answer ({dict(asked)})")
     return probed
-
-
-async def _rewards(
-    environment: Environment, task: Task, episodes: Mapping[str, Episode]
-) -> dict[str, Reward]:
-    rewards = await asyncio.gather(
-        *(environment.score(task, episode) for episode in episodes.values())
-    )
-    return dict(zip(episodes, rewards, strict=True))
 
 
 def _in_turn(kinds: Mapping[str, Episode], number: int) -> dict[str, Episode]:
@@ -114,8 +109,9 @@ def _in_turn(kinds: Mapping[str, Episode], number: int) -> dict[str, Episode]:
     return {name: kinds[name] for name in [*names, *names][first : first + PAID_KINDS]}
 
 
-def _scored(rewards: Mapping[str, Reward]) -> dict[str, Reward]:
-    return {kind: reward for kind, reward in rewards.items() if reward.score is not None}
+def _scored(kinds: Iterable[str], rewards: Sequence[Reward]) -> dict[str, Reward]:
+    pairs = zip(kinds, rewards, strict=True)
+    return {kind: reward for kind, reward in pairs if reward.score is not None}
 
 
 def problem_of(probed: Sequence[Probed]) -> str | None:

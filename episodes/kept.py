@@ -11,7 +11,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 from reprlib import repr as shortly
-from typing import Any, BinaryIO
+from typing import Any
 
 from common.jsonl import read_jsonl
 from episodes.episode import AgentError, Conversation, Message, ToolSpec
@@ -22,16 +22,13 @@ def keep(path: Path, agent: str, record: EpisodeRecord, tools: Sequence[ToolSpec
     """Add a line, also after a torn one. It is on the disk when this returns. Raises OSError."""
     kept = {"agent": agent, **record.line(), "tools": [*tools]}
     with open(path, "ab+") as file:
-        if file.tell() and not _ends_with_a_line(file):
-            file.write(b"\n")
+        if file.tell():
+            file.seek(-1, os.SEEK_END)
+            if file.read(1) != b"\n":
+                file.write(b"\n")
         file.write((json.dumps(kept, ensure_ascii=False) + "\n").encode())
         file.flush()
         os.fsync(file.fileno())
-
-
-def _ends_with_a_line(file: BinaryIO) -> bool:
-    file.seek(-1, os.SEEK_END)
-    return file.read(1) == b"\n"
 
 
 def kept_episodes(path: Path, agent: str) -> list[Conversation]:
@@ -39,9 +36,9 @@ def kept_episodes(path: Path, agent: str) -> list[Conversation]:
 
     Raises AgentError: it has none, or another agent's. Raises FileError: not readable.
     """
-    found = [
-        conversation_of(row, agent, f"{path}, line {number}") for number, row in read_jsonl(path)
-    ]
+    found = []
+    for number, row in read_jsonl(path):
+        found.append(conversation_of(row, agent, f"{path}, line {number}"))
     if not found:
         raise AgentError(
             f"{path} has no episodes; python -m evaluation.play {agent} --save {path} keeps some"

@@ -30,9 +30,8 @@ class Pace:
 
     def tokens_per_second(self) -> float | None:
         """Return the tokens per second of one reply among others, or None before the first."""
-        seconds, tokens = (
-            (sum(numbers) for numbers in zip(*self.calls, strict=True)) if self.calls else (0.0, 0)
-        )
+        seconds = sum(one for one, _ in self.calls)
+        tokens = sum(one for _, one in self.calls)
         return tokens / seconds if tokens and seconds > 0 else None
 
     def limit(self, timeout: float, replies: int, reply_tokens: int | None) -> Limit:

@@ -33,27 +33,23 @@ class Prompts:
 
     def opening(self, complaint: str, turns: int) -> list[Message]:
         """Return the messages that an episode begins with."""
-        first = self._with_last(
-            self.first.format(complaint=complaint, text="", turn=1, turns=turns), 1, turns
-        )
+        first = self._filled(self.first, 1, turns, complaint=complaint)
         system = [{"role": "system", "content": self.system}] if self.system else []
         return [*system, {"role": "user", "content": first}]
 
     def said(self, text: str, turn: int, turns: int) -> str:
         """Return the message with the partner's words that comes before reply `turn` of `turns`."""
-        return self._with_last(
-            self.turn.format(text=text, turn=turn, turns=turns, complaint=""), turn, turns
-        )
+        return self._filled(self.turn, turn, turns, text=text)
 
     def wrong(self, problem: str, turn: int, turns: int) -> str:
         """Return the message that answers a malformed reply."""
-        words = self.malformed.format(
-            text=self.problems[problem], turn=turn, turns=turns, complaint=""
-        )
-        return self._with_last(words, turn, turns)
+        return self._filled(self.malformed, turn, turns, text=self.problems[problem])
 
-    def _with_last(self, words: str, turn: int, turns: int) -> str:
-        return f"{words}\n{self.last}" if turn >= turns else words
+    def _filled(
+        self, words: str, turn: int, turns: int, *, complaint: str = "", text: str = ""
+    ) -> str:
+        filled = words.format(complaint=complaint, text=text, turn=turn, turns=turns)
+        return f"{filled}\n{self.last}" if turn >= turns else filled
 
 
 def load_prompts(own: Path, answered: Sequence[str], path: Path | None = None) -> Prompts:
@@ -79,12 +75,9 @@ def load_prompts(own: Path, answered: Sequence[str], path: Path | None = None) -
 def _check(prompts: Prompts, answered: Sequence[str]) -> None:
     if strange := {*prompts.problems} - {*answered}:
         raise ValueError(f"problems are {', '.join(answered)}, not {', '.join(strange)}")
-    if wrong := [
-        name
-        for name in ("version", "system", "last")
-        if not isinstance(getattr(prompts, name), str)
-    ]:
-        raise ValueError(f"{wrong[0]} is no text")
+    for name in ("version", "system", "last"):
+        if not isinstance(getattr(prompts, name), str):
+            raise ValueError(f"{name} is no text")
     prompts.opening("", 2)
     prompts.said("", 1, 2)
     for problem in answered:

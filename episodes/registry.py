@@ -106,14 +106,12 @@ def _folders() -> dict[str, Path]:
 def _module(name: str) -> str:
     folder = _folders().get(name)
     if folder is not None:
-        _pass_on(folder.parent)
+        path = os.environ.get("PYTHONPATH", "")
+        parent = folder.parent
+        if parent != ROOT and str(parent) not in path.split(os.pathsep):
+            # Processes that play are started with it
+            os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(parent), path)))
         return f"{name}_agent.agent"
     for point in entry_points(group=ENTRY_POINTS, name=name):
         return point.value.partition(":")[0]
     raise AgentError(f"there is no agent {name!r}; the agents are {', '.join(names())}")
-
-
-def _pass_on(folder: Path) -> None:
-    path = os.environ.get("PYTHONPATH", "")
-    if folder != ROOT and str(folder) not in path.split(os.pathsep):
-        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(folder), path)))

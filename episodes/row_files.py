@@ -12,7 +12,12 @@ from episodes.episode import AgentError
 def read_rows(path: Path, what: str) -> list[Row]:
     """Return a file's rows, `what` in messages. Raises AgentError: unreadable or empty."""
     try:
-        rows = _parquet(path) if path.suffix == ".parquet" else [row for _, row in read_jsonl(path)]
+        if path.suffix == ".parquet":
+            from pyarrow import parquet  # heavy, and agents are imported by every command
+
+            rows = parquet.read_table(path).to_pylist()
+        else:
+            rows = [row for _, row in read_jsonl(path)]
     except (OSError, ValueError) as error:
         raise AgentError(
             f"{path} cannot be read: {error}; expected a parquet or JSONL file of {what}"
@@ -20,9 +25,3 @@ def read_rows(path: Path, what: str) -> list[Row]:
     if not rows:
         raise AgentError(f"{path} has no rows")
     return rows
-
-
-def _parquet(path: Path) -> list[Row]:
-    from pyarrow import parquet  # heavy, and agents are imported by every command
-
-    return list(parquet.read_table(path).to_pylist())

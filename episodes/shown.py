@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, takewhile
 from typing import Any
 
 Record = dict[str, Any]
@@ -30,13 +29,16 @@ class Shown:
 
 def transcript(record: Record) -> list[Shown]:
     """Return the messages as pieces, tool calls apart, or [] without messages."""
-    messages = record.get("transcript") or []
-    first = len(list(takewhile(lambda message: message["role"] != "assistant", messages)))
-    opening = [
-        Shown(PROMPT, _text(message["content"]), notes={"role": message["role"]})
-        for message in messages[:first]
-    ]
-    return [*opening, *chain.from_iterable(map(_pieces, messages[first:]))]
+    pieces: list[Shown] = []
+    begun = False
+    for message in record.get("transcript") or []:
+        begun = begun or message["role"] == "assistant"
+        if begun:
+            pieces += _pieces(message)
+        else:
+            notes = {"role": message["role"]}
+            pieces.append(Shown(PROMPT, _text(message["content"]), notes=notes))
+    return pieces
 
 
 def annotated(record: Record, notes: Iterable[tuple[Notes, Notes]]) -> list[Shown]:
@@ -57,22 +59,21 @@ def annotated(record: Record, notes: Iterable[tuple[Notes, Notes]]) -> list[Show
 
 def exchanges(dialogue: Sequence[Record], policy: str) -> list[tuple[Record, Record]]:
     """Return each turn of `policy` with the partner's turn after it, or {} at the end."""
-    pairs = zip(dialogue, [*dialogue[1:], {}], strict=True)
-    return [
-        (turn, {} if after.get("role") == policy else after)
-        for turn, after in pairs
-        if turn["role"] == policy
-    ]
+    found = []
+    for turn, after in zip(dialogue, [*dialogue[1:], {}], strict=True):
+        if turn["role"] == policy:
+            found.append((turn, {} if after.get("role") == policy else after))
+    return found
 
 
 def _pieces(message: Record) -> list[Shown]:
     if message["role"] != "assistant":
         return [Shown(WORLD, _text(message["content"]))]
-    said = [Shown(POLICY, _text(message["content"]))] if message.get("content") else []
-    calls = [call["function"] for call in message.get("tool_calls") or ()]
-    return said + [
-        Shown(POLICY, call["arguments"], "json", {"calls": call["name"]}) for call in calls
-    ]
+    pieces = [Shown(POLICY, _text(message["content"]))] if message.get("content") else []
+    for call in message.get("tool_calls") or ():
+        function = call["function"]
+        pieces.append(Shown(POLICY, function["arguments"], "json", {"calls": function["name"]}))
+    return pieces
 
 
 def _text(content: Any) -> str:

@@ -170,12 +170,12 @@ def _is_call(answer: str) -> bool:
 
 
 def _with_objects(message: Any, otherwise: str) -> Any:
-    calls = [
-        call
-        if _object(call["function"]["arguments"]) is not None
-        else {**call, "function": {**call["function"], "arguments": otherwise}}
-        for call in message.get("tool_calls") or []
-    ]
+    calls = []
+    for call in message.get("tool_calls") or []:
+        function = call["function"]
+        if _object(function["arguments"]) is None:
+            function = {**function, "arguments": otherwise}
+        calls.append({**call, "function": function})
     return {**message, "tool_calls": calls} if calls else message
 
 
@@ -261,15 +261,17 @@ def _object(text: str | None) -> dict[str, Any] | None:
 
 
 def _arguments(text: str, schema: dict[str, Any]) -> dict[str, Any] | None:
-    kinds = {
-        name: JSON_TYPES[schema["properties"][name]["type"]] for name in schema.get("required", [])
-    }
-    given = _object(text) if kinds else {}
-    if given is None or not all(
-        name in given and isinstance(given[name], kind) for name, kind in kinds.items()
-    ):
+    required = schema.get("required", [])
+    given = _object(text) if required else {}
+    if given is None:
         return None
-    return {name: given[name] for name in kinds}
+    taken = {}
+    for name in required:
+        kind = JSON_TYPES[schema["properties"][name]["type"]]
+        if not isinstance(given.get(name), kind):
+            return None
+        taken[name] = given[name]
+    return taken
 
 
 def _whole(text: str, schema: dict[str, Any]) -> dict[str, Any] | None:

@@ -7,11 +7,10 @@ keeps what it was asked.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import threading
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -19,7 +18,6 @@ from typing import Any
 import pytest
 
 from common.llm import retry
-from common.llm.retry import Patience
 
 KEY = "key-canary-0123456789"  # what clients of the tests send; it must appear in no message
 
@@ -129,17 +127,6 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *arguments: Any) -> None:
         """Quiet."""
-
-
-async def once_told_to_wait(
-    patience: Patience, first: Coroutine[Any, Any, Any], second: Coroutine[Any, Any, Any]
-) -> None:
-    """Ask the first, and the second as soon as the first was told to wait; end when both have."""
-    asked = asyncio.create_task(first)
-    async with asyncio.timeout(30):
-        while not patience.paused:
-            await asyncio.sleep(0.01)
-    await asyncio.gather(asked, second)
 
 
 def completion(text: str, chat: bool = True) -> str:

@@ -19,7 +19,7 @@ from pydantic import BaseModel
 from common.llm import LLMClient, LLMError
 from common.llm.endpoint import load_litellm
 from common.llm.errors import retry_after
-from tests.common.llm_server import KEY, Fault, completion, once_told_to_wait
+from tests.common.llm_server import KEY, Fault, completion
 
 
 class Verdict(BaseModel):
@@ -112,19 +112,6 @@ def test_an_endpoint_that_refuses_schemas_is_asked_in_json_mode_ever_after(llm, 
     forms = [body["response_format"]["type"] for body in llm.requests]
     assert forms == ["json_schema", "json_object", "json_object"]
     assert '"certain"' in llm.requests[-1]["messages"][-1]["content"]
-
-
-def test_retry_after_is_honoured_by_all_callers(llm, client):
-    """The endpoint would refuse the others as well, until their attempts are spent."""
-    earliest = time.monotonic() + 2.0
-    llm.faults = [Fault(429, headers={"Retry-After": "2"})]
-
-    other = [{"role": "user", "content": "二"}]
-    asyncio.run(
-        once_told_to_wait(client.patience, client.ask(ASKED, Verdict), client.ask(other, Verdict))
-    )
-    assert len(llm.times) == 3
-    assert min(llm.times[1:]) >= earliest
 
 
 def test_retry_after_beyond_the_budget_ends_at_once(llm, client):

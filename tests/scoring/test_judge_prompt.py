@@ -67,10 +67,7 @@ OTHER = json.dumps(dict.fromkeys(SCORES, 1.0))
         f"```json\n{GOOD}\n```",
         f"<think>\n先看 {OTHER}\n</think>\n\n{GOOD}",
         f"先看依据：{OTHER}\n</think>\n```json\n{GOOD}\n```",
-        f"[THINK]先看 {OTHER}[/THINK]{GOOD}",
-        f"Here are the scores:\n{GOOD}",
         f"评分：\n```json\n{GOOD}\n```",
-        "评分：" + GOOD,
     ],
 )
 def test_scores_are_read(text):
