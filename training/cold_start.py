@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shlex
 import sys
 import tempfile
@@ -32,6 +33,7 @@ from episodes.agent import Agent, Row
 from episodes.turns import with_turns
 from training.warmup.work_folder import check_out
 
+LARGE_PAGES = ("THP_MEM_ALLOC_ENABLE", "1")  # which torch reads when it is imported
 TINY_FLAGS = {"steps_a": 6500, "steps_b": 200}
 BASE_FLAGS = {
     "dialogues": None,
@@ -162,6 +164,7 @@ def cold_start(given: argparse.Namespace) -> None:
     settings = with_turns(agent, load_settings())
     rows = agent.rows(given.train_file or agent.splits["train"])
     if given.base:
+        os.environ.setdefault(*LARGE_PAGES)
         from training.warmup.supervised import warm_up
 
         if given.dialogues:
