@@ -18,12 +18,14 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from common.command import UsageError, undecoded
 
 ROOT = Path(__file__).resolve().parent.parent
-DEFAULT_LLM_CACHE = ROOT / "outputs" / "llm_cache.sqlite"
+# Where runs, results and .env lie: the repository, or for an installed package the current folder
+WORK = ROOT if (ROOT / "install.sh").is_file() else Path.cwd()
+DEFAULT_LLM_CACHE = WORK / "outputs" / "llm_cache.sqlite"
 
 
 def below_root(path: Path | str) -> str:
     """Return a path of the repository relative to it, and any other unchanged."""
-    return str(Path(path).relative_to(ROOT)) if Path(path).is_relative_to(ROOT) else str(path)
+    return str(Path(path).relative_to(WORK)) if Path(path).is_relative_to(WORK) else str(path)
 
 
 Own = TypeVar("Own", bound="Settings")
@@ -37,7 +39,7 @@ class Settings(BaseSettings):
     """Typed settings. The variable's name is the field's name in capitals."""
 
     model_config = SettingsConfigDict(
-        env_file=ROOT / ".env", env_file_encoding="utf-8", extra="ignore", env_ignore_empty=True
+        env_file=WORK / ".env", env_file_encoding="utf-8", extra="ignore", env_ignore_empty=True
     )
 
     # How the agent plays and samples.
@@ -175,7 +177,7 @@ class Settings(BaseSettings):
     @field_validator("reward_scale", "llm_cache")
     @classmethod
     def _from_the_root(cls, value: Path | None) -> Path | None:
-        return value if value is None else ROOT / value  # an absolute path stays what it is
+        return value if value is None else WORK / value  # an absolute path stays what it is
 
 
 @lru_cache

@@ -19,7 +19,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, cast
 
-from common.settings import ROOT
+from common.settings import ROOT, WORK
 from episodes.agent import Agent
 from episodes.episode import AgentError
 from episodes.joint import JOINED, JointAgent
@@ -92,7 +92,7 @@ def training_command(name: str) -> list[str]:
     if JOINED in name:
         return ["train_agents.py", "--agents", name.replace(JOINED, ",")]
     program = f"train_{name}_agent.py"
-    return [program] if (ROOT / program).is_file() else ["-m", "training.launch", name]
+    return [program] if (WORK / program).is_file() else ["-m", "training.launch", name]
 
 
 def _folders() -> dict[str, Path]:

@@ -20,7 +20,7 @@ from pathlib import Path
 from statistics import fmean
 
 from common.command import new_parser, positive, run_command
-from common.settings import ROOT, load_settings
+from common.settings import WORK, load_settings
 from episodes import registry
 from episodes.agent import ACCEPTED_FROM, Agent, Environment
 from episodes.judge_probe import GOOD, TASKS, Probed, check_judge, problem_of
@@ -74,7 +74,7 @@ def check(agent: Agent, arguments: argparse.Namespace) -> int:
     options = registry.own_options(agent, arguments)
     print("\n".join(agent.flags.check(tasks, options)), file=sys.stderr)
     with (
-        serve_environment(agent, settings, options, ROOT / "outputs" / "check_judge") as served,
+        serve_environment(agent, settings, options, WORK / "outputs" / "check_judge") as served,
         closing(agent.open(settings, served, evaluating=True)) as environment,
     ):
         probed = asyncio.run(check_judge(environment, tasks, arguments.sample))

@@ -26,7 +26,7 @@ from typing import Any
 
 from common.command import Failure, UsageError, new_parser, number, run_command
 from common.jsonl import write_text
-from common.settings import ROOT
+from common.settings import ROOT, WORK, below_root
 from common.stopping import stop_in_order
 from episodes import registry
 from episodes.agent import Agent
@@ -67,11 +67,10 @@ def demo(arguments: argparse.Namespace, argv: Sequence[str]) -> None:
     own = [name for name in registry.names() if registry.get(name).folder.parent == ROOT]
     agent = registry.get(JOINED.join(own) if arguments.agent == ALL else arguments.agent)
     name = f"demo-{agent.name}-seed{arguments.seed}-{time.strftime('%Y%m%d-%H%M%S')}"
-    folder = (arguments.run_dir or ROOT / "runs" / name).resolve()
+    folder = (arguments.run_dir or WORK / "runs" / name).resolve()
     model = str(arguments.model or agent.model)
     if Path(model).is_dir():
-        path = Path(model).resolve()
-        model = str(path.relative_to(ROOT) if path.is_relative_to(ROOT) else path)
+        model = below_root(Path(model).resolve())
     asked = {
         "agent": agent.name,
         "model": model,
@@ -161,7 +160,7 @@ def run_part(name: str, command: Sequence[str]) -> None:
     print(f"\n{said}\n$ {shlex.join([python_shown(), *command])}", file=sys.stderr, flush=True)
     # A session of its own: Ctrl-C reaches it once, from here, and not a second time from the
     # terminal.
-    process = subprocess.Popen([sys.executable, *command], cwd=ROOT, start_new_session=True)
+    process = subprocess.Popen([sys.executable, *command], cwd=WORK, start_new_session=True)
     try:
         code = process.wait()
     except KeyboardInterrupt:

@@ -23,7 +23,7 @@ from random import Random
 from common.command import Failure, UsageError, new_parser, positive, run_command
 from common.files import FileError
 from common.jsonl import read_jsonl
-from common.settings import ROOT, Settings, load_settings
+from common.settings import WORK, Settings, load_settings
 from episodes import registry
 from episodes.agent import Agent, Environment
 from episodes.episode import Scored, Task
@@ -34,7 +34,7 @@ from evaluation.keyboard import InputEnded, KeyboardPolicy, ask, show
 from evaluation.players import opened_environment
 from evaluation.results import Sample, recorded
 
-LOGS = ROOT / "outputs" / "play"
+LOGS = WORK / "outputs" / "play"
 A_DAY = 86_400.0  # a person may think; what the machine does has limits of its own
 GOLD = 0.9  # of the highest reward: what a perfect episode earns at least
 

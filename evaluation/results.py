@@ -14,7 +14,7 @@ from typing import Any
 
 from common.command import UsageError
 from common.jsonl import read_jsonl, write_jsonl, write_text
-from common.settings import ROOT
+from common.settings import WORK
 from episodes.agent import Agent, Environment, Record, Row
 from episodes.episode import Scored, Task
 from episodes.play_and_score import AgentFault
@@ -24,7 +24,7 @@ from evaluation.tables import report_of
 
 SCORES, TABLE, EPISODES = "scores.json", "table.md", "episodes.jsonl"
 ERROR = "error.txt"
-FOLDER = ROOT / "outputs" / "evaluations"
+FOLDER = WORK / "outputs" / "evaluations"
 
 
 @dataclass(frozen=True)

@@ -14,12 +14,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from common.command import UsageError, new_parser, run_command
-from common.settings import ROOT
+from common.settings import WORK
 from evaluation.results import FOLDER
 from evaluation.run_folder import DEMO, EVALUATION, Run, kind_of, numbers
 from evaluation.tables import Report, number, points
 
-PLACES = (ROOT / "runs", FOLDER)
+PLACES = (WORK / "runs", FOLDER)
 HEADER = ("folder", "when", "agent", "what", "tasks or steps", "score or reward", "ended")
 
 
@@ -33,7 +33,7 @@ def runs_in(place: Path) -> Iterator[Run]:
 
 def row_of(run: Run) -> Sequence[str]:
     """Return a run's line: of an evaluation tasks and score, of a training steps and reward."""
-    folder = run.folder.relative_to(ROOT) if run.folder.is_relative_to(ROOT) else run.folder
+    folder = run.folder.relative_to(WORK) if run.folder.is_relative_to(WORK) else run.folder
     about = (str(folder), run.when, run.agent or "–", run.kind)
     if run.kind == EVALUATION:
         overall = numbers(run.scores.get("overall"))

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from common.access import is_loopback, require_token
 from common.command import Failure, new_parser, number, positive, run_command
 from common.llm import reveal
-from common.settings import ROOT, Settings, load_settings
+from common.settings import WORK, Settings, load_settings
 from common.stopping import stop_in_order
 from episodes import registry
 from episodes.agent import Agent
@@ -34,7 +34,7 @@ from evaluation.run_folder import TRAINING, Run
 if TYPE_CHECKING:
     import uvicorn
 
-LOGS = ROOT / "outputs" / "serve"
+LOGS = WORK / "outputs" / "serve"
 PORT = number(int, lambda value: 0 <= value <= 65535, "from 0 to 65535")
 NAMES = ("127.0.0.1", "localhost", "::1")  # of this machine, for itself
 SECONDS_TO_STOP = 3

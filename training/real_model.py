@@ -28,7 +28,7 @@ import psutil
 
 from common.command import Failure, UsageError, new_parser, run_command
 from common.files import file_digest, replacing
-from common.settings import ROOT
+from common.settings import ROOT, WORK
 from common.stopping import stop_in_order
 
 READER = ROOT / "requirements" / "gguf.txt"
@@ -285,7 +285,7 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
             f"unknown model {given.model}; expected one of {models}. A model of the hub with "
             "safetensors needs none of this: give its id to --model"
         )
-    given.out = given.out or ROOT / "models" / given.model
+    given.out = given.out or WORK / "models" / given.model
     return given
 
 

@@ -176,7 +176,7 @@ def compile_line() -> str:
 def check_disk() -> str:
     from common.files import check_temporary
 
-    free = shutil.disk_usage(ROOT).free / 2**30
+    free = shutil.disk_usage(Path.cwd()).free / 2**30
     if free < DISK_NEEDED:
         raise Failure(f"{free:.0f} GiB free; a run wants {DISK_NEEDED} GiB")
     return f"{free:.0f} GiB free, and room in {check_temporary()}"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from common.command import UsageError
-from common.settings import ROOT
+from common.settings import ROOT, WORK
 from episodes.agent import Agent, Record
 from evaluation.compare import compare, read_evaluation, verdict_line
 from evaluation.metrics import headline_of
@@ -32,7 +32,7 @@ def build(agent: Agent, folder: Path, train: Path, facts: dict[str, Any]) -> dic
     comparison = compare(sides[BEFORE], sides[AFTER])
     episodes = {side: read_episodes(folder / side) for side in SIDES}
     validation = _read(train / "summary.json")["validation"]
-    model = ROOT / facts["model"] / COLD_START
+    model = WORK / facts["model"] / COLD_START
     groups = {}
     for by in PARTS[1:]:
         groups[by] = {name: _difference(part) for name, part in comparison[by].items()}

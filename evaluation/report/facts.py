@@ -10,7 +10,7 @@ from statistics import fmean
 from typing import Any
 
 from common.command import UsageError
-from common.settings import ROOT
+from common.settings import WORK
 from episodes import registry
 from episodes.agent import Agent, Record
 from episodes.joint import JOINED
@@ -218,4 +218,4 @@ def text(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     found = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return found.replace(f"{ROOT}/", "")
+    return found.replace(f"{WORK}/", "")

@@ -23,7 +23,7 @@ from urllib.parse import quote
 
 from common.command import UsageError
 from common.files import file_digest
-from common.settings import ROOT
+from common.settings import WORK
 from data.records import compact
 from episodes.agent import Row
 from sql_agent.ehrsql.database import draw_database
@@ -40,7 +40,7 @@ from sql_agent.intake.question_files import COLUMNS, write_rows
 from tools.sql.query import Limits, QueryTool
 from tools.sql.result import QueryResult
 
-FOLDER = ROOT / "outputs" / "ehrsql"
+FOLDER = WORK / "outputs" / "ehrsql"
 DATABASE = "database.db"
 SET = "set.json"
 DRAWING = "1"  # raised when the same files would give another database

@@ -15,7 +15,7 @@ from common.settings import ROOT
 
 pytestmark = pytest.mark.system
 
-OUTSIDE = ("tests", "docs", "requirements", "bench", ".ci")
+OUTSIDE = ("tests", "docs", "bench", ".ci")
 AGENT = """
 from pathlib import Path
 

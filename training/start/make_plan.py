@@ -19,7 +19,7 @@ from common.access import TOKEN
 from common.command import undecoded
 from common.files import check_writable
 from common.llm import reveal
-from common.settings import ROOT, Settings, load_settings
+from common.settings import WORK, Settings, load_settings
 from episodes.agent import Agent, Options, Row
 from episodes.joint import JointAgent
 from episodes.registry import own_options
@@ -32,7 +32,7 @@ from training.setup.presets import GPU_MODEL, choose
 from training.setup.reading import thought_tokens
 from training.start.run_lock import LOCK
 
-RUNS = ROOT / "runs"
+RUNS = WORK / "runs"
 # A process plays so many at once as fast as it plays a thousand (docs/quality.md).
 EPISODES_A_RUNNER = 128
 TRACKER_VARIABLES = (

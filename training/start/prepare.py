@@ -17,7 +17,7 @@ from contextlib import closing
 from pathlib import Path
 
 from common.command import Failure, new_parser, run_command
-from common.settings import ROOT, Settings, load_settings
+from common.settings import WORK, Settings, load_settings
 from common.stopping import stop_in_order
 from episodes import registry
 from episodes.agent import Agent, Environment, Options, Row
@@ -89,7 +89,7 @@ def run(agent: Agent, arguments: argparse.Namespace) -> None:
     settings = with_turns(agent, load_settings()).under(options)
     given = {"train": arguments.train_file, "val": arguments.val_file}
     rows = {name: agent.rows(path or agent.splits[name]) for name, path in given.items()}
-    folder = ROOT / "outputs" / "prepare"
+    folder = WORK / "outputs" / "prepare"
     with (
         serve_environment(agent, settings, options, folder) as served,
         closing(agent.open(settings, served)) as environment,

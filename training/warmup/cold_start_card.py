@@ -15,7 +15,7 @@ from statistics import fmean
 from string import Template
 from typing import Any
 
-from common.settings import ROOT
+from common.settings import WORK
 from episodes.agent import Agent
 from episodes.joint import JointAgent
 from training.warmup.examples import ColdStartError
@@ -88,7 +88,7 @@ def _evaluate(agent: Agent, model: Path, split: str, *flags: str) -> dict[str, A
             *flags,
         ]
         command += ["--data", str(agent.splits[split]), "--out", out]
-        done = subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, check=False)
+        done = subprocess.run(command, cwd=WORK, stdout=subprocess.DEVNULL, check=False)
         if done.returncode:
             raise ColdStartError(
                 f"{model} has no card: its evaluation ended with code {done.returncode}"
