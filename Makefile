@@ -9,7 +9,7 @@ PROGRAM = $(if $(filter all,$(AGENT)),train_agents.py --agents $(ALL),train_$(AG
 train demo train-external: NEEDS = $(AGENT:all=code)_agent
 test nightly faults bench: NEEDS = tests
 
-.PHONY: help train demo real-model test unit nightly mutants faults lint types imports bench fuzz train-external check-install install clean
+.PHONY: help train demo real-model test unit nightly mutants faults lint types imports bench fuzz train-external release-check check-install install clean
 
 help:           ## This list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 18
@@ -55,6 +55,9 @@ bench: install  ## Every measurement in bench/, one line of JSON each; not agl_s
 
 train-external: install  ## Store, runner and algorithm as three processes on this machine
 	AGENT=$(AGENT) bash training/external.sh
+
+release-check: install  ## What a version must pass beyond `make test`: its wheel installed elsewhere, README's commands, documents, licences
+	./check.sh release
 
 check-install: install  ## One table: versions, ports, database, judge, model, disk and memory
 	$(PYTHON_BIN) -m utils.check_install

@@ -5,6 +5,7 @@
 #   ./check.sh lint types         only the steps named
 #   ./check.sh tests              unit, system, engine
 #   ./check.sh nightly            what a commit's CI leaves out: generated, trainings, mutants, faults, gpu
+#   ./check.sh release            the wheel of the commit installed elsewhere, README's two commands, documents, licences
 #   ./check.sh system -- -x -k sql     what follows -- goes to pytest
 set -uo pipefail
 case "${1:-}" in
@@ -54,6 +55,28 @@ resolve_gpu() {
     DEVICE=gpu VENV="$venv" ./install.sh && PYTHON="$venv/bin/python" run_pytest -n0 -m gpu tests/gpu "$@"
 }
 
+# What is committed, as a wheel in an environment that borrows the lock's packages, in a folder of its own.
+release() (
+    set -e
+    folder="$(mktemp -d)"
+    trap 'rm -rf "$folder"' EXIT
+    python="$(realpath -s "$PYTHON")"
+    mkdir "$folder/source" "$folder/work"
+    git archive HEAD | tar x -C "$folder/source"
+    "$python" -m pip wheel -q --no-deps --no-build-isolation "$folder/source" -w "$folder"
+    "$python" -m venv --without-pip "$folder/venv"
+    "$python" -c 'import site; print(site.getsitepackages()[0])' >"$(echo "$folder"/venv/lib/python3*/site-packages)/lock.pth"
+    "$python" -m pip --python "$folder/venv/bin/python" install -q --no-deps "$folder"/*.whl
+    "$python" -m pytest -n0 -m "" tests/house/test_documents.py tests/house/test_package.py
+    cd "$folder/work"
+    "$folder/venv/bin/medical-agent-rl" evaluate sql --gold
+    "$folder/venv/bin/medical-agent-rl" train sql --ci-fast
+    cd "$folder/source"
+    ln -s "$(dirname "$(dirname "$python")")" .venv
+    make train
+    make demo
+)
+
 run_step() {
     local step="$1"
     shift
@@ -69,7 +92,8 @@ run_step() {
         mutants) "$PYTHON" -m bench.mutants ;;
         faults) "$PYTHON" -m bench.faults ;;
         gpu) resolve_gpu "$@" ;;
-        *) echo "check.sh: unknown step '$step'; the steps are lint, types, imports, ${TESTS[*]}, ${NIGHTLY[*]}." >&2; exit 2 ;;
+        release) release ;;
+        *) echo "check.sh: unknown step '$step'; the steps are lint, types, imports, ${TESTS[*]}, ${NIGHTLY[*]}, release." >&2; exit 2 ;;
     esac
 }
 

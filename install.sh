@@ -184,7 +184,11 @@ done
 [ -f "$LOCK" ] || fail "DEVICE=$DEVICE: there is no $LOCK; use cpu or gpu." 2
 case "$(uname -s)-$(uname -m)" in
     Linux-x86_64) ;;
-    *) fail "this is $(uname -s) $(uname -m); the locks are for Linux x86-64." 2 ;;
+    Linux-aarch64)
+        [ "$DEVICE" = cpu ] || fail "DEVICE=$DEVICE: this is aarch64, and $LOCK is for x86-64; use DEVICE=cpu." 2
+        echo "Note: the lock was resolved for aarch64 but run on x86-64 only."
+        ;;
+    *) fail "this is $(uname -s) $(uname -m); the locks are for Linux. On Windows use WSL2; on macOS: docker build --platform linux/amd64" 2 ;;
 esac
 
 packages=()

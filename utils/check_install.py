@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -77,9 +78,16 @@ def check_python() -> str:
 
 
 def read_lock(path: Path) -> dict[str, str]:
-    """Return the names and pinned versions of a lock file."""
-    lines = (line.split("#")[0].strip() for line in path.read_text(encoding="utf-8").splitlines())
-    return dict(line.split("==", 1) for line in lines if "==" in line)
+    """Return the names and pinned versions of a lock file, as far as they are for this machine."""
+    pinned = {}
+    for line in path.read_text(encoding="utf-8").splitlines():
+        pin, _, marker = line.partition(";")
+        if "==" not in pin or pin.startswith("#"):
+            continue
+        if not marker or f'"{platform.machine()}"' in marker:
+            name, version = pin.split("==")
+            pinned[name] = version.strip()
+    return pinned
 
 
 def has_gpu_lock() -> bool:

@@ -58,6 +58,9 @@ def test_a_wheel_holds_every_file_of_the_rooms_and_imports_from_elsewhere(tmp_pa
     with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
         held = set(wheel.namelist())
         wheel.extractall(tmp_path / "installed")
+    assert "medical_agent_rl-0.1.0.dist-info/licenses/LICENSE" in held
+    for card in source.glob("*/tiny_model/README.md"):
+        assert "license: apache-2.0" in card.read_text(encoding="utf-8"), card
     assert [name for name in tracked() if name not in held and (source / name).is_file()] == []
     program = (
         "from episodes import registry; agent = registry.get('sql');"
