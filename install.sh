@@ -61,15 +61,15 @@ install_packages() {
     said="$(apt_install "$@" 2>&1)" || printf '%s\ninstall.sh: apt could not install %s (its last words are above); when that is mended: %s\n' "$(tail -n 5 <<<"$said")" "$*" "$line" >&2
 }
 
-# Prints "3.11" or "3.12"; fails for every other version and for what is not a Python.
+# Prints "3.11", "3.12" or "3.13"; fails for every other version and for what is not a Python.
 supported_version() {
-    "$1" -c 'import sys; v = sys.version_info[:2]; print("%d.%d" % v); sys.exit(v not in ((3, 11), (3, 12)))' 2>/dev/null
+    "$1" -c 'import sys; v = sys.version_info[:2]; print("%d.%d" % v); sys.exit(v not in ((3, 11), (3, 12), (3, 13)))' 2>/dev/null
 }
 
 # Prints the first Python that is supported and can make environments; fails where there is none.
 find_python() {
     local candidate
-    for candidate in python3.11 python3 python3.12; do
+    for candidate in python3.11 python3 python3.12 python3.13; do
         if supported_version "$candidate" >/dev/null && "$candidate" -c 'import ensurepip, venv' 2>/dev/null; then
             echo "$candidate"
             return
@@ -80,28 +80,32 @@ find_python() {
 
 choose_python() {
     if [ -n "${PYTHON:-}" ]; then
-        supported_version "$PYTHON" >/dev/null || fail "PYTHON=$PYTHON is $("$PYTHON" --version 2>&1 || echo 'not a Python'); needed: Python 3.11 (run) or 3.12 (resolved, not run)." 2
+        supported_version "$PYTHON" >/dev/null || fail "PYTHON=$PYTHON is $("$PYTHON" --version 2>&1 || echo 'not a Python'); needed: Python 3.11 (run), 3.12 or 3.13 (resolved, not run)." 2
         echo "$PYTHON"
         return
     fi
-    find_python || fail "no Python 3.11 or 3.12 found that can make a virtual environment (python3 is: $(python3 --version 2>&1 || echo missing)). On Debian 12, as root: apt-get install python3 python3-venv; elsewhere name one: PYTHON=/path/to/python3.11 ./install.sh" 2
+    find_python || fail "no Python 3.11, 3.12 or 3.13 found that can make a virtual environment (python3 is: $(python3 --version 2>&1 || echo missing)). On Debian 12, as root: apt-get install python3 python3-venv; elsewhere name one: PYTHON=/path/to/python3.11 ./install.sh" 2
 }
 
 make_environment() {
-    local python
+    local python version
     if [ ! -x "$VENV/bin/python" ] || ! "$VENV/bin/python" -m pip --version >/dev/null 2>&1; then
         [ -n "${PYTHON:-}" ] || find_python >/dev/null || install_packages python3 python3-venv
         python="$(choose_python)"
         "$python" -m venv "$VENV" || fail "$python cannot make a virtual environment (message above). On Debian/Ubuntu: apt-get install python3-venv, or python3.11-venv for that Python."
     fi
-    supported_version "$VENV/bin/python" >/dev/null || fail "$VENV holds $("$VENV/bin/python" --version 2>&1); needed: Python 3.11 or 3.12. Remove the folder and run this again." 2
-    if [ "$(supported_version "$VENV/bin/python")" = 3.12 ]; then
-        echo "Note: the lock was resolved for Python 3.12 but run with 3.11 only."
+    supported_version "$VENV/bin/python" >/dev/null || fail "$VENV holds $("$VENV/bin/python" --version 2>&1); needed: Python 3.11, 3.12 or 3.13. Remove the folder and run this again." 2
+    version="$(supported_version "$VENV/bin/python")"
+    if [ "$version" != 3.11 ]; then
+        echo "Note: the lock was resolved for Python $version but run with 3.11 only."
+    fi
+    if [ "$version" = 3.13 ]; then
+        OVERRIDE=--ignore-requires-python # verl's metadata alone says <3.13
     fi
 }
 
 # pip's words go to the log; it does not compile, because it would on one core only.
-pip_install() { "$VENV/bin/python" -m pip install --no-deps --no-compile --progress-bar off ${REPAIR:+--force-reinstall} "$@" >>"$LOG" 2>&1; }
+pip_install() { "$VENV/bin/python" -m pip install --no-deps --no-compile --progress-bar off ${REPAIR:+--force-reinstall} ${OVERRIDE:-} "$@" >>"$LOG" 2>&1; }
 
 fail_with_log() {
     tail -n 15 "$LOG" >&2

@@ -70,10 +70,10 @@ def installed(name: str) -> str | None:
 
 
 def check_python() -> str:
-    """Check Python's version. Only 3.11 was run. For 3.12 the packages were only resolved."""
+    """Check Python's version. Only 3.11 was run, for 3.12 and 3.13 the packages were resolved."""
     seen = f"{sys.version.split()[0]} ({sys.executable})"
     if sys.version_info[:2] != (3, 11):
-        raise (Doubt if sys.version_info[:2] == (3, 12) else Failure)(seen)
+        raise (Doubt if sys.version_info[:2] in ((3, 12), (3, 13)) else Failure)(seen)
     return seen
 
 

@@ -43,22 +43,34 @@ def repository() -> Path:
 
 def tasks_of(agent: str, flags: Sequence[str] = ()) -> list[dict[str, str]]:
     """Return an agent's tasks. Raises PlayerError: it cannot be started so."""
-    command = [*PROGRAM, agent, *flags]
-    done = subprocess.run(command, cwd=repository(), input=b"", stdout=subprocess.PIPE, check=False)
+    return listed_by([*PROGRAM, agent, *flags], repository())
+
+
+def listed_by(command: Sequence[str], folder: Path | None = None) -> list[dict[str, str]]:
+    """Return the tasks that a program of this protocol lists. Raises PlayerError."""
+    done = subprocess.run(command, cwd=folder, input=b"", stdout=subprocess.PIPE, check=False)
     if not done.stdout:
         raise PlayerError(f"the player ended with {done.returncode}; its words are above")
     tasks: list[dict[str, str]] = json.loads(done.stdout)["tasks"]
     return tasks
 
 
+async def _gone(body: dict[str, Any]) -> dict[str, Any]:
+    raise PlayerError("nobody waits for this episode any more")
+
+
 class Player:
     """Plays episodes of an agent, many at once. Belongs to one event loop.
 
-    agent: its name. flags: of `python -m interop.player`, such as ["--data", "FILE"].
+    agent: its name. flags: of `python -m interop.player`, such as ["--data", "FILE"]. command: of
+    another program of this protocol, in their place.
     """
 
-    def __init__(self, agent: str, flags: Sequence[str] = ()) -> None:
-        self._command = [*PROGRAM, agent, *flags]
+    def __init__(
+        self, agent: str, flags: Sequence[str] = (), command: Sequence[str] | None = None
+    ) -> None:
+        self._command = command or [*PROGRAM, agent, *flags]
+        self._own = command is None
         self._numbers = itertools.count(1)
         self._episodes: dict[int, tuple[Complete, asyncio.Future[dict[str, Any]]]] = {}
         self._calls: set[asyncio.Task[None]] = set()
@@ -66,7 +78,7 @@ class Player:
     async def __aenter__(self) -> Player:
         self._process = await asyncio.create_subprocess_exec(
             *self._command,
-            cwd=repository(),
+            cwd=repository() if self._own else None,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             limit=LINE_BYTES,
@@ -135,14 +147,12 @@ class Player:
                     future.set_exception(PlayerError("the player ended; its last words are above"))
 
     def _take(self, line: dict[str, Any]) -> None:
-        if line["episode"] not in self._episodes:  # nobody waits for it any more
-            return
-        complete, future = self._episodes[line["episode"]]
+        complete, future = self._episodes.get(line["episode"], (_gone, None))
         if "call" in line:
             call = asyncio.create_task(self._answer(line, complete))
             self._calls.add(call)
             call.add_done_callback(self._calls.discard)
-        elif not future.done():
+        elif future and not future.done():
             del line["episode"]
             future.set_result(line)
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from common.settings import ROOT
+from tests.messages import missing
 
 pytestmark = pytest.mark.system
 
@@ -63,11 +64,27 @@ def test_a_wheel_holds_every_file_of_the_rooms_and_imports_from_elsewhere(tmp_pa
         assert "license: apache-2.0" in card.read_text(encoding="utf-8"), card
     assert [name for name in tracked() if name not in held and (source / name).is_file()] == []
     program = (
-        "from episodes import registry; agent = registry.get('sql');"
-        "print(agent.folder, len(agent.rows(agent.splits['val'])) > 0)"
+        "from common.settings import WORK; from episodes import registry;"
+        "agent = registry.get('sql');"
+        "print(agent.folder, len(agent.rows(agent.splits['val'])) > 0, WORK)"
     )
     found = python("-c", program, folder=tmp_path, path=str(tmp_path / "installed"))
-    assert found.stdout.split() == [str(tmp_path / "installed" / "sql_agent"), "True"], found.stderr
+    folder = tmp_path / "installed" / "sql_agent"
+    assert found.stdout.split() == [str(folder), "True", str(tmp_path)], found.stderr
+
+
+def test_its_command_runs_the_programs_whatever_folders_lie_here(tmp_path: Path) -> None:
+    for name in ("tools", "evaluation"):  # the user's own
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").touch()
+    program = "import sys; sys.path[0] = {!r}; from utils.installed import main; main(sys.argv[1:])"
+    command = ("-c", program.format(str(ROOT)))
+    helped = python(*command, "evaluate", "sql", "--help", folder=tmp_path, path=str(ROOT))
+    assert helped.returncode == 0, helped.stderr
+    assert "--with-baselines" in helped.stdout
+    refused = python(*command, "evaluation", folder=tmp_path, path=str(ROOT))
+    assert refused.returncode == 2
+    assert not missing(refused.stderr, "'evaluation'", "evaluate", "train")
 
 
 @pytest.fixture

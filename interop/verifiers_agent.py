@@ -1,0 +1,194 @@
+"""A verifiers environment of somebody else as an agent here, with its own reward (docs/interop.md).
+
+    # hangman_agent/agent.py
+    AGENT = VerifiersAgent("hangman", Path(__file__).parent, python="~/verifiers/bin/python",
+                           env={"taskset": {"id": "textarena", "game": "Hangman-v0"}}, ...)
+
+The environment runs in verifiers' own Python (interop/verifiers_guest.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from common.settings import Settings
+from episodes import agent as contract
+from episodes.agent import Options, Row, Sizes
+from episodes.episode import AgentError, Episode, Policy, ServiceError, Task, ToolSpec
+from episodes.outcomes import EpisodeError, PolicyStop
+from episodes.row_files import read_rows
+from interop.medical_agents.client import Player, PlayerError, listed_by
+from scoring.rubric import Reward
+
+GUEST = Path(__file__).with_name("verifiers_guest.py")
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerifiersTask(Task):
+    index: int  # in the taskset
+
+
+class VerifiersEnvironment(contract.Environment):
+    """Plays in the guest, which an event loop of its own talks to: callers have several."""
+
+    def __init__(self, command: Sequence[str], highest: float) -> None:
+        self.highest = highest
+        self._command = command
+        self._loop = asyncio.new_event_loop()
+        self._lock = threading.Lock()
+        self._started: Future[Player] | None = None
+
+    async def play(self, task: Any, policy: Policy) -> Episode:
+        episode = Episode()
+        ends: list[EpisodeError | PolicyStop] = []
+        here = asyncio.get_running_loop()
+
+        async def complete(body: dict[str, Any]) -> dict[str, Any]:
+            episode.messages = [without_nulls(message) for message in body["messages"]]
+            episode.tools = body.get("tools") or []
+            before = policy.completion_tokens
+            try:
+                message = await policy.reply(episode.messages, episode.tools)
+            except (EpisodeError, PolicyStop) as error:
+                ends.append(error)
+                raise
+            episode.reply_tokens.append(policy.completion_tokens - before)
+            episode.messages.append(message)
+            episode.answer = message.get("content")
+            reason = "tool_calls" if message.get("tool_calls") else policy.finish_reason or "stop"
+            choice = {"index": 0, "message": message, "finish_reason": reason}
+            known = {"id": "policy", "object": "chat.completion", "created": 0, "model": "policy"}
+            return {**known, "choices": [choice]}
+
+        async def asked(body: dict[str, Any]) -> dict[str, Any]:
+            return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(complete(body), here))
+
+        try:
+            player = await self._player()
+            playing = player.play(str(task.index), asked)
+            result = await asyncio.wrap_future(
+                asyncio.run_coroutine_threadsafe(playing, self._loop)
+            )
+        except PlayerError as error:
+            raise EpisodeError("rollout_failed", str(error)) from error
+        if ends and isinstance(ends[0], EpisodeError):
+            raise ends[0]
+        if ends:
+            episode.stop_reason, result["rewards"] = ends[0].reason, {}
+        elif result["failed"]:
+            raise EpisodeError("rollout_failed", result["failed"])
+        else:
+            episode.stop_reason = "answered"
+        episode.events.append(result)
+        return episode
+
+    async def score(self, task: Task, episode: Episode) -> Reward:
+        terms = dict(episode.events[-1]["rewards"])
+        total = sum(terms.values())
+        return Reward(total, terms, score=min(1.0, max(0.0, total / self.highest)))
+
+    def facts(self, task: Task, episode: Episode) -> Mapping[str, float | None]:
+        return dict(episode.events[-1]["metrics"])
+
+    async def check(self) -> None:
+        try:
+            await self._player()
+        except PlayerError as error:
+            raise ServiceError(f"verifiers' environment does not start: {error}") from None
+
+    async def _player(self) -> Player:
+        with self._lock:
+            if self._started is None:
+                threading.Thread(target=self._loop.run_forever, daemon=True).start()
+            if self._started is None or self._ended(self._started):
+                begun = Player("", command=self._command).__aenter__()
+                self._started = asyncio.run_coroutine_threadsafe(begun, self._loop)
+        # One of many episodes may be cancelled while all wait for the start
+        return await asyncio.shield(asyncio.wrap_future(self._started))
+
+    @staticmethod
+    def _ended(started: Future[Player]) -> bool:
+        return started.done() and (started.exception() is not None or started.result().ended)
+
+    def close(self) -> None:
+        if self._started is None:
+            return
+        if not self._started.exception():
+            end = self._started.result().__aexit__(None, None, None)
+            asyncio.run_coroutine_threadsafe(end, self._loop).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+
+
+class VerifiersAgent(contract.Agent):
+    """An agent that plays an `[env]` block of verifiers. Each seat without a model of its own is
+    the policy; give its `max_turns` there, and no more than `turns` here.
+
+    parts: how many tasks go to "train", "val" and "test". highest: the most that an episode earns.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        folder: Path,
+        *,
+        python: str,
+        env: Mapping[str, Any],
+        parts: Mapping[str, int],
+        sizes: Sizes,
+        turns: int,
+        highest: float = 1.0,
+        tools: Sequence[ToolSpec] = (),
+    ) -> None:
+        self.name, self.turns, self.tools = name, turns, tools
+        self.splits = {part: folder / f"{part}.jsonl" for part in parts}
+        self._folder, self._parts, self._sizes, self._highest = folder, parts, sizes, highest
+        self._python = Path(python).expanduser()
+        self._block = json.dumps(dict(env))
+
+    @property
+    def folder(self) -> Path:
+        return self._folder
+
+    def sizes(self, device: str) -> Sizes:
+        return self._sizes
+
+    @property
+    def command(self) -> list[str]:
+        """The guest's. Raises AgentError: its Python is not there."""
+        if not self._python.is_file():
+            raise AgentError(
+                f"{self._python} is not there; expected the Python that has verifiers (docs/interop.md)"
+            )
+        return [str(self._python), str(GUEST), self._block, str(sum(self._parts.values()))]
+
+    def write_rows(self) -> None:
+        """Write the data files: the tasks of the environment, in its order."""
+        tasks = list(enumerate(listed_by(self.command)))
+        for part, count in self._parts.items():
+            rows = [{"id": f"{self.name}-{at}", "index": at, **task} for at, task in tasks[:count]]
+            lines = "".join(f"{json.dumps(row)}\n" for row in rows)
+            self.splits[part].write_text(lines, encoding="utf-8")
+            tasks = tasks[count:]
+
+    def rows(self, path: Path | str) -> list[Row]:
+        return read_rows(path, "tasks")
+
+    def task(self, row: Row, settings: Settings) -> VerifiersTask:
+        if not isinstance(row.get("index"), int):
+            raise AgentError(f"row {row.get('id')!r}: expected the index of a task")
+        return VerifiersTask(id=row["id"], question=str(row["prompt"]), index=row["index"])
+
+    def open(self, settings: Settings, options: Options, evaluating: bool = False) -> Any:
+        return VerifiersEnvironment(self.command, self._highest)
+
+
+def without_nulls(message: dict[str, Any]) -> dict[str, Any]:
+    """Return a message without the fields that say nothing, as the policy's template reads it."""
+    return {name: value for name, value in message.items() if value is not None}

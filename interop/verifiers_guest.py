@@ -1,0 +1,186 @@
+"""Play tasks of a verifiers environment for interop/verifiers_agent.py: JSON lines in and out.
+
+    ~/verifiers/bin/python interop/verifiers_guest.py '{"taskset": {"id": "textarena", ...}}' 64
+
+Runs in verifiers' own environment. The lines are those of interop/player.py: the first lists the
+tasks, `{"episode": 1, "task": "0"}` plays one, and each call of the policy goes out as a line.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import os
+import secrets
+import sys
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+import openai
+import verifiers.v1 as vf
+from aiohttp import web
+from verifiers.v1.clients import EvalClientConfig, ModelContext
+from verifiers.v1.configs.agent import agent_config_fields
+from verifiers.v1.dialects.chat import message_to_wire
+from verifiers.v1.env import Env
+from verifiers.v1.harnesses.utils.mcp import call_mcp, connect_mcp
+from verifiers.v1.runtimes import SubprocessConfig
+from verifiers.v1.utils.loaders import load_environment, resolve_env_config
+
+KEY = "VERIFIERS_GUEST_KEY"
+LINE_BYTES = 64 * 2**20
+
+__all__ = ["Chat"]  # by which verifiers finds the harness
+
+
+class ChatConfig(vf.HarnessConfig):
+    pass
+
+
+class Chat(vf.Harness[ChatConfig]):
+    """A seat's program, in this process: verifiers' own starts a new one for each turn."""
+
+    APPENDS_SYSTEM_PROMPT = SUPPORTS_MCP = SUPPORTS_RESUME = True
+    EXECUTES_CODE = NEEDS_CONTAINER = False
+
+    async def launch(
+        self,
+        ctx: ModelContext,
+        trace: vf.Trace,
+        runtime: vf.Runtime,
+        endpoint: str,
+        secret: str,
+        mcp_urls: dict[str, str],
+        data: vf.TaskData,
+    ) -> vf.ProgramResult:
+        """Talk until a reply without calls of tools."""
+        system, prompt = self.resolve_prompt(data)
+        messages: list[Any] = [{"role": "system", "content": system}] if system else []
+        if isinstance(prompt, str):
+            messages.append({"role": "user", "content": prompt})
+        else:
+            messages += [message_to_wire(message) for message in prompt or []]
+        urls = {name: {"url": url} for name, url in mcp_urls.items()}
+        client = openai.AsyncOpenAI(base_url=endpoint, api_key=secret, max_retries=0, timeout=None)
+        async with client, AsyncExitStack() as stack:
+            tools, known, servers = await connect_mcp({"mcpServers": urls}, stack)
+            offered = {"tools": tools} if tools else {}
+            while True:
+                try:
+                    completion = await client.chat.completions.create(
+                        model=ctx.model, messages=messages, **offered
+                    )
+                except openai.APIStatusError as error:  # verifiers knows whether it is a stop
+                    return vf.ProgramResult(exit_code=1, stdout="", stderr=str(error))
+                said = completion.choices[0].message
+                messages.append(said.model_dump(exclude_none=True))
+                for call in said.tool_calls or []:
+                    name, words = call.function.name, call.function.arguments
+                    try:
+                        result = await call_mcp(servers, known, name, json.loads(words))
+                    except (KeyError, TypeError, ValueError) as error:
+                        result = f"error: {name} cannot be called so ({error!r})"
+                    answer = {"role": "tool", "tool_call_id": call.id, "content": result}
+                    messages.append(answer)
+                if not said.tool_calls:
+                    return vf.ProgramResult(exit_code=0, stdout="", stderr="")
+
+
+class Guest:
+    """The environment's tasks, and an endpoint at which the program outside answers."""
+
+    def __init__(self, env: Env[Any], tasks: list[Any], lines: Any) -> None:
+        self.env, self.tasks, self._lines = env, tasks, lines
+        self._numbers = itertools.count(1)
+        self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self._running: set[asyncio.Task[None]] = set()
+        self._url = ""
+
+    def tell(self, line: dict[str, Any]) -> None:
+        print(json.dumps(line), file=self._lines, flush=True)
+
+    @asynccontextmanager
+    async def endpoint(self) -> AsyncIterator[None]:
+        os.environ[KEY] = secrets.token_hex(16)
+        application = web.Application(client_max_size=LINE_BYTES)
+        application.router.add_post("/v1/chat/completions", self._complete)
+        runner = web.AppRunner(application)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        self._url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
+        try:
+            yield
+        finally:
+            await runner.cleanup()
+
+    async def _complete(self, request: web.Request) -> web.StreamResponse:
+        if request.headers.get("Authorization") != f"Bearer {os.environ[KEY]}":
+            return web.json_response({"error": "another key"}, status=401)
+        body = await request.json()
+        number = next(self._numbers)
+        future = self._waiting[number] = asyncio.get_running_loop().create_future()
+        self.tell({"episode": int(body["model"]), "call": number, "body": body})
+        answer = await future
+        if "error" in answer:
+            return web.json_response({"error": {"message": answer["error"]}}, status=400)
+        return web.json_response(answer["completion"])
+
+    def take(self, line: dict[str, Any]) -> None:
+        """Take a line of the program outside."""
+        if "call" in line:
+            self._waiting.pop(line["call"]).set_result(line)
+            return
+        work = asyncio.create_task(self._play(line["episode"], self.tasks[int(line["task"])]))
+        self._running.add(work)
+        work.add_done_callback(self._running.discard)
+
+    async def _play(self, number: int, task: Any) -> None:
+        client = EvalClientConfig(base_url=self._url, api_key_var=KEY)
+        episode = await self.env.run_episode(task, ModelContext(model=str(number), client=client))
+        errors = [*episode.errors, *(error for trace in episode.traces for error in trace.errors)]
+        rewards: dict[str, float] = {}
+        metrics: dict[str, float] = {}
+        for trace in episode.traces:
+            if trace.agent.trainable:
+                rewards |= {name: one.value for name, one in trace.rewards.items() if one}
+                metrics |= {name: one for name, one in trace.metrics.items() if one is not None}
+        failed = "; ".join(f"{error.type}: {error.message}" for error in errors)
+        result = {
+            "rewards": rewards,
+            "metrics": metrics,
+            "failed": failed if not episode.ok else "",
+        }
+        self.tell({"episode": number, **result})
+
+
+async def main() -> None:
+    lines = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what else prints is for people
+    # uv, by which verifiers starts tool servers, may be installed beside it
+    os.environ["PATH"] = f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"
+    block, count = json.loads(sys.argv[1]), int(sys.argv[2])
+    config = resolve_env_config(block)
+    for seat in agent_config_fields(config).values():
+        seat.harness = seat.harness or ChatConfig(id="verifiers_guest")
+        if "runtime" not in seat.model_fields_set:
+            seat.runtime = SubprocessConfig()
+    env = load_environment(config)
+    tasks = list(itertools.islice(env.taskset, count))
+    guest = Guest(env, tasks, lines)
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader(limit=LINE_BYTES)
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    async with guest.endpoint(), env.serving():
+        listed = [
+            {"name": one.data.name, "prompt": one.data.model_dump()["prompt"]} for one in tasks
+        ]
+        guest.tell({"tasks": listed})
+        while text := await reader.readline():
+            guest.take(json.loads(text))
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
