@@ -78,10 +78,12 @@ class VerifiersEnvironment(contract.Environment):
             )
         except PlayerError as error:
             raise EpisodeError("rollout_failed", str(error)) from error
-        if ends and isinstance(ends[0], EpisodeError):
-            raise ends[0]
-        if ends:
-            episode.stop_reason, result["rewards"] = ends[0].reason, {}
+        stopped = ends[0] if ends else None
+        if isinstance(stopped, EpisodeError):
+            raise stopped
+        if stopped:
+            episode.stop_reason = stopped.reason
+            result["rewards"] = {}
         elif result["failed"]:
             raise EpisodeError("rollout_failed", result["failed"])
         else:

@@ -159,8 +159,6 @@ class Guest:
 async def main() -> None:
     lines = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what else prints is for people
-    # uv, by which verifiers starts tool servers, may be installed beside it
-    os.environ["PATH"] = f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"
     block, count = json.loads(sys.argv[1]), int(sys.argv[2])
     config = resolve_env_config(block)
     for seat in agent_config_fields(config).values():

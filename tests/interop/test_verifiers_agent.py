@@ -69,6 +69,9 @@ class Vitals(vf.Taskset[Vital, vf.TasksetConfig]):
         yield Vital(Data(prompt="What is the pulse?", wanted="72"), self.config.task)
 
 __all__ = ["Vitals"]
+
+if __name__ == "__main__":  # verifiers starts the tool server so
+    Measuring.run()
 """
 
 
@@ -147,7 +150,7 @@ def test_verifiers_itself_plays_a_task_with_a_tool(
     python = Path(os.environ.get("VERIFIERS_PYTHON") or folder / "bin/python")
     if not python.exists():
         venv.create(folder, with_pip=True)
-        command = [python, "-m", "pip", "install", "-q", "verifiers==0.4.0", "uv"]
+        command = [python, "-m", "pip", "install", "-q", "verifiers==0.4.0"]
         subprocess.run(command, check=True)
     (tmp_path / "vitals.py").write_text(TASKSET, encoding="utf-8")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
