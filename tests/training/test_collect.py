@@ -246,35 +246,6 @@ async def test_an_episode_without_a_score_is_left_out_and_0_is_a_score(
     assert (record.cause, len(trajectory.sequences)) == (cause, int(cause is None))
 
 
-async def test_what_a_runner_says_of_its_episode_stands_in_the_record(store: RunStore) -> None:
-    said = {
-        "id": "q1",
-        "difficulty": "easy",
-        "wording": "seen",
-        "question": "?",
-        "reference": "7",
-        "answer": "8",
-        "stop_reason": "answered",
-        "score": None,
-        "unscored": "judge_failed",
-        "detail": "status 500",
-        "measures": {"ran": 1.0},
-        "facts": {"turns": 2.0},
-        "turns": 1,
-        "prompt_tokens": 9,
-        "completion_tokens": 4,
-        "reply_tokens": [4],
-        "transcript": [{"role": "user", "content": "?"}],
-    }
-    ids = await attempt(store)
-    await store.add_span(call_span(ids, 3))
-    await report(store, ids, {**said, "reward": None, "sql": 1}, reward=None)
-    await store.update_attempt(**ids, status="succeeded")
-    record, _ = await collected(store, ids)
-    assert {name: getattr(record, name) for name in said} == said
-    assert record.own == {"sql": 1}
-
-
 async def test_an_episode_that_never_called_the_policy_is_not_trained(store: RunStore) -> None:
     ids = await attempt(store)
     await report(store, ids, {"turns": 0})

@@ -120,20 +120,16 @@ def one_import_of_vllm(other_process: ProcessPoolExecutor, monkeypatch: pytest.M
 
 @pytest.mark.system
 @pytest.mark.usefixtures("one_import_of_vllm")
-@pytest.mark.parametrize("name", PUBLIC)
-def test_the_parser_reads_calls_of_public_templates(name: str, tmp_path: Path) -> None:
-    kind, tokens, parser = PUBLIC[name]
+@pytest.mark.parametrize("name", [*PUBLIC, *FORMS])
+def test_the_parser_reads_calls_as_templates_write_them(name: str, tmp_path: Path) -> None:
+    if name in PUBLIC:
+        kind, tokens, parser = PUBLIC[name]
+        template = public_template(name)
+    else:
+        form, kind, tokens, parser = FORMS[name]
+        template = OPENING + CALLS % form + CLOSING
     model = model_of(tmp_path / "model", kind, tokens)
-    assert find_parser(str(model), public_template(name)) == parser
-
-
-@pytest.mark.system
-@pytest.mark.usefixtures("one_import_of_vllm")
-@pytest.mark.parametrize("name", FORMS)
-def test_the_parser_reads_calls_of_other_families(name: str, tmp_path: Path) -> None:
-    form, kind, tokens, parser = FORMS[name]
-    model = model_of(tmp_path / "model", kind, tokens)
-    assert find_parser(str(model), OPENING + CALLS % form + CLOSING) == parser
+    assert find_parser(str(model), template) == parser
 
 
 def test_a_public_template_that_cannot_render_a_call_is_named() -> None:

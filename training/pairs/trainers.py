@@ -8,6 +8,7 @@ import math
 import os
 import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,17 +29,12 @@ WARM_UP = 0.1
 def last_checkpoint(work: Path) -> str | None:
     """Return the newest complete checkpoint of a work folder, or None. Half a one is removed."""
     found = sorted(work.glob("checkpoint-*"), key=lambda path: int(path.name.split("-")[1]))
-    while found and not _is_complete(found[-1]):
+    while found:
+        with suppress(OSError, ValueError):
+            json.loads((found[-1] / STATE).read_text(encoding="utf-8"))
+            return str(found[-1])
         shutil.rmtree(found.pop())
-    return str(found[-1]) if found else None
-
-
-def _is_complete(checkpoint: Path) -> bool:
-    try:
-        json.loads((checkpoint / STATE).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return False
-    return True
+    return None
 
 
 def learned(trainer: Any, work: Path, metrics: Sequence[str]) -> tuple[Any, dict[str, Any]]:

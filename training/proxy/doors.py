@@ -54,21 +54,20 @@ def _kept_under() -> bytes:
 
 def guard_sockets() -> None:
     """Make this process's ZeroMQ TCP sockets talk only to those that have the token."""
-    _Socket.bind = _bind_guarded
-    _Socket.connect = _connect_guarded
 
+    def bind(socket: zmq.Socket[Any], address: str) -> Any:
+        if address.startswith("tcp://"):
+            _take_keys(socket)
+            socket.setsockopt(zmq.CURVE_SERVER, 1)
+        return _bind(socket, address)
 
-def _bind_guarded(socket: zmq.Socket[Any], address: str) -> Any:
-    if address.startswith("tcp://"):
-        _take_keys(socket)
-        socket.setsockopt(zmq.CURVE_SERVER, 1)
-    return _bind(socket, address)
+    def connect(socket: zmq.Socket[Any], address: str) -> Any:
+        if address.startswith("tcp://"):
+            socket.setsockopt(zmq.CURVE_SERVERKEY, _take_keys(socket))
+        return _connect(socket, address)
 
-
-def _connect_guarded(socket: zmq.Socket[Any], address: str) -> Any:
-    if address.startswith("tcp://"):
-        socket.setsockopt(zmq.CURVE_SERVERKEY, _take_keys(socket))
-    return _connect(socket, address)
+    _Socket.bind = bind
+    _Socket.connect = connect
 
 
 def _take_keys(socket: zmq.Socket[Any]) -> bytes:

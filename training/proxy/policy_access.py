@@ -84,7 +84,51 @@ class PolicyAccess:
 
         The proxy runs in a thread of the trainer's actor, so that it ends with it.
         """
-        await self._start_proxy()
+        seeds = RequestSeeds(int(self.config.data.seed)) if self.engine.deterministic else None
+        spans_to = self.store.otlp_traces_endpoint()
+        recorder = CallRecorder(
+            spans_to, lambda: self.weights_version, self.gate, seeds, self.token
+        )
+        host = self.place.host
+        port = self.place.port or free_port(host)
+        launcher = PythonServerLauncherArgs(
+            host=host,
+            port=port,
+            access_host=_reachable(host),
+            launch_mode="thread",
+            healthcheck_url=HEALTH,
+            startup_timeout=START_SECONDS,
+            log_level=logging.WARNING,
+        )
+        if self.place.kind == "direct":
+            self.proxy = direct_proxy(
+                DirectEndpoint(self.servers, self.model, self.log_probs, self.token),
+                recorder,
+                launcher,
+            )
+        else:
+            models: list[ModelConfig] = [
+                {
+                    "model_name": name,
+                    "litellm_params": {
+                        "model": f"hosted_vllm/{self.model}",
+                        "api_base": f"{url}/v1",
+                        # By its name: agent-lightning writes this into a file.
+                        "api_key": f"os.environ/{TOKEN}",
+                    },
+                }
+                for name, url in self.servers.items()
+            ]
+            self.proxy = litellm_proxy(models, self.store, recorder, launcher, self.log_probs)
+        server = self.proxy.server_launcher if isinstance(self.proxy, LLMProxy) else self.proxy
+        guarded: Any = Guard(
+            server.app, self.token, MOST_BYTES, free=[HEALTH], problem=problem_of, serves=serves
+        )
+        server.app = guarded
+        bound_launcher(server)
+        public = self.place.public_host or _reachable(host)
+        self.address = public.rstrip("/") if "://" in public else f"http://{public}:{port}"
+        await self.proxy.start()
         await self.publish()
 
     async def publish(self) -> None:
@@ -135,53 +179,6 @@ class PolicyAccess:
                         f"{name} at {url} does not answer ({type(error).__name__}). Look for its "
                         "last words in the run folder's logs (memory?), then resume with --resume."
                     ) from error
-
-    async def _start_proxy(self) -> None:
-        seeds = RequestSeeds(int(self.config.data.seed)) if self.engine.deterministic else None
-        spans_to = self.store.otlp_traces_endpoint()
-        recorder = CallRecorder(
-            spans_to, lambda: self.weights_version, self.gate, seeds, self.token
-        )
-        host = self.place.host
-        port = self.place.port or free_port(host)
-        launcher = PythonServerLauncherArgs(
-            host=host,
-            port=port,
-            access_host=_reachable(host),
-            launch_mode="thread",
-            healthcheck_url=HEALTH,
-            startup_timeout=START_SECONDS,
-            log_level=logging.WARNING,
-        )
-        if self.place.kind == "direct":
-            self.proxy = direct_proxy(
-                DirectEndpoint(self.servers, self.model, self.log_probs, self.token),
-                recorder,
-                launcher,
-            )
-        else:
-            models: list[ModelConfig] = [
-                {
-                    "model_name": name,
-                    "litellm_params": {
-                        "model": f"hosted_vllm/{self.model}",
-                        "api_base": f"{url}/v1",
-                        # By its name: agent-lightning writes this into a file.
-                        "api_key": f"os.environ/{TOKEN}",
-                    },
-                }
-                for name, url in self.servers.items()
-            ]
-            self.proxy = litellm_proxy(models, self.store, recorder, launcher, self.log_probs)
-        server = self.proxy.server_launcher if isinstance(self.proxy, LLMProxy) else self.proxy
-        guarded: Any = Guard(
-            server.app, self.token, MOST_BYTES, free=[HEALTH], problem=problem_of, serves=serves
-        )
-        server.app = guarded
-        bound_launcher(server)
-        public = self.place.public_host or _reachable(host)
-        self.address = public.rstrip("/") if "://" in public else f"http://{public}:{port}"
-        await self.proxy.start()
 
 
 def sampling_parameters(config: DictConfig, max_tokens: int, mode: str) -> dict[str, Any]:

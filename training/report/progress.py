@@ -48,20 +48,17 @@ class Progress:
                 self._ended += 1
                 self._last_end = time.time()
             line = f"step {row['step']} of {self.steps}: {step_line(row['data'])}"
-            left = self._seconds_left(row["step"])
-            self._say(f"{line}, about {duration(left)} left" if left else line)
+            began = read_timeline(self.run_dir).get("first_step")
+            if self._ended and began is not None and row["step"] < self.steps:
+                left = (self.steps - row["step"]) * (self._last_end - began) / self._ended
+                line += f", about {duration(left)} left"
+            self._say(line)
 
     def _note_left_out(self, episodes: Sequence[Mapping[str, Any]]) -> None:
         causes = Counter(record["cause"] for record in episodes if record["cause"])
         if causes.total() > MAX_UNSCORED_SHARE * len(episodes):
             named = ", ".join(f"{name} {count}" for name, count in causes.most_common())
             self._say(f"{causes.total()} of {len(episodes)} episodes are left out: {named}")
-
-    def _seconds_left(self, step: int) -> float | None:
-        began = read_timeline(self.run_dir).get("first_step")
-        if not self._ended or began is None:
-            return None
-        return (self.steps - step) * (self._last_end - began) / self._ended
 
     def _say(self, text: str) -> None:
         print(f"[{time.time() - self.started:5.0f} s] {text}", flush=True)

@@ -95,21 +95,18 @@ def readers(folder: Path, reply: str) -> list[str]:
     tokenizer = AutoTokenizer.from_pretrained(folder)
     request = ChatCompletionRequest(model="model", messages=[ASKED], tools=[TOOL])
     kind = str(read_json(folder / "config.json", "is this a model folder?").get("model_type"))
-    names = sorted({*ToolParserManager.tool_parsers, *ToolParserManager.lazy_parsers})
-    found = [name for name in names if _reads(name, tokenizer, request, reply)]
+    found = []
+    for name in sorted({*ToolParserManager.tool_parsers, *ToolParserManager.lazy_parsers}):
+        try:
+            parser: Any = ToolParserManager.get_tool_parser(name)
+            read = parser(tokenizer, request.tools).extract_tool_calls(reply, request)
+            [call] = read.tool_calls
+            arguments = json.loads(call.function.arguments)
+        except Exception:  # a parser of another family wants tokens or packages that are not there
+            continue
+        if call.function.name == TOOL_NAME and arguments == ARGUMENTS:
+            found.append(name)
     return sorted(found, key=lambda name: -shared(name, kind))
-
-
-def _reads(name: str, tokenizer: Any, request: Any, reply: str) -> bool:
-    from vllm.tool_parsers import ToolParserManager
-
-    try:
-        parser = ToolParserManager.get_tool_parser(name)(tokenizer, request.tools)
-        [call] = parser.extract_tool_calls(reply, request).tool_calls
-        arguments = json.loads(call.function.arguments)
-    except Exception:  # a parser of another family wants tokens or packages that are not there
-        return False
-    return call.function.name == TOOL_NAME and arguments == ARGUMENTS
 
 
 if __name__ == "__main__":
