@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,6 +25,12 @@ from tools.sandbox import sandbox
 SETTINGS = Settings.model_construct(
     **{name: field.get_default() for name, field in Settings.model_fields.items()}
 )
+
+
+def lines_of(name: str) -> list[Any]:
+    """The cases of a file of the corpus."""
+    text = (Path(__file__).parent / "corpus" / f"{name}.jsonl").read_text(encoding="utf-8")
+    return [json.loads(line) for line in text.splitlines()]
 
 
 def played(tasks: TaskSet, *actions: Action, index: int = 0) -> tuple[Episode, Reward]:

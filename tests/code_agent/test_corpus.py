@@ -5,7 +5,6 @@ no reply raises.
 """
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,21 +12,13 @@ import pytest
 from code_agent.actions import ACTIONS, why_refused
 from code_agent.graders import Gold, grade
 from code_agent.protocol import Malformed, read_reply
+from tests.code_agent.conftest import lines_of
 
 pytestmark = pytest.mark.system
-CORPUS = Path(__file__).parent / "corpus"
 RIGHT_PAID = (
     0.75  # what stands in a frame or a series of pandas, or with a unit, is not: docs/code.md
 )
 Row = dict[str, Any]
-
-
-def rows(*names: str) -> list[Row]:
-    return [
-        json.loads(line)
-        for name in names
-        for line in (CORPUS / f"{name}.jsonl").read_text("utf-8").splitlines()
-    ]
 
 
 def kind_of(values: list[Any]) -> str:
@@ -59,9 +50,8 @@ def answers() -> list[tuple[Row, bool]]:
     """Every answer and whether it is paid; those to tables with holes, which no gold of ours has,
     are left out.
     """
-    known = [
-        row for row in rows("answers", "answers_sealed") if "null" not in json.dumps(row["gold"])
-    ]
+    every = [*lines_of("answers"), *lines_of("answers_sealed")]
+    known = [row for row in every if "null" not in json.dumps(row["gold"])]
     return [(row, grade(row["answer"], gold_of(row))) for row in known]
 
 
@@ -73,7 +63,7 @@ def test_no_wrong_answer_is_paid_and_most_right_ones_are() -> None:
     assert sum(right) / len(right) >= RIGHT_PAID
 
 
-@pytest.mark.parametrize("row", rows("replies"), ids=lambda row: row["why"])
+@pytest.mark.parametrize("row", lines_of("replies"), ids=lambda row: row["why"])
 def test_a_reply_is_the_action_it_means_or_refused(row: Row) -> None:
     said = read_reply(row["reply"])
     refused = isinstance(said, Malformed) or why_refused(said, ACTIONS)

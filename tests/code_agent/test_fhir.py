@@ -16,6 +16,7 @@ from code_agent.tasks.fhir import fetch
 from common.settings import load_settings
 from episodes.episode import AgentError
 from episodes.outcomes import EpisodeError
+from tests.code_agent.conftest import lines_of
 from tests.code_agent.fhir_server import FHIRServer
 
 
@@ -31,8 +32,7 @@ def servers() -> Iterator[tuple[FHIRServer, FHIRServer]]:
 
 # What may stand where a resource is expected. {base}: the server's address; {host}, {port}: another
 # server's; {file}: a JSON file of this account.
-ADDRESSES = (Path(__file__).parent / "corpus" / "addresses.jsonl").read_text("utf-8")
-HOSTILE = [*map(json.loads, ADDRESSES.splitlines()), "Patient/" + "a" * 100_000]
+HOSTILE = [*lines_of("addresses"), "Patient/" + "a" * 100_000]
 
 
 @pytest.mark.parametrize("form", HOSTILE, ids=ascii)

@@ -39,19 +39,13 @@ def test_a_machine_without_the_sandbox_is_said_before_anything_is_played(opened:
         asyncio.run(opened().check())
 
 
-@pytest.mark.usefixtures("bubblewrap")
-def test_an_episode_s_interpreter_ends_with_it(opened: Opened) -> None:
-    """A step of thousands of episodes would leave thousands of interpreters."""
-    environment = opened()
-    own = OwnProcesses()
-    assert own.more_after(lambda: played(environment, RUN % COUNT, HAND_IN)) <= 0
-
-
 @pytest.mark.system
 def test_a_closed_environment_leaves_no_sandbox(opened: Opened, plain_processes: None) -> None:
+    """Nor does an episode leave its interpreter: a step of thousands would leave thousands."""
     own = OwnProcesses()
     environment = opened()
     assert played(environment, RUN % COUNT, HAND_IN)[1].score == 1.0, "it finds its data too"
+    assert own.more_after(lambda: played(environment, RUN % COUNT, HAND_IN)) <= 0
     assert own.alive()
     environment.close()
     assert own.left(at_most=0) == 0

@@ -5,8 +5,6 @@ Keeps of docs/code.md: who answers the gold value is right, however it is spelle
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,13 +13,9 @@ from hypothesis import strategies as some
 
 from code_agent.graders import LONGEST, Gold, GoldError, grade
 from code_agent.task import gold_of
+from tests.code_agent.conftest import lines_of
 
-CASES = [
-    json.loads(line)
-    for line in (Path(__file__).parent / "corpus" / "spellings.jsonl")
-    .read_text("utf-8")
-    .splitlines()
-]
+CASES = lines_of("spellings")
 EVERY_GOLD = [gold_of(case["gold"]) for case in CASES]
 
 
