@@ -43,21 +43,12 @@ class CodeFlags(Flags):
 
     def add(self, parser: ArgumentParser) -> None:
         add = parser.add_argument
-        endings = (
-            "submit: one answer, handed in (ours); oracle: "
-            "until a run's output is right (MedAgentGym's)"
-        )
-        add("--ending", choices=ENDINGS, default="submit", help=f"{endings}; default: submit")
-        add(
-            "--hospital",
-            metavar="DIR",
-            help="tables that the questions are about; default: data/ehr/tables",
-        )
-        add(
-            "--debugger",
-            metavar="MODEL",
-            help="litellm's name of a model that explains errors; default: offline",
-        )
+        endings = "submit (default): one answer is handed in; oracle: until an output is right"
+        add("--ending", choices=ENDINGS, default="submit", help=endings)
+        tables = "tables that the questions are about; default: data/ehr/tables"
+        add("--hospital", metavar="DIR", help=tables)
+        model = "litellm's name of a model that explains errors; default: offline"
+        add("--debugger", metavar="MODEL", help=model)
 
 
 class CodeShowing(Showing):
@@ -86,7 +77,15 @@ class CodeTeaching(Teaching):
     ) -> Iterable[Conversation]:
         if role != "policy":
             return super().demonstrations(role, rows, settings)
-        return gold_conversations(rows, settings)
+        return self.gold(rows, settings)
+
+    def gold(self, rows: Iterable[Row], settings: Settings) -> Iterator[Conversation]:
+        """Yield episodes that run the gold program and hand in what it prints."""
+        environment = CodeEnvironment(settings, {})
+        for row in rows:
+            task = task_of(row)
+            episode = environment.rehearsed(task, gold_steps(task))
+            yield Conversation(episode.messages, [True] * episode.turns)
 
     def lessons(
         self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random
@@ -109,11 +108,9 @@ class CodeAgent(Agent):
     teaching = CodeTeaching()
 
     def sizes(self, device: str) -> Sizes:
-        return (
-            Sizes(prompt=448, response=640, reply=160)
-            if device == "cpu"
-            else Sizes(4096, 12288, 2048)
-        )
+        if device == "cpu":
+            return Sizes(prompt=448, response=640, reply=160)
+        return Sizes(4096, 12288, 2048)
 
     def rows(self, path: Path) -> list[Row]:
         return read_rows(path)
@@ -123,15 +120,6 @@ class CodeAgent(Agent):
 
     def open(self, settings: Settings, options: Options, evaluating: bool = False) -> Environment:
         return CodeEnvironment(settings, options, evaluating)
-
-
-def gold_conversations(rows: Iterable[Row], settings: Settings) -> Iterator[Conversation]:
-    """Yield episodes that run the gold program and hand in what it prints."""
-    environment = CodeEnvironment(settings, {})
-    for row in rows:
-        task = task_of(row)
-        episode = environment.rehearsed(task, gold_steps(task))
-        yield Conversation(episode.messages, [True] * episode.turns)
 
 
 AGENT = CodeAgent()

@@ -49,14 +49,14 @@ def dishonest_episodes(
 def other_value(task: CodeTask, random: Random) -> str:
     """Return a value of the gold's form that is not the gold."""
     assert task.gold is not None
-    return json.dumps(_other(task.gold.value, task.gold.kind, random), ensure_ascii=False)
-
-
-def _other(value: Any, kind: str, random: Random) -> Any:
+    value = task.gold.value
+    other: Any = "1970-01-01"
     if isinstance(value, bool):
-        return not value
-    if isinstance(value, int | float):
-        return value * 2 + random.randint(3, 9)
-    if isinstance(value, tuple | list):
-        return list(value[1:]) or ["none of these"]
-    return "1970-01-01" if kind == "date" else f"{value} {random.randint(2, 9)}"
+        other = not value
+    elif isinstance(value, int | float):
+        other = value * 2 + random.randint(3, 9)
+    elif isinstance(value, tuple | list):
+        other = list(value[1:]) or ["none of these"]
+    elif task.gold.kind != "date":
+        other = f"{value} {random.randint(2, 9)}"
+    return json.dumps(other, ensure_ascii=False)

@@ -51,11 +51,9 @@ class Debugger:
         """Return an explanation. Raises EpisodeError if the model failed."""
         if not self.client:
             return explain(code, error)
-        text = WORDS["user"].format(code=code[:LONGEST], error=error[-LONGEST:])
-        messages = [
-            {"role": "system", "content": WORDS["system"]},
-            {"role": "user", "content": text},
-        ]
+        asked = WORDS["user"].format(code=code[:LONGEST], error=error[-LONGEST:])
+        system = {"role": "system", "content": WORDS["system"]}
+        messages = [system, {"role": "user", "content": asked}]
         try:
             return (await self.client.ask(messages, Explanation, **self.limits)).explanation
         except LLMError as failed:
@@ -67,19 +65,16 @@ def explain(code: str, error: str) -> str:
     lines = [line.strip() for line in error.splitlines() if line.strip()]
     if not lines:
         return WORDS["no_error"]
-    found = ((pattern.search(lines[-1]), text) for pattern, text in EXPLAINED)
-    said = next((text.format(*match.groups()) for match, text in found if match), WORDS["unknown"])
-    return f"{said}{_where(code, error)}"
-
-
-def _where(code: str, error: str) -> str:
+    said = WORDS["unknown"]
+    for pattern, text in EXPLAINED:
+        if match := pattern.search(lines[-1]):
+            said = text.format(*match.groups())
+            break
     named = LINE.findall(error)
     # The first is of this program. Functions of earlier ones stand in others
     own = [int(number) for name, number in named if name == named[0][0]]
-    lines = code.splitlines()
+    program = code.splitlines()
     number = own[-1] if own else 0
-    return (
-        f"\n{WORDS['line'].format(number, lines[number - 1].strip())}"
-        if 0 < number <= len(lines)
-        else ""
-    )
+    if 0 < number <= len(program):
+        said += f"\n{WORDS['line'].format(number, program[number - 1].strip())}"
+    return said

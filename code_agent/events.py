@@ -39,7 +39,6 @@ class Event:
 
 def loops(events: Sequence[Event]) -> bool:
     """Return whether the same program was run LOOP times."""
-    often = Counter(
-        str(event.params.get("code")) for event in events if event.action == "validate_code"
-    )
+    runs = [event for event in events if event.action == "validate_code"]
+    often = Counter(str(event.params.get("code")) for event in runs)
     return max(often.values(), default=0) >= LOOP

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from code_agent.events import loops
-from code_agent.reward import printed_value, success
+from code_agent.reward import success
 from code_agent.task import CodeTask
 from episodes.agent import Record
 from episodes.episode import Episode
@@ -19,12 +19,13 @@ SHOWN = 2000  # characters of what a program printed, in a record
 def facts_of(tasks: TaskSet, task: CodeTask, episode: Episode) -> dict[str, float | None]:
     """Return numbers to average. The share of runs that raised is None if nothing ran."""
     runs = [event for event in episode.events if event.ran]
+    printed = any(event.printed.strip() and not event.raised for event in runs)
     return {
         "success": success(tasks, task, episode),
         "steps": float(len(episode.events)),
         "runs": float(len(runs)),
         "raised": sum(event.raised for event in runs) / len(runs) if runs else None,
-        "printed_a_value": float(printed_value(episode.events)),
+        "printed_a_value": float(printed),
         "handed_in": float(episode.answer is not None),
         "loops": float(loops(episode.events)),
     }
@@ -45,12 +46,8 @@ def record_of(task: CodeTask, episode: Episode) -> Record:
         if event.problem:
             step["problem"] = event.problem
         steps.append(step)
-    return {
-        "task_set": task.task_set,
-        "gold": task.reference,
-        "answer": episode.answer,
-        "steps": steps,
-    }
+    known = {"task_set": task.task_set, "gold": task.reference}
+    return {**known, "answer": episode.answer, "steps": steps}
 
 
 def failure(record: Record) -> str:

@@ -78,11 +78,8 @@ class Gold:
             raise GoldError(
                 f"{self} has no value of its kind ({type(error).__name__}: {error})"
             ) from None
-        if (
-            not answered
-            or self.value == ""
-            or (self.kind == "set" and len(set(self.value)) < len(self.value))
-        ):
+        repeats = self.kind == "set" and len(set(self.value)) < len(self.value)
+        if not answered or self.value == "" or repeats:
             raise GoldError(f"{self} is not answered by its own value")
 
     def limits(self, value: Decimal) -> tuple[Decimal, Decimal]:
@@ -116,9 +113,9 @@ def grade(answer_text: str, gold: Gold) -> bool:
 def _number(seen: str, value: Any, gold: Gold) -> bool:
     number = _decimal(seen)
     lower, upper = gold.limits(Decimal(str(value)))
-    return (
-        number is not None and lower.is_finite() and upper.is_finite() and lower <= number <= upper
-    )
+    if number is None or not lower.is_finite() or not upper.is_finite():
+        return False
+    return lower <= number <= upper
 
 
 def _integer(seen: str, value: Any, gold: Gold) -> bool:
@@ -135,18 +132,13 @@ def _text(seen: str, value: Any, gold: Gold) -> bool:
 
 def _date(seen: str, value: Any, gold: Gold) -> bool:
     try:
-        return datetime.fromisoformat(_iso(seen)) == datetime.fromisoformat(value)
-    except ValueError:
+        if moment := MOMENT.fullmatch(seen):
+            found = datetime(*(int(part or 0) for part in moment.groups()))
+        else:
+            found = datetime.fromisoformat(seen.replace("/", "-"))
+        return found == datetime.fromisoformat(value)
+    except (ValueError, OverflowError):
         return False
-
-
-def _iso(seen: str) -> str:
-    moment = MOMENT.fullmatch(seen)
-    if not moment:
-        return seen.replace("/", "-")
-    return "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}".format(
-        *(int(part or 0) for part in moment.groups())
-    )
 
 
 def _boolean(seen: str, value: Any, gold: Gold) -> bool:

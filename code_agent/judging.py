@@ -132,11 +132,10 @@ class ByPredictions:
             return 0.0
         wanted = self._wanted()
         size = len(self.ids)
-        found = {
-            tuple(map(_number, row[:size])): _label(row[size])
-            for row in lines
-            if len(row) == size + 1
-        }
+        found = {}
+        for row in lines:
+            if len(row) == size + 1:
+                found[tuple(map(_number, row[:size]))] = _label(row[size])
         right = sum(found.get(key) == label for key, label in wanted.items())
         return right / len(wanted) if wanted else 0.0
 

@@ -53,21 +53,16 @@ def read_reply(text: str) -> Action | Malformed:
     found = [one for one in _objects(text) if isinstance(one.get("action"), str)]
     if not found:
         return Malformed("no_action")
-    return _action(found[0]) if len(found) == 1 else Malformed("several_actions")
-
-
-def _action(found: dict[str, Any]) -> Action | Malformed:
-    name = found.pop("action").strip().lower()
-    given = next((found[key] for key in PARAMS if key in found), found)
+    if len(found) > 1:
+        return Malformed("several_actions")
+    [action] = found
+    name = action.pop("action").strip().lower()
+    given = next((action[key] for key in PARAMS if key in action), action)
     if isinstance(given, str):  # an object written as a text
         given = next(_objects(given), given)
-    if given is None:
-        given = {}
-    return (
-        Action(name, given)
-        if isinstance(given, dict)
-        else Malformed("bad_params", type(given).__name__)
-    )
+    if isinstance(given, dict | None):
+        return Action(name, given or {})
+    return Malformed("bad_params", type(given).__name__)
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:
@@ -84,17 +79,13 @@ def _objects(text: str) -> Iterator[dict[str, Any]]:
         except (ValueError, RecursionError):
             end = at + 1
         at = text.find("{", end)
-    if not found and (value := _python_dict(text)) is not None:
-        yield value
-
-
-def _python_dict(text: str) -> dict[str, Any] | None:
     start = text.find("{")
     end = text.rfind("}") + 1
-    if start < 0 or not start < end <= start + LONGEST_DICT:
-        return None
+    if found or start < 0 or not start < end <= start + LONGEST_DICT:
+        return
     try:
         value = ast.literal_eval(text[start:end])
     except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
-        return None
-    return value if isinstance(value, dict) and all(isinstance(key, str) for key in value) else None
+        return
+    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+        yield value

@@ -41,45 +41,40 @@ def rehearse(
         episode.turns += 1
         if step.action.name == "submit":
             given = step.action.params.get("answer")
-            episode.answer = as_text(given) if given is not None else _printed(episode)
+            printed = [event.printed for event in episode.events if event.status == "SUCCESS"]
+            episode.answer = as_text(given) if given is not None else printed[-1]
             episode.stop_reason = "answered"
             episode.events.append(Event("submit", step.action.params, kind="submitted"))
             break
-        episode.events.append(_event(step))
-        said = step.error or step.printed or SAID["nothing_printed"]
+        printed_text = step.error or step.printed
+        status = ""
+        kind = "requested_info"
+        if step.ran:
+            status = "FAILED" if step.error else "SUCCESS"
+            kind = "code_execution"
+        name = step.action.name
+        episode.events.append(Event(name, step.action.params, kind, status, printed_text))
+        said = printed_text or SAID["nothing_printed"]
         words = prompts.said(said, turn + 1, turns, submits=True)
         episode.messages.append({"role": "user", "content": words})
     return episode
-
-
-def _event(step: Rehearsed) -> Event:
-    status = "FAILED" if step.error else "SUCCESS"
-    kind = "code_execution" if step.ran else "requested_info"
-    printed = step.error or step.printed
-    return Event(step.action.name, step.action.params, kind, status if step.ran else "", printed)
-
-
-def _printed(episode: Episode) -> str:
-    return next(event.printed for event in reversed(episode.events) if event.status == "SUCCESS")
 
 
 def gold_text(task: CodeTask) -> str:
     """Return the gold value as a program prints it."""
     assert task.gold is not None
     value = task.gold.value
-    return str(
-        [list(row) if isinstance(row, tuple) else row for row in value]
-        if isinstance(value, tuple)
-        else value
-    )
+    if isinstance(value, tuple):
+        value = [list(row) if isinstance(row, tuple) else row for row in value]
+    return str(value)
 
 
 def gold_steps(task: CodeTask) -> list[Rehearsed]:
     """Return the steps that run the gold program and hand in what it prints."""
+    if not task.program:
+        return [Rehearsed(submit(gold_text(task)))]
     run = Rehearsed(Action("validate_code", {"code": task.program}), gold_text(task))
-    return (
-        [run, Rehearsed(Action("submit"))] if task.program else [Rehearsed(submit(gold_text(task)))]
-    )
+    return [run, Rehearsed(Action("submit"))]
 
 
 def submit(answer: str) -> Action:

@@ -47,32 +47,20 @@ def success(tasks: TaskSet, task: CodeTask, episode: Episode) -> float:
 
 def well_formed(events: Sequence[Event]) -> float:
     """Return the share of replies that were actions whose programs ran, or 0 without replies."""
-    return (
-        sum(not event.problem and not event.raised for event in events) / len(events)
-        if events
-        else 0.0
-    )
-
-
-def printed_value(events: Sequence[Event]) -> bool:
-    """Return whether a program ran and printed a value."""
-    return any(event.ran and not event.raised and event.printed.strip() for event in events)
+    good = sum(not event.problem and not event.raised for event in events)
+    return good / len(events) if events else 0.0
 
 
 def counters_of(events: Sequence[Event]) -> dict[str, float]:
     """Return numbers to add up."""
     runs = [event for event in events if event.ran]
     kinds = Counter(event.action for event in events if event.action)
-    problems = {
-        "malformed": sum(not event.action for event in events),
-        "refused": sum(bool(event.action and event.problem) for event in events),
-    }
-    raised = sum(event.raised for event in runs)
     counted = {
         "runs": len(runs),
-        "runs_raised": raised,
+        "runs_raised": sum(event.raised for event in runs),
         "loops": int(loops(events)),
-        **problems,
+        "malformed": sum(not event.action for event in events),
+        "refused": sum(bool(event.action and event.problem) for event in events),
         **kinds,
     }
     return {name: float(number) for name, number in counted.items()}

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from episodes.agent import Record
 from episodes.shown import POLICY, Shown, annotated
-
-CODE = ("code", "cmd")  # parameters that are shown instead of the action's JSON
 
 
 def shown(record: Record) -> list[Shown]:
@@ -18,20 +15,17 @@ def shown(record: Record) -> list[Shown]:
     for step in steps:
         action = {"action": step["action"], "problem": step.get("problem")}
         notes.append((action, {"kind": step["kind"], "status": step["status"]}))
-    programs = iter([_program(step) for step in steps])
-    return [
-        _coloured(piece, next(programs, "")) if piece.who == POLICY else piece
-        for piece in annotated(record, notes)
-    ]
-
-
-def _program(step: dict[str, Any]) -> str:
-    params = step["params"] if isinstance(step["params"], dict) else {}
-    return next((text for name in CODE if isinstance(text := params.get(name), str)), "")
-
-
-def _coloured(piece: Shown, program: str) -> Shown:
-    """Show a reply as its program if it holds nothing but the action."""
-    if piece.text.lstrip().startswith("{") and program:
-        return replace(piece, text=program, form="python")
-    return replace(piece, form="json") if piece.text.lstrip().startswith("{") else piece
+    pieces = []
+    number = 0
+    for piece in annotated(record, notes):
+        if piece.who == POLICY:
+            params = steps[number]["params"] if number < len(steps) else {}
+            number += 1
+            if piece.text.lstrip().startswith("{"):  # a reply that holds nothing but the action
+                program = params.get("code") or params.get("cmd")
+                if isinstance(program, str):
+                    piece = replace(piece, text=program, form="python")
+                else:
+                    piece = replace(piece, form="json")
+        pieces.append(piece)
+    return pieces

@@ -64,20 +64,17 @@ def problems(task: CodeTask, folder: Path | None) -> Iterator[str]:
             answer = answer_of()
         except Exception as error:  # whatever a program raises is its problem
             yield f"{task.id}: the gold {name} raises {type(error).__name__}: {error}"
-        else:
-            if not grade(answer, task.gold):
-                yield (
-                    f"{task.id}: the gold {name} gives {answer.strip()[:80]}, "
-                    f"the gold is {task.reference[:80]}"
-                )
+            continue
+        if not grade(answer, task.gold):
+            gives = f"{task.id}: the gold {name} gives {answer.strip()[:80]}"
+            yield f"{gives}, the gold is {task.reference[:80]}"
 
 
 def validate(options: argparse.Namespace) -> int:
     """Check each mode, print the problems and return the exit code."""
     if options.set in REFERENCE:
-        wrong = sum(
-            check_rows(options.set, options.data, mode) for mode in options.mode or ("test",)
-        )
+        modes = options.mode or ("test",)
+        wrong = sum(check_rows(options.set, options.data, mode) for mode in modes)
         hint = "these rows are not in the set's form, or the answer is not read as it should be"
     else:
         wrong = sum(check_questions(options, mode) for mode in options.mode or MODES)
@@ -115,12 +112,8 @@ def check_rows(name: str, folder: Path | None, mode: str) -> int:
                 wrong.append(f"{task.id}: its own answer {str(answer)[:80]!r} does not earn 1")
             if why := asyncio.run(environment.why_unusable(task)):
                 unusable[why] += 1
-    missing = [tasks.missing()] if tasks.missing() else []
-    lines = [
-        *wrong,
-        *missing,
-        *(f"{n} rows cannot be played: {why}" for why, n in unusable.items()),
-    ]
+    lines = list(filter(None, [*wrong, tasks.missing()]))
+    lines += [f"{count} rows cannot be played: {why}" for why, count in unusable.items()]
     print("\n".join([*lines, f"{mode}: {len(tasks)} rows, {len(wrong)} problems"]))
     return len(wrong)
 
@@ -129,12 +122,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser = new_parser(__doc__, prog="python -m code_agent.validate")
     add = parser.add_argument
     add("set", choices=sorted({*BUNDLED, *REFERENCE}))
-    add(
-        "--mode",
-        action="append",
-        choices=MODES,
-        help="this one; default: all, of MedAgentGym's test",
-    )
+    which = "this one; default: all, of MedAgentGym's test"
+    add("--mode", action="append", choices=MODES, help=which)
     add("--questions", type=Path, metavar="DIR", help="folder with a parquet file of each mode")
     add("--data", type=Path, metavar="DIR", help="folder of the tables")
     options = parser.parse_args(arguments)

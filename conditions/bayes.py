@@ -1,8 +1,8 @@
-"""What answers reveal about a patient's condition, and what to ask next: naive Bayes over the tables."""
+"""What answers reveal about a patient's condition: naive Bayes over the tables."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from math import exp, log
 
 from conditions.condition_types import BACKGROUND, Condition, Range, Spread, Tables
@@ -28,35 +28,6 @@ def posterior(
     highest = max(logs.values())
     shares = {name: exp(value - highest) for name, value in logs.items()}
     return {name: share / sum(shares.values()) for name, share in shares.items()}
-
-
-def most_telling(
-    tables: Tables,
-    group: Mapping[str, Condition],
-    chances: Mapping[str, float],
-    known: Iterable[str],
-) -> str:
-    """Return the unknown symptom or facet that, on average, leaves the least doubt between the
-    conditions.
-    """
-    items = [item for item in tables.items_of(group.values()) if item not in known]
-    return min(items, key=lambda item: _doubt_after(tables, group, chances, item))
-
-
-def _doubt_after(
-    tables: Tables, group: Mapping[str, Condition], chances: Mapping[str, float], item: str
-) -> float:
-    values: Iterable[Value] = (
-        (True, False) if item in tables.symptoms else tables.facets[item].values
-    )
-    doubt = 0.0
-    for value in values:
-        joint = [
-            chances[name] * exp(log_likelihood(tables, one, item, value))
-            for name, one in group.items()
-        ]
-        doubt -= sum(share * log(share / sum(joint)) for share in joint if share)
-    return doubt
 
 
 def log_likelihood(tables: Tables, condition: Condition, item: str, value: Value) -> float:

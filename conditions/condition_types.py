@@ -5,7 +5,7 @@ files.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import field
 from typing import Annotated, Literal
 
@@ -183,13 +183,6 @@ class Tables:
         the facet.
         """
         return condition.facets.get(facet) or self.facets[facet].usual
-
-    def items_of(self, conditions: Iterable[Condition]) -> list[str]:
-        """Return the symptoms that any of the conditions names, and every facet."""
-        symptoms = dict[str, float]()
-        for condition in conditions:
-            symptoms |= condition.symptoms
-        return [*symptoms, *self.facets]
 
 
 def terms(item: str) -> Texts:

@@ -78,7 +78,7 @@ def names_it(said: str, names: Iterable[str]) -> bool:
     if _names_one(said, known):
         return True
     for name in known:
-        parts = _parts(name)
+        parts = [part for part in PARTS.split(name) if words_of(part)]
         if len(parts) > 1 and _names_all(said, parts):
             return True
     return False
@@ -101,7 +101,6 @@ def _without_codes(said: str, names: list[str]) -> tuple[str, list[str]]:
 
 
 def _unless_initials(gloss: re.Match[str], names: list[str]) -> str:
-    """Drop a gloss that stands for what is before it or a name, unless the tables know it."""
     word = gloss[1].lower()
     if words_of(word) != {word} or word in known_words():
         return gloss[0]
@@ -110,9 +109,8 @@ def _unless_initials(gloss: re.Match[str], names: list[str]) -> str:
 
 
 def _stands_for(word: str, name: str) -> bool:
-    """Return whether an abbreviation has the initials of a name's (last) words, and besides only
-    letters of these words in order, as OHSS for hyperstimulation.
-    """
+    # The initials of the name's (last) words, and besides only their letters in order: OHSS for
+    # hyperstimulation
     letters = ""
     for part in reversed(plain(name).split()):
         initial = f"{part[0]}?" if part in {*TABLE["said"]["small"], "with"} else part[0]
@@ -123,18 +121,12 @@ def _stands_for(word: str, name: str) -> bool:
 
 
 def _undecided(said: str, names: list[str]) -> bool:
-    """Return whether the words leave the diagnosis open or say that it is absent. Words of a name
-    do not count, such as "status" in "status epilepticus".
-    """
     for absent in ABSENT.findall(said):
         if any(frozenset() < words_of(name) <= words_of(absent) for name in names):
             return True
+    # Words of a name do not count, such as "status" in "status epilepticus"
     beside_names = re.sub("|".join(map(re.escape, names)), " ", NOTHING.sub(" ", said), flags=re.I)
     return bool(UNDECIDED.search(beside_names))
-
-
-def _parts(name: str) -> list[str]:
-    return [part for part in PARTS.split(name) if words_of(part)]
 
 
 def _names_all(said: str, parts: list[str]) -> bool:
@@ -161,9 +153,7 @@ def _names_one(said: str, names: list[str]) -> bool:
 
 
 def _readings(said: str, gold: Gold) -> tuple[Words, Words]:
-    """Return the words of a text twice: unchanged, and with a Chinese name cut out of its
-    neighbours.
-    """
+    """Return the words of a text, and those with a Chinese name cut out of its neighbours."""
     chinese = [re.escape(name) for name in gold.names if HAN.search(name)]
     if not chinese:
         return words_of(said), words_of(said)
@@ -215,7 +205,6 @@ def _is(words: Words, gold: Gold) -> bool:
 
 
 def _spelt(words: Words, gold: Gold) -> Words:
-    """Return the words with misspelt ones as the names have them. A known word is not misspelt."""
     wanted = frozenset[str]().union(*gold.readings)
     found = set[str]()
     for word in words:
@@ -225,9 +214,8 @@ def _spelt(words: Words, gold: Gold) -> Words:
 
 
 def _misspelt(word: str, other: str) -> bool:
-    """Return whether a letter is missing, too many, or swapped with the next. One letter for
-    another is often another disease: esotropia, exotropia.
-    """
+    # A letter is missing, too many, or swapped with the next. One letter for another is often
+    # another disease: esotropia, exotropia
     if min(len(word), len(other)) < MISSPELT or word[0] != other[0] or word in known_words():
         return False
     for spelling in (word, f"{word}s"):  # the plural's s was taken away
@@ -241,7 +229,6 @@ def _misspelt(word: str, other: str) -> bool:
 
 
 def _contradicts(word: str, gold: Gold) -> bool:
-    """Return whether a word's kind has another word in the names of the diagnosis."""
     named = frozenset[str]().union(*gold.readings)
     number = NUMBER.fullmatch(word)
     if number:

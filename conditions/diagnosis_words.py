@@ -82,11 +82,7 @@ def words_of(text: str) -> Words:
 
 
 def _words(text: str) -> Iterable[str]:
-    """Return the words of a plain text, with one word for all that mean the same.
-
-    The text is rewritten at most four times, because rows of the table may name each other.
-    """
-    for _ in range(4):
+    for _ in range(4):  # rows of the table may name each other
         before = text
         text = _english().sub(lambda m: _same()[m[0]], _singular(_apart(text)))
         if text == before:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import accumulate
 from random import Random
@@ -85,28 +85,24 @@ class Result:
     @property
     def text(self) -> str:
         """The result as a report gives it, with numbers outside their range marked."""
-        return "; ".join(self._parts_as_text()) or self.seen
-
-    @property
-    def reference(self) -> str | None:
-        """The ranges of its numbers, each named if there are several."""
-        parts = {name: self.examination.parts[name] for name in self.numbers}
-        ranges = [
-            f"{part.en} {_written(part, usual.low)} to {_written(part, usual.high)}"
-            for part, usual in ((part, self.range_of(name)) for name, part in parts.items())
-        ]
-        return "; ".join(ranges) or None
-
-    def _parts_as_text(self) -> Iterator[str]:
+        texts = []
         for name, value in self.numbers.items():
             part = self.examination.parts[name]
             usual = self.range_of(name)
             mark = " (high)" if value > usual.high else " (low)" if value < usual.low else ""
-            yield f"{part.en} {_written(part, value)} {part.unit}".rstrip() + mark
+            texts.append(f"{part.en} {value:.{part.decimals}f} {part.unit}".rstrip() + mark)
+        return "; ".join(texts) or self.seen
 
-
-def _written(part: Part, value: float) -> str:
-    return f"{value:.{part.decimals}f}"
+    @property
+    def reference(self) -> str | None:
+        """The ranges of its numbers."""
+        ranges = []
+        for name in self.numbers:
+            part = self.examination.parts[name]
+            usual = self.range_of(name)
+            low = f"{usual.low:.{part.decimals}f}"
+            ranges.append(f"{part.en} {low} to {usual.high:.{part.decimals}f}")
+        return "; ".join(ranges) or None
 
 
 def draw_results(
@@ -145,15 +141,10 @@ def _draw(
         index = bisect(list(accumulate(texts.values())), chance)
         return Result(name, examination, sex, age, seen=list(texts)[min(index, len(texts) - 1)])
     for _ in range(ATTEMPTS):
-        numbers = {
-            part: _number(
-                known,
-                known.reference(sex, age),
-                spread_of(finding, part, patient.get("fever")),
-                random,
-            )
-            for part, known in examination.parts.items()
-        }
+        numbers = {}
+        for part, known in examination.parts.items():
+            spread = spread_of(finding, part, patient.get("fever"))
+            numbers[part] = _number(known, known.reference(sex, age), spread, random)
         part, derive = DERIVED.get(name, ("", None))
         if derive:
             known = examination.parts[part]
@@ -172,13 +163,10 @@ def _draw(
 def read_result(tables: Tables, name: str, text: str, sex: str, age: int) -> Result:
     """Return the result that a report describes."""
     examination = tables.examinations[name]
-    known = {
-        part: re.compile(rf"(?:^|; ){re.escape(one.en)} (-?[\d.]+)")
-        for part, one in examination.parts.items()
-    }
-    numbers = {
-        part: float(found[1]) for part, pattern in known.items() if (found := pattern.search(text))
-    }
+    numbers = {}
+    for part, one in examination.parts.items():
+        if found := re.search(rf"(?:^|; ){re.escape(one.en)} (-?[\d.]+)", text):
+            numbers[part] = float(found[1])
     return Result(name, examination, sex, age, numbers, "" if examination.parts else text)
 
 

@@ -90,7 +90,6 @@ def table_key(name: str) -> str | None:
 
 
 def _without_the_rest(text: str) -> str | None:
-    """Return the one examination beside words that order nothing, or ordered by several parts."""
     plain = unicodedata.normalize("NFKC", text)
     tail = TAIL.search(plain)
     head = plain[: tail.start()] if tail else plain
@@ -121,11 +120,8 @@ def _together(text: str) -> str | None:
 
 
 def _spelt_like(words: Words, index: Index) -> str | None:
-    """Return the one examination with a name spelt like these words, None for several or an
-    abbreviation, which is spelt right or another one.
-    """
     if sum(map(len, words)) <= SHORT:
-        return None
+        return None  # an abbreviation is spelt right or another one
     found = {
         name for other, name in index.items() if len(other) == len(words) and _alike(words, other)
     }
@@ -145,9 +141,8 @@ def _alike(words: Words, others: Words) -> bool:
 def _same(word: str, other: str) -> bool:
     length = min(len(word), len(other))
     mistakes = 1 if length < LONG else 2
-    if length < SHORT or not (
-        word.isalpha() and word.isascii()
-    ):  # another Chinese sign: another word
+    # Another Chinese sign makes another word
+    if length < SHORT or not (word.isalpha() and word.isascii()):
         mistakes = 0
     return OSA.distance(word, other, score_cutoff=mistakes) <= mistakes
 

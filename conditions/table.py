@@ -5,7 +5,6 @@ from __future__ import annotations
 import tomllib
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from pydantic import TypeAdapter
 
@@ -36,16 +35,13 @@ def load_tables(folder: Path = FOLDER) -> Tables:
         for value, longer in values.items():
             phrases["facets"][name]["values"][value]["longer"] = longer
     for condition in conditions["conditions"].values():
-        _name_single_parts(condition["examinations"], examinations)
+        findings = condition["examinations"]
+        for name, finding in findings.items():
+            if "mean" in finding:  # of an examination with a single number, which is not named
+                [part] = examinations[name]["parts"]
+                findings[name] = {part: finding}
     manner = {"share": wordings["share"], "around": wordings["around"]}
     read = {
         **phrases, **conditions, **manner, "complaints": complaints, "examinations": examinations
     }  # fmt: skip
     return TypeAdapter(Tables).validate_python(read)
-
-
-def _name_single_parts(findings: dict[str, Any], examinations: dict[str, Any]) -> None:
-    for name, finding in findings.items():
-        if "mean" in finding:
-            [part] = examinations[name]["parts"]
-            findings[name] = {part: finding}

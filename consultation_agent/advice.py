@@ -38,7 +38,10 @@ def advice_value(items: Sequence[str], advice: str, gold: str) -> float:
     texts.
     """
     if not items:
-        return _content_f1(advice, gold)
+        if words_only(advice) == words_only(gold):
+            return 1.0
+        said, known = (content_of(ANY_ADVICE.sub(" ", text.lower())) for text in (advice, gold))
+        return 2 * len(said & known) / max(1, len(said) + len(known))
     clauses = CLAUSE.split(advice)
     own = set[str]()
     shares = list[float]()
@@ -60,13 +63,6 @@ def all_terms() -> frozenset[str]:
         for item in condition.advice_zh:
             found.update(terms(item))
     return frozenset(found)
-
-
-def _content_f1(advice: str, gold: str) -> float:
-    if words_only(advice) == words_only(gold):
-        return 1.0
-    said, wanted = (content_of(ANY_ADVICE.sub(" ", text.lower())) for text in (advice, gold))
-    return 2 * len(said & wanted) / max(1, len(said) + len(wanted))
 
 
 def _given(term: str, gold: list[str], clauses: list[str]) -> int:

@@ -27,14 +27,13 @@ def framed_dialogues(path: Path, prompts: Prompts, most_turns: int) -> list[Conv
     Raises AgentError: the file has no such dialogues, or nothing to learn. Raises FileError.
     """
 
-    def conversation(row: dict[str, Any], where: str) -> Conversation:
+    conversations = []
+    for number, row in read_jsonl(path):
+        where = f"{path}, line {number}"
         if "agent" in row:
-            return conversation_of(row, "consultation", where)
-        return _framed(_messages(row, where), prompts, most_turns)
-
-    conversations = [
-        conversation(row, f"{path}, line {number}") for number, row in read_jsonl(path)
-    ]
+            conversations.append(conversation_of(row, "consultation", where))
+        else:
+            conversations.append(_framed(_messages(row, where), prompts, most_turns))
     if not any(any(conversation.learn) for conversation in conversations):
         raise AgentError(
             f"{path} has nothing to learn: no diagnosis, "
@@ -57,22 +56,16 @@ def _messages(row: dict[str, Any], where: str) -> list[Message]:
 
 def _framed(said: list[Message], prompts: Prompts, most_turns: int) -> Conversation:
     replies = [str(message["content"]) for message in said[1::2]]
-    open_end = not isinstance(
-        read_reply(replies[-1]), Conclusion
-    )  # the turn of the diagnosis is still to come
-    turns = max(most_turns, len(replies) + open_end)
+    ended = isinstance(read_reply(replies[-1]), Conclusion)
+    turns = max(most_turns, len(replies) if ended else len(replies) + 1)
     messages = prompts.opening(str(said[0]["content"]), turns)
+    learn = []
     for turn, (heard, reply) in enumerate(zip(said[::2], replies, strict=True), 1):
         if turn > 1:
-            messages.append(
-                {"role": "user", "content": prompts.said(str(heard["content"]), turn, turns)}
-            )
+            words = prompts.said(str(heard["content"]), turn, turns)
+            messages.append({"role": "user", "content": words})
         messages.append({"role": "assistant", "content": reply})
-    return Conversation(messages, [_teaches(reply) for reply in replies])
-
-
-def _teaches(reply: str) -> bool:
-    said = read_reply(reply)
-    return isinstance(said, Conclusion) or (
-        isinstance(said, Question) and len(QUESTION_MARKS.findall(said.text)) == 1
-    )
+        read = read_reply(reply)
+        asks_once = isinstance(read, Question) and len(QUESTION_MARKS.findall(read.text)) == 1
+        learn.append(asks_once or isinstance(read, Conclusion))
+    return Conversation(messages, learn)

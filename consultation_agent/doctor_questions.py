@@ -55,8 +55,12 @@ def asks_whether(question: str, complaint: str) -> bool:
     texts = [plain(asking[-1]), plain(re.split("[，,]", asking[-1])[-1])]
     for word in SAID["complaints"][complaint]:
         for parts in readings(word):
-            if any(_nothing_but(parts, text) for text in texts):
-                return True
+            for text in texts:
+                rest = text
+                for part in parts:
+                    rest = _pattern((part,)).sub(" ", rest, count=1)
+                if _pattern(parts).search(text) and not content_of(rest):
+                    return True
     return False
 
 
@@ -72,14 +76,6 @@ def opens(question: str) -> bool:
 
 def _asking_sentences(question: str) -> list[str]:
     return [one for one in SENTENCE.findall(TAG.sub("", question.lower())) if asks(one)]
-
-
-def _nothing_but(parts: tuple[str, ...], text: str) -> bool:
-    if not _pattern(parts).search(text):
-        return False
-    for part in parts:
-        text = _pattern((part,)).sub(" ", text, count=1)
-    return not content_of(text)
 
 
 def content_of(text: str) -> set[str]:

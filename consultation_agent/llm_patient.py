@@ -71,13 +71,10 @@ def patient_of(settings: Settings, options: Options) -> Patient:
     Raises AgentError: its model is missing, or named without use.
     """
     kind = partner_kind("patient", options)
-    return (
-        RecordPatient()
-        if kind == RECORD
-        else LLMPatient(
-            settings.of(ConsultationSettings).under(options), kind, options.get(ADDRESS)
-        )
-    )
+    if kind == RECORD:
+        return RecordPatient()
+    own = settings.of(ConsultationSettings).under(options)
+    return LLMPatient(own, kind, options.get(ADDRESS))
 
 
 class LLMPatient(Patient):
@@ -104,18 +101,16 @@ class LLMPatient(Patient):
             "attempts": ATTEMPTS,
             "longest_wait": LONGEST_WAIT,
             "concurrency": MOST_CONNECTIONS,
+            "timeout": self.settings.patient_timeout,
         }
-        common["timeout"] = self.settings.patient_timeout
-        if (
-            self.name == "served"
-        ):  # not kept on disk: another run serves another model at the same address
+        # Not kept on disk: another run serves another model at the same address
+        if self.name == "served":
             if not self.address:
                 raise LLMError("the patient's model is not served yet", "connection")
             return LLMClient(f"openai/{SERVED_NAME}", base_url=self.address, **common)
-        where: dict[str, Any] = {"base_url": self.settings.patient_base_url, "cache": cache}
-        return LLMClient(
-            self.model, api_key=reveal(self.settings.patient_api_key), **where, **common
-        )
+        url = self.settings.patient_base_url
+        key = reveal(self.settings.patient_api_key)
+        return LLMClient(self.model, base_url=url, api_key=key, cache=cache, **common)
 
     async def check(self) -> None:
         """Ask an invented patient, whatever was kept of earlier answers.
@@ -139,9 +134,8 @@ class LLMPatient(Patient):
         open_words = "\n".join([task.question, question, *(earlier.question for earlier in asked)])
         hidden = None if secret(task).search(open_words) else secret(task)
         said, leaked = await self._without(hidden, messages_for(task, heard, self.words))
-        reply = Reply(
-            said.kind, " ".join(said.text.split())[:LONGEST_TEXT], _facets(task, said), leaked
-        )
+        text = " ".join(said.text.split())[:LONGEST_TEXT]
+        reply = Reply(said.kind, text, _facets(task, said), leaked)
         earlier = _told_before(reply, heard, asked)
         return again(earlier, task) if earlier else reply
 
@@ -169,9 +163,8 @@ def messages_for(task: ConsultationTask, question: str, words: dict[str, Any]) -
     question.
     """
     record = "\n".join(f"{line}：{text}" for line, text in record_lines(task).items())
-    notes = secret(task).sub(
-        WORDS["struck"], WORDS["asked"].format(complaint=task.opening, record=record)
-    )
+    asked = WORDS["asked"].format(complaint=task.opening, record=record)
+    notes = secret(task).sub(WORDS["struck"], asked)
     return [
         {"role": "system", "content": words["system"].strip()},
         {"role": "user", "content": notes + question},
@@ -191,17 +184,15 @@ def record_lines(task: ConsultationTask) -> dict[str, str]:
     meanings = {name: phrase.zh for name, phrase in tables.general.items()}
     meanings |= {name: facet.zh for name, facet in tables.facets.items()}
     meanings |= {name: symptom.ask[0] for name, symptom in tables.symptoms.items()}
-    general = {
-        "age": f"{task.age}岁" if task.age is not None else "",
-        "sex": SEXES.get(task.sex, ""),
-    }
-    symptoms = {name: "有" if there else "没有" for name, there in task.symptoms.items()}
-    mentioned = {**general, **symptoms, **task.words}
-    return {
-        f"{name}（{meanings[name]}）": text
-        for name, text in mentioned.items()
-        if text and name in meanings
-    }
+    age = f"{task.age}岁" if task.age is not None else ""
+    mentioned = {"age": age, "sex": SEXES.get(task.sex, "")}
+    mentioned |= {name: "有" if there else "没有" for name, there in task.symptoms.items()}
+    mentioned |= task.words
+    lines = {}
+    for name, text in mentioned.items():
+        if text and name in meanings:
+            lines[f"{name}（{meanings[name]}）"] = text
+    return lines
 
 
 def clean(text: str) -> str:

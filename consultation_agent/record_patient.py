@@ -6,7 +6,7 @@ RecordPatient().reply_to(task, "有没有发烧？", [])      # Reply("informati
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from conditions.table import load_tables
@@ -45,16 +45,18 @@ class RecordPatient(Patient):
     def reply_to(self, task: ConsultationTask, question: str, asked: Sequence[Exchange]) -> Reply:
         """Return the patient's reply to a question, after the questions asked before."""
         question = question[:LONGEST]
+        mentioned = told(asked)
+        parts = parts_of(question)
+        replies = list[Reply]()
         if task.words:
-            return _from_facts(task, question, told(asked))
-        return _recalled_parts(task, question, told(asked))
-
-
-def _from_facts(task: ConsultationTask, question: str, mentioned: Mapping[str, Reply]) -> Reply:
-    replies = list[Reply]()
-    for part in parts_of(question):
-        replies += _to_each(task, part, mentioned)
-    return _together(replies, SAID["zh"]) if replies else _not_understood(question)
+            for part in parts:
+                replies += _to_each(task, part, mentioned)
+            return _together(replies, SAID["zh"])
+        whole = _recalled(task, question, mentioned)
+        if whole.kind != "unknown" or len(parts) == 1:
+            return whole
+        replies = [_recalled(task, part, mentioned) for part in parts]
+        return _together(replies, SAID[_language(task)])
 
 
 def _to_each(task: ConsultationTask, question: str, mentioned: Mapping[str, Reply]) -> list[Reply]:
@@ -62,12 +64,17 @@ def _to_each(task: ConsultationTask, question: str, mentioned: Mapping[str, Repl
         return [_opening(task.opening, task, mentioned)]
     if task.complaint and asks_whether(question, task.complaint):
         return [_complaint(task, mentioned)]
-    items = _less_sides(question, asked_for(question, task.opening))
+    items = asked_for(question, task.opening)
+    if not ITSELF.search(plain(question)):
+        items = [item for item in items if item not in SIDES] or items
     first = asked_first(question)
     if len(items) > 1 and not (first and (first.is_side or not _joined(question))):
         replies = list[Reply]()
         for item in items:
-            replies += _of_several(task, question, item, mentioned)
+            topics = _telling_first(task, _of_one_facet(question, [item]), item)
+            replies += [_of_topic(task, topic, mentioned) for topic in topics] or [
+                _of_item(task, item, mentioned)
+            ]
         return replies
     topics = _topics_of(task, question, items)
     if topics:
@@ -75,24 +82,6 @@ def _to_each(task: ConsultationTask, question: str, mentioned: Mapping[str, Repl
     if not items:
         return [_not_understood(question)]
     return [_of_item(task, items[0], mentioned)]
-
-
-def _less_sides(question: str, items: Sequence[str]) -> list[str]:
-    others = [item for item in items if item not in SIDES]
-    return [*items] if ITSELF.search(plain(question)) or not others else others
-
-
-def _of_several(
-    task: ConsultationTask, question: str, item: str, mentioned: Mapping[str, Reply]
-) -> list[Reply]:
-    topics = _telling_first(task, _of_one_facet(question, [item]), item)
-    if topics:
-        return [_of_topic(task, topic, mentioned) for topic in topics]
-    return [_of_item(task, item, mentioned)]
-
-
-def _of_item(task: ConsultationTask, item: str, mentioned: Mapping[str, Reply]) -> Reply:
-    return again(mentioned[item], task) if item in mentioned else _mentioned(task, item, mentioned)
 
 
 def _together(replies: Sequence[Reply], said: Mapping[str, str]) -> Reply:
@@ -119,8 +108,11 @@ def _topics_of(task: ConsultationTask, question: str, items: Sequence[str]) -> l
         return _telling_first(task, several, items[0])
     if not items and _joined(question):
         return [one for one in asked_topics(question) if not one.is_side]
-    one = _topic_of(question, items)
-    return [one] if one else []
+    first = asked_first(question)
+    if first or not items:
+        return [first] if first else [*asked_topics(question)[:1]]
+    relatives = [one for one in several if one.name == "relatives"]
+    return relatives[:1] or (several if len(several) == 1 else [])
 
 
 def _telling_first(task: ConsultationTask, topics: Sequence[Topic], facet: str) -> list[Topic]:
@@ -130,15 +122,6 @@ def _telling_first(task: ConsultationTask, topics: Sequence[Topic], facet: str) 
 
 def _joined(question: str) -> bool:
     return bool(JOINT.search(question.lower()))
-
-
-def _topic_of(question: str, items: Sequence[str]) -> Topic | None:
-    first = asked_first(question)
-    if first or not items:
-        return first or next(iter(asked_topics(question)), None)
-    of_facet = _of_one_facet(question, items)
-    relatives = [one for one in of_facet if one.name == "relatives"]
-    return (relatives or of_facet)[0] if relatives or len(of_facet) == 1 else None
 
 
 def _of_one_facet(question: str, items: Sequence[str]) -> list[Topic]:
@@ -157,7 +140,7 @@ def _of_topic(task: ConsultationTask, topic: Topic, mentioned: Mapping[str, Repl
     there = [side] if side in task.words else there
     if there:
         seen = next((mentioned[item] for item in there if item in mentioned), None)
-        text = "".join(sentence(task.words[item]) for item in there)
+        text = "".join(_sentence(task.words[item]) for item in there)
         return again(seen, task) if seen else Reply("informative", text, tuple(there))
     if name in mentioned:
         return again(mentioned[name], task)
@@ -176,10 +159,8 @@ def _holds(task: ConsultationTask, topic: Topic, item: str) -> bool:
 
 
 def _complaint(task: ConsultationTask, mentioned: Mapping[str, Reply]) -> Reply:
-    if "complaint" in mentioned:
-        return again(mentioned["complaint"], task)
     word = load_tables().complaints[task.complaint].zh
-    return Reply("informative", SAID["zh"]["complaint"].format(word=word), ("complaint",))
+    return _opening(SAID["zh"]["complaint"].format(word=word), task, mentioned)
 
 
 def _opening(text: str, task: ConsultationTask, mentioned: Mapping[str, Reply]) -> Reply:
@@ -188,8 +169,7 @@ def _opening(text: str, task: ConsultationTask, mentioned: Mapping[str, Reply]) 
     return Reply("informative", text, ("complaint",))
 
 
-def sentence(text: str) -> str:
-    """Return a text that ends like a sentence."""
+def _sentence(text: str) -> str:
     return text if text.endswith(ENDS) else f"{text}。"
 
 
@@ -217,17 +197,19 @@ def _language(task: ConsultationTask) -> str:
     return "zh" if HAN_RUN.search(task.question) else "en"
 
 
-def _mentioned(task: ConsultationTask, item: str, mentioned: Container[str]) -> Reply:
+def _of_item(task: ConsultationTask, item: str, mentioned: Mapping[str, Reply]) -> Reply:
+    if item in mentioned:
+        return again(mentioned[item], task)
     said = SAID["zh"]
     tables = load_tables()
     if item == "accompanying":
         there = [name for name, has in task.symptoms.items() if has and name not in mentioned]
         if not there:
             return Reply("informative", said["nothing_else"], (item,))
-        return Reply("informative", sentence(task.words[there[0]]), (item, there[0]))
+        return Reply("informative", _sentence(task.words[there[0]]), (item, there[0]))
     if item in task.words:
         yes = "有，" if item in tables.symptoms else ""
-        return Reply("informative", sentence(f"{yes}{task.words[item]}"), (item,))
+        return Reply("informative", _sentence(f"{yes}{task.words[item]}"), (item,))
     if item in tables.symptoms:
         absent = said["absent"].format(word=tables.symptoms[item].ask[0])
         return Reply("informative", absent, (item,))
@@ -236,14 +218,6 @@ def _mentioned(task: ConsultationTask, item: str, mentioned: Container[str]) -> 
     if item == "sex" and task.sex in said:
         return Reply("informative", said[task.sex], (item,))
     return Reply("unknown", said["unknown"], (item,))
-
-
-def _recalled_parts(task: ConsultationTask, question: str, mentioned: Mapping[str, Reply]) -> Reply:
-    whole = _recalled(task, question, mentioned)
-    parts = parts_of(question)
-    if whole.kind != "unknown" or len(parts) == 1:
-        return whole
-    return _together([_recalled(task, part, mentioned) for part in parts], SAID[_language(task)])
 
 
 def _recalled(task: ConsultationTask, question: str, mentioned: Mapping[str, Reply]) -> Reply:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from conditions.bayes import Value, posterior
-from conditions.condition_types import Phrase
 from conditions.table import load_tables
 from consultation_agent.patient import Exchange, told
 from consultation_agent.prompts import Prompts
@@ -16,18 +15,8 @@ from episodes import partner_agent
 from episodes.episode import Episode
 
 CHECKLIST = (
-    *(
-        "aggravating",
-        "onset",
-        "place",
-        "character",
-        "course",
-        "history",
-        "relieving",
-        "accompanying",
-        "habits",
-    ),
-    *("severity", "medication", "allergies"),
+    *("aggravating", "onset", "place", "character", "course", "history", "relieving"),
+    *("accompanying", "habits", "severity", "medication", "allergies"),
 )
 PATIENT = RecordPatient()
 
@@ -99,15 +88,11 @@ def best_match(task: ConsultationTask, mentioned: Iterable[str]) -> Conclusion |
     group = tables.group(task.complaint)
     if not group:
         return None
-    chances = posterior(
-        tables,
-        group,
-        {item: value for item in mentioned if (value := _value(task, item)) is not None},
-    )
+    known = {item: value for item in mentioned if (value := _value(task, item)) is not None}
+    chances = posterior(tables, group, known)
     likeliest = group[max(chances, key=lambda name: chances[name])]
-    return Conclusion(
-        likeliest.zh, "；".join(likeliest.advice_for(task.values.get("habits"))).replace("*", "")
-    )
+    advice = "；".join(likeliest.advice_for(task.values.get("habits")))
+    return Conclusion(likeliest.zh, advice.replace("*", ""))
 
 
 def _value(task: ConsultationTask, item: str) -> Value | None:
@@ -117,8 +102,8 @@ def _value(task: ConsultationTask, item: str) -> Value | None:
     if item in task.values:
         return task.values[item] if item in task.words else None
     if item in tables.facets:
-        values: dict[str, Phrase] = {**tables.facets[item].values}
-        return next(
-            (name for name, phrase in values.items() if task.words.get(item) in phrase.lay), None
-        )
+        for name, phrase in tables.facets[item].values.items():
+            if task.words.get(item) in phrase.lay:
+                return name
+        return None
     return {"age": task.age, "sex": task.sex or None}.get(item)

@@ -108,6 +108,9 @@ def _task_of(row: Row) -> ConsultationTask:
     options: dict[str, str] = json.loads(extra.get("options") or "{}")
     condition = load_tables().conditions[extra["condition"]] if extra.get("condition") else None
     values = _texts(extra.get("values"))
+    exchanges = []
+    for once in model.get("patient_information") or ():
+        exchanges.append((" ".join(once["doctor_question"]), " ".join(once["patient_response"])))
     return ConsultationTask(
         id=str(row["id"]),
         question=_complaint(row["prompt"]),
@@ -128,7 +131,7 @@ def _task_of(row: Row) -> ConsultationTask:
         words=_texts(extra.get("facets")),
         symptoms=json.loads(extra.get("symptoms") or "{}"),
         distinguishing=tuple(extra.get("distinguishing") or ()),
-        exchanges=tuple(map(_exchange, model.get("patient_information") or ())),
+        exchanges=tuple(exchanges),
         description=_text(model.get("enhanced_description") or ""),
         english=bool(extra.get("english")),
         options=options,
@@ -139,10 +142,6 @@ def _complaint(prompt: list[dict[str, Any]]) -> str:
     asked = (message["content"] for message in prompt if message["role"] == "user")
     said = _text(next(asked, None))
     return said.removeprefix(PREFIX).strip().splitlines()[0] if said.startswith(PREFIX) else said
-
-
-def _exchange(once: dict[str, list[str]]) -> tuple[str, str]:
-    return " ".join(once["doctor_question"]), " ".join(once["patient_response"])
 
 
 def _texts(table: str | None) -> dict[str, str]:

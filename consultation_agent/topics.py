@@ -15,7 +15,7 @@ from pathlib import Path
 
 from consultation_agent.doctor_questions import EXAMPLE, SENTENCE, TAG, asks, plain
 
-NEVER = re.compile(r"(?!)")
+NEVER = "(?!)"
 FULL_STOP = re.compile(r"(?<=[a-z]{2})\.\s")
 
 
@@ -44,18 +44,16 @@ class Topic:
 def topics() -> dict[str, Topic]:
     """Return all topics by name, in the order of the file."""
     table = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
-    return {name: _topic(name, columns) for name, columns in table.items()}
-
-
-def _topic(name: str, columns: dict[str, object]) -> Topic:
-    asked = columns.pop("ask")
-    assert isinstance(asked, list)
-    always = "first" in columns and columns["first"] != "."
-    asks_for = [*asked, str(columns["first"])] if always else asked
-    ask = re.compile("|".join(f"(?:{one})" for one in asks_for))
-    own = re.compile(str(columns.pop("own"))) if "own" in columns else NEVER
-    first = re.compile(str(columns.pop("first"))) if "first" in columns else NEVER
-    return Topic(name, ask, own, first, **columns)  # type: ignore[arg-type]
+    found = {}
+    for name, columns in table.items():
+        asks_for = columns.pop("ask")
+        own = columns.pop("own", NEVER)
+        first = columns.pop("first", NEVER)
+        if first not in (NEVER, "."):
+            asks_for = [*asks_for, first]
+        ask = re.compile("|".join(f"(?:{one})" for one in asks_for))
+        found[name] = Topic(name, ask, re.compile(own), re.compile(first), **columns)
+    return found
 
 
 @lru_cache(maxsize=4096)

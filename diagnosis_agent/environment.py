@@ -11,19 +11,18 @@ from common.settings import Settings
 from diagnosis_agent.canaries import dishonest_episodes
 from diagnosis_agent.facts import facts_of, record_of
 from diagnosis_agent.judge_words import WORDS
-from diagnosis_agent.llm_simulator import simulator_model
+from diagnosis_agent.llm_simulator import simulator_of
 from diagnosis_agent.prompts import OWN, load_prompts
 from diagnosis_agent.protocol import Conclusion, Order, read_reply
-from diagnosis_agent.record_simulator import RecordSimulator
 from diagnosis_agent.rehearsal import baseline_episode, gold_episode, shown
 from diagnosis_agent.reward import Scheme, results_of
 from diagnosis_agent.rubrics import Rubrics
-from diagnosis_agent.simulator import Exchange, Simulator
+from diagnosis_agent.simulator import Exchange
 from diagnosis_agent.single_turn import play_points
 from diagnosis_agent.task import DiagnosisTask
 from episodes.agent import Options, Record
 from episodes.episode import AgentError, Episode, Policy, Task
-from episodes.partner_agent import RECORD, PartnerEnvironment, RehearsedEpisodes, partner_kind
+from episodes.partner_agent import PartnerEnvironment, RehearsedEpisodes
 from episodes.prompts import Prompts
 from episodes.text_loop import Malformed
 from scoring.rubric import Reward
@@ -74,11 +73,9 @@ class DiagnosisEnvironment(PartnerEnvironment):
 
     async def score(self, task: Task, episode: Episode) -> Reward:
         reward = await self.scheme.score(_own(task), episode)
-        verdict = (
-            await self.rubrics.verdict(_own(task), episode)
-            if self.rubrics and reward.total is not None
-            else None
-        )
+        if not self.rubrics or reward.total is None:
+            return reward
+        verdict = await self.rubrics.verdict(_own(task), episode)
         if verdict is None:
             return reward
         if verdict.score is None:
@@ -111,15 +108,6 @@ def _gold_episode(task: DiagnosisTask, prompts: Prompts, turns: int, name: str =
 
 def _other_name(task: DiagnosisTask) -> str | None:
     return next(iter(task.aliases), None)
-
-
-def simulator_of(settings: Settings, options: Options, evaluating: bool) -> Simulator:
-    """Return the simulator that the flag --simulator names.
-    Raises AgentError: its model is missing, or named without use.
-    """
-    if partner_kind("simulator", options) == RECORD:
-        return RecordSimulator()
-    return simulator_model(settings, options, evaluating)
 
 
 def _own(task: Task) -> DiagnosisTask:

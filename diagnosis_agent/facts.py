@@ -85,6 +85,5 @@ def failure(record: Record) -> str:
         return "no_diagnosis"
     if record["facts"]["accuracy"] >= 1:
         return "right"
-    return (
-        "ordered_too_little" if len(record["key_seen"]) < len(record["key"]) else "wrong_diagnosis"
-    )
+    enough = len(record["key_seen"]) == len(record["key"])
+    return "wrong_diagnosis" if enough else "ordered_too_little"

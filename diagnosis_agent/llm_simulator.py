@@ -22,21 +22,20 @@ from common.settings import Settings
 from common.text_store import TextStore
 from conditions.diagnosis import mention
 from conditions.orders import LONGEST, named
-from diagnosis_agent.record_simulator import UNAVAILABLE, ordered, repeated
+from diagnosis_agent.record_simulator import UNAVAILABLE, RecordSimulator, ordered, repeated
 from diagnosis_agent.settings import DiagnosisSettings
 from diagnosis_agent.simulator import Result, Simulator
 from diagnosis_agent.task import DiagnosisTask
 from episodes.agent import SERVED_NAME, Options
 from episodes.episode import AgentError, ServiceError
 from episodes.outcomes import EpisodeError
-from episodes.partner_agent import partner_model
+from episodes.partner_agent import RECORD, partner_kind, partner_model
 
 # The words of DiagGym's models; weights know them, so none may change.
 HEADER = "\nThe following summarizes the results from the patient's medical examination:\n"
 SEPARATOR = "<SEP>"
-HISTORY_END = re.compile(
-    r"Physical Exam:|(?:^|\n)Final Diagnosis:"
-)  # rows of the reference have both
+# Rows of the reference have both
+HISTORY_END = re.compile(r"Physical Exam:|(?:^|\n)Final Diagnosis:")
 STOPS = (SEPARATOR, "<endoftext>")
 LIMITS = {"max_tokens": 512, "stop": STOPS}
 END = re.compile("|".join((*STOPS, r"\nExam name:")))
@@ -49,9 +48,8 @@ MODEL_NAMES = "the name its endpoint serves it by"
 CAUSES = {"malformed": "simulator_malformed", "timeout": "simulator_timeout"}
 SEVERAL = re.compile(r"[,;+&]|\band\b")
 CHAT_TOKEN = re.compile(r"<\|[^|]{0,40}\|>")
-RANGE = re.compile(
-    r" \(reference range: (.+)\)\Z", re.DOTALL
-)  # as diagnosis_agent/task.py writes it
+# As diagnosis_agent/task.py writes it
+RANGE = re.compile(r" \(reference range: (.+)\)\Z", re.DOTALL)
 WITHHELD = "The report of this examination is not released."
 KNOWN = DiagnosisTask(
     id="known",
@@ -83,9 +81,11 @@ def prompt_for(task: DiagnosisTask, name: str, past: Iterable[Result]) -> str:
     """Return the prompt that a model continues with the results of an examination. It includes
     earlier examinations that have results.
     """
-    made = [one for one in past if one.kind in ("recorded", "normal")]
-    events = (f"{opening(one.name)}{split_range(one.text)[0]}{SEPARATOR}" for one in made)
-    return context(task) + "".join(events) + opening(name)
+    events = ""
+    for one in past:
+        if one.kind in ("recorded", "normal"):
+            events += f"{opening(one.name)}{split_range(one.text)[0]}{SEPARATOR}"
+    return context(task) + events + opening(name)
 
 
 class LLMSimulator(Simulator):
@@ -161,13 +161,12 @@ class LLMSimulator(Simulator):
         async with self._same.setdefault(key, asyncio.Lock()):
             try:
                 kept = self.kept.get(key)
-                return (
-                    self.kept.keep(key, await self.draw(task, name, past)) if kept is None else kept
-                )
+                if kept is None:
+                    kept = self.kept.keep(key, await self.draw(task, name, past))
+                return kept
             except LLMError as error:
-                raise EpisodeError(
-                    CAUSES.get(error.cause, "simulator_failed"), str(error)
-                ) from None
+                cause = CAUSES.get(error.cause, "simulator_failed")
+                raise EpisodeError(cause, str(error)) from None
 
     async def draw(self, task: DiagnosisTask, name: str, past: Sequence[Result]) -> str:
         """Return a new result that does not name the diagnosis, unless the case does, or "" after
@@ -217,13 +216,12 @@ def weights_of(model: str) -> list[str]:
     return [f"{file.name}/{(facts := file.stat()).st_size}/{facts.st_mtime_ns}" for file in files]
 
 
-def simulator_model(settings: Settings, options: Options, evaluating: bool = False) -> LLMSimulator:
-    """Return the simulator of --simulator llm or served.
-    Raises AgentError: its model or its address is missing.
+def simulator_of(settings: Settings, options: Options, evaluating: bool = False) -> Simulator:
+    """Return the simulator that the flag --simulator names.
+    Raises AgentError: its model or its address is missing, or named without use.
     """
-    return LLMSimulator(
-        settings.of(DiagnosisSettings).under(options),
-        str(options["simulator"]),
-        options.get(ADDRESS),
-        evaluating,
-    )
+    kind = partner_kind("simulator", options)
+    if kind == RECORD:
+        return RecordSimulator()
+    own = settings.of(DiagnosisSettings).under(options)
+    return LLMSimulator(own, kind, options.get(ADDRESS), evaluating)

@@ -55,7 +55,10 @@ def _recorded(task: DiagnosisTask, found: str) -> Result:
     settles = found in {own_name(other) for other in task.key}
     if task.condition is None or key is None or settles:
         return Result(found, NOT_RECORDED, "not_recorded")
-    return Result(found, _normal(task, key), "normal")
+    patient: Patient = {"age": AGE if task.age is None else task.age, "sex": task.sex or SEX}
+    drawn = draw_results(load_tables(), [key], patient, Random(f"{task.id}/{key}"))[key]
+    usual = f" (reference range: {drawn.reference})" if drawn.reference else ""
+    return Result(found, f"{drawn.text}{usual}", "normal")
 
 
 def _joined(task: DiagnosisTask, names: Sequence[str]) -> str:
@@ -94,7 +97,10 @@ def check_recorded(tasks: Sequence[DiagnosisTask]) -> list[str]:
     if outside and empty == len(tasks):
         seen = f"none of the {len(tasks)} cases records an examination (extra_info.examinations)"
         raise AgentError(f"{seen}, which is all that --simulator record tells; {WAYS}")
-    missing = [_recommended_and_missing(task) for task in outside]
+    missing = []
+    for task in outside:
+        recorded = {own_name(name) for name in task.results}
+        missing.append(len({own_name(name) for name in task.key} - recorded))
     if not any(missing):
         return []
     least = (
@@ -104,15 +110,11 @@ def check_recorded(tasks: Sequence[DiagnosisTask]) -> list[str]:
     return [f'{least} ({sum(missing)} in all), {none}: these are "not recorded"; {WAYS}']
 
 
-def _recommended_and_missing(task: DiagnosisTask) -> int:
-    recorded = {own_name(name) for name in task.results}
-    return len({own_name(name) for name in task.key} - recorded)
-
-
 def ordered(task: DiagnosisTask, name: str) -> str | None:
     """Return the examination that an order means, the record's names first, or None."""
     own = (*task.results, *task.key)
-    found = _recorded_as(task, name) or named(name, own)
+    as_written = [other for other in task.results if _plain(other) == _plain(name)]
+    found = as_written[0] if as_written else named(name, own)
     if found is None:
         return None
     alike = [other for other in task.results if words_of(other) == words_of(found)]
@@ -128,11 +130,6 @@ def ordered(task: DiagnosisTask, name: str) -> str | None:
     key = table_key(found)
     only = load_tables().examinations[key].only if key else "any"
     return found if only in ("any", task.sex) or task.sex is None else None
-
-
-def _recorded_as(task: DiagnosisTask, order: str) -> str | None:
-    wanted = _plain(order)
-    return next((name for name in task.results if _plain(name) == wanted), None)
 
 
 def _plain(name: str) -> str:
@@ -153,9 +150,3 @@ def repeated(found: str, past: Sequence[Result]) -> Result | None:
     """Return the result of an earlier order of the same examination, or None if there was none."""
     earlier = next((one for one in past if one.name == found and one.kind != "unavailable"), None)
     return earlier and Result(found, earlier.text, "repeated")
-
-
-def _normal(task: DiagnosisTask, key: str) -> str:
-    patient: Patient = {"age": AGE if task.age is None else task.age, "sex": task.sex or SEX}
-    drawn = draw_results(load_tables(), [key], patient, Random(f"{task.id}/{key}"))[key]
-    return f"{drawn.text} (reference range: {drawn.reference})" if drawn.reference else drawn.text

@@ -40,7 +40,15 @@ def rehearse(
     orders = orders[: turns - 1]
 
     def answer(number: int, episode: Episode) -> str:
-        return _answer(task, prompts, orders[number], episode, number + 2, turns)
+        order = orders[number]
+        if isinstance(order, str):
+            malformed = read_reply(order)
+            assert isinstance(malformed, Malformed), order
+            episode.events.append(malformed)
+            return prompts.wrong(malformed.problem, number + 2, turns)
+        result = SIMULATOR.result_of(task, order.examination, results_of(episode))
+        episode.events.append(Exchange(order, result))
+        return prompts.said(shown(result), number + 2, turns)
 
     def concluded(episode: Episode) -> tuple[Conclusion, str] | None:
         diagnosis = conclude(results_of(episode))
@@ -52,24 +60,6 @@ def rehearse(
     replies = [order if isinstance(order, str) else spoken(order) for order in orders]
     opening = prompts.opening(task.question, turns)
     return partner_agent.rehearse(opening, replies, answer, concluded)
-
-
-def _answer(
-    task: DiagnosisTask,
-    prompts: Prompts,
-    order: Order | str,
-    episode: Episode,
-    turn: int,
-    turns: int,
-) -> str:
-    if isinstance(order, str):
-        malformed = read_reply(order)
-        assert isinstance(malformed, Malformed), order
-        episode.events.append(malformed)
-        return prompts.wrong(malformed.problem, turn, turns)
-    result = SIMULATOR.result_of(task, order.examination, results_of(episode))
-    episode.events.append(Exchange(order, result))
-    return prompts.said(shown(result), turn, turns)
 
 
 def shown(result: Result) -> str:
@@ -96,11 +86,8 @@ def baseline_episode(
     """
     if name == "commonest":
         return rehearse(task, prompts, turns, [], lambda _: commonest or None)
-    orders = (
-        [Order("not known yet", other, WHY) for other in task.results]
-        if name == "checklist"
-        else []
-    )
+    known = task.results if name == "checklist" else ()
+    orders = [Order("not known yet", other, WHY) for other in known]
     return rehearse(task, prompts, turns, orders, lambda results: best_match(task, results))
 
 

@@ -146,7 +146,10 @@ class Scheme:
             cause = await self._ask(task, episode, conclusion)
             if cause:
                 return Reward(None, {}, cause, counters=counters)
-        values = self._values(task, episode) if conclusion else {}
+        values = dict[str, float]()
+        if conclusion:
+            malformed = counters["malformed"] / max(1, episode.turns)
+            values = {"format": 1 - malformed, **values_of(task, episode)}
         paid = self.rubric.weigh(
             {name: value for name, value in values.items() if name in self.rubric.names}
         )
@@ -155,11 +158,9 @@ class Scheme:
             paid["turns"] = -amount * (episode.turns - free)
         total = math.fsum(paid.values())
         score = min(1.0, max(0.0, total / self.reachable(task)))
-        measures = (
-            beside_the_rule(named_rightly(task, episode), values["diagnosis"])
-            if self.judge and conclusion
-            else {}
-        )
+        measures = {}
+        if self.judge and conclusion:
+            measures = beside_the_rule(named_rightly(task, episode), values["diagnosis"])
         return Reward(total, paid, score=score, measures=measures, counters=counters)
 
     def reachable(self, task: DiagnosisTask) -> float:
@@ -168,10 +169,6 @@ class Scheme:
         return math.fsum(
             weight for name, weight in weights.items() if task.key or name != "examinations"
         )
-
-    def _values(self, task: DiagnosisTask, episode: Episode) -> dict[str, float]:
-        malformed = kinds_of(episode)["malformed"]
-        return {"format": 1 - malformed / max(1, episode.turns), **values_of(task, episode)}
 
     async def _ask(
         self, task: DiagnosisTask, episode: Episode, conclusion: Conclusion

@@ -56,35 +56,23 @@ class Rubrics:
         """Return the verdict by the case's rubrics, or None if it has none."""
         if task.id not in self.by_case:
             return None
-        turns = [
-            f"{message['role']}: {message['content']}"
-            for message in episode.messages
-            if message["role"] != "system"
-        ]
-        return await self.judge(task.id).judge(
-            Case(task.question, "\n".join(turns), task.reference)
-        )
+        said = [message for message in episode.messages if message["role"] != "system"]
+        turns = "\n".join(f"{message['role']}: {message['content']}" for message in said)
+        return await self.judge(task.id).judge(Case(task.question, turns, task.reference))
 
     def _judge(self, case: str) -> LLMJudge:
         criteria = self.by_case[case]
         settings = self.settings
         total = sum(one.weight for one in criteria)
         weights = {f"met_{number}": one.weight / total for number, one in enumerate(criteria, 1)}
-        asked = "\n".join(
-            f"{name}: {one.criterion}" for name, one in zip(weights, criteria, strict=True)
-        )
+        listed = zip(weights, criteria, strict=True)
+        asked = "\n".join(f"{name}: {one.criterion}" for name, one in listed)
 
         def material(of: Case) -> dict[str, str | None]:
             return {"true diagnosis": of.reference, "criteria": asked, "work-up": of.answer}
 
-        words = JudgeWords(
-            **RUBRIC_WORDS, weights=weights, material=material, known_case=Case("", "")
-        )
+        nothing = Case("", "")
+        words = JudgeWords(**RUBRIC_WORDS, weights=weights, material=material, known_case=nothing)
+        url = settings.teacher_base_url
         key = reveal(settings.teacher_api_key)
-        return LLMJudge(
-            words,
-            str(settings.teacher_model),
-            settings.teacher_base_url,
-            key,
-            settings.judge_timeout,
-        )
+        return LLMJudge(words, str(settings.teacher_model), url, key, settings.judge_timeout)

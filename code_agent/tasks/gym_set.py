@@ -44,35 +44,39 @@ class MedAgentGymSet(TaskSet):
             cls.overview = cls.known["overview"].strip()
             cls.shown = tuple(cls.known["shown"])
 
-    def read(self) -> Sequence[Row]:
+    @property
+    def place(self) -> Path:
+        """The folder of the set. Raises AgentError: none is given."""
         if self.data_path is None:
             raise AgentError(f"{self.name} is not part of this repository; {self.known['needs']}")
+        return self.data_path
+
+    def read(self) -> Sequence[Row]:
         path = self._file()
         try:
-            return [json.loads(row) if isinstance(row, str) else row for row in self._rows(path)]
+            if path.suffix == ".json":
+                rows = json.loads(path.read_text(encoding="utf-8"))
+            else:
+                rows = [row for _, row in read_jsonl(path)]
+            return [json.loads(row) if isinstance(row, str) else row for row in rows]
         except (OSError, ValueError) as error:
             raise AgentError(
                 f"{self.name}: {path} cannot be read ({error}); {self.known['needs']}"
             ) from None
 
     def _file(self) -> Path:
-        assert self.data_path is not None
+        folder = self.place
         if self.mode not in FILES:
             raise AgentError(f"{self.name} has no mode {self.mode!r}; it has {', '.join(FILES)}")
         stems = (self.known["only"],) if "only" in self.known else FILES[self.mode]
         for stem in stems:
             for end in ("jsonl", "json"):
-                path = self.data_path / f"{stem}.{end}"
+                path = folder / f"{stem}.{end}"
                 if path.is_file():
                     return path
         raise AgentError(
-            f"{self.name}: there is no {stems[0]}.jsonl in {self.data_path}; {self.known['needs']}"
+            f"{self.name}: there is no {stems[0]}.jsonl in {folder}; {self.known['needs']}"
         )
-
-    def _rows(self, path: Path) -> list[Row]:
-        if path.suffix == ".json":
-            return list(json.loads(path.read_text(encoding="utf-8")))
-        return [row for _, row in read_jsonl(path)]
 
     def own_answer(self, row: Row) -> Any:
         """Return the row's own answer, which must earn 1, or None if a program gives it."""

@@ -56,18 +56,15 @@ class MedAgentBench(MedAgentGymSet):
         needs = "sol" if TABLE[kind]["asks"] == "mrn" else "eval_MRN"
         if not row.get(needs):
             raise ValueError(f"{needs} is missing")
+        question = f"{row['instruction']} {row.get('context') or ''}".strip()
         about = {
             "instruction": row["instruction"],
             "patient": row.get("eval_MRN"),
             "sol": row.get("sol"),
             "kind": kind,
-        }
-        question = f"{row['instruction']} {row.get('context') or ''}".strip()
-        return {
             "question": question,
-            "reference": json.dumps(about | {"question": question}),
-            "task_type": kind,
         }
+        return {"question": question, "reference": json.dumps(about), "task_type": kind}
 
     def check(self, task: CodeTask) -> Check:
         return ByServer(json.loads(task.reference))
@@ -133,7 +130,10 @@ def expected(about: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
     if asks == "mrn":
         return [about["sol"][0]], []
     if asks == "age":
-        return [_age(about["patient"])], []
+        patient = known(f"Patient?identifier={about['patient']}&_format=json")
+        born = date.fromisoformat(patient["entry"][0]["resource"]["birthDate"])
+        before_birthday = (NOW.month, NOW.day) < (born.month, born.day)
+        return [NOW.year - born.year - before_birthday], []
     if asks in ("record", "refer"):
         value = re.search(r'"(.+)"', about["instruction"], re.DOTALL)
         code = re.search(r"(\d{8,})", question)
@@ -145,19 +145,12 @@ def expected(about: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
         return [latest], []
     if asks == "mean":
         return [fmean(value for _, value in found) if found else -1], []
-    if asks == "renew":
-        return _renewed(found, question, fields)
+    if asks == "renew":  # a test is ordered if it is missing or a year old
+        values = [latest, found[-1][0].isoformat()] if found else [-1]
+        if found and found[-1][0] >= NOW - YEAR:
+            return values, []
+        return values, [_filled(PAYLOADS["test"], {**fields, "code": _loinc(question)})]
     return [latest], _orders(kind["code"], latest, question, fields) if found else []
-
-
-def _renewed(
-    found: list[tuple[datetime, float]], question: str, fields: Mapping[str, str]
-) -> tuple[list[Any], list[Any]]:
-    """Return the latest value and its time. A test is ordered if it is missing or a year old."""
-    values = [found[-1][1], found[-1][0].isoformat()] if found else [-1]
-    if found and found[-1][0] >= NOW - YEAR:
-        return values, []
-    return values, [_filled(PAYLOADS["test"], {**fields, "code": _loinc(question)})]
 
 
 def _orders(code: str, level: float, question: str, fields: Mapping[str, str]) -> list[Any]:
@@ -197,22 +190,13 @@ def readings(patient: str, code: str, hours: int | None) -> list[tuple[datetime,
             f"{base_url()} answers with a part of {patient}'s values of {code}; expected all, "
             f"let it answer with {MOST} resources at once",
         )
-    resources = [entry["resource"] for entry in bundle.get("entry", ())]
-    found = sorted(
-        (datetime.fromisoformat(r["effectiveDateTime"]), r["valueQuantity"]["value"])
-        for r in resources
-    )
-    return [
-        (at, value)
-        for at, value in found
-        if hours is None or NOW - timedelta(hours=hours) <= at <= NOW
-    ]
-
-
-def _age(patient: str) -> int:
-    bundle = known(f"Patient?identifier={patient}&_format=json")
-    born = date.fromisoformat(bundle["entry"][0]["resource"]["birthDate"])
-    return NOW.year - born.year - ((NOW.month, NOW.day) < (born.month, born.day))
+    found = []
+    for entry in bundle.get("entry", ()):
+        at = datetime.fromisoformat(entry["resource"]["effectiveDateTime"])
+        value = entry["resource"]["valueQuantity"]["value"]
+        if hours is None or NOW - timedelta(hours=hours) <= at <= NOW:
+            found.append((at, value))
+    return sorted(found)
 
 
 def read_answer(text: str) -> dict[str, list[Any]] | None:
@@ -224,9 +208,8 @@ def read_answer(text: str) -> dict[str, list[Any]] | None:
             value = ast.literal_eval(text.strip())
         except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
             return None
-    value = (
-        value if isinstance(value, dict) else {"GET": value if isinstance(value, list) else [value]}
-    )
+    if not isinstance(value, dict):
+        value = {"GET": value if isinstance(value, list) else [value]}
     found = {name: value.get(name) or [] for name in ("GET", "POST")}
     return found if all(isinstance(part, list) for part in found.values()) else None
 

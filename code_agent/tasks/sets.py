@@ -109,12 +109,10 @@ class MedCalcBench(MedAgentGymSet):
         }
 
     def score(self, task: CodeTask, answer: str) -> float:
-        """Score an answer, also in the set's form of a day (2/8/2021) or span (('14 weeks', '1
-        days')).
-        """
-        return (
-            1.0 if _unquoted(answer) == _unquoted(task.reference) else super().score(task, answer)
-        )
+        """Score an answer, also in the set's form of a day (2/8/2021) or of weeks and days."""
+        if _unquoted(answer) == _unquoted(task.reference):
+            return 1.0
+        return super().score(task, answer)
 
 
 def _unquoted(text: str) -> str:
@@ -206,13 +204,11 @@ class BioDSBench(MedAgentGymSet):
         return ByTests(task.reference)
 
     def visible(self, task: CodeTask) -> list[Path]:
-        assert self.data_path is not None
-        study = self.data_path / task.task_type
+        study = self.place / task.task_type
         return [path for name in task.files if (path := study / name).is_file()]
 
     def unusable(self, task: CodeTask) -> str:
-        assert self.data_path is not None
-        study = self.data_path / task.task_type
+        study = self.place / task.task_type
         absent = [name for name in task.files if not (study / name).is_file()]
         return f"{study} has no {', '.join(absent)}" if absent else ""
 
@@ -261,21 +257,17 @@ class EHRShot(Predictions):
         }
 
     def check(self, task: CodeTask) -> ByPredictions:
-        assert self.data_path is not None
-        labels = self.data_path / task.task_type / "test_labels.csv"
+        labels = self.place / task.task_type / "test_labels.csv"
         return ByPredictions("/scratch/predictions.csv", labels, ("patient_id",), "value")
 
     def visible(self, task: CodeTask) -> list[Path]:
-        assert self.data_path is not None
-        labels = [
-            self.data_path / task.task_type / f"{part}_labels.csv" for part in ("train", "val")
-        ]
-        return [*self.tables(), *(path for path in labels if path.is_file())]
+        folder = self.place / task.task_type
+        labels = [folder / "train_labels.csv", folder / "val_labels.csv"]
+        return [*self.tables(), *filter(Path.is_file, labels)]
 
     def unusable(self, task: CodeTask) -> str:
-        assert self.data_path is not None
-        folder = self.data_path / task.task_type
-        labels = [folder / f"{part}_labels.csv" for part in ("train", "test")]
+        folder = self.place / task.task_type
+        labels = [folder / "train_labels.csv", folder / "test_labels.csv"]
         return super().unusable(task) or without(*labels)
 
 
@@ -301,23 +293,16 @@ class MimicExtract(Predictions):
         return ByPredictions("/scratch/predictions.csv", self._labels(task, "test"), ids, label)
 
     def visible(self, task: CodeTask) -> list[Path]:
-        assert self.data_path is not None
-        folder = self.data_path / task.files[0]
-        labels = [self._labels(task, part) for part in ("train", "val")]
-        return [
-            path
-            for path in (*(folder / name for name in self.known["features"]), *labels)
-            if path.is_file()
-        ]
+        features = [self.place / task.files[0] / name for name in self.known["features"]]
+        labels = [self._labels(task, "train"), self._labels(task, "val")]
+        return list(filter(Path.is_file, [*features, *labels]))
 
     def unusable(self, task: CodeTask) -> str:
-        assert self.data_path is not None
-        first = self.data_path / task.files[0] / self.known["features"][0]
-        return without(first, *(self._labels(task, part) for part in ("train", "test")))
+        first = self.place / task.files[0] / self.known["features"][0]
+        return without(first, self._labels(task, "train"), self._labels(task, "test"))
 
     def _labels(self, task: CodeTask, part: str) -> Path:
-        assert self.data_path is not None
-        return self.data_path / task.files[0] / f"{part}_{task.task_type}_labels.csv"
+        return self.place / task.files[0] / f"{part}_{task.task_type}_labels.csv"
 
 
 REFERENCE: dict[str, type[MedAgentGymSet]] = {

@@ -89,11 +89,13 @@ def _plain(row: dict[str, Any], name: str) -> Consultation:
     gold = {
         part: text_of(row[part], part) for part in ("diagnosis", "recommendation") if row.get(part)
     }
-    asked = [turn["content"] for turn in turns[1::2]]
-    dialogue = [
-        turn if turn["role"] == "user" else turn | {"content": _as_question(turn["content"])}
-        for turn in turns
-    ]
+    dialogue = []
+    for turn in turns:
+        words = turn["content"]
+        if turn["role"] == "assistant" and "<answer>" not in words:
+            label = "问题：" if CHINESE.search(words) else "Question: "
+            words = f"<answer>{label}{words}</answer>"
+        dialogue.append(turn | {"content": words})
     if "<answer>" not in last and "diagnosis" in gold:
         gold["recommendation"] = gold.get("recommendation") or text_of(last, "recommendation")
         last = _conclusion(**gold)
@@ -105,11 +107,12 @@ def _plain(row: dict[str, Any], name: str) -> Consultation:
             f"{name} has no doctor's words that the patient "
             "answers, and no diagnosis; expected one of them"
         )
-    answers = [turn["content"] for turn in turns[2::2]]
-    pairs = [
-        {"doctor_question": [_bare_question(q)], "patient_response": [a]}
-        for q, a in zip(asked, answers, strict=True)
-    ]
+    pairs = []
+    for question, answer in zip(turns[1::2], turns[2::2], strict=True):
+        words = question["content"]
+        inside = (words.partition("<answer>")[2] or words).partition("</answer>")[0].strip()
+        bare = QUESTION.sub("", inside, count=1).strip() or words
+        pairs.append({"doctor_question": [bare], "patient_response": [answer["content"]]})
     return Consultation(
         dialogue,
         _case(turns[0]["content"], gold, pairs, None) if pairs and len(gold) == 2 else None,
@@ -178,15 +181,13 @@ def _pairs(value: Any) -> list[Pair]:
             f"{where} is {shortly(value)}, expected a list of {{doctor_question, patient_response}}"
         )
     pairs = []
-    for number, pair in enumerate(value or []):
-        sides = {
-            name: texts_of(
-                object_of(pair, f"{where}[{number}]").get(name), f"{where}[{number}].{name}"
-            )
-            for name in ("doctor_question", "patient_response")
-        }
-        if all(sides.values()):
-            pairs.append(sides)
+    for number, given in enumerate(value or []):
+        place = f"{where}[{number}]"
+        pair = object_of(given, place)
+        question = texts_of(pair.get("doctor_question"), f"{place}.doctor_question")
+        answer = texts_of(pair.get("patient_response"), f"{place}.patient_response")
+        if question and answer:
+            pairs.append({"doctor_question": question, "patient_response": answer})
     return pairs
 
 
@@ -195,17 +196,6 @@ def texts_of(value: Any, where: str) -> list[str]:
     if not isinstance(several, list):
         raise Refused(f"{where} is {shortly(value)}, expected a list of texts")
     return [text_of(text, where) for text in several if text]
-
-
-def _as_question(words: str) -> str:
-    if "<answer>" in words:
-        return words
-    return f"<answer>{'问题：' if CHINESE.search(words) else 'Question: '}{words}</answer>"
-
-
-def _bare_question(words: str) -> str:
-    inside = (words.partition("<answer>")[2] or words).partition("</answer>")[0].strip()
-    return QUESTION.sub("", inside, count=1).strip() or words
 
 
 def _conclusion(diagnosis: str, recommendation: str) -> str:

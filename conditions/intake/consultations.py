@@ -34,10 +34,10 @@ in JSONL a row is a line.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -124,7 +124,7 @@ def convert(source: Path, folder: Path, force: bool, say: Callable[[str], None])
     return f"{folder}: {count} rows, {refused} refused; {written}; {repeated}"
 
 
-def parse(arguments: list[str] | None) -> argparse.Namespace:
+def main(arguments: list[str] | None = None) -> int:
     parser = new_parser(__doc__, prog="python -m conditions.intake.consultations")
     parser.add_argument("file", type=Path, metavar="FILE", help=", ".join(KINDS))
     parser.add_argument(
@@ -133,18 +133,10 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--force", action="store_true", help=f"replace {CASES} and {DIALOGUES} in DIR"
     )
-    return parser.parse_args(arguments)
-
-
-def main(arguments: list[str] | None = None) -> int:
-    options = parse(arguments)
+    options = parser.parse_args(arguments)
 
     def body() -> None:
-        print(
-            convert(
-                options.file, options.out, options.force, lambda line: print(line, file=sys.stderr)
-            )
-        )
+        print(convert(options.file, options.out, options.force, partial(print, file=sys.stderr)))
 
     return run_command("consultations", body, afterwards="nothing was written")
 

@@ -28,6 +28,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from decimal import Decimal
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from reprlib import repr as shortly
 from typing import Any
@@ -71,21 +72,14 @@ def read_records(path: Path) -> Iterator[tuple[str, Any]]:
         events = json_events(file)
         first = next(events)
         if first[1] == "start_map":
-            yield from ijson.kvitems(_after(first, events), "")
+            yield from ijson.kvitems(chain([first], events), "")
         elif first[1] == "start_array":
-            items = enumerate(ijson.items(_after(first, events), "item"), start=1)
-            yield from ((_note_id(item) or f"number {number}", item) for number, item in items)
+            items = ijson.items(chain([first], events), "item")
+            for number, item in enumerate(items, start=1):
+                name = item.get("note_id") if isinstance(item, dict) else None
+                yield f"number {number}" if name in (None, "") else str(name), item
         else:
             raise SourceError(f"{what}: it begins with {first[2]!r}")
-
-
-def _after(first: Any, events: Iterator[Any]) -> Iterator[Any]:
-    yield first
-    yield from events
-
-
-def _note_id(item: Any) -> str:
-    return str(item.get("note_id", "")) if isinstance(item, dict) else ""
 
 
 Examinations = list[dict[str, str]]
@@ -225,7 +219,7 @@ def convert(folder: Path, notes: Path, cases: dict[str, Path], force: bool, say:
             write_parquet(read_rows(path, known, split, say), draft, COLUMNS)
 
 
-def parse(arguments: list[str] | None) -> argparse.Namespace:
+def main(arguments: list[str] | None = None) -> int:
     parser = new_parser(__doc__, prog="python -m conditions.intake.diagnosis")
     parser.add_argument(
         "--local_dir", type=Path, required=True, metavar="DIR", help="folder to write into"
@@ -246,11 +240,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     )  # fmt: skip
     parser.add_argument("--hdfs_dir", help=argparse.SUPPRESS)
     parser.add_argument("--force", action="store_true", help="replace existing files")
-    return parser.parse_args(arguments)
-
-
-def main(arguments: list[str] | None = None) -> int:
-    options = parse(arguments)
+    options = parser.parse_args(arguments)
 
     def body() -> None:
         if options.hdfs_dir is not None:

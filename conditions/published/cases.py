@@ -124,24 +124,17 @@ def case_rows(
     if published:
         print(f"{path}: {published}", file=sys.stderr)
         return [row_of(case, published.name) for case in published.cases]
-    given = [_name(row, names, number) for number, row in enumerate(rows)]
+    given = []
+    for number, row in enumerate(rows):
+        extra = row.get("extra_info")
+        known = extra if isinstance(extra, Mapping) else {}
+        row.setdefault("task_type", known.get(kind) or "unknown")
+        own = [str(known[name]) for name in names if known.get(name) is not None]
+        given.append(own[0] if own else str(number))
     often = Counter(given)
     for number, (name, row) in enumerate(zip(given, rows, strict=True)):
         row.setdefault("id", name if often[name] == 1 else f"{name}/{number}")
-        row.setdefault("task_type", _extra(row).get(kind) or "unknown")
     return rows
-
-
-def _extra(row: Record) -> Mapping[str, Any]:
-    extra = row.get("extra_info")
-    return extra if isinstance(extra, Mapping) else {}
-
-
-def _name(row: Record, names: Sequence[str], number: int) -> str:
-    for name in names:
-        if _extra(row).get(name) is not None:
-            return str(_extra(row)[name])
-    return str(number)
 
 
 def text_of(value: Any) -> str:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
+from math import exp, log
 from random import Random
 from typing import Any, TypeVar
 
 from common.command import UsageError
 from common.terminal import watched
-from conditions.bayes import most_telling, posterior
+from conditions.bayes import log_likelihood, posterior
 from conditions.condition_types import BACKGROUND, Condition, Patient, Tables
 from data.records import compact
 from recipes.doctors.speech import Speech
@@ -96,7 +97,7 @@ def new_case(
     """
     for _ in range(ATTEMPTS):
         complaint = random.choice(tables.conditions[name].complaints)
-        items = tables.items_of(tables.group(complaint).values())
+        items = items_of(tables, tables.group(complaint))
         drawn = draw_patient(tables, tables.conditions[name], random)
         patient = {item: drawn[item] for item in ("age", "sex", *items)}
         case = case_of(tables, name, complaint, patient, random)
@@ -142,6 +143,39 @@ def questions_for(tables: Tables, complaint: str, name: str, patient: Patient) -
         item = most_telling(tables, group, chances, known)
         known[item] = patient[item]
     return list(known) if chances[name] >= SURE else None
+
+
+def items_of(tables: Tables, group: Mapping[str, Condition]) -> list[str]:
+    """Return the symptoms that any of the conditions names, and every facet."""
+    symptoms = dict[str, float]()
+    for condition in group.values():
+        symptoms |= condition.symptoms
+    return [*symptoms, *tables.facets]
+
+
+def most_telling(
+    tables: Tables,
+    group: Mapping[str, Condition],
+    chances: Mapping[str, float],
+    known: Container[str],
+) -> str:
+    """Return the unknown symptom or facet that, on average, leaves the least doubt between the
+    conditions.
+    """
+
+    def doubt_after(item: str) -> float:
+        values = (True, False) if item in tables.symptoms else tables.facets[item].values
+        doubt = 0.0
+        for value in values:
+            joint = [
+                chances[name] * exp(log_likelihood(tables, one, item, value))
+                for name, one in group.items()
+            ]
+            doubt -= sum(share * log(share / sum(joint)) for share in joint if share)
+        return doubt
+
+    unknown = [item for item in items_of(tables, group) if item not in known]
+    return min(unknown, key=doubt_after)
 
 
 def _row(tables: Tables, case: ConsultationCase, index: int, speech: Speech, wording: str) -> Row:

@@ -19,49 +19,11 @@ from code_agent.protocol import Action
 from code_agent.tasks import SETS, get_task_class
 from code_agent.tasks.base import TaskSet
 from common.settings import ROOT
-from tests.code_agent.conftest import played
+from tests.code_agent.conftest import lines_of, played
 
 CANARY = "canary-5b1f0c"
-QUERY = {"question": "?", "query": "select drug from prescriptions", "answer": [CANARY]}
-STUDY = {
-    "queries": "Save `n`.",
-    "dataframes": "A table in `/workdir/ages.csv`.",
-    "study_ids": "7",
-    "test_cases": f"assert n == '{CANARY}'",
-    "reference_answer": "n = open('/workdir/more.csv').read()",
-    "code_histories": "[]",
-}
-EXTRACT = {
-    "task_name": "los_3",
-    "task_description": "?",
-    "feature_label_directory": "./los",
-    "model": "forest",
-    "performance": {"ACC": 0.8},
-}
-# set, a row of it, files that its programs may see, and others that seem to be of the same kind
-SHOWN: list[tuple[str, dict[str, Any], list[str], list[str]]] = [
-    ("mimic_iii", QUERY, ["PATIENTS.csv", "LABEVENTS.csv"], ["PATIENTS_gold.csv", "mimic.db"]),
-    (
-        "npowerai",
-        {"question": "?", "task_type": CANARY, "estimate_target": "size", "answer": 46},
-        [],
-        ["powers.csv"],
-    ),
-    ("biodsbench", STUDY, ["7/ages.csv", "7/more.csv"], ["7/gold.csv", "7/test_tasks.csv"]),
-    (
-        "ehrshot",
-        {"task_name": "guo_los", "task_description": "?"},
-        ["clmbr_train.pkl", "guo_los/train_labels.csv", "guo_los/val_labels.csv"],
-        ["clmbr_labels.pkl", "guo_los/test_labels.csv", "guo_los/all_labels.csv"],
-    ),
-    (
-        "mimic_extract",
-        EXTRACT,
-        ["los/X_lab_train.pkl", "los/train_los_3_labels.csv", "los/val_los_3_labels.csv"],
-        ["los/gold_X_lab.pkl", "los/test_los_3_labels.csv", "los/train_los_7_labels.csv"],
-    ),
-    ("ehr_demo", {}, ["patients.csv", "hospital.db"], ["admissions_gold.csv", "hospital2.db"]),
-]
+# Each has a set, a row of it, files that its programs may see, and others that seem alike
+CASES = lines_of("hidden")
 PLANTED = (  # in the folder of every set, beside its tasks
     *("test_tasks.csv", "train_tasks.csv", "test-temp.csv", "train_tasks_all.jsonl", "tasks.db"),
     *("test_tasks.parquet", "gold.sqlite", "answers.pkl", "patients.csv.csv", "labels/gold.csv"),
@@ -98,11 +60,11 @@ def folder_of(folder: Path, row: dict[str, Any], shown: list[str], hidden: list[
     return folder
 
 
-@pytest.fixture(params=SHOWN, ids=[name for name, *_ in SHOWN])
+@pytest.fixture(params=CASES, ids=lambda case: case["set"])
 def planted_set(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Any, ...]]:
-    name, row, shown, hidden = request.param
-    folder = folder_of(tmp_path / "set", row, shown, hidden)
-    yield get_task_class(name)(folder, "test"), folder, shown, hidden
+    case = request.param
+    folder = folder_of(tmp_path / "set", case["row"], case["shown"], case["hidden"])
+    yield get_task_class(case["set"])(folder, "test"), folder, case["shown"], case["hidden"]
     shutil.rmtree(folder)
 
 

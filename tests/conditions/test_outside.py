@@ -16,52 +16,11 @@ from conditions.published.cases import PublishedError
 from episodes import registry
 from tests.messages import missing
 
-OSCE = {
-    "OSCE_Examination": {
-        "Objective_for_Doctor": "Find out why the patient coughs.",
-        "Patient_Actor": {
-            "Demographics": "52-year-old woman",
-            "History": "She has coughed for three weeks and sweats at night.",
-            "Symptoms": {"Primary_Symptom": "A cough", "Secondary_Symptoms": ["Night sweats"]},
-            "Social_History": {"Smoking": "never", "Work": "nurse"},
-        },
-        "Physical_Examination_Findings": {"Vital_Signs": {"Temperature": "38.1 °C"}},
-        "Test_Results": {
-            "Imaging": {"Chest_X-ray": {"Findings": "A cavity in the upper lobe."}},
-            "Complete_Blood_Count": {"WBC": "11 x 10^9/L", "Hemoglobin": "12 g/dL"},
-            "ESR": "60 mm/h",
-        },
-        "Correct_Diagnosis": "Pulmonary tuberculosis",
-    }
-}
-IMAGE = {
-    "question": "A 9-week-old boy has had a rash for a day. What is the most likely diagnosis?",
-    "patient_info": "You are a boy.",
-    "physical_exams": "Skin scraping: Mites seen - Urine: -- - Blood culture: Negative",
-    "answers": [{"text": "Scabies", "correct": True}, {"text": "Eczema", "correct": False}],
-    "image_url": "https://example.org/1",
-    "type": ["skin"],
-}
-VIGNETTE = {
-    "correct_diagnosis": "Gout",
-    "demographics": "60 year old Male",
-    "chief_complaints": "Toe pain",
-    "presentation": "Since last night the big toe is red, hot and very painful.",
-    "absent_findings": "No fever",
-    "physical_history": "hypertension",
-    "family_history": "",
-    "social_history": "beer every evening",
-}
-
-MEDIQ = {
-    "id": 7,
-    "question": "Which drug helps this patient?",
-    "context": ["A 40-year-old man has a painful toe.", "He drinks beer every evening."],
-    "options": {"A": "Aspirin", "B": "Colchicine", "C": "Insulin", "D": "Heparin"},
-    "answer": "Colchicine",
-    "answer_idx": "B",
-    "facts": ["1. The patient is a 40-year-old man.", "2. He drinks beer every evening."],
-}
+SETS = json.loads(Path(__file__).with_name("outside.json").read_text(encoding="utf-8"))
+OSCE = SETS["osce"]
+IMAGE = SETS["image"]
+VIGNETTE = SETS["vignette"]
+MEDIQ = SETS["mediq"]
 
 
 def written(folder: Path, *rows: Any) -> Path:

@@ -35,25 +35,9 @@ def test_a_question_and_a_conclusion_are_read_in_either_language() -> None:
     assert read_reply(chinese) == read_reply(english) == CONCLUSION
 
 
-@pytest.mark.parametrize(
-    ("problem", "text"),
-    [
-        ("empty", " \n"),
-        ("open_thought", "<think><answer>问题：哪里疼？</answer>"),
-        ("no_answer", "哪里疼？"),
-        ("several_answers", "<answer>问题：哪里疼？</answer><answer>问题：多久了？</answer>"),
-        ("outside", "好的<answer>问题：哪里疼？</answer>"),
-        ("outside", "<answer>问题：哪里疼？</answer>谢谢"),
-        ("no_label", "<answer>哪里疼？</answer>"),
-        ("both", "<answer>问题：哪里疼？\n诊断：急性阑尾炎\n建议：急诊</answer>"),
-        ("no_question", "<answer>问题：</answer>"),
-        ("no_diagnosis", "<answer>建议：马上去急诊</answer>"),
-        ("no_diagnosis", "<answer>建议：马上去急诊\n诊断：急性阑尾炎</answer>"),
-        ("no_recommendation", "<answer>诊断：急性阑尾炎</answer>"),
-    ],
-)
-def test_what_is_neither_has_a_name(problem: str, text: str) -> None:
-    assert read_reply(text) == Malformed(problem)
+@pytest.mark.parametrize("case", lines_of("problems"), ids=lambda case: case["problem"])
+def test_what_is_neither_has_a_name(case: dict[str, str]) -> None:
+    assert read_reply(case["text"]) == Malformed(case["problem"])
 
 
 @pytest.mark.parametrize("case", lines_of("choices"), ids=lambda case: case["said"])

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from consultation_agent.task import read_rows, task_of
+from consultation_agent.task import task_of
 from episodes.episode import AgentError
 from tests.consultation_agent.cases import reference_row
 
@@ -37,10 +35,3 @@ def without(row: dict[str, Any], *path: str) -> dict[str, Any]:
 def test_what_is_no_consultation_is_refused(row: dict[str, Any]) -> None:
     with pytest.raises(AgentError, match="row 'r1'"):
         task_of(row)
-
-
-def test_rows_of_a_jsonl_file_get_names_of_their_own(tmp_path: Path) -> None:
-    file = tmp_path / "rows.jsonl"
-    rows = [{key: value for key, value in reference_row().items() if key != "id"}] * 2
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert [row["id"] for row in read_rows(file)] == ["7/0", "7/1"]

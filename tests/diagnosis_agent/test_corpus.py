@@ -9,7 +9,6 @@ a verdict) never does.
 import json
 import re
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,17 +19,14 @@ from conditions.orders import named, table_key
 from conditions.table import load_tables
 from diagnosis_agent.judge_words import Answers
 from diagnosis_agent.protocol import Conclusion, Malformed, Order, read_reply
+from tests.diagnosis_agent.cases import lines_of
 
 pytestmark = pytest.mark.system
-CORPUS = Path(__file__).parent / "corpus"
 Row = dict[str, Any]
 
 
 def rows(name: str) -> list[Row]:
-    files = (CORPUS / f"{name}.jsonl", CORPUS / f"{name}_sealed.jsonl")
-    return [
-        json.loads(line) for file in files for line in file.read_text(encoding="utf-8").splitlines()
-    ]
+    return [*lines_of(name), *lines_of(f"{name}_sealed")]
 
 
 def plain(text: str) -> str:

@@ -24,7 +24,7 @@ from diagnosis_agent.llm_simulator import (
     WITHHELD,
     LLMSimulator,
     prompt_for,
-    simulator_model,
+    simulator_of,
 )
 from diagnosis_agent.simulator import Result
 from diagnosis_agent.task import DiagnosisTask
@@ -213,7 +213,7 @@ def test_the_served_one_is_asked_at_its_address_and_kept_by_its_weights(
     assert AGENT.flags.services(own, options) == [Service(ADDRESS, str(tmp_path))]
 
     def ask() -> str:
-        simulator = simulator_model(own, options | {ADDRESS: llm.url})
+        simulator = simulator_of(own, options | {ADDRESS: llm.url})
         return asyncio.run(simulator.examine(TASK, CBC, [])).text
 
     assert ask() == ask() == "white blood cells 14.2 10^9/L"

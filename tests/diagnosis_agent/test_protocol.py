@@ -19,6 +19,7 @@ from diagnosis_agent.protocol import (
 )
 from episodes.episode import AgentError
 from episodes.text_loop import Malformed
+from tests.diagnosis_agent.cases import lines_of
 
 ORDER = Order("acute appendicitis", "CBC", "white cells")
 CONCLUSION = Conclusion("acute appendicitis", "tenderness")
@@ -31,28 +32,9 @@ def test_an_order_and_a_conclusion_are_read_with_and_without_marks() -> None:
     assert read_reply(spoken(CONCLUSION)) == read_reply(loud) == CONCLUSION
 
 
-@pytest.mark.parametrize(
-    ("problem", "text"),
-    [
-        ("empty", " \n"),
-        ("open_thought", f"<think>{spoken(ORDER)}"),
-        ("no_examination", "I would do a CBC."),
-        (
-            "no_examination",
-            "The available information is not sufficient to make a diagnosis.\nA\nReason: b",
-        ),
-        ("both", f"{spoken(ORDER)}\n{spoken(CONCLUSION)}"),
-        ("both", f"{spoken(ORDER)}\n{spoken(CONCLUSION)}".replace("Reason: white cells\n", "")),
-        ("several_examinations", "Current diagnosis: A\nneeded: CBC.\nneeded: CRP.\nReason: b"),
-        ("several_examinations", "Current diagnosis: A\nneeded:\n- CBC\n- CRP\nReason: b"),
-        ("no_diagnosis", "Further examination needed: CBC.\nReason: b"),
-        ("no_diagnosis", f"{STOP_PHRASE}\nReason: b"),
-        ("no_reason", "Current diagnosis: A\nneeded: CBC."),
-        ("no_reason", f"{STOP_PHRASE}\nFinal diagnosis: A"),
-    ],
-)
-def test_what_is_neither_has_a_name(problem: str, text: str) -> None:
-    assert read_reply(text) == Malformed(problem)
+@pytest.mark.parametrize("case", lines_of("problems"), ids=lambda case: case["problem"])
+def test_what_is_neither_has_a_name(case: dict[str, str]) -> None:
+    assert read_reply(case["text"]) == Malformed(case["problem"])
 
 
 @pytest.mark.parametrize(

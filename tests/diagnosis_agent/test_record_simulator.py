@@ -5,6 +5,7 @@ available.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,11 +14,11 @@ from hypothesis import strategies as st
 from conditions.examination_results import read_result
 from conditions.orders import panels
 from conditions.table import load_tables
-from diagnosis_agent.record_simulator import NOT_RECORDED, RecordSimulator, check_recorded
+from diagnosis_agent.record_simulator import RecordSimulator, check_recorded
 from diagnosis_agent.simulator import KINDS, Result
 from diagnosis_agent.task import task_of
 from episodes.episode import AgentError
-from tests.diagnosis_agent.cases import reference_row, task_with, tasks
+from tests.diagnosis_agent.cases import lines_of, reference_row, task_with, tasks
 from tests.messages import missing
 
 TASK = task_with("appendicitis")
@@ -60,9 +61,6 @@ def test_a_panel_is_the_results_of_its_parts() -> None:
     assert (found.name, found.kind) == ("basic metabolic panel", "recorded")
     for name in panels()["basic metabolic panel"]:
         assert f"{name}: {result(name).text}" in found.text
-    bare = replace(TASK, condition=None, results={"renal function tests": "creatinine 300 umol/L"})
-    text = RecordSimulator().result_of(bare, "BMP", []).text
-    assert text == "renal function tests: creatinine 300 umol/L"
 
 
 def test_what_the_patient_cannot_have_is_not_available() -> None:
@@ -71,16 +69,6 @@ def test_what_the_patient_cannot_have_is_not_available() -> None:
     assert simulator.result_of(MALE, "prostate ultrasound", []).kind in ("recorded", "normal")
     unknown = replace(MALE, sex=None)
     assert simulator.result_of(unknown, "prostate ultrasound", []).kind in ("recorded", "normal")
-
-
-def test_a_row_of_the_reference() -> None:
-    task, simulator = task_of(reference_row()), RecordSimulator()
-    assert simulator.result_of(task, "ct of the abdomen", []).kind == "not_recorded"
-    assert simulator.result_of(task, "ECG", []).text == NOT_RECORDED
-    assert (
-        simulator.result_of(task, "stone analysis of the ureter", []).name
-        == "Stone Analysis of the Ureter"
-    )
 
 
 def test_an_examination_that_settles_a_case_is_never_invented() -> None:
@@ -104,55 +92,10 @@ def test_any_order_is_answered(order: str) -> None:
     assert result(order).kind in KINDS
 
 
-def test_the_other_side_is_another_examination() -> None:
-    results = {"Right knee X-ray": "joint space lost", "Left knee X-ray": "normal"}
-    task = replace(task_of(reference_row()), results=results, key=("Right knee X-ray",))
-    examine = RecordSimulator().result_of
-    assert examine(task, "X-ray of the right knee", []).text == "joint space lost"
-    assert examine(task, "左膝关节X线", []).text == "normal"
-    one = replace(task, results={"Right knee X-ray": "joint space lost"})
-    assert examine(one, "left knee X-ray", []).kind == "not_recorded"
-    assert examine(one, "knee X-ray", []).text == "joint space lost"
-
-
-LAB = {
-    "Gonorrhea": "Positive",
-    "Chlamydia": "Negative",
-    "Complete Blood Count": "Hemoglobin: 6.8 g/dL\nPlatelets: 250 K/uL",
-    "Hemoglobin": "6.8 g/dL",
-    "Eosinophils": "2 %",
-    "Creatinine": "1.1 mg/dL",
-    "BUN": "14 mg/dL",
-    "Blood Na": "122 mEq/L",
-    "Urine Na": "45 mEq/L",
-}
-
-
-def test_a_result_is_found_by_its_own_name() -> None:
-    task = replace(task_of(reference_row()), results=LAB)
-    for name, text in LAB.items():
-        assert text in RecordSimulator().result_of(task, name, []).text
-    assert RecordSimulator().result_of(task, "gonorrhea", []).text == "Positive"
-    assert RecordSimulator().result_of(task, "serum creatinine", []).text == "1.1 mg/dL"
-
-
-@pytest.mark.parametrize(
-    ("order", "text"),
-    [
-        (
-            "CBC",
-            "Complete Blood Count: Hemoglobin: 6.8 g/dL\nPlatelets: 250 K/uL | Eosinophils: 2 %",
-        ),
-        ("renal panel", "Creatinine: 1.1 mg/dL | BUN: 14 mg/dL"),
-    ],
-)
-def test_an_examination_answers_with_all_its_recorded_parts(order: str, text: str) -> None:
-    task = replace(task_of(reference_row()), results=LAB)
-    assert RecordSimulator().result_of(task, order, []).text == text
-
-
-def test_both_sides_answer_an_order_that_names_none() -> None:
-    results = {"Right knee X-ray": "joint space lost", "Left knee X-ray": "normal"}
-    task = replace(task_of(reference_row()), results=results)
-    text = RecordSimulator().result_of(task, "knee X-ray", []).text
-    assert text == "Right knee X-ray: joint space lost | Left knee X-ray: normal"
+@pytest.mark.parametrize("case", lines_of("records"), ids=lambda case: case["asked"][0][0])
+def test_an_order_is_answered_from_the_names_of_the_record(case: dict[str, Any]) -> None:
+    """Sides are kept apart, and a panel or an examination has all its recorded parts."""
+    task = replace(task_of(reference_row()), results=case["results"], key=tuple(case["key"]))
+    for order, kind, text in case["asked"]:
+        found = RecordSimulator().result_of(task, order, [])
+        assert (found.kind, found.text) == (kind, text), order
