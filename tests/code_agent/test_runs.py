@@ -27,6 +27,7 @@ from common.llm import retry
 from common.settings import ROOT
 from episodes.episode import ServiceError
 from tests.code_agent.cases import COUNT, Small
+from tests.code_agent.conftest import lines_of
 from tests.common.llm_server import KEY, Fault, LLMServer, waits_at_once
 from tests.messages import missing
 
@@ -181,41 +182,16 @@ def test_429_is_tried_again_no_more_often_and_no_later_than_configured(
     assert not missing(capsys.readouterr().err, "none of 1")
 
 
-@pytest.mark.parametrize(
-    ("flags", "change", "said"),
-    [
-        (["--config", "x.yaml"], {}, ["x.yaml"]),
-        ([], {"Env": {"n_retries": 3}}, ["n_retries"]),
-        ([], {"num_step": 4}, ["num_step"]),
-        (
-            [],
-            {"Agent": {"llm": {"model_type": "Azure", "deployment_name": "x"}}},
-            ["AZURE_OPENAI_API_KEY", "AZURE_OPENAI_ENDPOINT"],
-        ),
-        (
-            [],
-            {"Agent": {"llm": {"model_type": "OpenAI", "model_name": "x"}}},
-            ["OPENAI_API_KEY", "--credentials_path"],
-        ),
-        ([], {"Agent": {"llm": {"model_type": "OpenAI"}}}, ["model_name"]),
-        ([], {"Agent": {"llm": {"model_type": "Llama"}}}, ["'Llama'", "vLLM"]),
-        ([], {"work_dir": "/proc/none"}, ["work_dir", "/proc/none"]),
-        ([], {"task": "medcalcbench"}, ["test_tasks.jsonl"]),
-        ([], {"task": "mimic_iv"}, ["'mimic_iv'", "ehr_demo"]),
-        ([], {"Agent": None}, ["Agent"]),
-        ([], {"start_idx": None}, ["start_idx"]),
-        (["--start_idx", "2", "--end_idx", "2"], {}, ["start_idx 2", "end_idx 2"]),
-        (["--start_idx", "5"], {}, ["start_idx 5", "2 tasks"]),
-        ([], {"Env": {"ending": "when it is right"}}, ["submit", "oracle"]),
-        ([], {"credentials_path": __file__}, [__file__]),
-    ],
-)
+WRONG = [*lines_of("configurations"), {"file": {"credentials_path": __file__}, "said": [__file__]}]
+
+
+@pytest.mark.parametrize("case", WRONG, ids=lambda case: case["said"][0])
 def test_a_wrong_configuration_gets_one_line(
-    config: Config, capsys: Any, flags: list[str], change: dict[str, Any], said: list[str]
+    config: Config, capsys: Any, case: dict[str, Any]
 ) -> None:
-    assert main.main([*config(**change), *flags]) == 2
+    assert main.main([*config(**case["file"]), *case.get("flags", ())]) == 2
     errors = capsys.readouterr().err
-    assert not missing(errors, *said)
+    assert not missing(errors, *case["said"])
     assert errors.count("\n") == 1
 
 

@@ -52,6 +52,12 @@ SERIES = [
 ]
 
 
+def programs(name: str) -> list[str]:
+    """The programs of a file of the corpus."""
+    text = (Path(__file__).parent / "corpus" / f"{name}.txt").read_text(encoding="utf-8")
+    return text.split("# next\n")
+
+
 def there_and_back(value: Any, *reads: str) -> Any:
     return restored(json.loads(json.dumps(described(value, reads))))
 
@@ -151,9 +157,7 @@ def test_right_values_pass(judged: Judge, program: str, tests: str) -> None:
 
 
 TESTS = "assert n == 7401\nassert n > 0\nassert n.bit_length() == 13"
-DECEIVERS = (
-    (Path(__file__).parent / "corpus" / "deceivers.txt").read_text("utf-8").split("# next\n")
-)
+DECEIVERS = programs("deceivers")
 
 
 @pytest.mark.parametrize("program", DECEIVERS, ids=range(len(DECEIVERS)))
@@ -163,18 +167,8 @@ def test_an_object_that_agrees_or_exits_is_paid_nothing(judged: Judge, program: 
 
 # Programs that write whatever their interpreter is given to a file; the last line of each test is
 # one that a program after the judging may print.
-READERS = [
-    "import builtins\nseen = open('/scratch/seen', 'a')\n"
-    "for name in ('exec', 'eval', 'compile', 'open', 'print'):\n"
-    "    def spy(*a, _own=getattr(builtins, name), **k):\n"
-    "        seen.write(repr(a) + repr(k)); seen.flush(); return _own(*a, **k)\n"
-    "    setattr(builtins, name, spy)\nn = 1",
-    "class Spy:\n    def __getattribute__(self, name):\n        import sys\n"
-    "        frame = sys._getframe(1)\n        while frame:\n"
-    "            with open('/scratch/seen', 'a') as f:\n"
-    "                f.write(repr(frame.f_globals) + repr(frame.f_locals))\n"
-    "            frame = frame.f_back\n        raise AttributeError\nn = Spy()",
-]
+# Programs that write whatever their interpreter is given to a file
+READERS = programs("readers")
 AFTER = """
 import gc, linecache, sys, pathlib
 text = repr(linecache.cache) + repr([one for one in gc.get_objects() if isinstance(one, (str, dict, list))])

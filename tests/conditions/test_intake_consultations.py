@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from pathlib import Path
 
 import pyarrow as arrow
 import pyarrow.parquet as parquet
@@ -167,33 +168,15 @@ def test_replies_in_the_protocol_stay_and_the_case_asks_in_bare_words():
     ]
 
 
-def changed(**values):
-    return turn_rows("knee")[1] | values
+LINES = Path(__file__).with_name("refused.jsonl").read_text(encoding="utf-8").splitlines()
+REFUSED = [json.loads(line) for line in LINES]
 
 
-REFUSED = {
-    "neither form": ({"text": "My knee hurts."}, "['text']"),
-    "unknown role": (
-        changed(prompt=[{"role": "nurse", "content": "?"}]),
-        "prompt[0].role is 'nurse'",
-    ),
-    "no answer block": (changed(response="Question: Did you fall?"), "'Question: Did you fall?'"),
-    "no advice": (changed(response="<answer>Diagnosis: sprain</answer>"), "'<answer>Diag"),
-    "no gold": (case_row(ground_truth={"diagnosis": "x"}), "ground_truth.recommendation is None"),
-    "nothing to tell": (
-        case_row(patient_information=[], enhanced_description=""),
-        "patient_information",
-    ),
-    "half a pair of surrogates": (case_row("\ud83d"), "prompt[0].content is '\\ud83d'"),
-    "nobody answers": ({"messages": PLAIN_ROW["messages"][1:3]}, "messages"),
-}
-
-
-@pytest.mark.parametrize(("row", "reason"), REFUSED.values(), ids=REFUSED)
-def test_a_refusal_names_what_was_seen(row, reason):
+@pytest.mark.parametrize("case", REFUSED, ids=lambda case: case["why"])
+def test_a_refusal_names_what_was_seen(case):
     with pytest.raises(Refused) as refusal:
-        read_consultation(row)
-    assert reason in str(refusal.value)
+        read_consultation(case["row"])
+    assert case["reason"] in str(refusal.value)
 
 
 def test_refused_rows_are_named_and_the_others_written(tmp_path, capsys):
