@@ -28,12 +28,14 @@ FIRST = datetime(2100, 1, 1)
 LAST = datetime(2105, 11, 30)
 CHARGES = _TABLE["charges"]
 SAID = _TABLE["said"]
-UNITS, DOSES, ROUTES = (_TABLE["drawn"][name] for name in ("units", "doses", "routes"))
+UNITS = _TABLE["units"]
+OLD = 65  # years, from which Medicare insures
+DIED = "dead/expired"
 Row = list[Any]
 
 
 def words(name: str) -> list[dict[str, str]]:
-    """Return the rows of one of the .tsv files: diagnoses, procedures, labs, items."""
+    """Return the rows of one of the .tsv files: diagnoses, drugs, procedures, labs, items."""
     with (HERE / f"{name}.tsv").open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file, delimiter="\t"))
 
@@ -57,6 +59,10 @@ class Hospital:
         self.random = Random(seed)
         self.tables: dict[str, list[Row]] = {table: [] for table in COLUMNS}
         self.diagnoses = words("diagnoses")
+        self.forms: dict[str, list[dict[str, str]]] = {}  # how a drug is given
+        for form in words("drugs"):
+            self.forms.setdefault(form["drug"], []).append(form)
+        self.usual: dict[tuple[int, str], float] = {}  # values of a patient, by item
         self.labs = words("labs")
         self.items = words("items")
         self.weights = [1 / (rank + 6) for rank in range(len(self.diagnoses))]
@@ -102,29 +108,50 @@ class Hospital:
         birth = datetime(
             self.random.randint(2010, 2081), self.random.randint(1, 12), self.random.randint(1, 28)
         )
-        lasting = self.random.choices(self.diagnoses, self.weights, k=self.random.choice((1, 1, 2)))
+        sex = self.drawn({"m": 52, "f": 48})
+        count = self.random.choice((1, 1, 2))
         starts = sorted(
             self.between(FIRST, LAST)
             for _ in range(self.random.choices((1, 2, 3, 4), (72, 19, 6, 3))[0])
         )
+        lasting = [self.drawn_diagnosis(sex, age(birth, starts[0])) for _ in range(count)]
         end = FIRST
         about = [self.drawn(SAID[name]) for name in ("language", "marital_status", "ethnicity")]
         for start in starts:
             if start > end:
-                end = self.add_stay(subject, birth, start, lasting, about)
+                end = self.add_stay(subject, (sex, birth), start, lasting, about)
         died = end if self.random.random() < 0.08 else None
-        self.add("patients", subject, self.drawn({"m": 52, "f": 48}), birth, died)
+        if died:
+            place = column_names("admissions").index("discharge_location")
+            self.tables["admissions"][-1][place] = DIED
+        self.add("patients", subject, sex, birth, died)
+
+    def drawn_diagnosis(self, sex: str, years: int) -> dict[str, str]:
+        while True:
+            drawn = self.random.choices(self.diagnoses, self.weights)[0]
+            if drawn["sex"] in ("any", sex) and years >= int(drawn["from_age"]):
+                return drawn
 
     def add_stay(
-        self, subject: int, birth: datetime, start: datetime, lasting: list[Any], about: list[str]
+        self,
+        subject: int,
+        person: tuple[str, datetime],
+        start: datetime,
+        lasting: list[Any],
+        about: list[str],
     ) -> datetime:
         """Add one stay in hospital and return its end."""
         stay = next(self.numbers)
         end = start + timedelta(minutes=self.random.randint(900, 16_000))
-        said = [self.drawn(SAID[name]) for name in list(SAID)[:4]]
-        age = start.year - birth.year - ((start.month, start.day) < (birth.month, birth.day))
-        self.add("admissions", subject, stay, start, end, *said, *about, age)
-        new = self.random.choices(self.diagnoses, self.weights)[0]
+        sex, birth = person
+        years = age(birth, start)
+        said = [self.drawn(SAID[name]) for name in list(SAID)[:3]]
+        insurances = dict(SAID["insurance"])
+        if years < OLD:
+            del insurances["medicare"]
+        said.append(self.drawn(insurances))
+        self.add("admissions", subject, stay, start, end, *said, *about, years)
+        new = self.drawn_diagnosis(sex, years)
         for diagnosis in {row["icd9_code"]: row for row in [*lasting, new]}.values():
             self.add_diagnosis((subject, stay), diagnosis, start, end)
         for lab in self.random.sample(self.labs, 2):
@@ -135,7 +162,7 @@ class Hospital:
                     stay,
                     int(lab["itemid"]),
                     when,
-                    self.value(lab),
+                    self.value(subject, lab),
                     lab["unit"],
                 )
         if self.random.random() < 0.4:
@@ -147,13 +174,13 @@ class Hospital:
     ) -> None:
         """Add a diagnosis of a stay, with drugs against it and perhaps a procedure."""
         self.add("diagnoses_icd", *stay, diagnosis["icd9_code"], start)
-        drugs = diagnosis["drugs"].split(",")
-        for drug in sorted(
-            self.random.sample(drugs, min(len(drugs), self.random.choice((1, 1, 2))))
-        ):
+        against = diagnosis["drugs"].split(",")
+        count = min(len(against), self.random.choice((1, 1, 2)))
+        for named in sorted(self.random.sample(against, count)):
+            drug, _, route = named.partition(":")  # "vancomycin:po": by mouth, against this one
             first = self.between(start, end).replace(hour=0, minute=0)
-            unit = self.random.choice(list(DOSES))
-            dose = [str(self.random.choice(DOSES[unit])), unit, self.drawn(ROUTES)]
+            form = self.random.choice([f for f in self.forms[drug] if route in ("", f["route"])])
+            dose = [self.random.choice(form["doses"].split(",")), form["unit"], form["route"]]
             self.add(
                 "prescriptions",
                 *stay,
@@ -178,7 +205,7 @@ class Hospital:
             table = item["linksto"]
             code = int(item["itemid"])
             for when in sorted(self.between(into, out) for _ in range(self.random.randint(1, 2))):
-                charted = (code, when, self.value(item), item["unit"])
+                charted = (code, when, self.value(stay[0], item), item["unit"])
                 self.add(
                     table,
                     *stay,
@@ -186,8 +213,21 @@ class Hospital:
                     *(charted if table == "chartevents" else (when, code, charted[2])),
                 )
 
-    def value(self, measured: dict[str, str]) -> float:
-        """Return a measured value: about its mean, at least a tenth of it, as usually rounded."""
-        mean = float(measured["mean"])
-        decimals = int(measured["decimals"])
-        return round(max(mean / 10, self.random.gauss(mean, float(measured["spread"]))), decimals)
+    def value(self, subject: int, measured: dict[str, str]) -> float:
+        """Return a measured value as usually rounded: near the patient's usual one, within limits."""
+        spread = float(measured["spread"])
+        key = (subject, measured["itemid"])
+        if key not in self.usual:
+            self.usual[key] = self.within(float(measured["mean"]), spread, measured)
+        value = self.within(self.usual[key], spread * float(measured["swing"]), measured)
+        return round(value, int(measured["decimals"]))
+
+    def within(self, mean: float, spread: float, measured: dict[str, str]) -> float:
+        while True:
+            value = self.random.gauss(mean, spread)
+            if float(measured["lowest"]) <= value <= float(measured["highest"]):
+                return value
+
+
+def age(birth: datetime, when: datetime) -> int:
+    return when.year - birth.year - ((when.month, when.day) < (birth.month, birth.day))

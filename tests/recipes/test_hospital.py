@@ -32,6 +32,74 @@ def hospital() -> Iterator[sqlite3.Connection]:
         yield database
 
 
+# The largest single dose, its unit and the ways it is given, as a formulary has them.
+FORMULARY = {
+    "warfarin": {("mg", "po"): 10},
+    "levothyroxine": {("mcg", "po"): 200},
+    "digoxin": {("mg", "po"): 0.5, ("mg", "iv"): 0.5},
+    "insulin regular": {("units", "sc"): 20, ("units", "iv"): 20},
+    "insulin glargine": {("units", "sc"): 60},
+    "fentanyl": {("mcg", "iv"): 100},
+    "alteplase": {("mg", "iv"): 100},
+    "norepinephrine": {("mg", "iv"): 16},
+    "vancomycin": {("mg", "po"): 500, ("mg", "iv"): 2000},
+    "potassium chloride": {("meq", "po"): 40, ("meq", "iv"): 40},
+    "colchicine": {("mg", "po"): 1.2},
+    "tamsulosin": {("mg", "po"): 0.8},
+    "enoxaparin": {("mg", "sc"): 120},
+    "propofol": {("mg", "iv"): 1000},
+    "heparin": {("units", "sc"): 7500, ("units", "iv"): 10000},
+    "metoprolol": {("mg", "po"): 100, ("mg", "iv"): 5},
+    "morphine": {("mg", "po"): 30, ("mg", "iv"): 10},
+    "epinephrine": {("mg", "iv"): 1},
+    "acetaminophen": {("mg", "po"): 1000},
+    "calcitriol": {("mcg", "po"): 1},
+}
+
+
+def test_a_pharmacist_would_dispense_every_prescription(hospital: sqlite3.Connection) -> None:
+    given = hospital.execute(
+        "SELECT DISTINCT drug, dose_val_rx, dose_unit_rx, route FROM prescriptions"
+    ).fetchall()
+    assert {drug for drug, *_ in given} >= set(FORMULARY)
+    wrong = []
+    for drug, dose, unit, route in given:
+        most = FORMULARY.get(drug, {(unit, route): float("inf")})
+        if not 0 < float(dose) <= most.get((unit, route), 0):
+            wrong.append((drug, dose, unit, route))
+    assert not wrong
+    asked = "SELECT DISTINCT route FROM prescriptions JOIN diagnoses_icd d USING (hadm_id) WHERE"
+    colitis = f"{asked} drug = 'vancomycin' AND icd9_code = '00845' AND d.hadm_id NOT IN"
+    sepsis = "(SELECT hadm_id FROM diagnoses_icd WHERE icd9_code IN ('0389', '99592'))"
+    assert hospital.execute(f"{colitis} {sepsis}").fetchall() == [("po",)]
+
+
+@pytest.mark.parametrize(
+    "impossible",
+    [
+        "SELECT * FROM patients JOIN diagnoses_icd USING (subject_id)"
+        " WHERE gender = 'f' AND icd9_code IN ('185', '60000')",
+        "SELECT * FROM patients JOIN procedures_icd USING (subject_id)"
+        " WHERE gender = 'f' AND icd9_code IN ('605', '602')",
+        "SELECT * FROM admissions JOIN diagnoses_icd USING (hadm_id)"
+        " WHERE age < 50 AND icd9_code IN ('3310', '185', '60000')",
+        "SELECT * FROM admissions WHERE age < 65 AND insurance = 'medicare'",
+        "SELECT * FROM admissions JOIN patients USING (subject_id)"
+        " WHERE (dod IS dischtime) != (discharge_location = 'dead/expired')",
+        "SELECT * FROM admissions JOIN patients USING (subject_id) WHERE admittime > dod",
+        "SELECT * FROM chartevents WHERE itemid = 220277 AND valuenum > 100",
+        "SELECT * FROM chartevents s JOIN chartevents d USING (icustay_id)"
+        " WHERE s.itemid = 220179 AND d.itemid = 220180 AND d.valuenum >= s.valuenum",
+        "SELECT * FROM chartevents WHERE itemid = 224639"
+        " GROUP BY icustay_id HAVING MAX(valuenum) - MIN(valuenum) > 10",
+        "SELECT * FROM labevents WHERE itemid = 51237 AND valuenum < 0.8",
+        "SELECT * FROM labevents WHERE itemid = 50820 AND valuenum NOT BETWEEN 6.9 AND 7.7",
+    ],
+)
+def test_no_row_is_impossible(hospital: sqlite3.Connection, impossible: str) -> None:
+    assert hospital.execute(impossible).fetchall() == []
+
+
 def rows_of(split: str) -> list[dict]:
     from pyarrow import parquet
 
