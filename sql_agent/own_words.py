@@ -23,11 +23,19 @@ COUNTING = (exp.Count, exp.Sum)
 CONDITIONS = (exp.Predicate, exp.Connector, exp.Not)
 # A literal in them is a whole cell; numbers in others are arguments.
 CHOOSING = (exp.Alias, exp.Paren, exp.Case, exp.If, exp.Coalesce, exp.Neg, exp.Cast, exp.Tuple)
-WHOLE = (*CHOOSING, exp.Nullif, exp.Max, exp.Min, exp.Substring, exp.Lower, exp.Upper, exp.Trim)
+WHOLE = (*CHOOSING, exp.Nullif, exp.Max, exp.Min, exp.Lower, exp.Upper, exp.Trim)
 CONCATENATING = (exp.DPipe, exp.Concat, exp.ConcatWs)
 # What is looked for, and does not become part of the value.
 SOUGHT = ("substr", "delimiter", "from_")
-SEEKING = (exp.Replace, exp.RegexpReplace, exp.RegexpExtract, exp.Trim, exp.Nullif)
+
+# They return a part of their first argument, or its letters in another order, which no longer shows a
+# literal that was in it. What says where to cut is not read.
+CUTTING = (
+    *(exp.Substring, exp.Left, exp.Right, exp.SplitPart, exp.SubstringIndex, exp.Overlay),
+    *(exp.Replace, exp.RegexpReplace, exp.RegexpSubstr, exp.RegexpExtract, exp.Translate),
+    *(exp.Reverse, exp.JSONExtract, exp.JSONExtractScalar, exp.StringToArray),
+)
+CUTTING_NAMES = {"mid", "json_unquote", "regexp_matches"}  # which sqlglot has no class for
 
 Literals = frozenset[str | float]
 
@@ -49,13 +57,15 @@ class Column(NamedTuple):
         """Return a cell without the statement's own words, or None if nothing is left."""
         literals = self.whole | self.inside
         number = abs(cell) if isinstance(cell, (int, float)) else None
-        if cell is None or not self.reads or number in literals or str(cell) in literals:
+        if cell is None or not self.reads or number in literals:
             return None
+        if str(cell).strip().lower() in {str(text).strip().lower() for text in literals}:
+            return None  # LOWER and TRIM may have been at it
         if not isinstance(cell, str) or not self.inside:
             return cell
         texts = [text if isinstance(text, str) else f"{text:.15g}" for text in self.inside]
         pattern = "|".join(map(re.escape, sorted(texts, key=len, reverse=True)))
-        left = re.sub(rf"(?:(?<![\d.])(?=\d)|(?=\D))(?:{pattern})+", "\n", cell)
+        left = re.sub(rf"(?:(?<![\d.])(?=\d)|(?=\D))(?:{pattern})+", "\n", cell, flags=re.I)
         return left if left == cell or words_only(left) else None
 
 
@@ -169,13 +179,21 @@ class _Resolver:
             return Column(whole=_literals(node))
         if isinstance(node, exp.Query):
             return _merged([column for _, column in self.columns(node, known, around)])
+        if _cuts(node):
+            first = node.expressions[0] if isinstance(node, exp.Anonymous) else node.this
+            kept = self._value(first, known, around)
+            if any(isinstance(own, str) for own in kept.whole | kept.inside):
+                return Column()
+            put_in = node.args.get("replacement") or node.args.get("to")
+            new = self._value(put_in, known, around) if put_in else Column()
+            return Column(kept.reads or new.reads, inside=kept.inside | new.whole | new.inside)
         parts = []
         for child in node.iter_expressions():
             key = child.arg_key
             if key == "this" and isinstance(node, (exp.Case, exp.If)):
                 continue  # it chooses the value
             part = self._value(child, known, around)
-            is_sought = key in SOUGHT or (key == "expression" and isinstance(node, SEEKING))
+            is_sought = key in SOUGHT or (key == "expression" and isinstance(node, exp.Nullif))
             parts.append(Column(part.reads) if is_sought else part)
         all_of_it = _merged(parts)
         reads = all_of_it.reads or isinstance(node, COUNTING)
@@ -212,6 +230,14 @@ class _Resolver:
         if self.dialect == "sqlite" and is_quoted and not table and wanted not in self.names:
             unnamed.append(Column(whole=_texts(column.name)))  # SQLite takes it as a text
         return _merged(unnamed) if unnamed else Column(True)
+
+
+def _cuts(node: exp.Expr) -> bool:
+    if isinstance(node, exp.Trim):
+        return bool(node.expression)  # without, it takes blanks away
+    if isinstance(node, exp.Anonymous):
+        return node.name.lower() in CUTTING_NAMES and bool(node.expressions)
+    return isinstance(node, CUTTING)
 
 
 def _starred(part: exp.Expr, sources: Sources, joins: Iterable[exp.Expr], key: Any) -> Named:
