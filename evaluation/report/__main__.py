@@ -2,6 +2,7 @@
 
     .venv/bin/python -m evaluation.report runs/NAME                          # runs/NAME/report.html
     .venv/bin/python -m evaluation.report BEFORE AFTER --out compared.html   # two to eight, side by side
+    .venv/bin/python -m evaluation.report runs/NAME --live                   # follows the run until its end
 
 The page is one file without an address in it: open it from disk, send it, keep it. docs/runs.md
 explains it and lists the files that are read. Without --out it lies in the first folder and
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,6 +23,8 @@ from common.jsonl import write_text
 from common.stopping import stop_in_order
 from evaluation.report.page import PAGE_EPISODES, REPORT, read
 
+LIVE_SECONDS = 15  # between two pages of --live; an open one reloads itself as often
+
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = new_parser(__doc__, prog="python -m evaluation.report")
@@ -29,15 +33,22 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     add("--out", type=Path, metavar="FILE", help=f"default: {REPORT} in the first folder")
     most = f"at most about N episodes, a sample by task; default: {PAGE_EPISODES:,}"
     add("--episodes", type=positive(int), metavar="N", help=most)
+    live = f"write the page every {LIVE_SECONDS} s, until every folder has its end, or Ctrl-C"
+    add("--live", action="store_true", help=live)
     add("--force", action="store_true", help="replace --out where it exists")
     return parser.parse_args(argv)
 
 
 def report(arguments: argparse.Namespace) -> None:
     """Read the folders and write the page. Raises UsageError: a folder, or an output that exists."""
-    page = read(arguments.folders, arguments.episodes)
     out = arguments.out or arguments.folders[0] / REPORT
     refuse_existing(out, force=arguments.force or arguments.out is None)
+    page = read(arguments.folders, arguments.episodes)
+    while arguments.live and not all(run.summary or run.scores for run in page.runs):
+        write_text(out, page.html(LIVE_SECONDS), force=True)
+        print(f"{out} follows the run; Ctrl-C ends it", flush=True)
+        time.sleep(LIVE_SECONDS)
+        page = read(arguments.folders, arguments.episodes)
     write_text(out, page.html(), force=True)
     print(out)
 

@@ -155,8 +155,8 @@ class Page:
             lines += [f"{run.label}: {line}" if run.label else line for line in run.missing]
         return lines
 
-    def html(self) -> str:
-        """Return the page."""
+    def html(self, reload: int | None = None) -> str:
+        """Return the page. reload: seconds after which it opens itself anew, for a run that goes on."""
         style = (FOLDER / "page.css").read_text(encoding="utf-8")
         script = "\n".join((FOLDER / name).read_text(encoding="utf-8") for name in SCRIPTS)
         loader = FileSystemLoader(FOLDER)
@@ -164,6 +164,7 @@ class Page:
         shared = dumped(self.shared, MOST_ROWS)
         return template.get_template("page.html.j2").render(
             title=self.title,
+            reload=reload,
             data=f'{{"shared":{shared},"episodes":[{",".join(self.episodes())}]}}',
             style=style,
             script=script,

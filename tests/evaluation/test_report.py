@@ -204,6 +204,22 @@ def test_wrong_usage_is_one_line(
     assert len(error.splitlines()) == 1
 
 
+def test_a_live_page_reloads_itself_until_the_run_has_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = training_run(tmp_path / "run")
+    summary = (run / "summary.json").read_text()
+    (run / "summary.json").unlink()
+
+    def ended(seconds: float) -> None:
+        assert 'http-equiv="refresh"' in (run / "report.html").read_text()
+        (run / "summary.json").write_text(summary)
+
+    monkeypatch.setattr("evaluation.report.__main__.time.sleep", ended)
+    assert made(run, "--live") == 0
+    assert 'http-equiv="refresh"' not in (run / "report.html").read_text()
+
+
 def test_the_page_holds_no_address_and_allows_two_hashes(tmp_path: Path) -> None:
     folder = evaluation(tmp_path / "e", [record()])
     write_lines(folder / "episodes.jsonl", hostile_records())

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.messages import missing
+from training.engine.playing import Playing
 from training.engine.records import RolloutRecord
 from training.report.progress import NewLines, Progress
 
@@ -43,6 +44,23 @@ def test_a_judge_that_died_is_said_before_the_step_ends(
     add(tmp_path, "episodes.jsonl", *[episode(1)] * 7, failed)
     progress.look()
     assert capsys.readouterr().out == "", "a few are counted in the line of their step"
+
+
+def test_a_long_step_says_how_far_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    progress = Progress(tmp_path, 4)
+    monkeypatch.setattr("training.report.progress.SECONDS_A_LINE", 0.0)
+    monkeypatch.setattr("training.engine.playing.SECONDS", 0.0)
+    playing = Playing(tmp_path)
+    for step in (1, 2):
+        playing.begin("train", step, 3)
+        playing.end()
+        playing.end()
+        progress.look()
+        progress.look()
+        assert capsys.readouterr().out.count(f"step {step}: 2 of 3") == 1
+        playing.end()
 
 
 def test_lines_are_read_once_and_when_they_are_whole(tmp_path: Path) -> None:

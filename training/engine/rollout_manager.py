@@ -25,6 +25,7 @@ from tensordict import NonTensorData, NonTensorStack, TensorDict
 from training.engine import sequences
 from training.engine.collect import Collector
 from training.engine.kept_sample import Decode, Finished, keep_messages, keep_tokens, sample_of
+from training.engine.playing import Playing
 from training.engine.records import RolloutRecord, leave_out_lone
 from training.engine.trajectories import Limits
 from training.engine.watchdog import Watch, silence_limit
@@ -67,6 +68,7 @@ class RolloutManager:
         self.watch = Watch(
             int(config.data.train_batch_size) * self.n_train, plan.engine.max_unscored_share
         )
+        self.playing = Playing(plan.output.run_dir)
         self.step_records: list[RolloutRecord] = []
         rows = read_lines(plan.output.run_dir / "metrics.jsonl")  # of the run before a resume
         self.course: list[dict[str, float]] = [row["data"] for row in rows]
@@ -211,6 +213,7 @@ class RolloutManager:
                 requests.append(request)
                 records.append(record)
         queued = await self.store.enqueue_many_rollouts(requests)
+        self.playing.begin(mode, records[0].step, len(records))
         for record, rollout in zip(records, queued, strict=True):
             record.rollout_id = rollout.rollout_id
         return {record.rollout_id: record for record in records}
@@ -251,7 +254,9 @@ class RolloutManager:
         rollout = await ending
         self._heard = time.monotonic()
         self.last_end = max(self.last_end, rollout.end_time or 0.0)
-        return await self.collector.collect(rollout, record)
+        finished = await self.collector.collect(rollout, record)
+        self.playing.end()
+        return finished
 
     def _deliver(self, rows: list[Prompt], finished: list[Finished], partition: str) -> None:
         """Put the sequences of scored rollouts into the TransferQueue, then close their groups."""

@@ -10,11 +10,13 @@ from typing import Any
 
 from common.jsonl import NewLines
 from common.terminal import duration
+from training.engine.playing import read_playing
 from training.engine.records import validation_reward
 from training.engine.watchdog import DIFFER, MISMATCH
 from training.report.summary import read_timeline
 from training.setup.plan import MAX_UNSCORED_SHARE
 
+SECONDS_A_LINE = 30.0  # inside a step; a shorter one is a line alone
 EVENTS = {
     "engine_ready": "engine ready (Ray, verl, vLLM, proxy)",
     "first_step": "first step begins",
@@ -34,6 +36,8 @@ class Progress:
         # Steps that ended since the start, and when the last one did
         self._ended = 0
         self._last_end = self.started
+        self._playing = read_playing(run_dir)
+        self._said = self.started
         self._say("starting Ray, verl and vLLM")
 
     def look(self) -> None:
@@ -53,6 +57,17 @@ class Progress:
                 left = (self.steps - row["step"]) * (self._last_end - began) / self._ended
                 line += f", about {duration(left)} left"
             self._say(line)
+            self._playing = read_playing(self.run_dir)
+        if time.time() - self._said >= SECONDS_A_LINE:
+            self._say_how_far()
+
+    def _say_how_far(self) -> None:
+        playing = read_playing(self.run_dir)
+        if playing == self._playing:
+            return
+        self._playing = playing
+        of = f"step {playing['step']}" if playing["mode"] == "train" else "validation"
+        self._say(f"{of}: {playing['ended']} of {playing['of']} episodes played")
 
     def _note_left_out(self, episodes: Sequence[Mapping[str, Any]]) -> None:
         causes = Counter(record["cause"] for record in episodes if record["cause"])
@@ -61,7 +76,8 @@ class Progress:
             self._say(f"{causes.total()} of {len(episodes)} episodes are left out: {named}")
 
     def _say(self, text: str) -> None:
-        print(f"[{time.time() - self.started:5.0f} s] {text}", flush=True)
+        self._said = time.time()
+        print(f"[{self._said - self.started:5.0f} s] {text}", flush=True)
 
 
 def step_line(data: Mapping[str, float]) -> str:
