@@ -60,7 +60,8 @@ INSTEAD = {
     "--mongo-uri": "a store that outlives its process is `python -m training.store serve --persist"
     " DIR`, which --external-store-address names",
     "--no-llm-proxy": "calls are always recorded before vLLM, by --proxy direct or --proxy litellm",
-    "--live": "every run prints a line for each event and step, leave it out",
+    "--live": "every run prints a line for each event and step; a page that follows it is"
+    " `python -m evaluation.report RUN --live`",
     "--no-live": "every run prints a line for each event and step, leave it out",
 }
 
