@@ -37,7 +37,9 @@ from common.command import Failure, UsageError, new_parser, run_command
 from common.connections import Server
 from common.settings import load_settings
 from common.stopping import STDOUT, stop_in_order
+from tools.sql.english import in_both
 from tools.sql.query import QueryTool, SchemaTools
+from tools.sql.result import compact
 from tools.sql.settings import DatabaseSettings
 
 NAMES = ("127.0.0.1", "localhost", "[::1]")  # of this machine, for itself
@@ -86,13 +88,13 @@ def build(tool: QueryTool, security: TransportSecuritySettings | None = None) ->
     )
 
     async def query_database_by_sql(sql: Annotated[str, Field(description=SQL)]) -> str:
-        return (await asyncio.to_thread(tool.run, sql)).to_json()
+        return bilingual((await asyncio.to_thread(tool.run, sql)).to_json())
 
     async def list_tables() -> str:
         return await asyncio.to_thread(schema.list_tables)
 
     async def describe_table(table: Annotated[str, Field(description=TABLE)]) -> str:
-        return await asyncio.to_thread(schema.describe_table, table)
+        return bilingual(await asyncio.to_thread(schema.describe_table, table))
 
     offered: list[tuple[Callable[..., Any], str]] = [
         (query_database_by_sql, QUERY.format(**words)),
@@ -102,6 +104,15 @@ def build(tool: QueryTool, security: TransportSecuritySettings | None = None) ->
     for call, description in offered:
         server.add_tool(call, description=description, annotations=READS, structured_output=False)
     return server
+
+
+def bilingual(result: str) -> str:
+    """Return a tool's result with its messages in both languages, as its description is."""
+    read = json.loads(result)
+    for key in ("error", "hint", "truncated"):
+        if isinstance(read.get(key), str):
+            read[key] = in_both(read[key])
+    return compact(read)
 
 
 class Pipes:

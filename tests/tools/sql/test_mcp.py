@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -110,6 +111,23 @@ async def test_flags_choose_database_and_tables(database):
         assert (await call(session, "list_tables"))["tables"] == ["disease"]
         sql = "SELECT id FROM drugs_info"
         assert (await call(session, "query_database_by_sql", sql=sql))["status"] == "error"
+
+
+@pytest.mark.parametrize(
+    ("sql", "key", "english"),
+    [
+        ("DROP TABLE disease", "error", "Only SELECT is allowed"),
+        ("SELECT nme FROM disease", "error", "The database says: no such column: nme"),
+        ("SELECT id FROM diseases", "hint", "Near tables: disease"),
+        ("SELECT a.id FROM drugs_info a, disease b", "truncated", "the first 20 shown"),
+    ],
+)
+async def test_messages_are_in_both_languages(sql, key, english, database):
+    async with over_stdio(f"sqlite:///{database}") as session:
+        found = await call(session, "query_database_by_sql", sql=sql)
+    chinese, line = found[key].split("\n")
+    assert re.search("[\u4e00-\u9fff]", chinese)
+    assert english in line
 
 
 async def test_wrong_arguments_and_a_lost_database_are_errors_of_the_call(database):

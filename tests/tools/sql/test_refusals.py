@@ -15,7 +15,9 @@ import pytest
 import sqlglot
 
 from tools.sql.dialects import engine_dialect
+from tools.sql.english import in_both
 from tools.sql.guard import CACHED_BYTES, Refused, _check_words, check
+from tools.sql.result import failure
 
 TABLES = frozenset({"drugs_info", "disease"})
 CASES = [
@@ -40,6 +42,20 @@ def test_a_refusal_names_what_is_not_allowed_for_the_hint(case: dict[str, Any]) 
         check(case["sql"], case["dialect"], TABLES)
     assert [caught.value.kind, caught.value.name] == case["refused"]
     assert caught.value.name in str(caught.value).lower()
+
+
+def test_each_refusal_can_be_said_in_english() -> None:
+    written = (Path(__file__).parent / "corpus" / "attacks.txt").read_text(encoding="utf-8")
+    attacks = [line.partition("] ")[2] for line in written.splitlines() if line[:1] == "["]
+    said = set()
+    for sql in [*(case["sql"] for case in REFUSED), *attacks, "SELECT [a] FROM disease", " "]:
+        for dialect in ("sqlite", "postgres", "mariadb"):
+            try:
+                check(sql, dialect, TABLES)
+            except Refused as refusal:
+                said.add(str(failure(str(refusal)).error))
+    assert len(said) > 100
+    assert [message for message in said if in_both(message) == message] == []
 
 
 @pytest.mark.parametrize(("dialect", "text", "own", "name"), RUN_AS_IT_IS)
