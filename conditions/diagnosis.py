@@ -27,11 +27,13 @@ from conditions.diagnosis_words import (
     words_of,
 )
 from conditions.framing import unframed
+from conditions.table import load_tables
 
 LONGEST = 200  # characters of a diagnosis
 OWN_NAMES = 2  # of a condition, in English and Chinese; all others are aliases
 MISSPELT = 8  # letters of a word in which a slip may be; in a shorter one it makes another word
 GAP = r"[ _*·-]{0,3}"  # between the letters of a name that is written apart; a comma or a new line is none
+SENSES = frozenset({"eye", "眼", "ear", "耳"})  # organs that hardly any condition shares
 NUMBER = re.compile(r"(type|stage|grade|class|phase)(?:\d[a-c]?|[a-d])")
 PARTS = re.compile(r"[;；\n]")
 JOINED = re.compile(r"[;；\n、,，+&]|\band\b|" + "|".join(TABLE["said"]["clause"]), re.I)
@@ -197,11 +199,24 @@ def _is(words: Words, gold: Gold) -> bool:
     own = any(words_of(name) <= words for name in gold.names[:OWN_NAMES])
     if not stated or (beyond & organs() and not own) or _others(words, gold):
         return False
+    if beyond & SENSES and any(words_of(name) in _felt_elsewhere() for name in gold.names):
+        return False
     for word in beyond:
         allowed = word in beside() or NUMBER.fullmatch(word)
         if not allowed or _contradicts(word, gold):
             return False
     return True
+
+
+@cache
+def _felt_elsewhere() -> frozenset[Words]:
+    """Return the own names of the conditions that have a place, and it is neither eye nor skin."""
+    found = set[Words]()
+    for one in load_tables().conditions.values():
+        places = one.facets.get("place", {})
+        if places and "one_patch" not in places and not any("eye" in place for place in places):
+            found.update((words_of(one.en), words_of(one.zh)))
+    return frozenset(found)
 
 
 def _spelt(words: Words, gold: Gold) -> Words:
