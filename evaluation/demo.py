@@ -95,8 +95,16 @@ def demo(arguments: argparse.Namespace, argv: Sequence[str]) -> None:
     ]
     if (folder / TRAIN).exists():
         train += ["--resume", "auto"]
+    is_new = not any((place / BEFORE).exists() for place in evaluated)
     for place, one in evaluated.items():
         run_part(BEFORE, evaluation_of(one, arguments.n, model, place / BEFORE))
+    if is_new:
+        minutes = (time.monotonic() - start) / 60
+        print(
+            f"demo: this part took {minutes:.1f} minutes, and the third takes about as long; the "
+            "training says after its first step how long it takes",
+            file=sys.stderr,
+        )
     run_part(TRAIN, train)
     for place, one in evaluated.items():
         run_part(AFTER, evaluation_of(one, arguments.n, folder / TRAIN, place / AFTER))
