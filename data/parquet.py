@@ -55,11 +55,9 @@ def _type(form: Any) -> Any:
 
     if isinstance(form, Mapping):
         return arrow.struct({name: _type(part) for name, part in form.items()})
-    return (
-        arrow.list_(_type(form[0]))
-        if isinstance(form, list)
-        else {str: arrow.string(), int: arrow.int64()}[form]
-    )
+    if isinstance(form, list):
+        return arrow.list_(_type(form[0]))
+    return {str: arrow.string(), int: arrow.int64()}[form]
 
 
 def parquet_records(path: str | PathLike[str]) -> Iterator[Record]:

@@ -77,7 +77,12 @@ def detect_encoding(path: Path) -> str:
     # Rows of UTF-16 have zeros, for their ends at least. A short text in GBK without one decodes too
     tried = [name for name in GUESSED if b"\0" in start or "utf" not in name]
     if not marked:
-        guess = from_bytes(_telling(path, start), cp_isolation=tried).best()
+        telling = start
+        if b"\0" not in start:
+            with path.open("rb") as file:
+                lines = islice((line for line in file if not line.isascii()), 500)
+                telling = b"".join(lines)[:PIECE]
+        guess = from_bytes(telling, cp_isolation=tried).best()
         found = guess.encoding if guess else ""
         other = None if b"\0" in start else _line_in_utf8(path, found)
         if other is not None:
@@ -105,13 +110,6 @@ def _line_in_utf8(path: Path, guess: str) -> int | None:
             if any(IN_CELL.search(cell.decode("utf-8")) for cell in cells):
                 return number
     return None
-
-
-def _telling(path: Path, start: bytes) -> bytes:
-    if b"\0" in start:  # UTF-16, in which every line has zeros
-        return start
-    with path.open("rb") as file:
-        return b"".join(islice((line for line in file if not line.isascii()), 500))[:PIECE]
 
 
 def _undecodable(path: Path, encoding: str) -> int | None:

@@ -104,15 +104,12 @@ def check_packages() -> str:
     missing = [name for name, found in have.items() if found is None]
     if missing:
         raise Failure(f"{len(missing)} of {len(have)} missing: {', '.join(missing[:SHOWN])}")
-    others = [
-        name
-        for name in sorted(wanted, key=lambda name: name not in VITAL)
-        if have[name] != wanted[name]
-    ]
+    others = [name for name in sorted(wanted) if have[name] != wanted[name]]
+    others.sort(key=lambda name: name not in VITAL)
     if others:
-        error = Failure if others[0] in VITAL else Doubt
         named = [f"{name} {have[name]} (lock: {wanted[name]})" for name in others[:SHOWN]]
-        raise error(f"{len(others)} differ from {path.name}: {', '.join(named)}")
+        seen = f"{len(others)} differ from {path.name}: {', '.join(named)}"
+        raise (Failure if others[0] in VITAL else Doubt)(seen)
     return f"{len(wanted)} as in {path.name}"
 
 
@@ -140,10 +137,10 @@ def seen_card() -> tuple[str, str] | None:
         return ("a GPU without nvidia-smi (give --device cuda)", named[1]) if named else None
     query = [tool, "--query-gpu=name,driver_version", "--format=csv,noheader"]
     try:
-        run = subprocess.run(
-            query, capture_output=True, text=True, timeout=ANSWER_SECONDS, check=True
+        said = subprocess.check_output(
+            query, text=True, timeout=ANSWER_SECONDS, stderr=subprocess.DEVNULL
         )
-        card, driver = run.stdout.splitlines()[0].rsplit(", ", 1)
+        card, driver = said.splitlines()[0].rsplit(", ", 1)
     except (subprocess.SubprocessError, OSError, IndexError, ValueError):
         raise Doubt("nvidia-smi fails or hangs: CUDA unavailable") from None
     return card, driver
@@ -255,7 +252,7 @@ def check_sandbox(settings: Any) -> str:
 
 
 def check_judge(settings: Any) -> str:
-    """Return the judge of a run, and whether its URL answers."""
+    """Return the judge of a run, and whether its URL answers HTTP."""
     name = "reward model"
     url = settings.reward_model_url
     if settings.teacher_model:
@@ -265,27 +262,26 @@ def check_judge(settings: Any) -> str:
         return "offline reference judge: it pays what is quoted; other words need TEACHER_MODEL"
     if not url:
         return f"{name}, at its provider (not asked)"
-    reasons: list[str | None] = []
-    # Name look-up has no time limit
-    asking = threading.Thread(target=lambda: reasons.append(_ask(url)), daemon=True)
+    said: list[str] = []
+
+    def ask() -> None:
+        try:
+            request = urllib.request.Request(url, method="HEAD")
+            urllib.request.urlopen(request, timeout=ANSWER_SECONDS).close()
+        except urllib.error.HTTPError:  # an answer as well
+            pass
+        except (OSError, ValueError) as error:  # their texts may hold the URL
+            said.append(f"no answer ({getattr(error, 'reason', type(error).__name__)})")
+            return
+        said.append("answers")
+
+    asking = threading.Thread(target=ask, daemon=True)  # name look-up has no time limit
     asking.start()
     asking.join(ANSWER_SECONDS)
-    if problem := reasons[0] if reasons else f"no answer within {ANSWER_SECONDS:.0f} s":
-        raise Failure(f"{name}: {problem}")
+    answer = said[0] if said else f"no answer within {ANSWER_SECONDS:.0f} s"
+    if answer != "answers":
+        raise Failure(f"{name}: {answer}")
     return f"{name}: answers"
-
-
-def _ask(url: str) -> str | None:
-    """Return None if anything answers HTTP there, or else the reason, without the URL."""
-    try:
-        urllib.request.urlopen(
-            urllib.request.Request(url, method="HEAD"), timeout=ANSWER_SECONDS
-        ).close()
-    except urllib.error.HTTPError:
-        return None
-    except (OSError, ValueError) as error:
-        return f"no answer ({getattr(error, 'reason', type(error).__name__)})"
-    return None
 
 
 def check_model(settings: Any) -> str:
@@ -298,9 +294,8 @@ def check_model(settings: Any) -> str:
     if not model.is_dir():
         return f"{model}, from the hub (not asked)"
     check_folder(str(model))
-    if not any(
-        (model / name).is_file() for name in ("model.safetensors", "model.safetensors.index.json")
-    ):
+    weights = ("model.safetensors", "model.safetensors.index.json")
+    if not any((model / name).is_file() for name in weights):
         raise Failure(f"{model} has no weights (model.safetensors)")
     return str(model)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import math
 import re
+from contextlib import suppress
 from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any
@@ -49,24 +50,16 @@ def to_text(value: Any, strip_html: bool = False) -> str | None:
     text = text.replace("\r\n", "\n").replace("\r", "\n").strip().strip(AROUND).strip()
     refused = REFUSED.search(text)
     if refused:
-        raise CellError(
-            f"U+{ord(refused[0]):04X}, no character of a "
-            "text; --strip-html removes control characters"
-        )
+        seen = f"U+{ord(refused[0]):04X}, no character of a text"
+        raise CellError(f"{seen}; --strip-html removes control characters")
     if not text or text.lower() in PLACEHOLDERS:
         return None
-    return _as_iso(text) or text
-
-
-def _as_iso(text: str) -> str | None:
-    match = DATE.fullmatch(text)
-    if not match:
-        return None
-    year, month, day, hour, minute, second = map(int, match.groups("0"))
-    try:
-        return _moment(datetime(year, month, day, hour, minute, second))
-    except ValueError:  # a 13th month
-        return None
+    date_in_words = DATE.fullmatch(text)
+    if date_in_words:
+        year, month, day, hour, minute, second = map(int, date_in_words.groups("0"))
+        with suppress(ValueError):  # a 13th month
+            return _moment(datetime(year, month, day, hour, minute, second))
+    return text
 
 
 def _moment(value: datetime) -> str:

@@ -38,35 +38,16 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser = new_parser(__doc__, prog="python -m data.import_database")
     add = parser.add_argument
     add("source", help="a file (.csv .tsv .xlsx .xls .ods .json .jsonl .parquet) or a database URL")
-    add(
-        "--to",
-        required=True,
-        metavar="URL",
-        help="target, e.g. sqlite:///my.db; postgresql+psycopg, mysql+pymysql",
-    )
-    add(
-        "--table",
-        choices=sorted(TABLES),
-        help="the table the rows are for (default: by the columns)",
-    )
+    to = "target, e.g. sqlite:///my.db; postgresql+psycopg, mysql+pymysql"
+    add("--to", required=True, metavar="URL", help=to)
+    table = "the table the rows are for (default: by the columns)"
+    add("--table", choices=sorted(TABLES), help=table)
     add("--part", metavar="NAME", help="only this sheet or table of the source")
-    add(
-        "--mapping",
-        type=Path,
-        metavar="FILE",
-        help="JSON or YAML: source column: our column (null: leave out)",
-    )
-    add(
-        "--header-row",
-        type=positive(int),
-        metavar="N",
-        help="the row of column names (CSV, Excel; default: found)",
-    )
-    add(
-        "--encoding",
-        help="of a text file, such as big5 or latin-1 "
-        "(default: found out; printed where it is not UTF-8)",
-    )
+    mapping = "JSON or YAML: source column: our column (null: leave out)"
+    add("--mapping", type=Path, metavar="FILE", help=mapping)
+    header = "the row of column names (CSV, Excel; default: found)"
+    add("--header-row", type=positive(int), metavar="N", help=header)
+    add("--encoding", help="of a text file, such as big5 or latin-1 (default: found out)")
     add("--strip-html", action="store_true", help="remove tags, entities and control characters")
     existing = parser.add_mutually_exclusive_group()
     for mode, what in (
@@ -101,10 +82,7 @@ def run(options: argparse.Namespace) -> int:
         print(encoding)
     planned, skipped = plan_parts(parts, options.table, given)
     for name in skipped:
-        print(
-            f"left out: {name}, its columns are those of "
-            "neither table, or of another than asked for"
-        )
+        print(f"left out: {name}, whose columns are of neither table, or not of the one asked for")
     for item in planned:
         if len(item.unused) > len(item.mapping):
             print(_columns(item))

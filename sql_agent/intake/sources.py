@@ -124,10 +124,8 @@ def encoding_note(source: str, encoding: str | None = None) -> str:
     chosen = detect_encoding(path)
     if chosen in ("utf-8", *MARKS.values()):
         return ""
-    return (
-        f"{path} is not UTF-8 and is read as {chosen.upper()}; if names look wrong, give "
-        "--encoding, such as gb18030, big5 or latin-1"
-    )
+    seen = f"{path} is not UTF-8 and is read as {chosen.upper()}"
+    return f"{seen}; if names look wrong, give --encoding, such as gb18030, big5 or latin-1"
 
 
 def _text_rows(path: Path, encoding: str) -> Rows:
