@@ -12,7 +12,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from common.command import new_parser, run_command
-from sql_agent.ehrsql.published import statements
+from sql_agent.ehrsql.published import read_questions
 from sql_agent.ehrsql.schema import read_schema
 from tools.sql.bounds import Refused
 from tools.sql.guard import check
@@ -31,13 +31,14 @@ def refusals(gold: Collection[str], tables: Collection[str]) -> dict[str, str]:
 
 def report(path: Path, schema: Path) -> int:
     """Print the counts, and each refused statement with its reason. Return the exit code."""
-    gold, impossible = statements(path)
+    questions = read_questions(path).questions
+    gold = [question.sql for question in questions if question.sql]
     refused = refusals(gold, read_schema(schema))
     for sql, reason in refused.items():
         print(f"refused: {reason}\n  {sql}")
     print(
-        f"{path.name}: {len(gold) + impossible} questions, {impossible} without an answer in the "
-        f"database; {len(set(gold))} different statements, {len(refused)} refused"
+        f"{path.name}: {len(questions)} questions, {len(questions) - len(gold)} without an answer "
+        f"in the database; {len(set(gold))} different statements, {len(refused)} refused"
     )
     return 1 if refused else 0
 

@@ -11,9 +11,8 @@ Sources: https://github.com/glee4810/EHRSQL (`evaluate.py`), https://github.com/
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -95,80 +94,56 @@ def read_questions(path: Path) -> Published:
     Raises UsageError: not readable, empty, in neither form, or an id twice.
     """
     found = read_json(path)
+    version = EHRSQL
     if isinstance(found, Mapping):
-        published = Published(EHRSQL_2024, _both_files(path, found))
-    else:
-        _gold(path, found)
-        published = Published(EHRSQL, [_question(path, row, at) for at, row in enumerate(found)])
-    often = Counter(question.id for question in published.questions)
-    for id, count in often.items():
-        if count > 1:
-            raise UsageError(f"{path} has the id {id!r} twice; expected one question of each id")
-    return published
+        version = EHRSQL_2024
+        found = _both_files(path, found)
+    if not isinstance(found, list):
+        raise UsageError(f"{path} is not a file of EHRSQL; {EXPECTED}")
+    questions = []
+    ids = set()
+    for at, row in enumerate(found):
+        question = _question(path, row, at)
+        if question.id in ids:
+            seen = f"{path} has the id {question.id!r} twice"
+            raise UsageError(f"{seen}; expected one question of each id")
+        ids.add(question.id)
+        questions.append(question)
+    if not any(question.sql for question in questions):
+        raise UsageError(f"{path} has no questions with a statement; {EXPECTED}")
+    return Published(version, questions)
 
 
-def statements(path: Path) -> tuple[list[str], int]:
-    """Return the gold statements of a file in order, and how many questions have none.
-
-    Raises UsageError: not readable, empty, or in neither form.
-    """
-    return _gold(path, read_json(path))
-
-
-def _gold(path: Path, found: Any) -> tuple[list[str], int]:
-    if isinstance(found, Mapping):
-        queries = list(found.values())
-    else:
-        queries = []
-        for row in found if isinstance(found, list) else [None]:
-            if not isinstance(row, Mapping) or "query" not in row:
-                raise UsageError(f"{path} is not a file of EHRSQL; {EXPECTED}")
-            queries.append(row["query"])
-    if not queries:
-        raise UsageError(f"{path} has no questions; {EXPECTED}")
-    gold = []
-    for query in queries:
-        if not isinstance(query, str):
-            seen = f"{str(query)[:40]!r} in place of a statement"
-            raise UsageError(f"{path} has {seen}; {EXPECTED}")
-        if query.strip() != IMPOSSIBLE:
-            gold.append(query)
-    if not any("select" in query.lower() for query in gold):
-        raise UsageError(f"{path} has no SELECT; {EXPECTED}")
-    return gold, len(queries) - len(gold)
-
-
-def _both_files(path: Path, found: Mapping[str, Any]) -> list[Question]:
+def _both_files(path: Path, found: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the rows of data.json with their statements of label.json."""
     is_data = isinstance(found.get("data"), list)
     labels = path.with_name("label.json") if is_data else path
     asked = found if is_data else read_json(path.with_name("data.json"))
     gold = read_json(labels) if is_data else found
-    _gold(labels, gold)
     rows = asked.get("data") if isinstance(asked, Mapping) else None
-    if not isinstance(rows, list) or not rows:
+    if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
         raise UsageError(
             f"{path.with_name('data.json')} has no questions; expected EHRSQL-2024's "
             '{"data": [{"id", "question"}]} beside label.json'
         )
-    questions = [_question(path, row, at) for at, row in enumerate(rows)]
-    missing = [question.id for question in questions if question.id not in gold]
+    missing = [row.get("id") for row in rows if row.get("id") not in gold]
     if missing:
         raise UsageError(
-            f"{labels} has no statement for {len(missing)} of {len(questions)} questions, such as "
+            f"{labels} has no statement for {len(missing)} of {len(rows)} questions, such as "
             f"{missing[0]}; expected the label.json of the same part of the set"
         )
-    return [replace(question, sql=_possible(gold[question.id])) for question in questions]
+    return [{**row, "query": gold[row["id"]]} for row in rows]
 
 
 def _question(path: Path, row: Any, at: int) -> Question:
     text = row.get("question") if isinstance(row, Mapping) else None
     if not isinstance(text, str) or not text.strip():
         raise UsageError(f"{path}, row {at} has no question; {EXPECTED}")
-    return Question(str(row.get("id", at)), text, _possible(row.get("query", IMPOSSIBLE)))
-
-
-def _possible(query: str) -> str | None:
-    return None if query.strip() == IMPOSSIBLE else query
+    query = row.get("query")
+    if not isinstance(query, str):
+        raise UsageError(f"{path}, row {at} has {str(query)[:40]!r} as its query; {EXPECTED}")
+    is_impossible = query.strip() == IMPOSSIBLE
+    return Question(str(row.get("id", at)), text, None if is_impossible else query)
 
 
 def read_text(path: Path) -> str:

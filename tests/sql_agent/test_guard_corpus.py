@@ -23,10 +23,11 @@ ROWS = [
 SCHEMA = "DROP TABLE IF EXISTS VISITS;\nCREATE TABLE VISITS\n(\n  WARD INT NOT NULL\n);"
 
 
-def run(folder: Path, questions: Any, schema: str = SCHEMA) -> int:
-    text = questions if isinstance(questions, str) else json.dumps(questions)
-    (folder / "valid.json").write_text(text, encoding="utf-8")
-    (folder / "schema.sql").write_text(schema, encoding="utf-8")
+def run(folder: Path, questions: Any) -> int:
+    (folder / "valid.json").write_text(json.dumps(questions), encoding="utf-8")
+    (folder / "schema.sql").write_text(SCHEMA, encoding="utf-8")
+    asked = {"data": [{"id": name, "question": f"{name}?"} for name in "abc"]}
+    (folder / "data.json").write_text(json.dumps(asked), encoding="utf-8")
     return main([str(folder / "valid.json"), "--schema", str(folder / "schema.sql")])
 
 
