@@ -16,15 +16,18 @@ from __future__ import annotations
 import argparse
 import csv
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 
+from sqlalchemy import create_engine
+
 from common.command import new_parser, number, run_command
-from common.files import refuse_existing
+from common.files import refuse_existing, replacing
 from common.settings import ROOT
+from common.terminal import watched
 from recipes.fictional import DISEASES, DRUGS, SEED, WRITTEN_AT, fictional_rows
-from sql_agent.tables import TABLES, TEXTBOOK, Cells, write_database
+from sql_agent.tables import TABLES, Cells, insert_rows, metadata
 
 DATA = ROOT / "data"
 DEFAULT_PATH = DATA / "medical.db"
@@ -50,7 +53,25 @@ def textbook_rows(table: str, first_key: int) -> Iterator[Cells]:
             if unknown:
                 raise ValueError(f"{TEXTBOOK_FILES[table]}: not columns of {table}: {unknown}")
             filled = {column: cell for column, cell in cells.items() if cell}
-            yield empty | filled | {"id": key, "source": TEXTBOOK}
+            yield empty | filled | {"id": key, "source": "textbook"}
+
+
+def write_database(path: Path, tables: Mapping[str, Iterable[Cells]]) -> dict[str, int]:
+    """Write the tables into a new SQLite file, and return the number of rows by table.
+
+    An older file is replaced in one step, or kept on failure.
+    """
+    with replacing(path) as draft:
+        engine = create_engine(f"sqlite:///{draft}")
+        schema = metadata()
+        schema.create_all(engine)
+        with engine.begin() as connection:
+            counts = {
+                name: insert_rows(connection, schema.tables[name], watched(rows, name))
+                for name, rows in tables.items()
+            }
+        engine.dispose()
+    return counts
 
 
 def build(options: argparse.Namespace) -> None:

@@ -17,13 +17,14 @@ from types import SimpleNamespace
 from typing import Any
 
 from common.command import UsageError
-from sql_agent.tables import ASKABLE, FICTIONAL, NAME_COLUMN, Cells
+from sql_agent.tables import ASKABLE, NAME_COLUMN, Cells
 
 words = SimpleNamespace(
     **tomllib.loads(Path(__file__).with_name("vocabulary.toml").read_text(encoding="utf-8"))
 )
 
 SEED = 20250101
+FICTIONAL = "fictional"  # the source of such rows
 DRUGS = 480
 DISEASES = 300
 STEM = 3

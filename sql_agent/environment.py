@@ -52,17 +52,7 @@ class SqlEnvironment(Environment):
 
     async def play(self, task: Task, policy: Policy) -> Episode:
         queries: list[Query] = []
-        prompt = await in_thread(prompt_for, self.tool)
-        further = await in_thread(self.servers.tools) if self.servers else []
-        tools = [*self._tools(queries), *further]
-        episode = await play_with_tools(policy, prompt, task.question, tools)
-        episode.events = queries
-        return episode
 
-    async def asked(self, question: str, answer: Answer, policy: Policy) -> Episode:
-        return await self.play(SqlTask(id="asked", question=question), policy)
-
-    def _tools(self, queries: list[Query]) -> list[Tool]:
         async def query(sql: str) -> str:
             made: Query = await in_thread(Query.run, sql, self.tool)
             queries.append(made)
@@ -71,11 +61,19 @@ class SqlEnvironment(Environment):
         async def describe(name: str, **arguments: str) -> str:  # counts as a turn, not as a query
             return str(await in_thread(getattr(SchemaTools(self.tool), name), *arguments.values()))
 
-        specs = SCHEMA_TOOLS if self.settings.database_tools == "schema" else ()
-        return [
-            Tool(TOOL, query),
-            *(Tool(spec, partial(describe, spec["function"]["name"])) for spec in specs),
-        ]
+        prompt = await in_thread(prompt_for, self.tool)
+        tools = [Tool(TOOL, query)]
+        if self.settings.database_tools == "schema":
+            for spec in SCHEMA_TOOLS:
+                tools.append(Tool(spec, partial(describe, spec["function"]["name"])))
+        if self.servers:
+            tools += await in_thread(self.servers.tools)
+        episode = await play_with_tools(policy, prompt, task.question, tools)
+        episode.events = queries
+        return episode
+
+    async def asked(self, question: str, answer: Answer, policy: Policy) -> Episode:
+        return await self.play(SqlTask(id="asked", question=question), policy)
 
     async def score(self, task: Task, episode: Episode) -> Reward:
         return await score_episode(own(task), episode, self.judge, self.rubric)
@@ -90,21 +88,21 @@ class SqlEnvironment(Environment):
         from sqlalchemy.engine import make_url
 
         tables = self.tool.allowed_tables
-        return {
+        found = {
             "prompt_version": PROMPT_VERSION,
             "tools": self.settings.database_tools,
             "database": make_url(self.settings.database_url).render_as_string(hide_password=True),
             "judge": self.settings.teacher_model if self.judge.name == "llm" else self.judge.name,
             "terms": dict(self.rubric.weights),
             "factors": dict(self.rubric.factors),
-            **({} if tables == {*COLUMNS} else {"tables": sorted(tables)}),
-            **({"mcp": self.servers.described()} if self.servers else {}),
-            **(
-                {"notes": [f"the database's account may {self.tool.excess}"]}
-                if self.tool.excess
-                else {}
-            ),
         }
+        if tables != {*COLUMNS}:
+            found["tables"] = sorted(tables)
+        if self.servers:
+            found["mcp"] = self.servers.described()
+        if self.tool.excess:
+            found["notes"] = [f"the database's account may {self.tool.excess}"]
+        return found
 
     def close(self) -> None:
         if self.servers:
@@ -123,11 +121,9 @@ class SqlEnvironment(Environment):
         self.tool.database()
         if self.servers:
             await in_thread(self.servers.start)
-        problem = (
-            await why_unusable(self.judge, WORDS.known_case)
-            if "judge" in self.rubric.names
-            else None
-        )
+        problem = None
+        if "judge" in self.rubric.names:
+            problem = await why_unusable(self.judge, WORDS.known_case)
         if problem:
             raise ServiceError(
                 f"{problem}; expected one for a known answer within "

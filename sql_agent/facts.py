@@ -29,24 +29,21 @@ def facts_of(task: SqlTask, episode: Episode) -> Mapping[str, float | None]:
 
 def record_of(task: SqlTask, episode: Episode) -> Record:
     """Return the queries of an episode, and every term's value, used or not."""
-    queries = [
-        {
-            "sql": query.sql,
-            "ok": query.result.ok,
-            "rows": query.result.count,
-            "error": query.result.error,
-        }
-        for query in episode.events
-    ]
-    return {
+    queries = []
+    for query in episode.events:
+        result = query.result
+        said = {"sql": query.sql, "ok": result.ok, "rows": result.count, "error": result.error}
+        queries.append(said)
+    record: dict[str, Any] = {
         "checks": term_values(task, episode),
         "unanswerable": is_unanswerable(task),
         "abstained": abstains(episode.answer or ""),
         "queries": queries,
         "sql": next((query["sql"] for query in reversed(queries) if query["ok"]), None),
-        # Pairs are learned under the tools of their episodes
-        **({} if episode.tools in ([], [TOOL]) else {"tools": episode.tools}),
     }
+    if episode.tools not in ([], [TOOL]):
+        record["tools"] = episode.tools  # pairs are learned under the tools of their episodes
+    return record
 
 
 def summarise(records: Sequence[Record]) -> Mapping[str, Any]:
@@ -61,9 +58,7 @@ def summarise(records: Sequence[Record]) -> Mapping[str, Any]:
     return {
         "sql_ok": _share(chain(*queries)),
         "abstention": {
-            "precision": _share(
-                record["unanswerable"] for record in records if record["abstained"]
-            ),
+            "precision": _share(one["unanswerable"] for one in records if one["abstained"]),
             "recall": _share(record["abstained"] for record in records if record["unanswerable"]),
             "abstained": sum(record["abstained"] for record in records),
             "unanswerable": sum(record["unanswerable"] for record in records),

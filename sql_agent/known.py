@@ -37,9 +37,8 @@ class KnownAnswers(KnownEpisodes):
 
     async def baseline(self, name: str, task: Task, commonest: str) -> Episode:
         if name != "checklist":
-            return answered_at_once(
-                task.question, self.tool, commonest if name == "commonest" else ""
-            )
+            answer = commonest if name == "commonest" else ""
+            return answered_at_once(task.question, self.tool, answer)
         if self._template is None:
             self._template = await in_thread(TemplateAgent, self.tool)
         episode: Episode = await in_thread(self._template.episode, task.question)
@@ -60,10 +59,9 @@ class KnownAnswers(KnownEpisodes):
         if name not in self._columns:
             texts: list[str] = []
             for table in sorted(self.tool.allowed_tables) if name.isidentifier() else ():
+                sql = f"SELECT DISTINCT {name} FROM {table} WHERE {name} IS NOT NULL"
                 try:
-                    result = self.tool.run(
-                        f"SELECT DISTINCT {name} FROM {table} WHERE {name} IS NOT NULL"
-                    )
+                    result = self.tool.run(sql)
                 except DatabaseError:
                     return ()
                 texts += [str(value) for (value,) in result.rows] if result.ok else []

@@ -242,7 +242,9 @@ def _cuts(node: exp.Expr) -> bool:
 
 def _starred(part: exp.Expr, sources: Sources, joins: Iterable[exp.Expr], key: Any) -> Named:
     table = key(part.args["table"]) if part.args.get("table") else ""
-    shared = {key(name) for join in joins for name in join.args.get("using") or []}
+    shared = set()
+    for join in joins:
+        shared |= {key(name) for name in join.args.get("using") or []}
     found: Named = []
     for alias, columns in sources:
         for name, column in columns if table in ("", alias) else ():

@@ -1,18 +1,16 @@
 """The two tables of the medical database, as listed in `tables.toml`.
 
-Every column but `id` is text. The last, `source`, says where a row comes from.
+Every column but `id` is text. The last, `source`, says where a row comes from: "textbook" (a real
+entity, general facts), "fictional" (made by rule), else data a user brought.
 """
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from common.files import replacing
-from common.terminal import watched
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, MetaData, Table
@@ -34,10 +32,6 @@ KEYWORDS: dict[str, dict[str, list[str]]] = {
     name: table["keywords"] for name, table in _LISTED.items()
 }
 
-# The column `source`. "textbook": a real entity, general facts. "fictional": made by rule. Else:
-# data a user brought.
-TEXTBOOK = "textbook"
-FICTIONAL = "fictional"
 NAME_LENGTH = 255
 SOURCE_LENGTH = 32
 
@@ -103,23 +97,3 @@ def insert_rows(connection: Connection, table: Table, rows: Iterable[Cells]) -> 
         connection.execute(table.insert(), batch)
         count += len(batch)
     return count
-
-
-def write_database(path: Path, tables: Mapping[str, Iterable[Cells]]) -> dict[str, int]:
-    """Write the tables into a new SQLite file, and return the number of rows by table.
-
-    An older file is replaced in one step, or kept on failure.
-    """
-    from sqlalchemy import create_engine
-
-    with replacing(path) as draft:
-        engine = create_engine(f"sqlite:///{draft}")
-        schema = metadata()
-        schema.create_all(engine)
-        with engine.begin() as connection:
-            counts = {
-                name: insert_rows(connection, schema.tables[name], watched(rows, name))
-                for name, rows in tables.items()
-            }
-        engine.dispose()
-    return counts

@@ -60,14 +60,10 @@ def gold_conversations(
     for task in tasks:
         if task.sql and task.reference:
             episode = gold_episode(task, tool)
-            failed = next(
-                (query.result.error for query in episode.events if not query.result.ok), None
-            )
-            if failed:
-                raise AgentError(
-                    f"the gold SQL of {task.id} fails: {failed}; "
-                    "is DATABASE_URL the right database?"
-                )
+            for query in episode.events:
+                if not query.result.ok:
+                    seen = f"the gold SQL of {task.id} fails: {query.result.error}"
+                    raise AgentError(f"{seen}; is DATABASE_URL the right database?")
             yield Conversation(episode.messages, [True] * episode.turns, (TOOL,))
 
 
@@ -85,10 +81,8 @@ class TemplateAgent:
         wide = QueryTool(tool.database_url, tool.allowed_tables, NAME_LIMITS, cache=False)
         tables = [table for table in NAME_COLUMN if table in tool.allowed_tables]
         if not tables:
-            raise AgentError(
-                "the template knows the tables "
-                f"{' and '.join(NAME_COLUMN)}, and may read neither of them"
-            )
+            known = " and ".join(NAME_COLUMN)
+            raise AgentError(f"the template knows the tables {known}, and may read neither of them")
         self.names = {table: _names(wide, table) for table in tables}
 
     def episode(self, question: str) -> Episode:

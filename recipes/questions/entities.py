@@ -19,11 +19,12 @@ from rapidfuzz import process
 from rapidfuzz.distance import Levenshtein
 
 from data.records import refusing
+from recipes.fictional import FICTIONAL
 from sql_agent.gold.markup import plain
 from sql_agent.intake.grid import Part
 from sql_agent.intake.question_files import DataError
 from sql_agent.intake.sources import database_parts
-from sql_agent.tables import ASKABLE, FICTIONAL, NAME_COLUMN
+from sql_agent.tables import ASKABLE, NAME_COLUMN
 from tools.sql.hints import slips
 
 # Columns that are searched by a part of their text or by a whole value.

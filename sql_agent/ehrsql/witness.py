@@ -197,11 +197,10 @@ def _cell(column: exp.Column, scopes: Sequence[Scope]) -> Cell | None:
 
 
 def _subqueries(expression: Any) -> list[Any]:
-    return [
-        node
-        for node in expression.walk(prune=lambda node: isinstance(node, exp.Query))
-        if isinstance(node, exp.Query)
-    ]
+    def is_query(node: exp.Expr) -> bool:
+        return isinstance(node, exp.Query)
+
+    return list(filter(is_query, expression.walk(prune=is_query)))
 
 
 def _merged(rows: Sequence[Row], tables: Tables) -> list[Row]:

@@ -18,7 +18,9 @@ from sql_agent.intake.question_files import Row, count_without_reference, nested
 from sql_agent.tables import NAME_COLUMN, TABLES
 from tools.sql.query import QueryResult, QueryTool
 
-LABELS = {column: label for columns in TABLES.values() for column, label in columns.items()}
+LABELS: dict[str, str] = {}
+for _columns in TABLES.values():
+    LABELS |= _columns
 NAMES = frozenset(NAME_COLUMN.values())
 AGGREGATES = {"max": "最大值", "min": "最小值", "avg": "平均值", "sum": "总和", "count": "个数"}
 AGGREGATE = re.compile(rf"({'|'.join(AGGREGATES)})\(\s*(?:distinct\s+)?(?:\w+\.)?(\w+)\s*\)")
@@ -107,16 +109,12 @@ def from_quotes(evidence: list[dict[str, Any]], names: list[str]) -> str:
     return "\n".join(dict.fromkeys(said))
 
 
-def _label_of(column: str) -> str:
-    """Return the common name of a column, or of an aggregate such as max(cost)."""
-    found = AGGREGATE.fullmatch(column)
-    if not found:
-        return LABELS.get(column, column)
-    return f"{LABELS.get(found[2], found[2])}的{AGGREGATES[found[1]]}"
-
-
 def _sentence(name: str, column: str, text: str) -> str:
-    label = _label_of(column.lower())
+    """Return what is said of a name's column, or of an aggregate such as max(cost)."""
+    label = LABELS.get(column.lower(), column.lower())
+    aggregate = AGGREGATE.fullmatch(column.lower())
+    if aggregate:
+        label = f"{LABELS.get(aggregate[2], aggregate[2])}的{AGGREGATES[aggregate[1]]}"
     if name and label:
         return f"{name}的{label}：{text}"
     return f"{name or label}：{text}" if name or label else text

@@ -67,7 +67,9 @@ def comparable(text: str) -> str:
 
 def without_markup(row: Row) -> Row:
     """Return the row without HTML in what people and judges read. SQL and names stay."""
-    texts = {column: without_tags(row[column]) or row[column] for column in ("question", "answer")}
+    texts = {}
+    for column in ("question", "answer"):
+        texts[column] = without_tags(row[column]) or row[column]
     if row["evidence"]:
         items = [item | {"quote": plain(item["quote"])} for item in nested(row, "evidence")]
         texts["evidence"] = compact(items)

@@ -61,12 +61,12 @@ _UNITS: dict[str, dict[str, float]] = {
     "毫米汞柱": {"毫米汞柱": 1, "mmhg": 1},
     "国际单位": {"国际单位": 1, "iu": 1},
 }  # fmt: skip
-_UNIT = {
-    spelling: (kept, factor) for kept, many in _UNITS.items() for spelling, factor in many.items()
-}
+_UNIT: dict[str, tuple[str, float]] = {}
 _SAME: dict[tuple[str, float], str] = {}  # the first spelling of each unit
-for _spelling, _meant in _UNIT.items():
-    _SAME.setdefault(_meant, _spelling)
+for _kept, _many in _UNITS.items():
+    for _spelling, _factor in _many.items():
+        _UNIT[_spelling] = (_kept, _factor)
+        _SAME.setdefault((_kept, _factor), _spelling)
 _SPELLINGS = "|".join(sorted(_UNIT, key=len, reverse=True))
 _NUMBER = r"\d{1,12}(?:\.\d{1,9})?"
 _QUANTITY = re.compile(

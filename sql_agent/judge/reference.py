@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from itertools import chain
+from math import prod
 from typing import Any
 
 from scoring.case import Case, Verdict
@@ -69,21 +70,14 @@ class ReferenceJudge:
             return Verdict(0.0, {"degenerate": 1.0})
         if gold.nothing:
             return Verdict(honesty(case.answer, f"{case.question}\n{case.reference}"))
-        return _compared(case.answer, gold)
-
-
-def _compared(answer: str, gold: Gold) -> Verdict:
-    parts = {"facts": 1.0, "own": 1.0}
-    if without_frames(answer) not in gold.wholes:
-        reading = _Reading(answer, gold)
-        parts["facts"] = max(map(reading.share, gold.forms), default=0.0)
-        parts["own"] = reading.worth
-    if PROGRAM.search(answer) and not gold.is_program:
-        parts["prose"] = OF_A_PROGRAM
-    score = 1.0
-    for part in parts.values():
-        score *= part
-    return Verdict(score, parts)
+        parts = {"facts": 1.0, "own": 1.0}
+        if without_frames(case.answer) not in gold.wholes:
+            reading = _Reading(case.answer, gold)
+            parts["facts"] = max(map(reading.share, gold.forms), default=0.0)
+            parts["own"] = reading.worth
+        if PROGRAM.search(case.answer) and not gold.is_program:
+            parts["prose"] = OF_A_PROGRAM
+        return Verdict(prod(parts.values()), parts)
 
 
 class _Reading:

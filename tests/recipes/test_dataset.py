@@ -28,7 +28,7 @@ from sql_agent.agent import AGENT
 from sql_agent.gold.checker import Checker
 from sql_agent.intake.question_files import load_rows
 from sql_agent.settings import SqlSettings
-from sql_agent.tables import NAME_COLUMN, write_database
+from sql_agent.tables import NAME_COLUMN
 from tests.messages import missing
 
 URL = f"sqlite:///{build_database.DEFAULT_PATH}"
@@ -159,7 +159,7 @@ def test_a_split_without_a_row_is_refused(tmp_path, capsys):
     """Names stand in one file only, so three drugs cannot fill three files."""
     few = tmp_path / "few.db"
     drugs = [{"id": at, "med_name": name, "storage": "密封"} for at, name in enumerate("甲乙丙", 1)]
-    write_database(few, {"drugs_info": drugs, "disease": []})
+    build_database.write_database(few, {"drugs_info": drugs, "disease": []})
     output = tmp_path / "data"
     arguments = ["--db", f"sqlite:///{few}", "--output", str(output), "--rows", "300"]
     assert build_dataset.main(arguments) == 1
@@ -187,7 +187,7 @@ def test_a_failed_write_leaves_the_old_database(database, tmp_path):
     target = tmp_path / "medical.db"
     target.write_bytes(b"old")
     with pytest.raises(Exception, match="drugs_info"):
-        write_database(
+        build_database.write_database(
             target, {"drugs_info": [{"id": 1, "med_name": "a"}, {"id": 1, "med_name": "b"}]}
         )
     assert target.read_bytes() == b"old"
@@ -212,7 +212,7 @@ def test_eye_drops_are_not_eaten_and_columns_without_a_wording_are_named(
         {"id": at, "disease_name": f"{name}氏病", "cause": f"受凉{at}", "overview": f"常见{at}"}
         for at, name in enumerate(drops, start=1)
     ]
-    write_database(tmp_path / "drops.db", {"drugs_info": rows, "disease": diseases})
+    build_database.write_database(tmp_path / "drops.db", {"drugs_info": rows, "disease": diseases})
     url = f"sqlite:///{tmp_path}/drops.db"
     output = tmp_path / "questions"
     arguments = ["--db", url, "--output", str(output), "--rows", "train=200,val=10,test=30"]
@@ -231,7 +231,7 @@ def test_rows_of_another_database_end_a_run_and_name_theirs(tmp_path: Path) -> N
         {"id": at, "med_name": f"{name}片", "storage": f"密封{at}"}
         for at, name in enumerate("甲乙丙丁戊己庚辛壬癸子丑寅卯辰巳午未申酉", start=1)
     ]
-    write_database(tmp_path / "own.db", {"drugs_info": rows, "disease": []})
+    build_database.write_database(tmp_path / "own.db", {"drugs_info": rows, "disease": []})
     url = f"sqlite:///{tmp_path}/own.db"
     output = tmp_path / "questions"
     assert build_dataset.main(["--db", url, "--output", str(output), "--rows", "train=20"]) == 0

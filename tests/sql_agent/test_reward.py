@@ -168,12 +168,6 @@ def test_an_honest_abstention_after_looking_earns_both_and_before_looking_no_rul
     assert term_values(MISSING, played(MISSING.reference))["abstention"] == 0
 
 
-def test_an_abstention_in_the_words_of_the_gold_answer_is_whole() -> None:
-    answer = "数据库中没有找到无名片的贮藏方法，这一栏为空，贮藏方法不详。"
-    known = replace(MISSING, reference="数据库中没有找到无名片的贮藏方法。")
-    assert term_values(known, played(answer, NOTHING))["abstention"] == 1
-
-
 def test_terms_without_gold_are_left_out() -> None:
     names = {"execution", "evidence_recall", "abstention"}
     assert not names & term_values(TASK, played("密封", FOUND)).keys()

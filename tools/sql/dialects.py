@@ -106,11 +106,11 @@ def written(name: str, sql: str, dialect: str, known: Container[str]) -> str:
 def called(sql: str, dialect: str) -> list[str]:
     """Return the words before a parenthesis."""
     tokens = sqlglot.tokenize(sql, read=engine_dialect(dialect))
-    return [
-        token.text
-        for token, after in pairwise(tokens)
-        if after.token_type == TokenType.L_PAREN and token.text[:1].isalpha()
-    ]
+    words = []
+    for token, after in pairwise(tokens):
+        if after.token_type == TokenType.L_PAREN and token.text[:1].isalpha():
+            words.append(token.text)
+    return words
 
 
 def _letters(name: str) -> str:

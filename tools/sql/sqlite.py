@@ -118,25 +118,22 @@ class SqliteDatabase(Database):
     def columns(self, table: str) -> list[Column]:
         version = self.version()
         kept = self._columns.get(table)
-        if kept is None or kept[0] != version:
-            kept = self._columns[table] = (version, self._read_columns(table))
-        return kept[1]
-
-    def _read_columns(self, table: str) -> list[Column]:
+        if kept and kept[0] == version:
+            return kept[1]
         # Hidden columns of virtual tables are 1. Generated columns are 2 and 3
         found = self._catalog(
             "SELECT name, type FROM pragma_table_xinfo(?) WHERE hidden != 1", table
         )
         texts = self._catalog("SELECT sql FROM sqlite_master WHERE lower(name) = ?", fold(table))
         comments = dict(COLUMN_COMMENT.findall(texts[0][0] or "")) if texts else {}
-        return [Column(name, kind, comments.get(name, "").strip()) for name, kind in found]
+        columns = [Column(name, kind, comments.get(name, "").strip()) for name, kind in found]
+        self._columns[table] = (version, columns)
+        return columns
 
     def _views_through(self, tables: frozenset[str]) -> frozenset[str]:
-        if tables not in self._views:
-            self._views[tables] = self._find_views(tables)
-        return self._views[tables]
-
-    def _find_views(self, tables: frozenset[str]) -> frozenset[str]:
+        """Return the views that a statement on these tables reads through."""
+        if tables in self._views:
+            return self._views[tables]
         found: set[str] = set()
 
         def note(action: int, *names: str | None) -> int:
@@ -151,7 +148,9 @@ class SqliteDatabase(Database):
                 # A view of a table that is gone fails when it is read.
                 with suppress(sqlite3.Error):
                     connection.execute(f"EXPLAIN {self.first_rows(table, 1)}").close()
-        return frozenset(found) & self._real_views  # not the names that a view defines itself
+        # Not the names that a view defines itself
+        self._views[tables] = frozenset(found) & self._real_views
+        return self._views[tables]
 
     def _catalog(self, sql: str, *values: str) -> list[tuple[Any, ...]]:
         """Run our own statement on a new connection, because pooled ones keep their authorizer."""

@@ -181,16 +181,6 @@ def test_drafts_of_our_own_rows_earn_the_full_score(without):
     assert problems == []
 
 
-def test_a_file_is_replaced_only_when_asked_to(tmp_path, capsys):
-    source, out = write(tmp_path / "in.jsonl", FOREIGN), tmp_path / "out.parquet"
-    out.write_text("mine")
-    assert convert.main([source, "--out", str(out)]) == 2
-    assert "--force" in capsys.readouterr().err
-    assert out.read_text() == "mine"
-    assert convert.main([source, "--out", str(out), "--force"]) == 0
-    assert len(load_rows(out)) == 1
-
-
 def test_wrong_usage_is_one_message_and_leaves_no_file(tmp_path, capsys):
     source = write(tmp_path / "in.jsonl", FOREIGN, {"qid": "2", "question": 3})
     before = sorted(tmp_path.iterdir())

@@ -2,7 +2,8 @@
 corpus/statements.jsonl.
 
 Whatever a statement is, the tool answers, shows nothing of the table it may not read, and leaves
-the database alone. `refused` must be refused, `ok` must run and give what the engine itself gives.
+the database alone. `refused` must be refused, `ok` must run and give what the engine itself gives;
+`answer_or_error` are also harmless ones that the tool refuses, with what to write instead.
 A commit draws some of them evenly (PER_COMMIT), the night plays all.
 """
 
@@ -25,29 +26,6 @@ PER_COMMIT = {"sqlite": 70, "postgres": 75, "mysql": 10}
 LIMITS = Limits(deadline=1.0)
 COMPARED = {"legal", "wrong_answer"}  # kinds whose rows the engine is asked for as well
 
-# Refused although harmless, with a message that says what to write instead; or, the last, harmless
-# although forbidden.
-STRICTER = {
-    "'SELECT 1e2-3e1 AS v'",
-    "'WITH pg_sleep_times AS",
-    "\"SELECT 'a' 'b'\"",
-    '" UNION ALL ".join("SELECT %d AS n, disease_name',
-    "\"SELECT printf('%d;%s', id",
-    "\"SELECT length(E'a",
-    "'SELECT log(100) AS v'",
-    "\"SELECT CASE WHEN 'abc' SIMILAR TO",
-    "\"SELECT E'it",
-    "\"SELECT id FROM disease WHERE disease_name <> '/*! not code */'",
-    "\"SELECT INSERT('Quadratic'",
-    "'SELECT LOG(2, 8) AS v'",
-    "'SELECT 0x1F + 0 AS v'",
-    "'SELECT 0b101 + 0 AS v'",
-    "'SELECT INTERVAL(23, 1, 15, 17, 30, 44) AS v'",
-}
-OWN_NAME = (
-    "'WITH `Secret` AS (SELECT 1 AS token)",
-    "'WITH `SECRET` AS (SELECT 1 AS token)",
-)  # MariaDB: one name
 NEWER = "NULLS LAST"  # sqlglot writes for MariaDB what it cannot say itself
 
 
@@ -79,8 +57,7 @@ def _problem(case, tool, raw):
     result = tool.run(sql)
     if sites.SECRET in result.to_json():
         return f"a secret: {case['sql']}"
-    known = case["sql"].startswith(tuple(STRICTER) if case["expect"] == "ok" else OWN_NAME)
-    if case["expect"] in ("ok", "refused") and result.ok != (case["expect"] == "ok") and not known:
+    if case["expect"] in ("ok", "refused") and result.ok != (case["expect"] == "ok"):
         return f"expected {case['expect']}: {case['sql']}: {result.error or result.rows}"
     if (
         result.ok
