@@ -29,6 +29,7 @@ LIMITS = Limits(max_cell=40_000, max_chars=2_000_000)
 KEPT_CHARACTERS = 13_000
 SEARCHES = ("drug_search_by_kw", "disease_to_drug")  # task types that are answered by names
 LARGEST_KEY = 2**63
+STAND_IN = "（名称未知"  # stands for a name in a database made of quotes
 SHOWN = 60  # characters of a value in a message
 
 
@@ -266,13 +267,13 @@ def missing_piece(texts: Iterable[str], question: str, answer: str) -> str:
 
 
 def found_names(results: Sequence[QueryResult]) -> list[str]:
-    """Return the names of drugs and diseases in the results."""
+    """Return the drugs and diseases in the results, except those whose name nobody knows."""
     names = []
     for result in results:
         for place, column in enumerate(result.columns):
             if column.lower() in NAME_COLUMN.values():
                 names += [str(line[place]) for line in result.rows if line[place]]
-    return names
+    return [name for name in names if not name.startswith(STAND_IN)]
 
 
 def short(text: str) -> str:

@@ -2,6 +2,7 @@
 
     python -m data.validate my.jsonl                      # DATABASE_URL, else the embedded database
     python -m data.validate train.parquet val.parquet test.parquet --db sqlite:///my.db --json
+    python -m data.validate my.jsonl --rebuild-from-evidence my.db      # a database of the quotes
 
 A row is invalid with a problem, not checkable if the database lacks its rows or it brings nothing
 to check, otherwise valid. `entity_overlap` counts entities in several splits (a row without a split
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -27,6 +29,7 @@ from common.command import new_parser, run_command
 from common.settings import load_settings
 from scoring.text import words_only
 from sql_agent.gold.checker import Checker, Finding
+from sql_agent.gold.rebuild import rebuild
 from sql_agent.intake.question_files import DataError, in_several, nested, read_records
 from sql_agent.settings import SqlSettings
 from tools.sql.query import DEFAULT_TABLES
@@ -154,17 +157,28 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     add("files", nargs="+", type=Path, metavar="FILE", help="Parquet, JSONL or a JSON list")
     add("--json", action="store_true", help="print nothing but the report as JSON")
     url = "database to check against (default: DATABASE_URL, else the embedded one)"
-    add("--db", metavar="URL", help=url)
+    database = parser.add_mutually_exclusive_group()
+    database.add_argument("--db", metavar="URL", help=url)
+    rebuilt = "check against a database made of the quotes, kept at PATH if one is given"
+    database.add_argument(
+        "--rebuild-from-evidence", nargs="?", const="", metavar="PATH", help=rebuilt
+    )
     add("--tables", metavar="A,B", help="tables that SQL may read (default: DATABASE_TABLES)")
+    add("--force", action="store_true", help="replace the file at PATH")
     return parser.parse_args(arguments)
 
 
 def run(options: argparse.Namespace) -> int:
     given = {"database_url": options.db, "database_tables": options.tables}
     settings = load_settings().of(SqlSettings).under(given)
-    findings = check_files(options.files, settings.database_url, settings.tables)
-    database = make_url(settings.database_url).render_as_string()
-    report = {"database": database, **report_on(findings)}
+    url = settings.database_url
+    with tempfile.TemporaryDirectory() as folder:
+        if options.rebuild_from_evidence is not None:
+            target = Path(options.rebuild_from_evidence or f"{folder}/evidence.db")
+            print(rebuild(options.files, target, options.force), file=sys.stderr)
+            url = f"sqlite:///{target.resolve()}"
+        findings = check_files(options.files, url, settings.tables)
+    report = {"database": make_url(url).render_as_string(), **report_on(findings)}
     if options.json:
         print(json.dumps(report, ensure_ascii=False))
     else:

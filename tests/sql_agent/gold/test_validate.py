@@ -18,9 +18,11 @@ from common.settings import ROOT
 from sql_agent.gold import validate
 from sql_agent.gold.checker import Checker
 from sql_agent.gold.markup import plain
+from sql_agent.gold.rebuild import rebuild
 from sql_agent.intake.question_files import load_rows
 from sql_agent.tables import metadata
 from tests.messages import missing
+from tools.sql.query import QueryTool
 from tools.sql.settings import DEFAULT_DATABASE
 
 FIELD = "口服，一次 4 片，一日 3 次。<br/>\n饭后<a class = 'x' data-id = '39'>温水</a>送服。"
@@ -280,6 +282,87 @@ def test_our_own_files_are_valid(capsys):
     assert found["rows"] == found["valid"] == sum(len(load_rows(file)) for file in files)
 
 
+FOREIGN = [
+    {
+        "qid": "f2",
+        "task_type": "compare_drugs",
+        "question": "对比戊颗粒和己膏的禁忌？",
+        "sql": [
+            "SELECT id, med_name, contraindications FROM drugs_info WHERE id IN (90001, 90002)"
+        ],
+        "evidence": [
+            {
+                "source_table": "drugs_info",
+                "row_id": 90001,
+                "field": "contraindications",
+                "quote": "孕妇禁用。",
+            },
+            {
+                "source_table": "drugs_info",
+                "row_id": 90002,
+                "field": "contraindications",
+                "quote": "<p>尚不明确。</p>",
+            },
+        ],
+        "meta": {
+            "entity": {
+                "drug_name_a": "戊颗粒",
+                "drug_name_b": "己膏",
+                "drug_id_a": 90001,
+                "drug_id_b": 90002,
+            }
+        },
+        "ground_truth": "| 戊颗粒 | 己膏 |\n| --- | --- |\n| 孕妇禁用 | 尚不明确 |",
+    },
+    {
+        "qid": "f3",
+        "task_type": "drug_search_by_kw",
+        "question": "适应症包含头痛的药品有哪些？",
+        "sql": [
+            "SELECT id, med_name, indication FROM drugs_info WHERE indication LIKE '%头痛%' LIMIT 3"
+        ],
+        "evidence": [
+            {
+                "source_table": "drugs_info",
+                "row_id": 90001,
+                "field": "indication",
+                "quote": "'67'>头痛</a>",
+            },
+            {"source_table": "drugs_info", "row_id": 90003, "field": "indication", "quote": "头痛"},
+            {"source_table": "elsewhere", "row_id": 1, "field": "indication", "quote": "头痛"},
+        ],
+        "meta": {"entity": {"keyword": "头痛"}},
+        "ground_truth": "",
+    },
+]
+
+
+def test_rows_of_a_database_nobody_has(tmp_path, capsys):
+    path = write(tmp_path / "foreign.jsonl", FOREIGN[0])
+    code, found = report(capsys, path, "--db", DEFAULT_DATABASE)
+    assert (code, found["rows"], found["not_checkable"], found["problems"]) == (0, 1, 1, [])
+    target = tmp_path / "evidence.db"
+    assert validate.main([str(path), "--rebuild-from-evidence", str(target), "--json"]) == 0
+    printed = capsys.readouterr()
+    assert not missing(printed.err, "2 rows", "2 fields")
+    assert json.loads(printed.out)["valid"] == 1
+    rows = QueryTool(f"sqlite:///{target}").run("SELECT id, med_name, source FROM drugs_info").rows
+    assert rows == [[90001, "戊颗粒", "evidence"], [90002, "己膏", "evidence"]]
+
+
+def test_a_rebuilt_database_is_never_put_over_a_file(tmp_path, capsys):
+    path, target = write(tmp_path / "foreign.jsonl", *FOREIGN), tmp_path / "evidence.db"
+    target.write_text("mine")
+    assert validate.main([str(path), "--rebuild-from-evidence", str(target)]) == 2
+    assert "--force" in capsys.readouterr().err
+    assert target.read_text() == "mine"
+    assert validate.main([str(path), "--rebuild-from-evidence", str(target), "--force"]) == 1
+    printed = capsys.readouterr()
+    assert not missing(printed.err, "3 rows", "4 fields", "1 rows of unknown name", "1 quotes")
+    assert "'elsewhere'" in printed.out
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["evidence.db", "foreign.jsonl"]
+
+
 def test_wrong_usage_is_one_line(tmp_path, capsys):
     good = write(tmp_path / "a.jsonl", row())
     (tmp_path / "empty.jsonl").write_text("")
@@ -327,3 +410,4 @@ def test_hostile_files_give_a_report(url, tmp_path_factory, rows):
     assert found["rows"] == len(rows)
     assert all(problem.keys() == {"row", "id", "field", "message"} for problem in found["problems"])
     json.dumps(found, ensure_ascii=False).encode("utf-8")
+    assert rebuild([path], folder / "a.db").startswith("rebuilt ")
