@@ -88,7 +88,7 @@ class SqlEnvironment(Environment):
         from sqlalchemy.engine import make_url
 
         tables = self.tool.allowed_tables
-        found = {
+        found: dict[str, Any] = {
             "prompt_version": PROMPT_VERSION,
             "tools": self.settings.database_tools,
             "database": make_url(self.settings.database_url).render_as_string(hide_password=True),

@@ -47,9 +47,9 @@ def rebuild(files: list[Path], target: Path, force: bool = False) -> str:
         engine = create_engine(f"sqlite:///{draft}")
         schema.create_all(engine)
         with engine.begin() as connection:
-            for name, table in schema.tables.items():
-                own = [cells for (place, _), cells in rows.items() if place == name]
-                insert_rows(connection, table, own)
+            for name in schema.tables:
+                own = [cells for (table, _), cells in rows.items() if table == name]
+                insert_rows(connection, schema.tables[name], own)
         engine.dispose()
     fields = 0
     nameless = 0

@@ -120,25 +120,9 @@ def postgres_server() -> Iterator[tuple[str, subprocess.Popen]]:
         pytest.skip("PostgreSQL is not installed (apt-get install postgresql)")
     with kept_port() as port, server_folder("postgres") as folder:
         data = str(folder / "data")
-        subprocess.run(
-            [
-                initdb,
-                "-D",
-                data,
-                "-U",
-                "admin",
-                "-A",
-                "trust",
-                "-E",
-                "UTF8",
-                "--locale=C.UTF-8",
-                "--no-sync",
-            ],
-            check=True,
-            capture_output=True,
-            cwd=folder,
-            **as_user("postgres"),
-        )
+        options = "--username=admin --auth=trust --encoding=UTF8 --locale=C.UTF-8 --no-sync"
+        make = [initdb, f"--pgdata={data}", *options.split()]
+        subprocess.run(make, check=True, capture_output=True, cwd=folder, **as_user("postgres"))
         options = ["-p", str(port), "-h", "127.0.0.1", "-k", str(folder), "-c", "fsync=off"]
         command = [str(Path(initdb).with_name("postgres")), "-D", data, *options]
         url = f"postgresql://admin@127.0.0.1:{port}/postgres"
@@ -158,20 +142,11 @@ def mariadb_server() -> Iterator[tuple[str, subprocess.Popen]]:
     if not server or not install:
         pytest.skip("MariaDB is not installed (apt-get install mariadb-server)")
     with kept_port() as port, server_folder("mysql") as folder:
-        subprocess.run(
-            [
-                install,
-                "--no-defaults",
-                f"--datadir={folder}/data",
-                "--auth-root-authentication-method=normal",
-            ],
-            check=True,
-            capture_output=True,
-            cwd=folder,
-            # in one for all, those that start at the same time remove each other's files
-            env={**os.environ, "TMPDIR": str(folder)},
-            **as_user("mysql"),
-        )
+        make = [install, "--no-defaults", f"--datadir={folder}/data"]
+        make.append("--auth-root-authentication-method=normal")
+        # In one folder for all, those that start at the same time remove each other's files
+        own = {"cwd": folder, "env": {**os.environ, "TMPDIR": str(folder)}, **as_user("mysql")}
+        subprocess.run(make, check=True, capture_output=True, **own)
         command = [
             server,
             "--no-defaults",
