@@ -34,13 +34,7 @@ from training.warmup import supervised
 from training.warmup.cold_start_card import headline_of
 from training.warmup.examples import NOT_LEARNED, ColdStartError, batches, encode
 from training.warmup.kept_steps import PreciseAdamW, uninterrupted
-from training.warmup.supervised import (
-    learn_padded,
-    learn_trees,
-    loss_of,
-    save,
-    warm_up,
-)
+from training.warmup.supervised import learn_padded, learn_trees, loss_of, save, warm_up
 
 pytestmark = pytest.mark.system
 TINY = ROOT / "sql_agent" / "tiny_model"

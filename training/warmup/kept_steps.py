@@ -9,14 +9,12 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from common.files import replacing
-
-if TYPE_CHECKING:
-    from training.warmup.supervised import Schedule
+from training.warmup.schedule import Schedule
 
 FILE = "steps.pt"
 # Writing 6 GB, those of a model of 0.5 billion parameters, takes about 10 seconds

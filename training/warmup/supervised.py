@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import sys
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -44,10 +42,9 @@ from training.warmup.examples import (
     groups_of,
 )
 from training.warmup.kept_steps import KeptSteps, PreciseAdamW, uninterrupted
+from training.warmup.schedule import Schedule
 from training.warmup.work_folder import model_digest, work_folder
 
-WINDOW = 50  # steps over which accuracy is averaged
-ASKED_EVERY = 500  # steps between two looks at what the agent itself can do
 WARM_UP_SHARE = 0.1
 # A weight in bfloat16, and a learned one with gradient, copy and two moments in 32 bit
 WEIGHT_BYTES = 2
@@ -55,66 +52,6 @@ LEARNED_BYTES = 14
 ACTIVATION_BYTES = 1_500_000_000  # measured with TREE_TOKENS and a model of 0.5 billion parameters
 TREE_TOKENS = 2048  # computed at once: 2 GB of activations of a model of 0.5 billion parameters
 HEAD_ROWS = 256  # positions whose logits are in memory at once: 156 MB with 152,000 tokens
-
-
-class Schedule:
-    """The learning rate of each step, until the training ends after at most `limit` steps.
-
-    It rises for `warm_up` steps, stays until the accuracy of the last 50 steps reaches `target` and
-    `ready` agrees (asked every ASKED_EVERY steps at most), then falls to 0 in `decay` steps.
-    """
-
-    def __init__(
-        self,
-        limit: int,
-        decay: int,
-        warm_up: int,
-        target: float = math.inf,
-        ready: Callable[[], bool] = lambda: True,
-    ) -> None:
-        self.decay = decay
-        self.warm_up = warm_up
-        self.target = target
-        self.ready = ready
-        self.asked_at = -ASKED_EVERY
-        self.decay_from = limit - decay
-        self.steps = 0
-        self.accuracies: deque[float] = deque(maxlen=WINDOW)
-
-    @property
-    def end(self) -> int:
-        return self.decay_from + self.decay
-
-    @property
-    def accuracy(self) -> float:
-        """The share of learned tokens that greedy decoding would get right, over the last steps."""
-        return sum(self.accuracies) / len(self.accuracies)
-
-    def factor(self, step: int) -> float:
-        """Return the factor of the learning rate in a step, counted from 0."""
-        return min(
-            1.0, (step + 1) / self.warm_up, max(0.0, 1 - (step - self.decay_from) / self.decay)
-        )
-
-    def until_end(self, data: Sequence[Batch], random: Random) -> Iterator[Batch]:
-        while True:
-            for batch in random.sample(data, len(data)):
-                if self.steps >= self.end:
-                    return
-                yield batch
-
-    def update(self, accuracy: float) -> None:
-        self.steps += 1
-        self.accuracies.append(accuracy)
-        if (
-            self.steps < self.decay_from
-            and len(self.accuracies) == WINDOW
-            and self.accuracy >= self.target
-            and self.steps - self.asked_at >= ASKED_EVERY
-        ):
-            self.asked_at = self.steps
-            if self.ready():
-                self.decay_from = self.steps
 
 
 def loss_of(model: Any, batch: Batch) -> tuple[torch.Tensor, float]:

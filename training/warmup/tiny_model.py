@@ -24,7 +24,8 @@ from common.settings import Settings
 from episodes.agent import Agent, Lessons, Row
 from episodes.episode import Conversation
 from training.warmup.examples import ColdStartError, Example, batches, encode_all
-from training.warmup.supervised import Schedule, save, train
+from training.warmup.schedule import Schedule
+from training.warmup.supervised import save, train
 from training.warmup.tiny_tokenizer import make_tokenizer
 
 BATCH_A = 8
