@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from random import Random
@@ -77,15 +77,13 @@ class CodeTeaching(Teaching):
     ) -> Iterable[Conversation]:
         if role != "policy":
             return super().demonstrations(role, rows, settings)
-        return self.gold(rows, settings)
-
-    def gold(self, rows: Iterable[Row], settings: Settings) -> Iterator[Conversation]:
-        """Yield episodes that run the gold program and hand in what it prints."""
         environment = CodeEnvironment(settings, {})
+        conversations = []
         for row in rows:
             task = task_of(row)
             episode = environment.rehearsed(task, gold_steps(task))
-            yield Conversation(episode.messages, [True] * episode.turns)
+            conversations.append(Conversation(episode.messages, [True] * episode.turns))
+        return conversations
 
     def lessons(
         self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random

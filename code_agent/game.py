@@ -8,15 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from code_agent.actions import (
-    ENDING,
-    SAID,
-    EpisodeContext,
-    Observation,
-    as_text,
-    perform,
-    refusal,
-)
+from code_agent.actions import ENDING, SAID, EpisodeContext, Observation, as_text, perform, refusal
 from code_agent.events import ENDINGS, Event
 from code_agent.judging import Handed
 from code_agent.protocol import Action, Malformed, read_reply

@@ -5,7 +5,7 @@ validator already ran the gold programs.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from code_agent.actions import SAID, as_text
 from code_agent.events import Event
@@ -41,21 +41,18 @@ def rehearse(
         episode.turns += 1
         if step.action.name == "submit":
             given = step.action.params.get("answer")
-            printed = [event.printed for event in episode.events if event.status == "SUCCESS"]
-            episode.answer = as_text(given) if given is not None else printed[-1]
+            outputs = [event.printed for event in episode.events if event.status == "SUCCESS"]
+            episode.answer = as_text(given) if given is not None else outputs[-1]
             episode.stop_reason = "answered"
             episode.events.append(Event("submit", step.action.params, kind="submitted"))
             break
-        printed_text = step.error or step.printed
-        status = ""
-        kind = "requested_info"
+        said = step.error or step.printed
+        event = Event(step.action.name, step.action.params, "requested_info", printed=said)
         if step.ran:
             status = "FAILED" if step.error else "SUCCESS"
-            kind = "code_execution"
-        name = step.action.name
-        episode.events.append(Event(name, step.action.params, kind, status, printed_text))
-        said = printed_text or SAID["nothing_printed"]
-        words = prompts.said(said, turn + 1, turns, submits=True)
+            event = replace(event, kind="code_execution", status=status)
+        episode.events.append(event)
+        words = prompts.said(said or SAID["nothing_printed"], turn + 1, turns, submits=True)
         episode.messages.append({"role": "user", "content": words})
     return episode
 

@@ -83,7 +83,13 @@ def described(value: Any, reads: Collection[str] = ()) -> Any:
     found = _of_numpy_or_pandas(value)
     if found is None:
         found = _moment(value)
-    return _record(value, reads) if found is None else found
+    if found is not None:
+        return found
+    attributes = {}
+    for name in reads:
+        with suppress(Exception):
+            attributes[name] = described(getattr(value, name), reads)
+    return ["record", attributes]
 
 
 def _container(value: Any, reads: Collection[str]) -> Any:
@@ -148,14 +154,6 @@ def _moment(value: Any) -> Any:
     if isinstance(value, decimal.Decimal | complex | range):
         return [type(value).__name__, repr(value) if isinstance(value, complex) else str(value)]
     return None
-
-
-def _record(value: Any, reads: Collection[str]) -> Any:
-    found = {}
-    for name in reads:
-        with suppress(Exception):
-            found[name] = described(getattr(value, name), reads)
-    return ["record", found]
 
 
 def _npy(array: Any) -> str:

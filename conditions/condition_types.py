@@ -104,7 +104,6 @@ class Examination:
     aliases_zh: Texts
     parts: Mapping[str, Part] = field(default_factory=dict)
     normal: Texts = ()
-    normal_zh: Texts = ()
     only: Literal["female", "male", "any"] = "any"
 
 
@@ -122,15 +121,10 @@ class Condition:
     complaints: Texts
     symptoms: Weights
     facets: Mapping[str, Weights]
-    distinguishing: Mapping[str, Texts]
     examinations: Mapping[str, Mapping[str, Spread | Share]]
     key: Texts
-    advice_en: Texts
     advice_zh: Texts
-    red_flags_en: Texts
-    red_flags_zh: Texts
     optional: tuple[Text, ...] = ()
-    smokers_en: Text | None = None
     smokers_zh: Text | None = None
 
     @property
@@ -146,29 +140,15 @@ class Condition:
 
 
 @dataclass(frozen=True, config=FORM)
-class Around:
-    """What people say around a fact or a complaint that leaves it as it is."""
-
-    before: Texts
-    remark: Texts
-    back: Texts
-    opening_before: Texts
-    opening_behind: Texts
-
-
-@dataclass(frozen=True, config=FORM)
 class Tables:
-    """All tables, by name. `share` says how often each of the ways to talk is used."""
+    """All tables, by name."""
 
     general: Mapping[str, Phrase]
     symptoms: Mapping[str, Phrase]
     facets: Mapping[str, Facet]
     complaints: Mapping[str, Phrase]
     examinations: Mapping[str, Examination]
-    departments: Mapping[str, Phrase]
     conditions: Mapping[str, Condition]
-    share: Mapping[str, Share]
-    around: Around
 
     def group(self, complaint: str) -> dict[str, Condition]:
         """Return the conditions that begin with a complaint."""

@@ -14,15 +14,7 @@ from random import Random
 from typing import Any
 
 from common.command import UsageError
-from conditions.condition_types import (
-    Condition,
-    Examination,
-    Part,
-    Patient,
-    Range,
-    Spread,
-    Tables,
-)
+from conditions.condition_types import Condition, Examination, Part, Patient, Range, Spread, Tables
 
 Finding = Mapping[str, Spread | float]
 

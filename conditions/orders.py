@@ -97,20 +97,18 @@ def _without_the_rest(text: str) -> str | None:
     found = _by_bare_words().get(_bare(head)) or _together(head)
     if not found:
         return None
+    key = table_key(found)
+    numbers = set[Words]()
+    for one in load_tables().examinations[key].parts.values() if key else ():
+        numbers.update((words_of(one.en), words_of(one.zh)))
     for part in JOINED.split(rest):
-        if not _is_number(part, found) and _plainly(part) not in (None, found):
+        if words_of(part) not in numbers and _plainly(part) not in (None, found):
             return None
     return found
 
 
 def _plainly(text: str) -> str | None:
     return _by_words().get(words_of(text)) or _by_bare_words().get(_bare(text))
-
-
-def _is_number(text: str, name: str) -> bool:
-    key = table_key(name)
-    parts = load_tables().examinations[key].parts.values() if key else ()
-    return any(words_of(text) in (words_of(one.en), words_of(one.zh)) for one in parts)
 
 
 def _together(text: str) -> str | None:

@@ -19,12 +19,12 @@ INSTRUCTION = (
 
 
 @cache
-def load_tables(folder: Path = FOLDER) -> Tables:
-    """Return the tables of a folder.
+def load_tables() -> Tables:
+    """Return the tables.
     Raises pydantic's ValidationError if they do not have the form of condition_types.py.
     """
     phrases, wordings, complaints, examinations, conditions = (
-        tomllib.loads((folder / f"{name}.toml").read_text(encoding="utf-8"))
+        tomllib.loads((FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
         for name in ("phrases", "wordings", "complaints", "examinations", "conditions")
     )
     for name, words in phrases.pop("asked").items():  # a separate table keeps lines short
@@ -40,8 +40,5 @@ def load_tables(folder: Path = FOLDER) -> Tables:
             if "mean" in finding:  # of an examination with a single number, which is not named
                 [part] = examinations[name]["parts"]
                 findings[name] = {part: finding}
-    manner = {"share": wordings["share"], "around": wordings["around"]}
-    read = {
-        **phrases, **conditions, **manner, "complaints": complaints, "examinations": examinations
-    }  # fmt: skip
+    read = {**phrases, **conditions, "complaints": complaints, "examinations": examinations}
     return TypeAdapter(Tables).validate_python(read)

@@ -18,16 +18,7 @@ from consultation_agent.protocol import framed
 from consultation_agent.rehearsal import gold_episode
 from consultation_agent.settings import ConsultationSettings
 from consultation_agent.task import check_recorded, read_rows, task_of
-from episodes.agent import (
-    Agent,
-    Column,
-    Environment,
-    Options,
-    Record,
-    Row,
-    Showing,
-    Sizes,
-)
+from episodes.agent import Agent, Column, Environment, Options, Record, Row, Showing, Sizes
 from episodes.episode import Conversation, Episode, Task
 from episodes.partner_agent import PartnerFlags, PartnerTeaching, split_files
 from episodes.shown import Shown, annotated, exchanges

@@ -13,12 +13,7 @@ from consultation_agent.judge_words import WORDS
 from consultation_agent.llm_patient import patient_of
 from consultation_agent.patient import Exchange
 from consultation_agent.prompts import CHOOSING, ENGLISH, OWN, load_prompts
-from consultation_agent.protocol import (
-    Conclusion,
-    Question,
-    choice_reader,
-    read_reply,
-)
+from consultation_agent.protocol import Conclusion, Question, choice_reader, read_reply
 from consultation_agent.rehearsal import baseline_episode, gold_episode
 from consultation_agent.reward import Scheme
 from consultation_agent.task import ConsultationTask

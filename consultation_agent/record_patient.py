@@ -47,8 +47,8 @@ class RecordPatient(Patient):
         question = question[:LONGEST]
         mentioned = told(asked)
         parts = parts_of(question)
-        replies = list[Reply]()
         if task.words:
+            replies = list[Reply]()
             for part in parts:
                 replies += _to_each(task, part, mentioned)
             return _together(replies, SAID["zh"])
@@ -72,9 +72,10 @@ def _to_each(task: ConsultationTask, question: str, mentioned: Mapping[str, Repl
         replies = list[Reply]()
         for item in items:
             topics = _telling_first(task, _of_one_facet(question, [item]), item)
-            replies += [_of_topic(task, topic, mentioned) for topic in topics] or [
-                _of_item(task, item, mentioned)
-            ]
+            for topic in topics:
+                replies.append(_of_topic(task, topic, mentioned))
+            if not topics:
+                replies.append(_of_item(task, item, mentioned))
         return replies
     topics = _topics_of(task, question, items)
     if topics:

@@ -19,16 +19,7 @@ from diagnosis_agent.record_simulator import check_recorded
 from diagnosis_agent.rehearsal import gold_episode
 from diagnosis_agent.settings import DiagnosisSettings
 from diagnosis_agent.task import read_rows, task_of
-from episodes.agent import (
-    Agent,
-    Column,
-    Environment,
-    Options,
-    Record,
-    Row,
-    Showing,
-    Sizes,
-)
+from episodes.agent import Agent, Column, Environment, Options, Record, Row, Showing, Sizes
 from episodes.episode import Episode, Task
 from episodes.partner_agent import PartnerFlags, PartnerTeaching, split_files
 from episodes.shown import Shown, annotated, exchanges

@@ -10,13 +10,7 @@ import re
 from dataclasses import dataclass
 
 from common.thoughts import after_thought
-from conditions.framing import (
-    diagnosis_in,
-    labelled_diagnoses,
-    leads,
-    parts_of,
-    unframed,
-)
+from conditions.framing import diagnosis_in, labelled_diagnoses, leads, parts_of, unframed
 from episodes.episode import AgentError
 from episodes.text_loop import Ending, Malformed
 
@@ -98,7 +92,10 @@ def read_reply(text: str) -> Order | Conclusion | Malformed:
     reply = after_thought(text, opened=False)
     if reply is None:
         return Malformed("open_thought")
-    lines = map(_headed, _lines(SPACE.sub(" ", MARKDOWN.sub("", reply))))
+    lines = []
+    for line in _lines(SPACE.sub(" ", MARKDOWN.sub("", reply))):
+        heads = not line.endswith((":", "：")) and parts_of(line) == [("diagnosis", "")]
+        lines.append(f"{line}:" if heads else line)
     text = re.sub(r"([:：])\n", r"\1 ", "\n".join(lines))
     if not text:
         return Malformed("empty")
@@ -166,12 +163,6 @@ def _named(line: str) -> str:
 
 def _names_a_diagnosis(line: str) -> bool:
     return leads(line) or bool(labelled_diagnoses(line))
-
-
-def _headed(line: str) -> str:
-    parts = parts_of(line)
-    heads = not line.endswith((":", "：")) and parts == [("diagnosis", "")]
-    return f"{line}:" if heads else line
 
 
 def _lines(text: str) -> list[str]:

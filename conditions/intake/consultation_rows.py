@@ -55,32 +55,41 @@ def read_consultation(row: dict[str, Any]) -> Consultation:
 def _reference(row: dict[str, Any]) -> Consultation:
     turns = _turns(row["prompt"], "prompt")
     if row.get("response") is not None:
-        turns = _joined(
-            [*turns, {"role": "assistant", "content": text_of(row["response"], "response")}]
-        )
-    turns = [
-        turn | {"content": _bare(turn["content"])} if turn["role"] == "user" else turn
-        for turn in turns
-    ]
+        last = {"role": "assistant", "content": text_of(row["response"], "response")}
+        turns = _joined([*turns, last])
+    for turn in turns:
+        if turn["role"] == "user":
+            turn["content"] = _bare(turn["content"])
     dialogue = _checked(turns)
     record = object_of(row.get("reward_model"), "reward_model")
     gold = object_of(record.get("ground_truth"), "reward_model.ground_truth")
     record_text = record.get("enhanced_description")
-    pairs = _pairs(record.get("patient_information"))
+    known = record.get("patient_information") or []
+    if not isinstance(known, list):
+        form = "a list of {doctor_question, patient_response}"
+        raise Refused(f"patient_information is {shortly(known)}, expected {form}")
+    pairs = []
+    for number, given in enumerate(known):
+        place = f"patient_information[{number}]"
+        pair = object_of(given, place)
+        question = texts_of(pair.get("doctor_question"), f"{place}.doctor_question")
+        answer = texts_of(pair.get("patient_response"), f"{place}.patient_response")
+        if question and answer:
+            pairs.append({"doctor_question": question, "patient_response": answer})
     if not record_text and not pairs and not dialogue:
         raise Refused(
             "has no patient_information and no enhanced_description, "
             "expected one for the patient to tell"
         )
     record_text = text_of(record_text, "enhanced_description") if record_text else None
-    gold = {
-        name: text_of(gold.get(name), f"ground_truth.{name}")
-        for name in ("diagnosis", "recommendation")
+    named = {
+        "diagnosis": text_of(gold.get("diagnosis"), "ground_truth.diagnosis"),
+        "recommendation": text_of(gold.get("recommendation"), "ground_truth.recommendation"),
     }
-    return Consultation(
-        dialogue,
-        _case(turns[0]["content"], gold, pairs, record_text) if record_text or pairs else None,
-    )
+    case = None
+    if record_text or pairs:
+        case = _case(turns[0]["content"], named, pairs, record_text)
+    return Consultation(dialogue, case)
 
 
 def _plain(row: dict[str, Any], name: str) -> Consultation:
@@ -113,10 +122,10 @@ def _plain(row: dict[str, Any], name: str) -> Consultation:
         inside = (words.partition("<answer>")[2] or words).partition("</answer>")[0].strip()
         bare = QUESTION.sub("", inside, count=1).strip() or words
         pairs.append({"doctor_question": [bare], "patient_response": [answer["content"]]})
-    return Consultation(
-        dialogue,
-        _case(turns[0]["content"], gold, pairs, None) if pairs and len(gold) == 2 else None,
-    )
+    case = None
+    if pairs and len(gold) == 2:
+        case = _case(turns[0]["content"], gold, pairs, None)
+    return Consultation(dialogue, case)
 
 
 def _turns(value: Any, where: str) -> list[Message]:
@@ -172,23 +181,6 @@ def _bare(words: str) -> str:
         words.rpartition("Patient's description:")[2].partition("Decide next action:")[0].strip()
     )
     return text_of(TURN.sub("", words), "what the patient says")
-
-
-def _pairs(value: Any) -> list[Pair]:
-    where = "patient_information"
-    if not isinstance(value, list | None):
-        raise Refused(
-            f"{where} is {shortly(value)}, expected a list of {{doctor_question, patient_response}}"
-        )
-    pairs = []
-    for number, given in enumerate(value or []):
-        place = f"{where}[{number}]"
-        pair = object_of(given, place)
-        question = texts_of(pair.get("doctor_question"), f"{place}.doctor_question")
-        answer = texts_of(pair.get("patient_response"), f"{place}.patient_response")
-        if question and answer:
-            pairs.append({"doctor_question": question, "patient_response": answer})
-    return pairs
 
 
 def texts_of(value: Any, where: str) -> list[str]:

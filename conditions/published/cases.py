@@ -24,10 +24,6 @@ SEXES = {
 Record = Mapping[str, Any]
 
 
-class PublishedError(UsageError):
-    """A file of a public test set that cannot be read as one."""
-
-
 class UnusableCase(ValueError):
     """A row that cannot be played. Its text is the reason, the same for all rows alike."""
 
@@ -84,7 +80,7 @@ def read_published(
 ) -> PublishedSet | None:
     """Return the set that the rows are of, by their keys, or None.
 
-    Raises PublishedError: rows of several sets, or no usable row.
+    Raises UsageError: rows of several sets, or no usable row.
     """
     reader = next((reader for reader in readers if reader.keys <= rows[0].keys()), None)
     if reader is None:
@@ -94,7 +90,7 @@ def read_published(
     for number, row in enumerate(rows, 1):
         if not reader.keys <= row.keys():
             missing = ", ".join(sorted(reader.keys - row.keys()))
-            raise PublishedError(
+            raise UsageError(
                 f"{path}, row {number} lacks {missing}; the rows before it are of {reader.name}, "
                 "and a file holds one set"
             )
@@ -104,7 +100,7 @@ def read_published(
             unusable[str(error)] += 1
     found = PublishedSet(reader.name, cases, unusable)
     if not cases:
-        raise PublishedError(f"{path} has no usable row; {found}")
+        raise UsageError(f"{path} has no usable row; {found}")
     return found
 
 

@@ -67,10 +67,9 @@ def lessons(right: int, flawed: int, random: Random) -> Lessons:
 
 
 def alphabet() -> str:
-    tables = (
-        (FOLDER / f"{name}.toml").read_text(encoding="utf-8")
-        for name in ("phrases", "wordings", "complaints")
-    )
+    files = [FOLDER / f"{name}.toml" for name in ("phrases", "wordings", "complaints")]
+    files.append(Path(__file__).with_name("talk.toml"))
+    tables = [file.read_text(encoding="utf-8") for file in files]
     further = (text for _, texts in further_wordings(load_tables()) for text in texts)
     return "".join(sorted({*HAN.findall("".join((*tables, *further)))}))
 

@@ -7,10 +7,17 @@ talk.opening("headache", age=35)            # "您好，医生，我头疼。要
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 from conditions.condition_types import Phrase, Tables
 from recipes.doctors.speech import Speech
+
+TALK: dict[str, Any] = tomllib.loads(
+    Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
+)
 
 
 class Talk:
@@ -52,8 +59,7 @@ class Talk:
         return self.speech.choose(phrase.zh, texts, self.wording, self.never)
 
     def _around(self, name: str) -> str:
-        texts = getattr(self.tables.around, name)
-        return self.speech.choose(name, texts, self.wording, self.never)
+        return self.speech.choose(name, TALK["around"][name], self.wording, self.never)
 
     def _happens(self, name: str) -> bool:
-        return self.speech.random.random() < self.tables.share[name]
+        return bool(self.speech.random.random() < TALK["share"][name])

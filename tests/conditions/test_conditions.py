@@ -42,15 +42,11 @@ def test_no_name_stands_for_two_things(tables: Tables) -> None:
 
 def named(tables: Tables, one: Condition) -> Iterator[tuple[Iterable[str], Iterable[str]]]:
     """What a condition names, beside what there is of that kind."""
-    yield [one.department], tables.departments
     yield one.complaints, tables.complaints
     yield one.symptoms, tables.symptoms
     yield one.facets, tables.facets
     yield one.examinations, tables.examinations
     yield one.key, one.examinations
-    yield one.distinguishing, tables.conditions
-    for items in one.distinguishing.values():
-        yield items, {*tables.symptoms, *tables.facets}
     for name, weights in one.facets.items():
         yield weights, tables.facets[name].values
     for name, finding in one.examinations.items():
@@ -80,7 +76,7 @@ def test_weights_add_up_to_1(tables: Tables) -> None:
 def test_every_item_of_advice_has_a_term_to_be_known_by(tables: Tables) -> None:
     assert terms("see *urology* for a *urine test*") == ("urology", "urine test")
     for name, condition in tables.conditions.items():
-        assert all(map(terms, (*condition.advice_en, *condition.advice_zh))), name
+        assert all(map(terms, condition.advice_zh)), name
 
 
 def test_a_patient_whose_every_wording_names_its_condition_is_refused() -> None:

@@ -12,8 +12,12 @@ from typing import Any
 
 import pytest
 
-from conditions.published.cases import PublishedError
+from common.command import UsageError
+from common.settings import load_settings
+from consultation_agent.llm_patient import record_lines
+from consultation_agent.record_patient import RecordPatient
 from episodes import registry
+from episodes.script import Script
 from tests.messages import missing
 
 SETS = json.loads(Path(__file__).with_name("outside.json").read_text(encoding="utf-8"))
@@ -75,27 +79,19 @@ def test_a_patient_of_the_consultation_agent(row: Any, tmp_path: Path, settings:
     assert "cavity" not in task.description
 
 
+NAMELESS = {"OSCE_Examination": OSCE["OSCE_Examination"] | {"Correct_Diagnosis": ""}}
+
+
 @pytest.mark.parametrize(
-    ("rows", "error", "seen"),
+    ("rows", "seen"),
     [
-        ([OSCE, VIGNETTE], PublishedError, "row 2 lacks OSCE_Examination"),
-        (
-            [{"OSCE_Examination": OSCE["OSCE_Examination"] | {"Correct_Diagnosis": ""}}],
-            PublishedError,
-            "no usable row; .*1 have",
-        ),
-        (
-            [VIGNETTE | {"correct_diagnosis": ""}, VIGNETTE | {"correct_diagnosis": None}],
-            PublishedError,
-            "no usable row; .*2 have",
-        ),
+        ([OSCE, VIGNETTE], "row 2 lacks OSCE_Examination"),
+        ([NAMELESS], "no usable row; .*1 have"),
+        ([VIGNETTE | {"correct_diagnosis": None}] * 2, "no usable row; .*2 have"),
     ],
-    ids=["mixed", "no diagnosis", "vignette without"],
 )
-def test_bad_files_are_one_line(
-    rows: list[Any], error: type[Exception], seen: str, tmp_path: Path
-) -> None:
-    with pytest.raises(error, match=seen):
+def test_bad_files_are_one_line(rows: list[Any], seen: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=seen):
         registry.get("diagnosis").rows(written(tmp_path, *rows))
 
 
@@ -108,9 +104,6 @@ def opened(rows: list[Any], folder: Path, settings: Any) -> tuple[Any, list[Any]
 def test_a_case_with_options_shows_them_and_its_patient_knows_the_facts_alone(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], settings: Any
 ) -> None:
-    from consultation_agent.llm_patient import record_lines
-    from consultation_agent.record_patient import RecordPatient
-
     wrong = [MEDIQ | {"answer_idx": "E"}, MEDIQ | {"answer_idx": "C"}]
     none = [MEDIQ | {"facts": []}, MEDIQ | {"facts": [7, None]}]
     _, [task] = opened([MEDIQ, *wrong, *none], tmp_path, settings)
@@ -138,8 +131,6 @@ def test_a_case_with_options_shows_them_and_its_patient_knows_the_facts_alone(
 async def test_a_choice_is_one_letter_in_its_form(
     reply: str, score: float, tmp_path: Path, settings: Any
 ) -> None:
-    from episodes.script import Script
-
     environment, [task] = opened([MEDIQ], tmp_path, settings)
     policy = Script(["<answer>Question: Do you drink alcohol?</answer>", reply], 4)
     episode = await environment.play(task, policy)
@@ -151,8 +142,6 @@ async def test_a_choice_is_one_letter_in_its_form(
 async def test_an_english_case_is_played_in_english(
     row: Any, tmp_path: Path, settings: Any
 ) -> None:
-    from episodes.script import Script
-
     environment, [task] = opened([row], tmp_path, settings)
     asked = [
         "<answer>Question: Do you own a boat?</answer>",
@@ -167,8 +156,6 @@ async def test_an_english_case_is_played_in_english(
 
 @pytest.fixture
 def settings() -> Any:
-    from common.settings import load_settings
-
     return load_settings()
 
 

@@ -19,13 +19,7 @@ from pydantic import SecretStr
 from common.settings import Settings
 from consultation_agent.agent import AGENT
 from consultation_agent.environment import ConsultationEnvironment
-from consultation_agent.llm_patient import (
-    ADDRESS,
-    ATTEMPTS,
-    WORDS,
-    LLMPatient,
-    clean,
-)
+from consultation_agent.llm_patient import ADDRESS, ATTEMPTS, WORDS, LLMPatient, clean
 from consultation_agent.patient import Exchange, Reply
 from consultation_agent.protocol import Conclusion, spoken
 from consultation_agent.task import ConsultationTask, task_of

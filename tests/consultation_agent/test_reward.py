@@ -21,13 +21,7 @@ from consultation_agent.prompts import load_prompts
 from consultation_agent.protocol import Conclusion, Malformed
 from consultation_agent.record_patient import question_for
 from consultation_agent.rehearsal import gold_episode, rehearse
-from consultation_agent.reward import (
-    SCHEMES,
-    Scheme,
-    inquiry_value,
-    is_right,
-    word_f1,
-)
+from consultation_agent.reward import SCHEMES, Scheme, inquiry_value, is_right, word_f1
 from consultation_agent.task import ConsultationTask
 from episodes.episode import Episode
 from scoring.case import Verdict
