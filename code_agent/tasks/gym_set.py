@@ -59,7 +59,7 @@ class MedAgentGymSet(TaskSet):
             else:
                 rows = [row for _, row in read_jsonl(path)]
             return [json.loads(row) if isinstance(row, str) else row for row in rows]
-        except (OSError, ValueError) as error:
+        except (OSError, TypeError, ValueError) as error:
             raise AgentError(
                 f"{self.name}: {path} cannot be read ({error}); {self.known['needs']}"
             ) from None
