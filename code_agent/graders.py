@@ -133,7 +133,8 @@ def _text(seen: str, value: Any, gold: Gold) -> bool:
 def _date(seen: str, value: Any, gold: Gold) -> bool:
     try:
         if moment := MOMENT.fullmatch(seen):
-            found = datetime(*(int(part or 0) for part in moment.groups()))
+            year, month, day, hour, minute, second = [int(part or 0) for part in moment.groups()]
+            found = datetime(year, month, day, hour, minute, second)
         else:
             found = datetime.fromisoformat(seen.replace("/", "-"))
         return found == datetime.fromisoformat(value)
