@@ -62,6 +62,8 @@ BEFORE_BRACKET = {
     TokenType.L_BRACKET,
     TokenType.COMMA,
 }
+BEHIND_NO_COMMA = {TokenType.FROM, TokenType.R_PAREN, *CLAUSES}
+LABEL = re.compile(r"sql(?:query)?\s*[:：\n]\s*(?=select\b|with\b)", re.IGNORECASE)
 FENCE = re.compile(r"```(?:sql\s|(?!select|with)\w*\s*\n)?(.*?)```", re.DOTALL | re.IGNORECASE)
 JOINING = ("json_array", "json_object", "_build_array", "_build_object")
 
@@ -170,8 +172,10 @@ _check_cached = lru_cache(maxsize=4096)(_check)
 
 
 def _unwrapped(sql: str) -> str:
-    """Remove what models put around a statement: byte-order mark, Markdown fence, quotes."""
+    """Remove what models put around a statement: byte-order mark, label, Markdown fence, quotes."""
     text = sql.removeprefix("\ufeff").strip()
+    label = LABEL.match(text)
+    text = text[label.end() :] if label else text
     fenced = FENCE.fullmatch(text)
     if fenced:
         text = fenced[1].strip()
@@ -207,7 +211,13 @@ def _parse(sql: str, dialect: str) -> exp.Query:
 
 
 def _check_spelling(tokens: Sequence[Token], sql: str, dialect: str) -> None:
-    """Refuse what sqlglot rewrites with another meaning: 0x41 as x'41', [x] as an array."""
+    """Refuse what sqlglot rewrites with another meaning, 0x41 as x'41' and [x] as an array, and a
+    comma too many, which it would mend.
+    """
+    for token, behind in zip(tokens, [*tokens[1:], None], strict=True):
+        is_last = behind is None or behind.token_type in BEHIND_NO_COMMA
+        if is_last and token.token_type == TokenType.COMMA:
+            raise Refused("SQL 语法错误：多了一个逗号。")
     if dialect == "sqlite":
         return
     for before, token in zip([None, *tokens], tokens, strict=False):

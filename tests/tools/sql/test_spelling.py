@@ -66,6 +66,21 @@ def test_clauses_in_another_order_are_refused(sql: str, dialect: str) -> None:
 @pytest.mark.parametrize(
     "sql",
     [
+        "SELECT a, b, FROM t",
+        "SELECT a FROM t WHERE b IN (1, 2,)",
+        "SELECT a FROM t GROUP BY a, ORDER BY a",
+        "SELECT a FROM t ORDER BY a,",
+    ],
+)
+def test_a_comma_too_many_is_not_mended(sql: str, dialect: str) -> None:
+    with pytest.raises(Refused):
+        check(sql, dialect, {"t"})
+
+
+@pytest.mark.parametrize("dialect", ENGINES)
+@pytest.mark.parametrize(
+    "sql",
+    [
         "SELECT a FROM t ORDER BY (a)",
         "SELECT count(*) FROM t GROUP BY (a)",
         "SELECT row_number() OVER (PARTITION BY (a) ORDER BY (b)) FROM t",
@@ -76,6 +91,8 @@ def test_clauses_in_another_order_are_refused(sql: str, dialect: str) -> None:
         "```SELECT a FROM t```",
         "```SELECT\na FROM t```",
         "```sql SELECT a FROM t```",
+        "SQL: SELECT a FROM t",
+        "sql\nSELECT a FROM t",
         '"SELECT a FROM t"',
         '"WITH u AS (SELECT a FROM t) SELECT a FROM u"',
         "\ufeffSELECT a FROM t",
