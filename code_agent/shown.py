@@ -20,6 +20,7 @@ def shown(record: Record) -> list[Shown]:
     for piece in annotated(record, notes):
         if piece.who == POLICY:
             params = steps[number]["params"] if number < len(steps) else {}
+            params = params if isinstance(params, dict) else {}
             number += 1
             if piece.text.lstrip().startswith("{"):  # a reply that holds nothing but the action
                 program = params.get("code") or params.get("cmd")

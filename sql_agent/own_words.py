@@ -185,6 +185,8 @@ class _Resolver:
             if any(isinstance(own, str) for own in kept.whole | kept.inside):
                 return Column()
             put_in = node.args.get("replacement") or node.args.get("to")
+            if isinstance(node, exp.Overlay):
+                put_in = node.expression
             new = self._value(put_in, known, around) if put_in else Column()
             return Column(kept.reads or new.reads, inside=kept.inside | new.whole | new.inside)
         parts = []

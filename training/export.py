@@ -66,9 +66,16 @@ def agent_of(config: dict[str, Any]) -> Agent:
 
 def gather(checkpoint: Path, folder: Path) -> None:
     """Copy the model of a checkpoint, for everyone to read."""
+    model = checkpoint / "actor" / "huggingface"
+    if not any(model.glob("*.safetensors")):
+        raise UsageError(
+            f"{checkpoint} has no model in {model.relative_to(checkpoint)}: its run left hf_model "
+            "out of actor_rollout_ref.actor.checkpoint.save_contents; verl.model_merger makes one "
+            "of its shards"
+        )
     folder.mkdir()
     for part in PARTS:
-        for path in (checkpoint / "actor" / "huggingface").glob(part):
+        for path in model.glob(part):
             shutil.copyfile(path, folder / path.name)
 
 

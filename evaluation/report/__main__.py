@@ -44,9 +44,10 @@ def report(arguments: argparse.Namespace) -> None:
     out = arguments.out or arguments.folders[0] / REPORT
     refuse_existing(out, force=arguments.force or arguments.out is None)
     page = read(arguments.folders, arguments.episodes)
+    if arguments.live:
+        print(f"{out} follows the run until it has its summary; Ctrl-C ends it", flush=True)
     while arguments.live and not all(run.summary or run.scores for run in page.runs):
         write_text(out, page.html(LIVE_SECONDS), force=True)
-        print(f"{out} follows the run; Ctrl-C ends it", flush=True)
         time.sleep(LIVE_SECONDS)
         page = read(arguments.folders, arguments.episodes)
     write_text(out, page.html(), force=True)

@@ -43,7 +43,7 @@ from tools.sql.result import QueryResult
 FOLDER = WORK / "outputs" / "ehrsql"
 DATABASE = "database.db"
 SET = "set.json"
-DRAWING = "1"  # raised when the same files would give another database
+DRAWING = "2"  # raised when the same files would give another database or another set.json
 WHOLE = Limits(deadline=10.0, max_rows=100_000, max_cell=100_000, max_chars=100_000_000)
 CONSTANT = ([[0]], [[1]])  # results that a statement without a question gives as well
 

@@ -13,6 +13,7 @@ import pytest
 
 from episodes.episode import Episode
 from sql_agent.judge_words import material
+from sql_agent.own_words import columns_of
 from sql_agent.reward import Query, case_of, term_values
 from sql_agent.task import SqlTask
 from tests.sql_agent.small_database import STORAGE, database_url
@@ -201,3 +202,17 @@ def test_a_statement_that_was_refused_has_read_nothing(database_url, sql):
     task = SqlTask(id="r", question="朵莎洛片怎么保存？", reference="密封", gold=GOLD)
     assert not any(term_values(task, episode, ("rule", "execution", "evidence_recall")).values())
     assert case_of(task, episode).context
+
+
+@pytest.mark.parametrize(
+    ("dialect", "sql"),
+    [
+        ("postgres", f"SELECT OVERLAY(name PLACING '{FALSE}' FROM 1 FOR 100) FROM drugs"),
+        ("postgres", f"SELECT REGEXP_REPLACE(name, '.*', '{FALSE}') FROM drugs"),
+        ("mysql", f"SELECT INSERT(name, 1, 100, '{FALSE}') FROM drugs"),
+        ("mysql", f"SELECT ELT(1, '{FALSE}', name) FROM drugs"),
+    ],
+)
+def test_a_server_s_function_that_puts_text_in_does_not_make_it_read(dialect, sql):
+    [column] = columns_of(sql, dialect, {"drugs": ["name"]}, 1)
+    assert column.without_own(FALSE) is None

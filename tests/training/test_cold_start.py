@@ -359,7 +359,7 @@ def test_a_stopped_warm_up_goes_on_and_ends_with_the_weights_of_a_whole_one(
     capsys: pytest.CaptureFixture[str],
     rank: int,
 ) -> None:
-    """Ctrl-C in the third step. Other examples are refused, and --force forgets the steps."""
+    """Ctrl-C in the third step. Other examples are refused, and --force goes on with the same."""
     taught = [conversation([True, True])]
     given: dict[str, Any] = {"batch_size": 1, "seed": 3, "lora_rank": rank}
     whole = tmp_path / "whole"
@@ -382,7 +382,7 @@ def test_a_stopped_warm_up_goes_on_and_ends_with_the_weights_of_a_whole_one(
         warm_up(str(TINY), taught * 2, out, 6, 0.01, **given)
     assert not missing(str(refused.value), "out.training", "examples", "--force")
     capsys.readouterr()
-    facts = warm_up(str(TINY), taught, out, 6, 0.01, **given)
+    facts = warm_up(str(TINY), taught, out, 6, 0.01, **given, anew=True)
     assert not missing(capsys.readouterr().err, "after step 2")
     assert (facts["steps"], len(steps)) == (6, 7)
     assert not (tmp_path / "out.training").exists()

@@ -244,3 +244,9 @@ def test_a_run_that_gets_worse_says_so(
 def test_a_short_run_is_not_compared_with_itself(run_dir: Path) -> None:
     write(run_dir, [], ends([0.5] * 9, [0.1] * 10))
     assert build_summary(run_dir, ABOUT, "completed", "", started=0.0)["course"] == {}
+
+
+def test_a_run_whose_rewards_do_not_vary_is_not_worse_by_a_rounding(run_dir: Path) -> None:
+    write(run_dir, [], ends([0.5] * 10, [0.499999] * 10))
+    summary = build_summary(run_dir, ABOUT, "completed", "", started=0.0)
+    assert summary["course"]["worse"] is False

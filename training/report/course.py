@@ -9,6 +9,7 @@ from typing import Any
 
 STEPS = 10  # of each end of the run
 ERRORS = 2  # standard errors between the two means, by which a run counts as worse
+LEAST = 0.01  # of the reward, if its steps do not vary
 REWARD = "episodes/reward/mean"
 ROLLOUTS = "episodes/rollouts"
 CUT = "episodes/stop_reasons/length"
@@ -32,7 +33,8 @@ def course_of(steps: Sequence[Mapping[str, float]]) -> dict[str, Any]:
     cut = [
         sum(step.get(CUT, 0) for step in end) / sum(step[ROLLOUTS] for step in end) for end in ends
     ]
-    return {"reward": [first, last], "cut": cut, "worse": last < first - ERRORS * error}
+    worse = first - last > max(LEAST, ERRORS * error)
+    return {"reward": [first, last], "cut": cut, "worse": worse}
 
 
 def told(course: Mapping[str, Any]) -> str:

@@ -183,7 +183,7 @@ def warm_up(
     """Train a model (folder or hub id) on conversations and write it to `out`.
 
     Return the steps taken and the accuracy of the last 50. lora_rank: 0 to train all weights.
-    anew: forget the steps of a stopped warm-up. Raises ColdStartError: the model cannot be loaded,
+    anew: forget the steps of another warm-up to `out` that was stopped. Raises ColdStartError: the model cannot be loaded,
     or its tokenizer has no usable chat template. Raises UsageError: another warm-up to `out` began.
     """
     if is_large(base):

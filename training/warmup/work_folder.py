@@ -34,21 +34,25 @@ def check_out(out: Path, force: bool) -> None:
 
 @contextmanager
 def work_folder(out: Path, fingerprint: Mapping[str, Any], force: bool) -> Iterator[Path]:
-    """Yield the folder for checkpoints. Raises UsageError: another training began there."""
+    """Yield the folder for checkpoints, of the training that began there if it was the same.
+
+    Raises UsageError: another one began there, and `force` does not allow to forget it.
+    """
     work = work_path(out)
-    if force and work.exists():
-        shutil.rmtree(work)
-    work.mkdir(parents=True, exist_ok=True)
     begun = work / BEGUN
+    work.mkdir(parents=True, exist_ok=True)
     if begun.is_file():
         was = json.loads(begun.read_text(encoding="utf-8"))
         other = [name for name, value in fingerprint.items() if was.get(name) != value]
-        if other:
+        if other and force:
+            shutil.rmtree(work)
+            work.mkdir()
+        elif other:
             raise UsageError(
                 f"{work} holds the beginning of a training with other {', '.join(other)}; give the "
                 "same command to go on with it, or --force to begin anew"
             )
-    else:
+    if not begun.is_file():
         write_text(begun, json.dumps(fingerprint) + "\n", force=True)
     yield work
     shutil.rmtree(work)
