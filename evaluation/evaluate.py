@@ -200,8 +200,10 @@ def evaluate(agent: Agent, arguments: argparse.Namespace, settings: Settings) ->
     if settings.min_turns != settings.max_turns:
         arguments.max_turns = f"{settings.min_turns}-{settings.max_turns}"
     rows = results.sample_rows(agent.rows(arguments.data), arguments.n, arguments.seed)
-    tasks = [agent.task(row, settings) for row in rows]
     own = registry.own_options(agent, arguments)
+    for note in agent.check({"evaluation": rows}, settings.under(own), plays=True):
+        print(note, file=sys.stderr)
+    tasks = [agent.task(row, settings) for row in rows]
     for note in agent.flags.check(tasks, own):
         print(note, file=sys.stderr)
     with contextlib.closing(agent.open(settings, own, evaluating=True)) as environment:

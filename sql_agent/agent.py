@@ -62,6 +62,12 @@ class SqlFlags(Flags):
         names = [name for name in FILES if given.get(name)]
         files = [Path(given[name]) for name in names]
         if arguments.schema or arguments.database:
+            for name, file in zip(names, files, strict=True):
+                if file.suffix == ".parquet":
+                    raise UsageError(
+                        f"{file} has no questions of EHRSQL, which --schema and --database are "
+                        f"for; give a file of them as --{name.replace('_', '-')}"
+                    )
             arguments.schema = prepare(files, arguments.schema, arguments.database)
             for name, rows in zip(names, PreparedSet.read(arguments.schema).questions, strict=True):
                 given[name] = rows
@@ -179,7 +185,10 @@ class SqlAgent(Agent):
     def check(
         self, rows: Mapping[str, Sequence[Row]], settings: Settings, plays: bool
     ) -> list[str]:
-        if any(row.get("ehrsql") for part in rows.values() for row in part):
+        others = [name for name, part in rows.items() if not part[0].get("ehrsql")]
+        if len(others) < len(rows):
+            if others:
+                raise AgentError(f"{others[0]}: no questions of EHRSQL; give a file of them, too")
             return [f"{name}: {len(part)} questions of EHRSQL" for name, part in rows.items()]
         return row_checks.check(rows, settings.of(SqlSettings), plays)
 

@@ -31,7 +31,7 @@ def check(rows: Mapping[str, Sequence[Row]], settings: SqlSettings, plays: bool)
     notes = []
     for name, part in rows.items():
         notes += _notes_on(name, list(part), settings, plays)
-    train = rows["train"]
+    train = rows.get("train", [])  # an evaluation has others
     offline = choose_judge(settings, WORDS, None) is None
     # Rows with gold have a drafted answer by now
     bare = count_without_reference(list(train))

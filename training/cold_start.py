@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from common.command import new_parser, positive, run_command
+from common.files import replacing
 from common.settings import Settings, load_settings
 from common.stopping import stop_in_order
 from episodes import registry
@@ -52,12 +53,12 @@ def make_tiny(
     from training.warmup.cold_start_card import headline_of, measure, write_card
     from training.warmup.tiny_model import make
 
-    out = arguments.out
     seed = arguments.seed
     steps = (arguments.steps_a, arguments.steps_b)
     measured = arguments.measure and arguments.role == "policy"
     headline = partial(headline_of, agent) if measured else None
-    with tempfile.TemporaryDirectory() as folder:
+    arguments.out.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(arguments.out) as out, tempfile.TemporaryDirectory() as folder:
         mastered = Path(folder) / "mastered"
         facts = make(agent, rows, settings, steps, seed, out, mastered, arguments.role, headline)
         if measured:

@@ -142,7 +142,7 @@ def _question(path: Path, row: Any, at: int) -> Question:
     query = row.get("query")
     if not isinstance(query, str):
         raise UsageError(f"{path}, row {at} has {str(query)[:40]!r} as its query; {EXPECTED}")
-    is_impossible = query.strip() == IMPOSSIBLE
+    is_impossible = query.strip() == IMPOSSIBLE or row.get("is_impossible") is True
     return Question(str(row.get("id", at)), text, None if is_impossible else query)
 
 
@@ -150,7 +150,9 @@ def read_text(path: Path) -> str:
     """Return a file's text. Raises UsageError: it cannot be read."""
     try:
         return path.read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
+    except UnicodeDecodeError:
+        raise UsageError(f"{path} is no text; {EXPECTED}") from None
+    except OSError as error:
         raise UsageError(f"{path} cannot be read: {error}") from None
 
 

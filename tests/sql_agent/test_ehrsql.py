@@ -359,3 +359,17 @@ def test_files_of_two_kinds_are_refused(
         given = ["--train-file", str(data), "--val-file", str(valid), "--schema", str(schema)]
     assert prepare_rows(["sql", *given]) == 2
     assert not missing(capsys.readouterr().err, *given[1:4:2])
+
+
+def test_an_impossible_question_of_another_word_and_a_file_of_another_kind(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = {"id": "told", "question": "Who was it?", "query": "nan", "is_impossible": True}
+    data, schema = files(tmp_path, [*ROWS, told])
+    assert evaluate(data, schema, "--gold") == 0
+    assert not missing(capsys.readouterr().err, "2 of them without an answer")
+    assert prepare_rows(["sql", "--train-file", str(data), "--schema", str(schema)]) == 2
+    assert not missing(capsys.readouterr().err, "val")
+    other = ["--train-file", str(data), "--val-file", "data/val.parquet", "--schema", str(schema)]
+    assert prepare_rows(["sql", *other]) == 2
+    assert not missing(capsys.readouterr().err, "data/val.parquet", "--val-file")

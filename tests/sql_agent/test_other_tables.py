@@ -13,17 +13,19 @@ from typing import Any
 
 import pytest
 
-from common.settings import load_settings
+from common.settings import ROOT, load_settings
 from episodes.episode import AgentError
 from episodes.policy import ChatPolicy, Endpoint
 from evaluation import evaluate
 from sql_agent.agent import AGENT
 from sql_agent.environment import SqlEnvironment
 from sql_agent.gold import convert, validate
+from sql_agent.intake.question_files import load_rows, write_rows
 from sql_agent.prompts import SYSTEM_PROMPT, TASK
 from sql_agent.settings import SqlSettings
 from sql_agent.template_agent import prompt_for
 from tests.episodes.scripted import asks, says
+from tests.messages import missing
 
 SQL = "SELECT ward FROM Patients WHERE name = '甲'"
 ROW = {"id": "q1", "question": "甲住哪个病区？", "sql": SQL, "entities": ["甲"]}
@@ -129,3 +131,17 @@ def test_training_checks_and_demonstrations_follow_too(url: str, questions: Path
                 "checklist", AGENT.task(rows[0], settings), ""
             )
         )
+
+
+def test_an_evaluation_on_another_database_than_the_questions_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Most of them would be answered with "nothing found", and gold would say that all is well."""
+    rows = load_rows(ROOT / "data" / "test.parquet")
+    own = [row for row in rows if row["task_type"] == "drug_field" and "= '" in row["sql"]][:8]
+    for row in own:
+        row["sql"] = row["sql"].replace("= '", "= '另")
+    write_rows(own, tmp_path / "own.jsonl")
+    flags = ["--data", str(tmp_path / "own.jsonl"), "--gold", "--out", str(tmp_path / "out")]
+    assert evaluate.main(["sql", *flags]) == 2
+    assert not missing(capsys.readouterr().err, "8 of 8", "DATABASE_URL")

@@ -79,8 +79,14 @@ class KeptSteps:
         if time.monotonic() - self.saved_at >= SAVED_EVERY:
             self.save(schedule)
 
+    def save_and_tell(self, schedule: Schedule) -> None:
+        if self.fits and schedule.steps:
+            self.save(schedule)
+            kept = f"{schedule.steps} steps are kept in {self.file.parent}"
+            print(f"{kept}; the same command goes on with them", file=sys.stderr)
+
     def save(self, schedule: Schedule) -> None:
-        if not self.fits or not schedule.steps:
+        if not self.fits:
             return
         state = {
             "steps": schedule.steps,

@@ -147,7 +147,7 @@ def train(
         rate.last_epoch = schedule.steps
     batches_left = islice(schedule.until_end(data, random), schedule.steps, None)
     with progress(title, schedule.end, "steps") as bar:
-        bar.update(schedule.steps)
+        bar.initial = bar.n = schedule.steps  # of which no rate is computed
         try:
             for batch in batches_left:
                 with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
@@ -165,7 +165,7 @@ def train(
                     kept.save_at_times(schedule)
         except KeyboardInterrupt:
             if kept:
-                kept.save(schedule)
+                kept.save_and_tell(schedule)
             raise
 
 
