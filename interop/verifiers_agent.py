@@ -179,7 +179,7 @@ class VerifiersAgent(contract.Agent):
             self.splits[part].write_text(lines, encoding="utf-8")
             tasks = tasks[count:]
 
-    def rows(self, path: Path | str) -> list[Row]:
+    def rows(self, path: Path) -> list[Row]:
         return read_rows(path, "tasks")
 
     def task(self, row: Row, settings: Settings) -> VerifiersTask:
