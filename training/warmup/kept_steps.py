@@ -76,18 +76,16 @@ class KeptSteps:
         print(f"going on after step {schedule.steps}, from {self.file}", file=sys.stderr)
 
     def save_at_times(self, schedule: Schedule) -> None:
-        if time.monotonic() - self.saved_at >= SAVED_EVERY:
-            self.save(schedule)
+        if self.fits and time.monotonic() - self.saved_at >= SAVED_EVERY:
+            self._save(schedule)
 
     def save_and_tell(self, schedule: Schedule) -> None:
         if self.fits and schedule.steps:
-            self.save(schedule)
+            self._save(schedule)
             kept = f"{schedule.steps} steps are kept in {self.file.parent}"
             print(f"{kept}; the same command goes on with them", file=sys.stderr)
 
-    def save(self, schedule: Schedule) -> None:
-        if not self.fits:
-            return
+    def _save(self, schedule: Schedule) -> None:
         state = {
             "steps": schedule.steps,
             "accuracies": list(schedule.accuracies),
