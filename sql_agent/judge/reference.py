@@ -19,7 +19,7 @@ from typing import Any
 from scoring.case import Case, Verdict
 from sql_agent.judge.fold import pieces
 from sql_agent.judge.gold import PROGRAM, Gold, Places, read_gold, without_frames
-from sql_agent.judge.heads import DENYING, ENDING, is_free
+from sql_agent.judge.heads import DENYING, ENDING, is_free, without
 from sql_agent.judge.nothing import honesty, says_nothing
 
 WITH_OWN_WORDS = 0.4  # of the share: the most that an answer with words of its own earns
@@ -164,11 +164,16 @@ class _Reading:
 
     def _enter(self, head: str) -> None:
         names = [name for name in self.gold.heads.names if name in head]
-        labels = [label for label in self.gold.heads.labels if label and label in head]
         if names:
             self.owner = max(names, key=len)
             self.label = ""
             self.last = 0
             self.of_another = False
+        labels = [label for label in self.gold.heads.labels if label and label in head]
+        field = without(ENDING.sub("", head), names).strip("\n的 ")
         if labels:
             self.label = max(labels, key=len)
+        elif field:
+            # A part of one field's name is that field: 相互作用 is 药物相互作用.
+            longer = [label for label in self.gold.heads.labels if field in label]
+            self.label = longer[0] if len(longer) == 1 else ""

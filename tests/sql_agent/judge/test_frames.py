@@ -55,6 +55,20 @@ def test_a_field_may_be_told_in_words_like_those_of_the_question(head, paid):
 
 
 @pytest.mark.parametrize(
+    ("answer", "paid"),
+    [
+        ("朵朵片的不良反应：盗汗、消瘦；相互作用：与浓茶同服会减弱药效", 1),
+        ("朵朵片的不良反应是盗汗、消瘦。相互作用是与浓茶同服会减弱药效。", 1),
+        ("朵朵片的相互作用：盗汗、消瘦；不良反应：与浓茶同服会减弱药效", 0),
+    ],
+)
+def test_a_part_of_a_fields_name_is_that_field_among_several(answer, paid):
+    question = "朵朵片的不良反应和相互作用是什么？"
+    reference = "朵朵片的不良反应：盗汗、消瘦；药物相互作用：与浓茶同服会减弱药效"
+    assert ReferenceJudge().score(question=question, answer=answer, reference=reference) == paid
+
+
+@pytest.mark.parametrize(
     "frame",
     [
         "According to the database records, {}.",
