@@ -25,7 +25,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from common.command import new_parser, positive, run_command
+from common.command import imported, new_parser, positive, run_command
 from common.files import replacing
 from common.settings import Settings, load_settings
 from common.stopping import stop_in_order
@@ -50,21 +50,22 @@ def make_tiny(
     agent: Agent, rows: Sequence[Row], arguments: argparse.Namespace, settings: Settings
 ) -> dict[str, Any]:
     """Make the tiny model, write its card unless --no-measure is given, and return its facts."""
-    from training.warmup.cold_start_card import headline_of, measure, write_card
-    from training.warmup.tiny_model import make
-
+    cards = imported("training.warmup.cold_start_card")
+    make = imported("training.warmup.tiny_model").make
     seed = arguments.seed
     steps = (arguments.steps_a, arguments.steps_b)
     measured = arguments.measure and arguments.role == "policy"
-    headline = partial(headline_of, agent) if measured else None
+    headline = partial(cards.headline_of, agent) if measured else None
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
     with replacing(arguments.out) as out, tempfile.TemporaryDirectory() as folder:
         mastered = Path(folder) / "mastered"
-        facts = make(agent, rows, settings, steps, seed, out, mastered, arguments.role, headline)
+        facts: dict[str, Any] = make(
+            agent, rows, settings, steps, seed, out, mastered, arguments.role, headline
+        )
         if measured:
             facts["command"] = command_for_card(agent, arguments)
-            facts |= measure(agent, out, mastered)
-            write_card(agent, out, facts)
+            facts |= cards.measure(agent, out, mastered)
+            cards.write_card(agent, out, facts)
     return facts
 
 
@@ -166,13 +167,12 @@ def cold_start(given: argparse.Namespace) -> None:
     rows = agent.rows(given.train_file or agent.splits["train"])
     if given.base:
         os.environ.setdefault(*LARGE_PAGES)
-        from training.warmup.supervised import warm_up
 
         if given.dialogues:
             conversations = teaching.dialogues(given.dialogues, agent.name, settings)
         else:
             conversations = teaching.demonstrations(given.role, rows, settings)
-        facts = warm_up(
+        facts = imported("training.warmup.supervised").warm_up(
             given.base,
             conversations,
             given.out,

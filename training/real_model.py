@@ -26,7 +26,7 @@ from typing import Any
 
 import psutil
 
-from common.command import Failure, UsageError, new_parser, run_command
+from common.command import Failure, UsageError, imported, new_parser, run_command
 from common.files import file_digest, replacing
 from common.settings import ROOT, WORK
 from common.stopping import stop_in_order
@@ -217,8 +217,6 @@ def convert(weights: Path, published: Published, draft: Path) -> None:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    from training.warmup.supervised import save
-
     source = {"pretrained_model_name_or_path": weights.parent, "gguf_file": weights.name}
     try:
         tokenizer = AutoTokenizer.from_pretrained(**source)
@@ -236,7 +234,7 @@ def convert(weights: Path, published: Published, draft: Path) -> None:
     ends = [end, *(token for token in others if token is not None)]
     model.generation_config.eos_token_id = [*dict.fromkeys(ends)]
     model.config._name_or_path = published.name  # else a name from within the file
-    save(model, tokenizer, draft)
+    imported("training.warmup.supervised").save(model, tokenizer, draft)
     card = CARD.format(**vars(published), parameters=model.num_parameters())
     (draft / "README.md").write_text(card, encoding="utf-8")
 

@@ -1,1 +1,7 @@
 """The operator's scripts."""
+
+from common.command import Failure
+
+
+class Doubt(Failure):
+    """Something that only some runs need is wrong (utils.check_install)."""

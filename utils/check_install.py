@@ -8,7 +8,6 @@ wrong that every run needs. A warning concerns only some runs.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import platform
 import re
@@ -17,22 +16,22 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-import threading
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 if __name__ == "__main__":
     sys.path[0] = str(ROOT)  # the path of a script would begin with this folder
 
 from common.command import Failure, UsageError, new_parser  # noqa: E402
+from common.files import check_temporary  # noqa: E402
+from common.proxies import named_proxies, why_unusable  # noqa: E402
+from utils import Doubt  # noqa: E402
 
-TINY_MODEL = ROOT / "sql_agent" / "tiny_model"
 # omegaconf fails with any other antlr. A newer exporter of OpenTelemetry silently costs all
 # triplets.
 VITAL = ("antlr4-python3-runtime", "opentelemetry-exporter-otlp-proto-http")
@@ -56,10 +55,6 @@ class Row(NamedTuple):
     verdict: Literal["ok", "warning", "failed"]
     seen: str
     fix: str = ""
-
-
-class Doubt(Failure):
-    """Something that only some runs need is wrong. Otherwise checks raise Failure or UsageError."""
 
 
 def installed(name: str) -> str | None:
@@ -148,12 +143,9 @@ def seen_card() -> tuple[str, str] | None:
 
 def check_libraries() -> str:
     """Check what vLLM loads: libraries, or for a GPU a C compiler and Python's headers."""
-    from training.setup.device import SYSTEM_LIBRARIES, check_libraries
-
     if has_gpu_lock():
         return f"{compile_line()} compiles with Python.h"
-    check_libraries("cpu")
-    return f"{', '.join(SYSTEM_LIBRARIES)} can be loaded"
+    return of_a_run("libraries")()
 
 
 def compile_line() -> str:
@@ -179,8 +171,6 @@ def compile_line() -> str:
 
 
 def check_disk() -> str:
-    from common.files import check_temporary
-
     free = shutil.disk_usage(Path.cwd()).free / 2**30
     if free < DISK_NEEDED:
         raise Failure(f"{free:.0f} GiB free; a run wants {DISK_NEEDED} GiB")
@@ -195,17 +185,8 @@ def check_memory() -> str:
     return f"{free:.0f} GiB available"
 
 
-def check_settings() -> str:
-    from common.settings import load_settings
-
-    load_settings()
-    return "can be read"
-
-
 def check_proxy() -> str:
     """Return the proxy variables, and check that requests to this machine bypass them."""
-    from common.proxies import named_proxies, why_unusable
-
     if why := why_unusable():
         raise UsageError(why)
     named = named_proxies()
@@ -214,94 +195,13 @@ def check_proxy() -> str:
     return f"{', '.join(sorted(named))}; a run's own servers are asked without it"
 
 
-def check_ports(settings: Any) -> str:
-    """Check that store and proxy can listen on their ports. A proxy's port of 0 is any."""
-    from training.setup.ports import require_free
-
-    places = {
-        "AGL_SERVER_PORT": (settings.agl_server_host, int(settings.agl_server_port)),
-        "LLM_PROXY_PORT": (settings.llm_proxy_host, int(settings.llm_proxy_port)),
-    }
-    for variable, (host, port) in places.items():
-        require_free(host, port, variable)
-    return ", ".join(f"{host}:{port} is free" for host, port in places.values() if port)
-
-
-def check_database(settings: Any) -> str:
-    from tools.sql.query import QueryTool
-    from tools.sql.settings import DatabaseSettings
-
-    url = settings.of(DatabaseSettings).database_url
-    tool = QueryTool(url)
-    tool.database()
-    if tool.excess:
-        raise Doubt(f"its account may do more than read the agent's tables: {tool.excess}")
-    return url.rsplit("/", 1)[-1] + " opens, read-only"
-
-
-def check_sandbox(settings: Any) -> str:
-    """Check that a program runs. Only the code agent needs it."""
-    from tools.sandbox import SandboxError, probe
-    from tools.sandbox.settings import SandboxSettings
-
-    try:
-        asyncio.run(probe())
-    except SandboxError as error:
-        raise Doubt(str(error)) from None
-    return f"programs run in it (SANDBOX={settings.of(SandboxSettings).sandbox})"
-
-
-def check_judge(settings: Any) -> str:
-    """Return the judge of a run, and whether its URL answers HTTP."""
-    name = "reward model"
-    url = settings.reward_model_url
-    if settings.teacher_model:
-        name = f"teacher LLM {settings.teacher_model}"
-        url = settings.teacher_base_url
-    elif not url:
-        return "offline reference judge: it pays what is quoted; other words need TEACHER_MODEL"
-    if not url:
-        return f"{name}, at its provider (not asked)"
-    said: list[str] = []
-
-    def ask() -> None:
-        try:
-            request = urllib.request.Request(url, method="HEAD")
-            urllib.request.urlopen(request, timeout=ANSWER_SECONDS).close()
-        except urllib.error.HTTPError:  # an answer as well
-            pass
-        except (OSError, ValueError) as error:  # their texts may hold the URL
-            said.append(f"no answer ({getattr(error, 'reason', type(error).__name__)})")
-            return
-        said.append("answers")
-
-    asking = threading.Thread(target=ask, daemon=True)  # name look-up has no time limit
-    asking.start()
-    asking.join(ANSWER_SECONDS)
-    answer = said[0] if said else f"no answer within {ANSWER_SECONDS:.0f} s"
-    if answer != "answers":
-        raise Failure(f"{name}: {answer}")
-    return f"{name}: answers"
-
-
-def check_model(settings: Any) -> str:
-    """Check that a model folder has what training needs. A hub id is only named."""
-    from training.setup.model_folder import check_model as check_folder
-    from training.setup.model_folder import check_name
-
-    model = Path(settings.base_model or TINY_MODEL).expanduser()
-    check_name(str(model))
-    if not model.is_dir():
-        return f"{model}, from the hub (not asked)"
-    check_folder(str(model))
-    weights = ("model.safetensors", "model.safetensors.index.json")
-    if not any((model / name).is_file() for name in weights):
-        raise Failure(f"{model} has no weights (model.safetensors)")
-    return str(model)
+def of_a_run(what: str) -> Callable[[], str]:
+    """Return a check of utils.run_checks, which imports packages that may be missing."""
+    return lambda: str(import_module("utils.run_checks").LOOKS[what]())
 
 
 # What is checked, by which function, and the fix if something is wrong.
-CHECKS: dict[str, tuple[Callable[..., str], str]] = {
+CHECKS: dict[str, tuple[Callable[[], str], str]] = {
     "Python": (check_python, "use Python 3.11: remove .venv, run ./install.sh"),
     "packages": (check_packages, INSTALL),
     "device": (
@@ -315,32 +215,30 @@ CHECKS: dict[str, tuple[Callable[..., str], str]] = {
     ),
     "memory": (check_memory, "end other programs, or lower --n-runners"),
     "proxy": (check_proxy, "unset HTTP_PROXY, HTTPS_PROXY and ALL_PROXY"),
-    "settings": (check_settings, "mend the variable, or the line in .env"),
-}
-WITH_SETTINGS: dict[str, tuple[Callable[..., str], str]] = {
-    "ports": (check_ports, "end what listens there, or set the port's variable"),
+    "settings": (of_a_run("settings"), "mend the variable, or the line in .env"),
+    "ports": (of_a_run("ports"), "end what listens there, or set the port's variable"),
     "database": (
-        check_database,
+        of_a_run("database"),
         "python -m data.build_database, set DATABASE_URL, or grant less (docs/safety.md)",
     ),
     "sandbox": (
-        check_sandbox,
+        of_a_run("sandbox"),
         "apt-get install bubblewrap; docs/safety.md says what a container must allow",
     ),
-    "judge": (check_judge, "start it, or mend TEACHER_BASE_URL / REWARD_MODEL_URL"),
+    "judge": (of_a_run("judge"), "start it, or mend TEACHER_BASE_URL / REWARD_MODEL_URL"),
     "model": (
-        check_model,
+        of_a_run("model"),
         "set BASE_MODEL to a complete model folder; the bundled one: sql_agent/tiny_model",
     ),
 }
 
 
-def row_of(what: str, *settings: Any) -> Row:
-    """Return one line of the table. Checks with a parameter get the settings."""
-    check, fix = (CHECKS | WITH_SETTINGS)[what]
+def row_of(what: str) -> Row:
+    """Return one line of the table."""
+    check, fix = CHECKS[what]
     fix = INSTALL_GPU if fix == INSTALL and has_gpu_lock() else fix
     try:
-        return Row(what, "ok", check(*settings))
+        return Row(what, "ok", check())
     except (ImportError, SyntaxError) as error:  # a package is missing, or files of it are damaged
         seen = f"not looked at: {type(error).__name__}: {str(error).splitlines()[0]}"
         return Row(what, "failed", seen, INSTALL_GPU if has_gpu_lock() else INSTALL)
@@ -349,14 +247,15 @@ def row_of(what: str, *settings: Any) -> Row:
 
 
 def all_rows() -> list[Row]:
-    """Return every check, in the order of the tables."""
-    rows = [row_of(what) for what in CHECKS]
-    if rows[-1].verdict != "ok":
-        unseen = f"{rows[-1].seen}; {', '.join(WITH_SETTINGS)} were not looked at"
-        return [*rows[:-1], rows[-1]._replace(seen=unseen)]
-    from common.settings import load_settings
-
-    return rows + [row_of(what, load_settings()) for what in WITH_SETTINGS]
+    """Return every check in order, up to settings that cannot be read: the rest depends on them."""
+    rows: list[Row] = []
+    for what in CHECKS:
+        rows.append(row_of(what))
+        if what == "settings" and rows[-1].verdict != "ok":
+            unseen = ", ".join([*CHECKS][len(rows) :])
+            seen = f"{rows[-1].seen}; {unseen} were not looked at"
+            return [*rows[:-1], rows[-1]._replace(seen=seen)]
+    return rows
 
 
 def main() -> int:

@@ -14,7 +14,7 @@ import pytest
 
 from common.settings import ROOT
 from tests.messages import missing
-from utils import check_install
+from utils import check_install, run_checks
 from utils.check_install import CHECKS, read_lock, row_of
 
 pytestmark = pytest.mark.system
@@ -48,17 +48,23 @@ def test_a_judge_that_does_not_answer_fails_without_showing_its_url(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    row = row_of("judge", judge_settings(reward_model_url="http://user:secret@127.0.0.1:9/score"))
+    settings = judge_settings(reward_model_url="http://user:secret@127.0.0.1:9/score")
+    monkeypatch.setattr(run_checks, "load_settings", lambda: settings)
+    row = row_of("judge")
     assert row.verdict == "failed"
     assert "secret" not in row.seen + row.fix
     assert "REWARD_MODEL_URL" in row.fix
 
 
 @pytest.mark.parametrize("absent", MODEL_FILES)
-def test_an_incomplete_model_folder_says_what_is_missing(tmp_path: Path, absent: str) -> None:
+def test_an_incomplete_model_folder_says_what_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, absent: str
+) -> None:
     model = Path(shutil.copytree(ROOT / "sql_agent" / "tiny_model", tmp_path / "model"))
     (model / absent).unlink()
-    row = row_of("model", SimpleNamespace(base_model=str(model)))
+    settings = SimpleNamespace(base_model=str(model))
+    monkeypatch.setattr(run_checks, "load_settings", lambda: settings)
+    row = row_of("model")
     assert row.verdict == "failed"
     assert absent.split(".")[0].replace("_", " ") in row.seen.replace("_", " ")
     assert "BASE_MODEL" in row.fix
