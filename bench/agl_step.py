@@ -32,6 +32,7 @@ from bench.agl_side.peer_settings import STEPS, Settings
 from common.command import Failure, UsageError, run_command
 from common.settings import ROOT, load_settings
 from episodes import registry
+from episodes.agent import bundled_model
 from training.report.summary import read_lines
 from training.setup.device import environment
 from training.setup.ports import free_port
@@ -71,7 +72,7 @@ def settings_of(folder: Path, steps: int, runners: int) -> Settings:
     settings = load_settings()
     return Settings(
         folder=str(folder),
-        model=str(agent.model),
+        model=bundled_model(agent),
         port=free_port("127.0.0.1"),
         steps=steps,
         questions=preset["data.train_batch_size"],

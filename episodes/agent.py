@@ -110,7 +110,6 @@ class Environment(ABC):
     highest: float = 1.0
     paid: bool = False
     known: KnownEpisodes = KnownEpisodes()
-    converses: bool = False  # whether `asked` lets the person speak again
 
     @abstractmethod
     async def play(self, task: Task, policy: Policy) -> Episode:
@@ -123,7 +122,8 @@ class Environment(ABC):
         """Return what it earns, always the same. A failed judge or partner leaves it unscored."""
 
     async def asked(self, question: str, answer: Answer, policy: Policy) -> Episode:
-        """Play an unscored episode about a person's own case, with the person as the partner.
+        """Play an unscored episode about a person's own case, with the person as the partner, who
+        speaks again where the agent has no tools.
 
         Raises AgentError: the agent takes no questions. Raises EpisodeError, and what `answer`
         raises.
@@ -263,16 +263,6 @@ class Agent(ABC):
     showing: Showing = Showing()
     teaching: Teaching = Teaching()
 
-    @property
-    def folder(self) -> Path:
-        """The folder of the agent's own module, wherever that lies."""
-        return Path(inspect.getfile(type(self))).resolve().parent
-
-    @property
-    def model(self) -> str:
-        """The bundled cold start."""
-        return str(self.folder / "tiny_model")
-
     @abstractmethod
     def sizes(self, device: str) -> Sizes:
         """Return how long its episodes get with the bundled model ("cpu") or a real one ("cuda")."""
@@ -303,3 +293,13 @@ class Agent(ABC):
         AgentError.
         """
         return []
+
+
+def folder_of(agent: Agent) -> Path:
+    """Return the folder of an agent's own module, wherever that lies."""
+    return Path(inspect.getfile(type(agent))).resolve().parent
+
+
+def bundled_model(agent: Agent) -> str:
+    """Return the folder of the agent's cold start."""
+    return str(folder_of(agent) / "tiny_model")

@@ -29,7 +29,7 @@ from common.jsonl import write_text
 from common.settings import ROOT, WORK, below_root
 from common.stopping import stop_in_order
 from episodes import registry
-from episodes.agent import Agent
+from episodes.agent import Agent, bundled_model, folder_of
 from episodes.joint import JOINED, JointAgent
 from evaluation.report.demo import AFTER, BEFORE, RESULT, TRAIN, build, show
 from evaluation.report.page import REPORT, read
@@ -64,11 +64,11 @@ def demo(arguments: argparse.Namespace, argv: Sequence[str]) -> None:
     Raises UsageError: the folder holds something else. Raises Failure: a part failed.
     """
     start = time.monotonic()
-    own = [name for name in registry.names() if registry.get(name).folder.parent == ROOT]
+    own = [name for name in registry.names() if folder_of(registry.get(name)).parent == ROOT]
     agent = registry.get(JOINED.join(own) if arguments.agent == ALL else arguments.agent)
     name = f"demo-{agent.name}-seed{arguments.seed}-{time.strftime('%Y%m%d-%H%M%S')}"
     folder = (arguments.run_dir or WORK / "runs" / name).resolve()
-    model = str(arguments.model or agent.model)
+    model = str(arguments.model or bundled_model(agent))
     if Path(model).is_dir():
         model = below_root(Path(model).resolve())
     asked = {

@@ -23,6 +23,7 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from common.access import Guard
 from common.command import UsageError
+from episodes.agent import folder_of
 from episodes.episode import Task
 from episodes.words import words_of
 from evaluation.visits import ENDS, Asked, End, Host
@@ -103,12 +104,12 @@ def build(host: Host, model: str, token: str | None, hosts: Sequence[str]) -> Gu
 
     @app.get("/agent")
     def agent() -> Response:
-        tasks, words = host.tasks(), words_of(host.agent.folder)
+        tasks, words = host.tasks(), words_of(folder_of(host.agent))
         return _json(
             {
                 "agent": host.agent.name,
                 "model": model,
-                "converses": host.environment.converses,
+                "converses": not host.agent.tools,
                 "turns": host.settings.max_turns,
                 "language": words.language,
                 "names": names,
@@ -164,7 +165,7 @@ def _asked(host: Host, body: Body) -> tuple[Asked, bool]:
     )
     if body.case:
         return Asked([], case=body.case, temperature=body.temperature), body.stream
-    if not host.environment.converses:
+    if host.agent.tools:  # no partner in whose place the person would speak
         words, said = words[-1:], []
     if not (words and words[0].strip()):
         raise HTTPException(

@@ -23,7 +23,7 @@ from typing import Any
 from common.command import UsageError, new_parser, positive, run_command
 from common.settings import load_settings
 from episodes import registry
-from episodes.agent import Agent, Environment
+from episodes.agent import Agent, Environment, bundled_model
 from episodes.episode import Message, Task, ToolSpec
 from episodes.turns import with_turns
 from evaluation.results import sample_rows
@@ -105,7 +105,7 @@ def lengths(agent: Agent, arguments: argparse.Namespace) -> None:
     settings = with_turns(agent, load_settings())
     rows = sample_rows(agent.rows(arguments.data or agent.splits["train"]), arguments.n, seed=0)
     tasks = [agent.task(row, settings) for row in rows]
-    count = counter(arguments.model or agent.model, agent.tools)
+    count = counter(arguments.model or bundled_model(agent), agent.tools)
     options = registry.own_options(agent, arguments)
     with closing(agent.open(settings, options, evaluating=True)) as environment:
         found = asyncio.run(measure(environment, tasks, count))

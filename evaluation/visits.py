@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 
 from common.settings import Settings
-from episodes.agent import Agent, Environment, Row
+from episodes.agent import Agent, Environment, Row, folder_of
 from episodes.episode import AgentError, Episode, Message, Task, ToolSpec
 from episodes.outcomes import EpisodeError, PolicyStop
 from episodes.play_and_score import bounded, no_end
@@ -180,12 +180,12 @@ class Host:
             logger.warning("a visit failed (%s): %s", error.cause, error)
             reason = error.cause
             failure = UNAVAILABLE
-        if reason == WAITS or (self.environment.converses and not task and answer is not None):
+        if reason == WAITS or (not self.agent.tools and not task and answer is not None):
             content = policy.last
         elif answer is not None:
             content = answer
         else:
-            content = ENDS.get(reason, {}).get(words_of(self.agent.folder).language, "")
+            content = ENDS.get(reason, {}).get(words_of(folder_of(self.agent)).language, "")
         question = task.question if task else "\n".join(asked.words)
         return End(
             reason=reason,

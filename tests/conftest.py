@@ -12,6 +12,7 @@ from hypothesis import Phase, settings
 
 from common.settings import load_settings
 from episodes import registry
+from episodes.agent import folder_of
 from tests.runs import fast_run, start  # noqa: F401 (fixtures)
 from tests.tools.sql import servers
 
@@ -97,7 +98,7 @@ def has_packages_of(request: pytest.FixtureRequest) -> Callable[[str], None]:
     """
 
     def require(name: str) -> None:
-        if (registry.get(name).folder / "debian-packages.txt").exists():
+        if (folder_of(registry.get(name)) / "debian-packages.txt").exists():
             request.getfixturevalue("bubblewrap")
 
     return require

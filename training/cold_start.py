@@ -30,7 +30,7 @@ from common.files import replacing
 from common.settings import Settings, load_settings
 from common.stopping import stop_in_order
 from episodes import registry
-from episodes.agent import Agent, Row
+from episodes.agent import Agent, Row, bundled_model, folder_of
 from episodes.turns import with_turns
 from training.warmup.work_folder import check_out
 
@@ -71,7 +71,7 @@ def make_tiny(
 
 def command_for_card(agent: Agent, arguments: argparse.Namespace) -> str:
     words = ["python", "-m", "training.cold_start", agent.name]
-    if arguments.out.resolve() != Path(agent.model).resolve():
+    if arguments.out.resolve() != Path(bundled_model(agent)).resolve():
         words += ["--out", str(arguments.out)]
     if arguments.train_file:
         words += ["--train-file", str(arguments.train_file)]
@@ -134,10 +134,10 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     role = getattr(arguments, "role", "policy")
     if arguments.out is None and (arguments.base or role != "policy"):
         parser.error("--out is needed with --base or --role: the folder of a model of its own")
-    arguments.out = arguments.out or Path(agent.model)
+    arguments.out = arguments.out or Path(bundled_model(agent))
     own = BASE_FLAGS if arguments.base else TINY_FLAGS
     given = argparse.Namespace(**{"role": "policy", **own, **vars(arguments)})
-    card = agent.folder / "tiny_model_card.md"
+    card = folder_of(agent) / "tiny_model_card.md"
     if not given.base and given.measure and given.role == "policy" and not card.is_file():
         what = "what the model was taught, for its card"
         parser.error(f"there is no {card} ({what}); write it, or give --no-measure")

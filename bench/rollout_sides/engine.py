@@ -33,6 +33,7 @@ from bench.rollout_sides.side_processes import (
 )
 from common.jsonl import write_jsonl
 from common.settings import load_settings
+from episodes.agent import bundled_model
 from training.setup.device import choose_device, environment
 from training.setup.plan import Plan, ProxyPlan
 from training.setup.ports import free_port
@@ -62,7 +63,7 @@ def sides(run_dir: Path, rounds: int) -> dict[str, Any]:
     chosen = choose(AGENT, "ci", device, 1)
     plan = with_token(plan_for("", run_dir, max_turns, ProxyPlan()))
     reply = AGENT.sizes(device).reply
-    trained = replace(plan.engine, device=device, model=AGENT.model, max_tokens=reply)
+    trained = replace(plan.engine, device=device, model=bundled_model(AGENT), max_tokens=reply)
     plan = replace(plan, engine=trained)
     files = {name: str(run_dir / f"{name}.jsonl") for name in ("train", "val")}
     for name, path in files.items():

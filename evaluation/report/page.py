@@ -20,7 +20,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from common.command import UsageError
-from episodes.agent import Agent, Record
+from episodes.agent import Agent, Record, folder_of
 from episodes.shown import Shown, transcript
 from episodes.words import words_of
 from evaluation.compare import conditions
@@ -108,7 +108,7 @@ class Page:
         """What the page says in Chinese, by what it says in English: agents' words and its own."""
         found: dict[str, str] = {}
         for agent in filter(None, self.agents):
-            found |= words_of(agent.folder).chinese
+            found |= words_of(folder_of(agent)).chinese
         return found | read_toml("words.toml")
 
     @cached_property
@@ -116,7 +116,7 @@ class Page:
         """What the heads of tables mean, in both languages."""
         found = read_toml("heads.toml")
         for agent in filter(None, self.agents):
-            found |= words_of(agent.folder).meaning
+            found |= words_of(folder_of(agent)).meaning
         return found
 
     @cached_property

@@ -23,6 +23,7 @@ import pytest
 from common.llm import reveal
 from common.settings import ROOT, load_settings
 from episodes import registry
+from episodes.agent import bundled_model
 from sql_agent.agent import AGENT
 from tests.digits_agent.agent import AGENT as DIGITS
 from tests.episodes.guessing_agent import GuessingAgent
@@ -38,7 +39,7 @@ from training.start.make_plan import make_plan, with_token
 from training.start.prepare import main as prepare
 from training.start.several import main as train_several
 
-DIAGNOSIS_MODEL = registry.get("diagnosis").model
+DIAGNOSIS_MODEL = bundled_model(registry.get("diagnosis"))
 
 
 @pytest.fixture(autouse=True)
@@ -284,7 +285,7 @@ def test_episodes_have_the_budget_that_the_command_names(
     monkeypatch.setattr(
         "training.start.command.run", lambda agent, served, turns, *_: begun.append(turns) or 0
     )
-    flags = ["--ci-fast", "--device", "cpu", "--model", AGENT.model, "--max-turns", "2-4"]
+    flags = ["--ci-fast", "--device", "cpu", "--model", bundled_model(AGENT), "--max-turns", "2-4"]
     assert main("digits", [*flags, "--run-dir", str(tmp_path / "run")]) == 0
     assert begun == [(2, 4)]
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from episodes.agent import bundled_model
 from sql_agent.agent import AGENT
 from training.setup.device import environment
 
@@ -78,7 +79,7 @@ def engines() -> Any:
     from training.cpu.shared_tokens import TreeEngine
 
     model = AutoModelForCausalLM.from_pretrained(
-        AGENT.model, dtype="float32", attn_implementation="sdpa"
+        bundled_model(AGENT), dtype="float32", attn_implementation="sdpa"
     )
     return engine_of(TreeEngine, model), engine_of(FSDPEngineWithLMHead, model)
 

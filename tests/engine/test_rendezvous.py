@@ -8,6 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from episodes.agent import bundled_model
 from sql_agent.agent import AGENT
 from tests.runs import ROOT, free_port, listens
 from training.serve import serve
@@ -68,7 +69,7 @@ def test_a_node_s_own_address() -> None:
 
 @pytest.mark.nightly
 def test_a_model_served_outside_training(tmp_path: Path) -> None:
-    with serve(AGENT.model, tmp_path / "log") as server:
+    with serve(bundled_model(AGENT), tmp_path / "log") as server:
         main = psutil.Process(server.process.pid)
         assert {
             ip for process in (main, *main.children(recursive=True)) for ip in listens(process)

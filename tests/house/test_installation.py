@@ -17,6 +17,7 @@ import yaml
 
 from common.settings import ROOT
 from episodes import registry
+from episodes.agent import folder_of
 from evaluation import endpoint
 from tests.messages import missing
 from training.proxy.direct import HEALTH
@@ -27,7 +28,7 @@ from utils.check_install import INSTALL_GPU
 pytestmark = pytest.mark.system
 
 AGENTS = [
-    name for name in registry.names() if registry.get(name).folder.parent == ROOT
+    name for name in registry.names() if folder_of(registry.get(name)).parent == ROOT
 ]  # none of the tests' own
 LOADED_IF_THERE = {"libittnotify.so"}  # Intel's profiler
 
@@ -116,7 +117,9 @@ def test_the_long_run_starts_the_agents_own_command(agent: str, tmp_path: Path) 
     """The scripts, copied beside a Python that says what it was given."""
     for name in ("sql", agent):
         (tmp_path / f"{name}_agent").mkdir(exist_ok=True)
-        shutil.copy(registry.get(name).folder / "train.sh", tmp_path / f"{name}_agent" / "train.sh")
+        shutil.copy(
+            folder_of(registry.get(name)) / "train.sh", tmp_path / f"{name}_agent" / "train.sh"
+        )
     python = tmp_path / ".venv" / "bin" / "python"
     python.parent.mkdir(parents=True)
     python.write_text('#!/bin/sh\nprintf "%s\\n" "$@"')

@@ -65,8 +65,9 @@ def test_a_wheel_holds_every_file_of_the_rooms_and_imports_from_elsewhere(tmp_pa
     assert [name for name in tracked() if name not in held and (source / name).is_file()] == []
     program = (
         "from common.settings import WORK; from episodes import registry;"
+        "from episodes.agent import folder_of;"
         "agent = registry.get('sql');"
-        "print(agent.folder, len(agent.rows(agent.splits['val'])) > 0, WORK)"
+        "print(folder_of(agent), len(agent.rows(agent.splits['val'])) > 0, WORK)"
     )
     found = python("-c", program, folder=tmp_path, path=str(tmp_path / "installed"))
     folder = tmp_path / "installed" / "sql_agent"
@@ -102,8 +103,9 @@ def test_an_agent_in_another_repository_is_found_on_the_path(another_repository:
     assert helped.returncode == 0, helped.stderr
     assert "python -m training.launch counting --ci-fast" in helped.stdout
     program = (
-        "import os; from episodes import registry; agent = registry.get('counting');"
-        "print(agent.folder, os.environ['PYTHONPATH'].split(':')[0])"
+        "import os; from episodes import registry; from episodes.agent import folder_of;"
+        "agent = registry.get('counting');"
+        "print(folder_of(agent), os.environ['PYTHONPATH'].split(':')[0])"
     )
     found = python("-c", program, folder=another_repository, path=str(ROOT))
     assert found.stdout.split() == [

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from omegaconf import DictConfig, OmegaConf
 
+from episodes.agent import bundled_model
 from sql_agent.agent import AGENT
 from tests.messages import missing
 from tests.training.plans import plan_of
@@ -85,7 +86,7 @@ def test_a_run_does_not_begin_in_a_ray_without_room_for_it(
     monkeypatch.setattr(algorithm, "keep_in_ray", kept.append)
     monkeypatch.setattr(cluster, "_free_gpus", lambda: ({"a": "10.0.0.1"}, {"a": 4}))
     monkeypatch.setattr(cluster, "JOIN_SECONDS", 0)
-    plan = plan_of(tmp_path, model=AGENT.model, store_token="of this run")
+    plan = plan_of(tmp_path, model=bundled_model(AGENT), store_token="of this run")
     with pytest.raises(RunStopped, match=r"10\.0\.0\.1: 4"):
         _start_ray(plan, config_of(1, 8))
     assert kept == ["of this run"], "without it no worker of another machine is let in"

@@ -14,6 +14,7 @@ from typing import ClassVar
 import pytest
 
 from common.settings import ROOT
+from episodes.agent import bundled_model
 from sql_agent.agent import AGENT
 from tests.messages import missing
 from training.setup.device import is_large
@@ -25,7 +26,7 @@ COMMIT = "0" * 40
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    return Path(shutil.copytree(AGENT.model, tmp_path / "model"))
+    return Path(shutil.copytree(bundled_model(AGENT), tmp_path / "model"))
 
 
 class Hub(BaseHTTPRequestHandler):
@@ -90,7 +91,7 @@ def check_at_hub(files: dict[str, bytes], cache: Path) -> subprocess.CompletedPr
 
 @pytest.mark.system
 def test_of_a_hub_s_model_only_safetensors_and_texts_are_fetched(tmp_path: Path) -> None:
-    model = Path(AGENT.model)
+    model = Path(bundled_model(AGENT))
     files = {path.name: path.read_bytes() for path in model.iterdir() if path.is_file()}
     code = {"modeling.py": b"raise SystemExit(9)", "pytorch_model.bin": b"a pickle"}
     done = check_at_hub(files | code, tmp_path)

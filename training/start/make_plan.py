@@ -20,7 +20,7 @@ from common.command import undecoded
 from common.files import check_writable
 from common.llm import reveal
 from common.settings import WORK, Settings, load_settings
-from episodes.agent import Agent, Options, Row
+from episodes.agent import Agent, Options, Row, bundled_model
 from episodes.joint import JointAgent
 from episodes.registry import own_options
 from episodes.turns import with_turns
@@ -62,7 +62,11 @@ def make_plan(agent: Agent, options: argparse.Namespace) -> tuple[Plan, dict[str
     settings = with_turns(agent, load_settings(), options.max_turns)
     device = choose_device(options.device)
     purpose = "smoke" if options.ci_fast else "ci" if options.ci else "full"
-    model = options.model or settings.base_model or (agent.model if device == "cpu" else GPU_MODEL)
+    model = (
+        options.model
+        or settings.base_model
+        or (bundled_model(agent) if device == "cpu" else GPU_MODEL)
+    )
     large = device == "cpu" and is_large(model)
     thought = thought_tokens(model, bool(agent.tools)) if options.thinking else 0
     thoughts = thought * settings.max_turns

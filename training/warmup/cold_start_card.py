@@ -16,7 +16,7 @@ from string import Template
 from typing import Any
 
 from common.settings import WORK
-from episodes.agent import Agent
+from episodes.agent import Agent, folder_of
 from episodes.joint import JointAgent
 from training.warmup.examples import ColdStartError
 
@@ -116,7 +116,7 @@ def card(agent: Agent, facts: dict[str, Any]) -> str:
     }
     own, shared = (
         Template((of / CARD).read_text(encoding="utf-8"))
-        for of in (agent.folder, Path(__file__).parent)
+        for of in (folder_of(agent), Path(__file__).parent)
     )
     return shared.substitute(
         values,
