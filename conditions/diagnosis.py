@@ -17,6 +17,7 @@ from rapidfuzz.distance import OSA
 from conditions.diagnosis_words import (
     HAN,
     LEADING_CODE,
+    LEVEL,
     TABLE,
     Words,
     beside,
@@ -33,31 +34,36 @@ LONGEST = 200  # characters of a diagnosis
 OWN_NAMES = 2  # of a condition, in English and Chinese; all others are aliases
 MISSPELT = 8  # letters of a word in which a slip may be; in a shorter one it makes another word
 GAP = r"[ _*·-]{0,3}"  # between the letters of a name that is written apart; a comma or a new line is none
-SENSES = frozenset({"eye", "眼", "ear", "耳"})  # organs that hardly any condition shares
+ABOUT = ("agent", "stool")  # kinds of which a clause may say that it is another disease
 NUMBER = re.compile(r"(type|stage|grade|class|phase)(?:\d[a-c]?|[a-d])")
 PARTS = re.compile(r"[;；\n]")
 JOINED = re.compile(r"[;；\n、,，+&]|\band\b|" + "|".join(TABLE["said"]["clause"]), re.I)
 CLAUSE = re.compile(
-    "|".join(rf"\b{one}\b" if one.isascii() else one for one in TABLE["said"]["clause"]), re.I
+    "|".join(rf"\b{one}(?!\w)" if one.isascii() else one for one in TABLE["said"]["clause"]), re.I
 )
+CAUSE = re.compile("|".join(TABLE["said"]["cause"]), re.I)
 UNDECIDED = re.compile("|".join(TABLE["said"]["undecided"]), re.I)
 NOTHING = re.compile("|".join(TABLE["said"]["nothing"]), re.I)
 ABSENT = re.compile(r"(?:\b(?:without|w/o|absent)\b|不伴有?)([^,;.(，；。（]+)", re.I)
 DENIED = re.compile("|".join(TABLE["said"]["denied"]), re.I)
 # An abbreviation behind a name that it stands for, and a Chinese adjective behind its noun
 GLOSS = re.compile(r"(?<=\w)\s*[(（\[]\s*([A-Z]{2,6})\s*[)）\]]")
+SHORT_FIRST = re.compile(r"\s*([A-Z][A-Za-z]{1,5})\b([^()（）]{0,20})[(（]([^()（）]+)[)）]\s*")
 ADJECTIVE = re.compile(r"([\u4e00-\u9fff]+)\(([\u4e00-\u9fff]{1,4}[性型])\)")
 EITHER = re.compile(r"\s/\s")  # between two names of a gold diagnosis
 DOUBT = re.compile(r"^(?:possible|probable|suspected|likely)\s+", re.I)
 
 
 class Gold(NamedTuple):
-    """A diagnosis: its names, the words of each, and the names of other conditions of the tables in
-    words.
+    """A diagnosis: its names, the words of each, and without an "acute" that may be left out, the
+    words of its own names, organs in which it is not, and the names of other conditions in words.
     """
 
     names: tuple[str, ...]
     readings: tuple[Words, ...]
+    shorter: tuple[Words, ...]
+    own: Words
+    elsewhere: Words
     others: tuple[Words, ...]
 
 
@@ -76,7 +82,8 @@ def names_it(said: str, names: Iterable[str]) -> bool:
     if not known or len(said) > LONGEST or _undecided(said, known):
         return False
     said, known = _without_codes(NOTHING.sub(" ", said), known)
-    said = ADJECTIVE.sub(r"\2\1", GLOSS.sub(lambda gloss: _unless_initials(gloss, known), said))
+    said = GLOSS.sub(lambda gloss: _unless_initials(gloss, known), _spelt_out(said))
+    said = ADJECTIVE.sub(r"\2\1", said)
     if _names_one(said, known):
         return True
     for name in known:
@@ -100,6 +107,14 @@ def _without_codes(said: str, names: list[str]) -> tuple[str, list[str]]:
     rest = said[code.end() :]
     alone = len(words_of(rest)) > 1 and not coded and not rest.startswith(".")
     return (rest if alone or bare != names else said), bare
+
+
+def _spelt_out(said: str) -> str:
+    """Return what an abbreviation stands for in its place: acute pancreatitis for AP (acute
+    pancreatitis).
+    """
+    short = SHORT_FIRST.fullmatch(said)
+    return short[3] + short[2] if short and _stands_for(short[1].lower(), short[3]) else said
 
 
 def _unless_initials(gloss: re.Match[str], names: list[str]) -> str:
@@ -151,7 +166,21 @@ def _names_one(said: str, names: list[str]) -> bool:
     before = _readings(said[: clause.start()], gold)
     behind = words_of(said[clause.end() :])
     denied = DENIED.search(said[clause.start() :])
-    return not denied and any(_is(words, gold) for words in before) and not _others(behind, gold)
+    if denied or _others(behind, gold) or _of_another_kind(said[clause.start() :], gold):
+        return False
+    return any(_is(words, gold._replace(shorter=())) for words in before)
+
+
+def _of_another_kind(clause: str, gold: Gold) -> bool:
+    # A cause that makes another disease of it: diabetes due to steroids is not type 2
+    if any(_contradicts(word, gold, ABOUT) for word in words_of(clause)):
+        return True
+    if not CAUSE.search(clause):
+        return False
+    for name, causes in TABLE["other_cause"].items():
+        if words_of(name) in gold.readings and re.search(causes, clause.lower()):
+            return True
+    return False
 
 
 def _readings(said: str, gold: Gold) -> tuple[Words, Words]:
@@ -175,10 +204,28 @@ def _gold(names: tuple[str, ...]) -> Gold:
         if not given.intersection(words):
             others.update(words)
     readings = {words_of(name) for name in every} - {frozenset()}
+    readings |= {name - {"childhood"} for name in readings if len(name) > 1}
     for general, narrower in _narrower():
         for name in [name for name in readings if general <= name]:
             readings.add((name - general) | narrower)
-    return Gold(tuple(every), tuple(readings), tuple(others - readings))
+    shorter = set[Words]()
+    if every.keys() == set(names):  # the tables, which name what is meant, do not have it
+        shorter = {name - {"acute"} for name in readings if _is_acute(name)}
+    return Gold(
+        names=tuple(every),
+        readings=tuple(readings),
+        shorter=tuple(shorter),
+        own=frozenset[str]().union(*map(words_of, [*every][:OWN_NAMES])),
+        elsewhere=organs() - _where(readings),
+        others=tuple(others - readings),
+    )
+
+
+def _is_acute(name: Words) -> bool:
+    """Return whether a name means what is acute although it does not say so: an inflammation, an
+    attack.
+    """
+    return any(word.endswith(("itis", "炎")) or word in ("exacerbation", "attack") for word in name)
 
 
 @cache
@@ -191,32 +238,46 @@ def _narrower() -> list[tuple[Words, Words]]:
 
 def _is(words: Words, gold: Gold) -> bool:
     words = _spelt(words, gold)
+    caused = _with_agents(words)
     stated = set[str]()
-    for name in gold.readings:
-        if name <= words:
+    for name in gold.readings + gold.shorter:
+        if name <= caused:
             stated.update(name)
     beyond = words - stated
-    own = any(words_of(name) <= words for name in gold.names[:OWN_NAMES])
-    if not stated or (beyond & organs() and not own) or _others(words, gold):
+    if not stated or beyond & gold.elsewhere or _others(words, gold):
         return False
-    if beyond & SENSES and any(words_of(name) in _felt_elsewhere() for name in gold.names):
-        return False
-    for word in beyond:
-        allowed = word in beside() or NUMBER.fullmatch(word)
+    for word in caused - stated:
+        allowed = word in beside() or NUMBER.fullmatch(word) or LEVEL.fullmatch(word)
         if not allowed or _contradicts(word, gold):
             return False
     return True
 
 
+def _with_agents(words: Words) -> Words:
+    kinds = TABLE["agents"].items()
+    return words | {kind for kind, agents in kinds if not words.isdisjoint(agents)}
+
+
+def _where(names: Iterable[Words]) -> Words:
+    """Return the organs that may stand beside names of a condition: where those of its complaint
+    are, or any if the tables do not have it.
+    """
+    found = organs()
+    for name in names:
+        found = _organs_by_name().get(name, found)
+    return found
+
+
 @cache
-def _felt_elsewhere() -> frozenset[Words]:
-    """Return the own names of the conditions that have a place, and it is neither eye nor skin."""
-    found = set[Words]()
+def _organs_by_name() -> dict[Words, Words]:
+    where = dict[Words, Words]()
     for one in load_tables().conditions.values():
-        places = one.facets.get("place", {})
-        if places and "one_patch" not in places and not any("eye" in place for place in places):
-            found.update((words_of(one.en), words_of(one.zh)))
-    return frozenset(found)
+        parts = set[str]()
+        for complaint in one.complaints:
+            for part in TABLE["felt_in"].get(complaint, ()):
+                parts = parts.union(*map(words_of, TABLE["organ"][part]))
+        where[words_of(one.en)] = frozenset(parts)
+    return where
 
 
 def _spelt(words: Words, gold: Gold) -> Words:
@@ -243,21 +304,26 @@ def _misspelt(word: str, other: str) -> bool:
     return False
 
 
-def _contradicts(word: str, gold: Gold) -> bool:
+def _contradicts(word: str, gold: Gold, kinds: Iterable[str] = tuple(TABLE["one_of"])) -> bool:
     named = frozenset[str]().union(*gold.readings)
     number = NUMBER.fullmatch(word)
     if number:
         return any(one[1] == number[1] for other in named if (one := NUMBER.fullmatch(other)))
-    for kind in TABLE["one_of"].values():
+    for name in kinds:
+        kind = TABLE["one_of"][name]
         if word in kind:
-            return any(other in named for other in kind if other != word)
+            compared = gold.own if name == "acuity" else named
+            return any(other in compared for other in kind if other != word)
     return False
 
 
 def _others(words: Words, gold: Gold) -> bool:
+    acuity = frozenset(TABLE["one_of"]["acuity"])
+    named = [name for name in gold.readings + gold.shorter if name <= words]
     for other in gold.others:
         if other <= words:
-            within = [name for name in gold.readings if other <= name <= words]
+            # The acute form of a wider name is no other disease: NSTEMI is an acute infarction
+            within = [name for name in named if other <= name or other - acuity < name]
             if not within:
                 return True
     return False

@@ -33,12 +33,15 @@ CODE = re.compile(
 )
 LEADING_CODE = re.compile(rf"\s*({CATEGORY})\b[\s:：,，–—-]*", re.IGNORECASE)
 PREFIX = re.compile(
-    r"\b(gastro|keto|non(?!-st\b)|hyper|hypo|sub|peri|broncho|cardio|cerebro|cholecysto|cholangio|myo|neuro)-(?=[a-z])"
+    r"\b(gastro|keto|hyper|hypo|sub|peri|broncho|cardio|cerebro|cholecysto|cholangio|myo|neuro)-(?=[a-z])"
 )
 VIRUS = re.compile(r"\bhepatitis (?:type )?([a-e])\b")  # its letter is no article
-LEVEL_ZH = re.compile(r"([颈胸腰])\d{1,2}(?: ?[/、~–-] ?[颈胸腰骶]?\d{1,2})?(?=椎)")  # 腰4/5椎间盘
+LEVEL_ZH = re.compile(
+    r"([颈胸腰])\d{1,2}(?:(?: ?[/、~–-] ?[颈胸腰骶]?|[颈胸腰骶])\d{1,2})?(?=椎)"
+)  # 腰4/5椎间盘
 REGIONS = {"c": "cervical", "t": "thoracic", "l": "lumbar", "s": "lumbar"}
 LEVELS = re.compile(r"(?<![a-z\d])([clts])(\d{1,2}) ?[/~–-] ?([clts]?)(\d{1,2})(?!\d)")  # L4/5
+LEVEL = re.compile(r"[clts]\d{1,2}")
 POSSESSIVE = re.compile(r"(?<=[a-z])['’]s?\b|(?<=s)['’]")
 HAN = re.compile(r"[\u4e00-\u9fff]")
 PIECE = re.compile(r"[a-z0-9]+|[\u4e00-\u9fff]+")
@@ -61,9 +64,14 @@ def plain(text: str) -> str:
     text = VIRUS.sub(r"hepatitis\1", text)
     text = NUMBERED.sub(lambda m: f"{m[1]}{DIGITS.get(m[2], m[2]) or ''}{m[3] or m[4] or ''}", text)
     text = NUMBERED_ZH.sub(_numbered, LEVEL_ZH.sub(r"\1", text))
-    for other, usual in TABLE["written"].items():
-        text = text.replace(other, usual)
+    for other, usual in _written():
+        text = other.sub(usual, text)
     return " ".join(text.split())
+
+
+@cache
+def _written() -> list[tuple[re.Pattern[str], str]]:
+    return [(re.compile(other), usual) for other, usual in TABLE["written"].items()]
 
 
 def _american(text: str) -> str:
@@ -78,7 +86,10 @@ def _numbered(found: re.Match[str]) -> str:
 @lru_cache(maxsize=8192)
 def words_of(text: str) -> Words:
     """Return the words of a text that have content."""
-    return frozenset(_words(plain(text))) - frozenset(TABLE["said"]["small"])
+    found = frozenset(_words(plain(text))) - frozenset(TABLE["said"]["small"])
+    if "fracture" in found and any(LEVEL.fullmatch(word) for word in found):
+        return found | {"vertebra"}  # L1 is one
+    return found
 
 
 def _words(text: str) -> Iterable[str]:
@@ -128,21 +139,29 @@ def known_words() -> Words:
 def beside() -> Words:
     """Return the words that may stand beside a diagnosis, with those of which it has only one."""
     found = set[str]()
-    for texts in (*TABLE["beside"].values(), *TABLE["one_of"].values()):
+    for texts in _tables_of_words():
         found = found.union(*map(words_of, texts))
     return frozenset(found) - frozenset(TABLE["said"]["changing"])
+
+
+def _tables_of_words() -> Iterable[list[str]]:
+    for kind in ("beside", "organ", "one_of", "agents"):
+        yield from TABLE[kind].values()
 
 
 @cache
 def organs() -> Words:
     """Return the words among them that name places of the body."""
-    return frozenset[str]().union(*map(words_of, TABLE["beside"]["organ"]))
+    found = frozenset[str]()
+    for texts in TABLE["organ"].values():
+        found = found.union(*map(words_of, texts))
+    return found
 
 
 @cache
 def _chinese() -> re.Pattern[str]:
     known = [*_same()]
-    for texts in (*TABLE["beside"].values(), *TABLE["one_of"].values()):
+    for texts in _tables_of_words():
         known += texts
     return _any(word for word in known if HAN.search(word))
 
