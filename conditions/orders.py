@@ -36,7 +36,7 @@ ORDERS = tomllib.loads(Path(__file__).with_name("orders.toml").read_text(encodin
 BESIDE = ORDERS["beside"]
 TAIL = re.compile(rf"(?:(?<=\s)|^)(?:{'|'.join(BESIDE['tail'])})(?=\s|$)", re.IGNORECASE)
 JOINED = re.compile(r"/|\+(?=\s|[A-Za-z])|,|、|和|及|\band\b|&", re.IGNORECASE)
-BEFORE = re.compile(rf"(?:{'|'.join(BESIDE['chinese_before'])})+(?=.)")
+BEFORE = re.compile(rf"\A(?:{'|'.join(BESIDE['chinese_before'])})+(?=.)")
 BEHIND = re.compile(rf"(?<=..)(?:{'|'.join(BESIDE['chinese_behind'])})+$")
 INSIDE = re.compile("|".join(BESIDE["chinese_inside"]))
 NOISE = frozenset(BESIDE["noise"])
@@ -51,7 +51,10 @@ def named(text: str, own: Iterable[str] = ()) -> str | None:
         return None
     possible = [name for name in own if {side_of(name), side_of(text)} != {"left", "right"}]
     indices = ({words_of(name): name for name in possible}, _by_words())
+    text = unicodedata.normalize("NFKC", text)
     outside, _, inside = text.partition("(")
+    if outside.strip().lower() == "".join(re.findall(r"\b[a-z]", inside.lower())):
+        text, outside = inside, ""  # UA (uric acid)
     parts = [part for part in (text, outside, inside) if words_of(part)]
     for index in indices:
         for part in parts:
@@ -193,7 +196,7 @@ def _bare(text: str) -> Words:
     plain = text
     for other, usual in BESIDE["chinese_words"].items():
         plain = plain.replace(other, usual)
-    plain = BEHIND.sub("", BEFORE.sub("", INSIDE.sub("", plain), count=1))
+    plain = BEFORE.sub("", BEHIND.sub("", INSIDE.sub("", plain)), count=1)
     words = {_word(ORDERS["words"].get(word, word)) for word in words_of(plain)} - BESIDE_ENGLISH
     without_soft = words - SOFT
     return tuple(sorted(words if KINDS.issuperset(without_soft) else without_soft))
