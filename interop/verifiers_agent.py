@@ -12,8 +12,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,10 +39,10 @@ class VerifiersEnvironment(contract.Environment):
 
     def __init__(self, command: Sequence[str], highest: float) -> None:
         self.highest = highest
-        self._command = command
+        self._player = Player("", command=command)
         self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._lock = threading.Lock()
-        self._started: Future[Player] | None = None
 
     async def play(self, task: Any, policy: Policy) -> Episode:
         episode = Episode()
@@ -71,11 +70,7 @@ class VerifiersEnvironment(contract.Environment):
             return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(complete(body), here))
 
         try:
-            player = await self._player()
-            playing = player.play(str(task.index), asked)
-            result = await asyncio.wrap_future(
-                asyncio.run_coroutine_threadsafe(playing, self._loop)
-            )
+            result = await self._there(self._player.play(str(task.index), asked))
         except PlayerError as error:
             raise EpisodeError("rollout_failed", str(error)) from error
         stopped = ends[0] if ends else None
@@ -101,31 +96,20 @@ class VerifiersEnvironment(contract.Environment):
 
     async def check(self) -> None:
         try:
-            await self._player()
+            await self._there(self._player.start())
         except PlayerError as error:
             raise ServiceError(f"verifiers' environment does not start: {error}") from None
 
-    async def _player(self) -> Player:
+    async def _there(self, work: Coroutine[Any, Any, Any]) -> Any:
         with self._lock:
-            if self._started is None:
-                threading.Thread(target=self._loop.run_forever, daemon=True).start()
-            if self._started is None or self._ended(self._started):
-                begun = Player("", command=self._command).__aenter__()
-                self._started = asyncio.run_coroutine_threadsafe(begun, self._loop)
-        # One of many episodes may be cancelled while all wait for the start
-        return await asyncio.shield(asyncio.wrap_future(self._started))
-
-    @staticmethod
-    def _ended(started: Future[Player]) -> bool:
-        return started.done() and (started.exception() is not None or started.result().ended)
+            if not self._thread.is_alive():
+                self._thread.start()
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
 
     def close(self) -> None:
-        if self._started is None:
-            return
-        if not self._started.exception():
-            end = self._started.result().__aexit__(None, None, None)
-            asyncio.run_coroutine_threadsafe(end, self._loop).result()
-        self._loop.call_soon_threadsafe(self._loop.stop)
+        if self._thread.is_alive():
+            asyncio.run_coroutine_threadsafe(self._player.close(), self._loop).result()
+            self._loop.call_soon_threadsafe(self._loop.stop)
 
 
 class VerifiersAgent(contract.Agent):

@@ -62,35 +62,27 @@ async def _gone(body: dict[str, Any]) -> dict[str, Any]:
 class Player:
     """Plays episodes of an agent, many at once. Belongs to one event loop.
 
+    Starts with `async with` or the first episode, and again with the next one after it ended.
+
     agent: its name. flags: of `python -m interop.player`, such as ["--data", "FILE"]. command: of
-    another program of this protocol, in their place.
+    another program of this protocol, in their place. tasks: what it listed when it started.
     """
 
     def __init__(
         self, agent: str, flags: Sequence[str] = (), command: Sequence[str] | None = None
     ) -> None:
+        self.tasks: list[dict[str, str]] = []
         self._command = command or [*PROGRAM, agent, *flags]
         self._own = command is None
+        self._start: asyncio.Task[None] | None = None
+        self._process: asyncio.subprocess.Process | None = None
+        self._reader: asyncio.Task[None] | None = None
         self._numbers = itertools.count(1)
         self._episodes: dict[int, tuple[Complete, asyncio.Future[dict[str, Any]]]] = {}
         self._calls: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Player:
-        self._process = await asyncio.create_subprocess_exec(
-            *self._command,
-            cwd=repository() if self._own else None,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            limit=LINE_BYTES,
-        )
-        assert self._process.stdin
-        assert self._process.stdout
-        self._stdin = self._process.stdin
-        first = await self._process.stdout.readline()
-        if not first:
-            code = await self._process.wait()
-            raise PlayerError(f"the player ended with {code}; its words are above")
-        self._reader = asyncio.create_task(self._read(self._process.stdout))
+        await self.start()
         return self
 
     async def __aexit__(
@@ -99,10 +91,41 @@ class Player:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._reader.cancel()
-        if self._process.returncode is None:
-            self._process.terminate()
-        await self._process.wait()
+        await self.close()
+
+    async def start(self) -> None:
+        """Start the program unless it runs. Raises PlayerError: it cannot be started so."""
+        starting = self._start is not None and not self._start.done()
+        if not starting and (self._reader is None or self._reader.done()):
+            self._start = asyncio.create_task(self._begin())
+        assert self._start
+        await asyncio.shield(self._start)  # one of many episodes may be cancelled meanwhile
+
+    async def _begin(self) -> None:
+        self._process = await asyncio.create_subprocess_exec(
+            *self._command,
+            cwd=repository() if self._own else None,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            limit=LINE_BYTES,
+        )
+        assert self._process.stdout
+        first = await self._process.stdout.readline()
+        if not first:
+            code = await self._process.wait()
+            raise PlayerError(f"the player ended with {code}; its words are above")
+        self.tasks = json.loads(first)["tasks"]
+        self._reader = asyncio.create_task(self._read(self._process.stdout))
+
+    async def close(self) -> None:
+        """End the program."""
+        for task in (self._start, self._reader):
+            if task:
+                task.cancel()
+        if self._process:
+            if self._process.returncode is None:
+                self._process.terminate()
+            await self._process.wait()
 
     async def play(self, task: str, complete: Complete) -> dict[str, Any]:
         """Play an episode of a task, and return its result.
@@ -112,8 +135,9 @@ class Player:
 
         Raises PlayerError: the player ended, the task is unknown, or the agent's code failed.
         """
-        if self.ended:
-            raise PlayerError("the player has ended")
+        await self.start()
+        if self._reader is None or self._reader.done():
+            raise PlayerError("the player has ended; its last words are above")
         number = next(self._numbers)
         future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._episodes[number] = complete, future
@@ -126,16 +150,13 @@ class Player:
             raise PlayerError(result["error"])
         return result
 
-    @property
-    def ended(self) -> bool:
-        """Whether the player can play no more."""
-        return self._reader.done()
-
     async def _send(self, line: dict[str, Any]) -> None:
+        assert self._process
+        assert self._process.stdin
         text = json.dumps(line).encode() + b"\n"
         with contextlib.suppress(ConnectionError):  # the reader notices that the player has ended
-            self._stdin.write(text)
-            await self._stdin.drain()
+            self._process.stdin.write(text)
+            await self._process.stdin.drain()
 
     async def _read(self, lines: asyncio.StreamReader) -> None:
         try:

@@ -9,7 +9,7 @@ sample, never a score of 0.
 
 from __future__ import annotations
 
-import asyncio
+import shlex
 from typing import Any
 
 from inspect_ai import Task, task
@@ -27,14 +27,7 @@ RESULT = "medical_agents:result"
 @solver
 def medical_agent(name: str, flags: list[str]) -> Solver:
     """Play the sample's episode."""
-    players: list[Player] = []
-    lock = asyncio.Lock()
-
-    async def player() -> Player:
-        async with lock:
-            if not players or players[-1].ended:
-                players.append(await Player(name, flags).__aenter__())
-        return players[-1]
+    player = Player(name, flags)  # it lives as long as this process
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         async with agent_bridge(AgentState(messages=state.messages)):
@@ -44,7 +37,7 @@ def medical_agent(name: str, flags: list[str]) -> Solver:
                 reply = await client.chat.completions.create(**{**body, "model": "inspect"})
                 return reply.model_dump()
 
-            result = await (await player()).play(str(state.sample_id), complete)
+            result = await player.play(str(state.sample_id), complete)
         state.messages = await messages_from_openai(result["messages"])
         state.store.set(RESULT, result)
         if result["reward"] is None:
@@ -67,7 +60,7 @@ def own_reward() -> Scorer:
 
 def task_of(name: str, flags: str) -> Task:
     """Return the Inspect task of an agent; `flags` are words of `python -m interop.player`."""
-    words = flags.split()
+    words = shlex.split(flags)
 
     samples = []
     for row in tasks_of(name, words):

@@ -9,7 +9,7 @@ error of the rollout, never a reward of 0.
 
 from __future__ import annotations
 
-import asyncio
+import shlex
 from collections.abc import Iterator
 from typing import Any
 
@@ -51,7 +51,7 @@ class MedicalTaskset(vf.Taskset[MedicalTask, MedicalTasksetConfig]):
     def load(self) -> Iterator[MedicalTask]:
         """Yield the agent's tasks."""
         config = self.config
-        for task in tasks_of(config.agent, config.flags.split()):
+        for task in tasks_of(config.agent, shlex.split(config.flags)):
             data = MedicalData(
                 id=task["id"],
                 prompt=task["question"],
@@ -73,8 +73,7 @@ class MedicalHarness(vf.Harness[MedicalHarnessConfig]):
 
     def __init__(self, config: MedicalHarnessConfig) -> None:
         super().__init__(config)
-        self._players: dict[str, Player] = {}
-        self._lock = asyncio.Lock()
+        self._players: dict[str, Player] = {}  # they live as long as this process
 
     async def launch(
         self,
@@ -87,7 +86,8 @@ class MedicalHarness(vf.Harness[MedicalHarnessConfig]):
         data: MedicalData,
     ) -> vf.ProgramResult:
         """Play the episode here, with the calls of its policy sent to verifiers' endpoint."""
-        player = await self._player(data)
+        key = f"{data.agent} {data.flags}"
+        player = self._players.setdefault(key, Player(data.agent, shlex.split(data.flags)))
         headers = {"Authorization": f"Bearer {secret}"}
         async with httpx.AsyncClient(timeout=SECONDS, headers=headers) as client:
 
@@ -103,12 +103,3 @@ class MedicalHarness(vf.Harness[MedicalHarnessConfig]):
         if result["reward"] is None:
             raise vf.HarnessError(f"unscored, {result['unscored']}: {result['detail']}")
         return vf.ProgramResult(exit_code=0, stdout=result["answer"] or "", stderr="")
-
-    async def _player(self, data: MedicalData) -> Player:
-        """Return the player of the task's agent; it lives as long as this process."""
-        key = f"{data.agent} {data.flags}"
-        async with self._lock:
-            if key not in self._players or self._players[key].ended:
-                player = Player(data.agent, data.flags.split())
-                self._players[key] = await player.__aenter__()
-        return self._players[key]

@@ -26,6 +26,13 @@ from interop.medical_agents.client import Player, PlayerError, tasks_of
 pytestmark = pytest.mark.system
 
 SECONDS = 60.0
+# A player that ends after an episode
+ONCE = """
+import json, sys
+print(json.dumps({"tasks": []}), flush=True)
+episode = json.loads(sys.stdin.readline())["episode"]
+print(json.dumps({"episode": episode, "reward": 1.0}), flush=True)
+"""
 Complete = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
 
 
@@ -108,6 +115,19 @@ async def test_episodes_end_by_themselves_alone() -> None:
         cancelled.cancel()
         assert (await broken)["unscored"] == "endpoint_error"
         assert (await player.play(task["id"], completing([])))["reward"] is not None
+
+
+async def test_a_player_that_ended_starts_again() -> None:
+    player = Player("", command=[sys.executable, "-c", ONCE])
+    cancelled = asyncio.create_task(player.play("any", completing([])))
+    await asyncio.sleep(0)
+    cancelled.cancel()  # while it starts
+    rewards = []
+    while len(rewards) < 2:
+        with contextlib.suppress(PlayerError):  # it may be about to end
+            rewards.append((await player.play("any", completing([])))["reward"])
+    await player.close()
+    assert rewards == [1.0, 1.0]
 
 
 def test_a_line_that_is_not_of_the_protocol_is_a_usage_error() -> None:
