@@ -1,7 +1,8 @@
-"""Agents of medical-agent-rl in verifiers and in Inspect.
+"""Agents of medical-agent-rl in verifiers, in Inspect and in OpenEnv.
 
 `vf-eval medical-agents --env.taskset.agent diagnosis` finds the taskset and the harness here;
-`inspect eval medical_agents/diagnosis` finds its tasks by an entry point.
+`inspect eval medical_agents/diagnosis` finds its tasks by an entry point;
+`python -m medical_agents.for_openenv diagnosis` serves its episodes.
 """
 
 from typing import Any

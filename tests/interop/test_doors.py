@@ -1,6 +1,7 @@
-"""verifiers and Inspect play an agent by their own commands, with the rewards of an evaluation.
+"""verifiers, Inspect and OpenEnv play an agent by their own programs, with the rewards of an
+evaluation.
 
-Installs both, each in an environment of its own: they need different versions of openai.
+Installs each in an environment of its own: they need different versions of openai.
 """
 
 from __future__ import annotations
@@ -18,11 +19,47 @@ import pytest
 
 from common.settings import ROOT
 from evaluation import evaluate
+from tests.runs import free_port
 from tests.serving import serving
 
 pytestmark = [pytest.mark.system, pytest.mark.nightly]
 
 TASKS = 4
+# A client of OpenEnv: plays replies from standard input, then says nothing; prints what it earned
+CLIENT = """
+import json, sys, time
+from openenv.core.generic_client import GenericEnvClient
+
+def connected():
+    for _ in range(100):
+        try:
+            return GenericEnvClient(base_url=sys.argv[1]).sync().connect()
+        except ConnectionError:
+            time.sleep(0.2)
+    sys.exit("the server does not answer")
+
+def failed(method, *arguments, **named):
+    try:
+        method(*arguments, **named)
+    except RuntimeError as error:
+        return str(error)
+
+rewards = {}
+env, other = connected(), connected()
+for number, (task, replies) in enumerate(json.load(sys.stdin).items()):
+    left = iter(replies)
+    result = env.reset(task=task)
+    other.reset(seed=number)  # leaves its episode before
+    while not result.done:
+        result = env.step(next(left, {"role": "assistant", "content": ""}))
+    rewards[task] = result.reward
+    assert env.state()["task"] == result.observation["result"]["task"] == task
+after = failed(env.step, {"content": "more"})
+unknown = failed(env.reset, task="no-such-task")
+env.reset()
+unscored = failed(env.step, {"tool_calls": [{"type": "function", "function": {"name": None}}]})
+print(json.dumps([rewards, after, unknown, unscored]))
+"""
 REPLY = "Current diagnosis: lumbar disc herniation\nNo further examination is needed."
 
 
@@ -112,3 +149,43 @@ def test_inspect_gives_the_rewards(model: str, wanted: dict[str, float], tmp_pat
     samples = json.loads(said.stdout)["samples"]
     assert {one["id"]: one["scores"]["own_reward"]["value"] for one in samples} == wanted
     assert all(one["messages"][-1]["content"] == REPLY for one in samples)
+
+
+@pytest.fixture(scope="module")
+def openenv(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return installed(tmp_path_factory.mktemp("openenv"), "openenv")
+
+
+@pytest.mark.parametrize("agent", ["diagnosis", "sql"])
+@pytest.mark.parametrize("flags", [["--gold"], ["--baseline", "silent"]])
+def test_openenv_gives_the_rewards(
+    agent: str, flags: list[str], openenv: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "evaluation"
+    assert evaluate.main([agent, *flags, "--n", str(TASKS), "--out", str(out)]) == 0
+    lines = (out / "episodes.jsonl").read_text(encoding="utf-8").splitlines()
+    known = [json.loads(line) for line in lines]
+    replies = {}
+    for one in known:
+        said = [message for message in one["transcript"] if message["role"] == "assistant"]
+        replies[one["id"]] = said
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    command = [openenv / "python", "-m", "medical_agents.for_openenv", agent, "--port", str(port)]
+    with subprocess.Popen(command) as server:
+        try:
+            client = subprocess.run(
+                [openenv / "python", "-c", CLIENT, url],
+                input=json.dumps(replies),
+                stdout=subprocess.PIPE,
+                text=True,
+                check=True,
+            )
+            subprocess.run([openenv / "openenv", "validate", "--url", url], check=True)
+        finally:
+            server.terminate()
+    earned, after, unknown, unscored = json.loads(client.stdout)
+    assert earned == {one["id"]: one["reward"] for one in known}
+    assert "reset" in after
+    assert "no-such-task" in unknown
+    assert "endpoint_error" in unscored
