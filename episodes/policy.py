@@ -17,17 +17,28 @@ import openai
 from openai import AsyncOpenAI
 from openai.types.chat import ChatCompletion
 
-from common.llm.endpoint import FILTERED, ChatModel, LLMEndpoint, text_of
+from common.llm.endpoint import ChatModel, LLMEndpoint
 from common.llm.errors import LLMError
+from common.llm.replies import (
+    BROKEN,
+    FILTERED,
+    LENGTH,
+    ending_of,
+    text_of,
+    thought_of,
+    tokens_in,
+)
 from common.llm.retry import Patience
 from episodes.episode import Message, ToolSpec
 from episodes.outcomes import EpisodeError, PolicyStop
 from episodes.pace import Limit, pace_of
 
-# How vLLM, litellm, OpenAI, llama.cpp, Gemini, TGI and Anthropic word a prompt that does not fit.
+# How vLLM, litellm, OpenAI, llama.cpp, Gemini, TGI, Anthropic, Bedrock, DashScope, Moonshot and
+# Zhipu word a prompt that does not fit.
 CONTEXT_OVERFLOW = re.compile(
     r"context.{0,3}(length|window|size)|max_model_len|longer than the maximum|"
-    r"maximum number of tokens|must have less than \d+ tokens|prompt is too long",
+    r"maximum number of tokens|must have less than \d+ tokens|(prompt|input) is too long|"
+    r"range of input length|model token limit|`max_new_tokens` must be|超长|\\u8d85\\u957f",
     re.IGNORECASE,
 )
 MAX_RETRIES = 2
@@ -132,10 +143,13 @@ class ChatPolicy:
         if not given.get("choices"):
             raise EpisodeError("endpoint_error", "the reply has no choices")
         choice = given["choices"][0]
-        if choice.get("finish_reason") == FILTERED:
+        ending = ending_of(choice)
+        if ending == FILTERED:
             raise EpisodeError("endpoint_error", f"the endpoint filtered the reply ({FILTERED})")
+        if ending == BROKEN:
+            reason = choice.get("finish_reason")
+            raise EpisodeError("endpoint_error", f"the endpoint broke its reply off ({reason})")
         said = choice["message"]
-        usage = given.get("usage") or {}
         content = said.get("content")
         text = None if content is None else text_of(content)
         calls = said.get("tool_calls") or []
@@ -148,13 +162,13 @@ class ChatPolicy:
                 first = message["tool_calls"][0]["id"]
                 self._beside_messages[first] = {"reasoning_content": thought}
         self.turns += 1
-        self.prompt_tokens += usage.get("prompt_tokens") or 0
-        tokens = usage.get("completion_tokens") or 0
+        self.prompt_tokens += tokens_in(given, "prompt_tokens")
+        tokens = tokens_in(given, "completion_tokens")
         self.completion_tokens += tokens
-        self.finish_reason = choice.get("finish_reason")
+        self.finish_reason = ending
         most = self.endpoint.max_tokens
         if self.finish_reason == "tool_calls" and most is not None and tokens >= most:
-            self.finish_reason = "length"  # vLLM does not say so of a reply that has a call
+            self.finish_reason = LENGTH  # vLLM does not say so of a reply that has a call
         if tokens:
             self._pace.note(seconds, tokens)
         return message
@@ -175,7 +189,7 @@ class ChatPolicy:
             raise ValueError("a tool call without a name")
         if not isinstance(arguments, str):
             arguments = "" if arguments is None else json.dumps(arguments, ensure_ascii=False)
-        known = call.get("id")
+        known = str(call.get("id") or "")
         if not known or known in self._ids:
             known = f"call_{len(self._ids)}_of_{self.turns}"
         self._ids.add(known)
@@ -208,13 +222,15 @@ async def _reply_of(model: ChatModel, body: dict[str, Any]) -> ChatCompletion:
         reply = await model.reply(body)
         said = reply["choices"][0]["message"]
         if not said.get("tool_calls"):
-            thought = said.get("reasoning_content") or said.get("reasoning")
-            if thought and not said.get("content") and not said.get("refusal"):
-                said["content"] = f"<think>{thought}</think>"  # no answer, and not lost
-            said["content"] = said.get("content") or ""  # OpenAI refuses to read null again
+            text = text_of(said.get("content"))
+            thought = thought_of(said)
+            if thought and not text and not said.get("refusal"):
+                text = f"<think>{thought}</think>"  # no answer, and not lost
+            said["content"] = text  # OpenAI refuses to read null again
         return ChatCompletion.construct(**reply)
     except LLMError as error:
-        if error.cause == "refused" and CONTEXT_OVERFLOW.search(str(error)):
+        answered = error.cause in ("refused", "status")  # llama.cpp says it with status 500
+        if answered and CONTEXT_OVERFLOW.search(str(error)):
             raise PolicyStop("context_overflow") from None
         cause = "endpoint_unreachable" if error.cause == "connection" else "endpoint_error"
         raise EpisodeError(cause, str(error)) from None

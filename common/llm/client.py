@@ -14,17 +14,9 @@ from weakref import WeakValueDictionary
 
 from pydantic import BaseModel, SecretStr, ValidationError
 
-from common.llm.endpoint import (
-    FILTERED,
-    FILTERED_STATUS,
-    Body,
-    ChatModel,
-    LLMEndpoint,
-    Provider,
-    load_litellm,
-    text_of,
-)
+from common.llm.endpoint import Body, ChatModel, LLMEndpoint, Provider, load_litellm
 from common.llm.errors import LLMError, clean
+from common.llm.replies import FILTERED, FILTERED_STATUS, LENGTH, text_of, thought_of, tokens_in
 from common.llm.retry import LONGEST_WAIT, Patience
 from common.settings import Settings
 from common.text_store import TextStore
@@ -218,6 +210,9 @@ class LLMClient:
         spent.add(self._usage_of(reply))
         choice = reply["choices"][0]
         text = text_of(choice["message"].get("content"))
+        thought = thought_of(choice["message"])
+        if not text and thought.lstrip().startswith("{"):
+            text = thought  # vLLM's parsers of thoughts take a reply without one for a thought
         try:
             return text, parse_reply(text, schema)
         except ValueError as error:
@@ -225,19 +220,19 @@ class LLMClient:
         if choice.get("finish_reason") == FILTERED:
             why = f"the endpoint filtered the reply ({FILTERED})"
             raise LLMError(f"{self.model}: {why}", "refused", FILTERED_STATUS)
-        if choice.get("finish_reason") == "length":
+        if choice.get("finish_reason") == LENGTH:
             self._doubled = max(self._doubled, min(doubled + 1, self._most_doubled))
             why = f"the reply was cut at {body['max_tokens']} tokens; {why}"
-        elif choice["message"].get("reasoning_content") and not text:
+        elif thought and not text:
             why = f"the reply is a thought alone; {why}"
         raise LLMError(f"{self.model}: {why}", "malformed")
 
     def _usage_of(self, reply: Body) -> Usage:
-        used = reply.get("usage") or {}
-        read = used.get("prompt_tokens") or 0
-        written = used.get("completion_tokens") or 0
+        read = tokens_in(reply, "prompt_tokens")
+        written = tokens_in(reply, "completion_tokens")
         prices = self.provider.prices
-        cost = read * prices[0] + written * prices[1] if prices and used else None
+        known = prices and reply.get("usage")
+        cost = read * prices[0] + written * prices[1] if prices and known else None
         return Usage(prompt_tokens=read, completion_tokens=written, cost_usd=cost)
 
 

@@ -7,7 +7,6 @@ alone (`python -m bench.scoring`).
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import re
 import warnings
@@ -20,6 +19,7 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from common.llm.errors import LLMError, clean, explain, of_status
+from common.llm.replies import BROKEN, completed, decoded, error_in, value_in
 from common.llm.retry import Patience
 
 if TYPE_CHECKING:
@@ -38,10 +38,9 @@ ABOUT_VALUES = (400, 422)
 NEWER_NAMES = {"max_tokens": "max_completion_tokens"}
 UNSUPPORTED = re.compile(r"unsupported|not support|cannot both|deprecated", re.IGNORECASE)
 
-# The finish_reason of a reply that the provider, not the model, took back, and the status with
-# which others refuse a request for the same reason
-FILTERED = "content_filter"
-FILTERED_STATUS = 400
+# How endpoints refuse a request for a reply in one piece (DashScope, ModelScope)
+NO_STREAM = re.compile(r"stream mode|stream=false|non-streaming", re.IGNORECASE)
+STREAMED = {"stream": True, "stream_options": {"include_usage": True}}
 
 Body = dict[str, Any]
 
@@ -69,7 +68,7 @@ class Connections:
             async with self._running().post(
                 url, json=body, headers=headers, timeout=limit, proxy=proxy
             ) as reply:
-                text = await reply.text(errors="replace")
+                text = decoded(await reply.read(), reply.charset)
         except TimeoutError:
             raise LLMError(f"{who}: no reply in time", "timeout") from None
         except ValueError as error:  # the URL or key makes no valid request
@@ -80,11 +79,9 @@ class Connections:
             ) from None
         if reply.status >= 300:
             hint = " (no API key was sent)" if reply.status == 401 and not key else ""
-            raise of_status(
-                who, reply.status, clean(text, key) + hint, reply.headers.get("retry-after")
-            )
+            raise of_status(who, reply.status, clean(text, key) + hint, reply.headers)
         try:
-            return json.loads(text)
+            return value_in(text)
         except (ValueError, RecursionError):
             raise LLMError(f"{who}: expected JSON, got {clean(text, key)!r}", "malformed") from None
 
@@ -145,7 +142,7 @@ class LLMEndpoint:
         self.api_key = api_key
         self.timeout = timeout
         self._connections = Connections()
-        self._refused: set[str] = set()  # of GIVEN_UP, by this endpoint
+        self._refused: set[str] = set()  # of GIVEN_UP; "stream": replies in one piece
 
     @cached_property
     def provider(self) -> Provider:
@@ -195,13 +192,26 @@ class LLMEndpoint:
                 if still.cause == "refused":  # it was not about that
                     self._refused.discard(refused)
                 raise
-        try:
-            if isinstance(reply["choices"][0]["message"], dict):
-                return dict(reply)
-        except (LookupError, TypeError):
-            pass  # the error is raised below
-        words = clean(str(reply), self.api_key)
-        raise LLMError(f"{self.model}: expected a completion, got {words}", "malformed")
+        found = completed(reply)
+        if found is None:
+            raise self._no_completion(reply)
+        choice = found["choices"][0]
+        if choice["finish_reason"] == BROKEN:
+            why = choice.get("error") or reply["choices"][0].get("finish_reason")
+            words = clean(str(why), self.api_key)
+            raise LLMError(f"{self.model}: the endpoint broke its reply off ({words})", "status")
+        return found
+
+    def _no_completion(self, reply: Any) -> LLMError:
+        error = error_in(reply)
+        if error is None:
+            words = clean(str(reply), self.api_key)
+            return LLMError(f"{self.model}: expected a completion, got {words}", "malformed")
+        status, said = error
+        words = clean(said, self.api_key)
+        if status is None:
+            return LLMError(f"{self.model}: an error for a reply: {words}", "status")
+        return of_status(self.model, status, words)
 
     def _adapted(self, body: Body, direct: bool) -> Body:
         given = {name: body[name] for name in SAMPLING if name in body}
@@ -215,7 +225,7 @@ class LLMEndpoint:
             value = request.pop(name)
             if name in NEWER_NAMES:
                 request[NEWER_NAMES[name]] = value
-        return request
+        return {**request, **STREAMED} if "stream" in self._refused else request
 
     async def _direct(self, body: Body) -> Any:
         provider = self.provider
@@ -281,22 +291,17 @@ def translated(provider: Provider, sampling: tuple[tuple[str, Any], ...]) -> Bod
 
 
 def refused_part(error: LLMError, request: Body) -> str | None:
-    """Return what of GIVEN_UP in a request an endpoint refuses, by its own words."""
+    """Return what of GIVEN_UP in a request an endpoint refuses, by its own words, or "stream"."""
     words = str(error)
     if error.cause != "refused":
         return None
+    if NO_STREAM.search(words) and "stream" not in request:
+        return "stream"
     may_be_meant: tuple[str, ...] = FREE_OF_LIMITS if error.status in ABOUT_VALUES else ()
     if UNSUPPORTED.search(words):
         may_be_meant = GIVEN_UP
     named = (name for name in may_be_meant if name in request and re.search(rf"\b{name}\b", words))
     return next(named, None)
-
-
-def text_of(content: Any) -> str:
-    """Return the text of a message's content, which some endpoints send in parts."""
-    if isinstance(content, list):
-        return "".join(part["text"] for part in content if part.get("text"))
-    return str(content or "")
 
 
 def without_secrets(url: str) -> str:

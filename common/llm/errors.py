@@ -6,6 +6,7 @@ import math
 import os
 import re
 import time
+from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal
 
@@ -51,10 +52,12 @@ class LLMError(Failure):
         return self.cause not in ("refused", "setup")
 
 
-def of_status(who: str, status: int, text: str, header: str | None) -> LLMError:
-    """Return the error for an unsuccessful reply. `header` is its Retry-After."""
+def of_status(
+    who: str, status: int, text: str, headers: Mapping[str, str] | None = None
+) -> LLMError:
+    """Return the error for an unsuccessful reply. Its Retry-After is among the `headers`."""
     passing = status in (408, 409, 429) or (status >= 500 and status != NOT_IMPLEMENTED)
-    wait = retry_after(header) if passing else None
+    wait = wait_in(headers or {}) if passing else None
     asked = f" (it asks to wait {wait:.0f} s)" if wait else ""
     return LLMError(
         f"{who}: HTTP {status}: {text}{asked}", "status" if passing else "refused", status, wait
@@ -74,7 +77,7 @@ def explain(error: Exception, litellm: Any, model: str, api_key: str | None) -> 
     # litellm empties the headers of error.response
     headers = getattr(error, "litellm_response_headers", None) or {}
     if status:
-        return of_status(model, status, text, headers.get("retry-after"))
+        return of_status(model, status, text, headers)
     return LLMError(f"{model}: {text}", "status")
 
 
@@ -86,6 +89,14 @@ def clean(text: str, api_key: str | None = None) -> str:
             text = text.replace(secret, "***")
     text = re.sub(r"//[^/@\s]+@", "//***@", text)
     return " ".join(text.split("Traceback (most recent call last)")[0].split())[:SHOWN]
+
+
+def wait_in(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds that the headers of a reply ask to wait, or None."""
+    milliseconds = retry_after(headers.get("retry-after-ms"))  # Azure's and OpenAI's own
+    if milliseconds is not None:
+        return milliseconds / 1000
+    return retry_after(headers.get("retry-after"))
 
 
 def retry_after(header: str | None) -> float | None:

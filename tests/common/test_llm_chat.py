@@ -54,18 +54,26 @@ def test_a_reply_comes_whole_with_its_calls_and_tokens(llm: LLMServer) -> None:
 
 
 @pytest.mark.parametrize(
-    "words",
+    ("status", "words"),
     [
-        "The input token count (200) exceeds the maximum number of tokens allowed (100).",
-        "the request exceeds the available context size, try increasing it",
-        "Input validation error: `inputs` must have less than 100 tokens. Given: 200",
-        "prompt is too long: 200 tokens > 100 maximum",
+        (400, "The input token count (200) exceeds the maximum number of tokens allowed (100)."),
+        (400, "the request exceeds the available context size, try increasing it"),
+        (400, "Input validation error: `inputs` must have less than 100 tokens. Given: 200"),
+        (422, "`inputs` tokens + `max_new_tokens` must be <= 100. Given: 200 `inputs` tokens"),
+        (400, "prompt is too long: 200 tokens > 100 maximum"),
+        (400, "Range of input length should be [1, 100]"),
+        (400, "Invalid request: Your request exceeded model token limit: 100"),
+        (400, "Input is too long for requested model."),
+        (400, json.dumps({"error": {"code": "1261", "message": "Prompt 超长"}})),
+        (500, "context size has been exceeded"),
+        (200, '{"error": "the model is loaded with a context length of only 100 tokens"}'),
+        (200, '{"error": {"message": "maximum context length is 100 tokens", "code": 400}}'),
     ],
 )
 def test_every_server_has_its_words_for_a_prompt_that_does_not_fit(
-    llm: LLMServer, words: str
+    llm: LLMServer, status: int, words: str
 ) -> None:
-    llm.faults = [Fault(400, body=words)]
+    llm.faults = [Fault(status, body=words)] * 3
     with pytest.raises(PolicyStop, match="context_overflow"):
         asked(policy(llm.url))
 
@@ -77,11 +85,14 @@ def said(finish_reason: str, content: str | None, **beside: Any) -> Fault:
     return Fault(200, body=json.dumps(reply))
 
 
-@pytest.mark.parametrize("content", ["", None, "密"])
+@pytest.mark.parametrize(
+    ("word", "content"),
+    [("content_filter", ""), ("content_filter", None), ("sensitive", "密"), ("SAFETY", "")],
+)
 def test_a_filter_of_the_provider_is_not_the_policys_silence(
-    llm: LLMServer, content: str | None
+    llm: LLMServer, word: str, content: str | None
 ) -> None:
-    llm.faults = [said("content_filter", content)]
+    llm.faults = [said(word, content)]
     with pytest.raises(EpisodeError, match="content_filter") as caught:
         asked(policy(llm.url))
     assert caught.value.cause == "endpoint_error"

@@ -1,0 +1,190 @@
+"""What an endpoint's reply says, in the forms in which OpenAI-compatible servers write it."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from contextlib import suppress
+from typing import Any
+
+# How a reply ended, where neither the model ended it nor a limit that is called "length": the
+# provider took it back, or the server broke it off. Servers have many words for each.
+FILTERED = "content_filter"
+BROKEN = "error"
+LENGTH = "length"
+ENDINGS = {
+    LENGTH: re.compile(r"length|max_?(?:\w+_)?tokens|token_limit", re.IGNORECASE),
+    FILTERED: re.compile(r"filter|safety|sensitive|prohibited|blocklist|recitation", re.IGNORECASE),
+    BROKEN: re.compile(r"error|abort|cancel|insufficient_system_resource", re.IGNORECASE),
+}
+# The status with which other endpoints refuse a request that they would filter
+FILTERED_STATUS = 400
+
+# Comments before the JSON of a reply, with which a server keeps the connection open
+COMMENTS = re.compile(r"\A(?:\s*:[^\r\n]*)+")
+DONE = "[DONE]"
+EVENT = re.compile(r"^data:[ \t]*(.*)$", re.MULTILINE)
+# The texts of a message, which a stream sends in pieces
+PIECES = ("content", "reasoning_content", "reasoning", "refusal")
+THOUGHTS = ("thinking", "reasoning")  # kinds of a message's parts that hold no answer
+
+
+def decoded(body: bytes, declared: str | None) -> str:
+    """Return a body as text. JSON is Unicode, whatever charset a gateway declares for it."""
+    for encoding in (json.detect_encoding(body), declared or "utf-8"):
+        with suppress(UnicodeDecodeError, LookupError):
+            return body.decode(encoding)
+    return body.decode("utf-8", "replace")
+
+
+def value_in(text: str) -> Any:
+    """Return the JSON value of a body, or the completion that its events add up to.
+    Raises ValueError or RecursionError: there is none, or the stream broke off.
+    """
+    whole = COMMENTS.sub("", text).strip()
+    ended = whole.endswith(DONE)
+    whole = whole.removesuffix(DONE).rstrip().removesuffix("data:")
+    if not whole.startswith("data:"):
+        return json.loads(whole, strict=False)  # some servers write a line break as it is
+    events = [json.loads(event, strict=False) for event in EVENT.findall(whole.replace("\r", ""))]
+    try:
+        return _joined(events, ended)
+    except (AttributeError, TypeError, LookupError) as error:
+        raise ValueError(f"no events of a completion: {error}") from error
+
+
+def _joined(events: list[Any], ended: bool) -> Any:
+    message: dict[str, Any] = {"role": "assistant", "content": None}
+    calls: dict[Any, dict[str, Any]] = {}
+    whole: dict[str, Any] = {}
+    finish = None
+    for event in events:
+        if "error" in event:
+            return event
+        whole |= {name: value for name, value in event.items() if value is not None}
+        for choice in event.get("choices") or []:
+            delta = choice.get("delta") or choice.get("message") or {}
+            finish = choice.get("finish_reason") or finish
+            for name in PIECES:
+                if delta.get(name):
+                    message[name] = _added(message.get(name), delta[name])
+            for call in delta.get("tool_calls") or []:
+                _add_call(calls.setdefault(call.get("index", len(calls)), {}), call)
+    if finish is None and not ended:
+        raise ValueError("the stream broke off")
+    if calls:
+        message["tool_calls"] = list(calls.values())
+    return {**whole, "choices": [{"index": 0, "message": message, "finish_reason": finish}]}
+
+
+def _added(before: Any, piece: Any) -> Any:
+    if type(before) is type(piece):
+        return before + piece
+    return piece if before is None else text_of(before) + text_of(piece)
+
+
+def _add_call(call: dict[str, Any], piece: dict[str, Any]) -> None:
+    function = piece.get("function") or {}
+    kept = call.setdefault("function", {})
+    call |= {name: value for name, value in piece.items() if value and name != "function"}
+    for name, value in function.items():
+        kept[name] = _added(kept.get(name), value) if name == "arguments" else value or kept[name]
+
+
+def completed(reply: Any) -> dict[str, Any] | None:
+    """Return a chat completion whose first choice has a message and OpenAI's word for how it ended,
+    or None if the reply is none.
+    """
+    try:
+        choice = reply["choices"][0]
+        said = choice.get("message") or choice.get("delta") or choice.get("text")
+        message = {"role": "assistant", "content": said} if isinstance(said, str) else said
+        if not isinstance(message, dict):
+            return None
+    except (LookupError, TypeError, AttributeError):
+        return None
+    if calls := _calls_in(message):
+        message = {**message, "tool_calls": calls}
+    first = {**choice, "message": message, "finish_reason": ending_of(choice)}
+    return {**reply, "choices": [first]}
+
+
+def _calls_in(message: dict[str, Any]) -> list[Any]:
+    """Return the tool calls, also one in the form that OpenAI had before, or without its level
+    `function`, or with arguments that were written as JSON twice.
+    """
+    calls = message.get("tool_calls") or message.get("function_call") or []
+    read = []
+    for call in calls if isinstance(calls, list) else [calls]:
+        if isinstance(call, dict) and "function" not in call:
+            call = {"id": call.get("id"), "function": call}
+        function = call.get("function") if isinstance(call, dict) else None
+        if isinstance(function, dict) and str(function.get("arguments")).startswith('"'):
+            with suppress(ValueError):
+                function["arguments"] = json.loads(function["arguments"])
+        read.append(call)
+    return read
+
+
+def ending_of(choice: dict[str, Any]) -> str | None:
+    """Return the finish_reason in OpenAI's words, BROKEN if the server could not end the reply."""
+    if choice.get("error"):
+        return BROKEN
+    reason = choice.get("finish_reason")
+    if not isinstance(reason, str):
+        return None
+    for name, words in ENDINGS.items():
+        if words.search(reason):
+            return name
+    return reason
+
+
+def error_in(reply: Any) -> tuple[int | None, str] | None:
+    """Return the status and the words of an error that was sent as a success, or None."""
+    error = reply.get("error") if isinstance(reply, dict) else None
+    if not error:
+        return None
+    code = str(error.get("code") if isinstance(error, dict) else "")
+    status = int(code) if re.fullmatch(r"[45]\d\d", code) else None
+    return status, str(error)
+
+
+def text_of(content: Any) -> str:
+    """Return the text of a message's content, which some endpoints send in parts."""
+    parts = content if isinstance(content, list) else [content]
+    return "".join(_text_of_part(part) for part in parts)
+
+
+def _text_of_part(part: Any) -> str:
+    if not isinstance(part, dict):
+        return "" if part is None else str(part)
+    if "type" not in part and "text" not in part:
+        return json.dumps(part, ensure_ascii=False)  # a server that has read the model's JSON
+    if "text" not in part or part.get("type") in THOUGHTS:
+        return ""
+    text = part["text"]
+    return str(text.get("value") or "") if isinstance(text, dict) else str(text or "")
+
+
+def thought_of(message: dict[str, Any]) -> str:
+    """Return the thought that stands beside what a message says, or ""."""
+    beside = message.get("reasoning_content") or message.get("reasoning")
+    if beside:
+        return text_of(beside)
+    parts = message.get("content")
+    held = []
+    for part in parts if isinstance(parts, list) else []:
+        if isinstance(part, dict) and part.get("type") in THOUGHTS:
+            held.append(text_of(part.get("thinking") or [{"text": part.get("text")}]))
+    return "".join(held)
+
+
+def tokens_in(reply: dict[str, Any], name: str) -> int:
+    """Return a count of the reply's usage, 0 where the endpoint gives none."""
+    usage = reply.get("usage")
+    try:
+        count = float(usage[name]) if isinstance(usage, dict) else 0.0
+    except (LookupError, TypeError, ValueError, OverflowError):
+        return 0
+    return max(0, int(count)) if math.isfinite(count) else 0

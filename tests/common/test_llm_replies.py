@@ -1,0 +1,203 @@
+"""Forms of reply of OpenAI-compatible servers, over HTTP: what a model said is read whatever its
+form, and what a server could not end is the server's failure, not the model's silence.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from common.llm import LLMClient
+from common.llm.endpoint import ChatModel, LLMEndpoint
+from common.llm.errors import wait_in
+from common.llm.retry import Patience
+from episodes.outcomes import EpisodeError
+from episodes.policy import ChatPolicy, Endpoint
+from tests.common.llm_server import KEY, Fault, LLMServer, completion
+
+pytestmark = pytest.mark.usefixtures("no_waiting")
+QUESTION = [{"role": "user", "content": "？"}]
+GOOD = '{"answer": "密封"}'
+CALL = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"a": 1}'}}
+
+
+class Answer(BaseModel):
+    answer: str
+
+
+def reply(message: Any = None, choice: Any = None, **top: Any) -> dict[str, Any]:
+    """A completion that says GOOD, with these changes."""
+    body = json.loads(completion(GOOD))
+    body["choices"][0]["message"] |= message or {}
+    body["choices"][0] |= choice or {}
+    return {**body, **top}
+
+
+def events(*deltas: dict[str, Any], finish: str | None = "stop") -> str:
+    """A stream of events, with an end unless `finish` is None."""
+    chunks = [{"choices": [{"index": 0, "delta": delta}]} for delta in deltas]
+    if finish:
+        chunks[-1]["choices"][0]["finish_reason"] = finish
+    lines = [json.dumps(chunk, ensure_ascii=False) for chunk in chunks]
+    return "".join(f"data: {line}\n\n" for line in [*lines, "[DONE]"][: None if finish else -1])
+
+
+def played(llm: LLMServer, tools: bool = False, **changes: Any) -> tuple[Any, ChatPolicy]:
+    model = ChatModel(LLMEndpoint("openai/m", llm.url, KEY, 10.0), Patience(3, 30.0))
+    player = ChatPolicy(Endpoint("", "openai/m", chat_model=model, **changes), max_turns=3)
+    tool = {"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}
+    return asyncio.run(player.reply(QUESTION, [tool] if tools else [])), player
+
+
+def judged(llm: LLMServer) -> str:
+    client = LLMClient("openai/m", base_url=llm.url, api_key=KEY, timeout=20)
+    return asyncio.run(client.ask(QUESTION, Answer)).answer
+
+
+PIECES = [{"role": "assistant", "content": ""}, {"content": GOOD[:9]}, {"content": GOOD[9:]}]
+FORMS: dict[str, Any] = {
+    "parts": reply({"content": [{"type": "text", "text": GOOD}]}),
+    "parts of texts": reply({"content": [GOOD, None]}),
+    "one part": reply({"content": {"type": "text", "text": GOOD}}),
+    "a text with a value": reply({"content": [{"type": "text", "text": {"value": GOOD}}]}),
+    "a thought of parts": reply(
+        {
+            "content": [
+                {"type": "thinking", "thinking": [{"type": "text", "text": "{"}]},
+                {"type": "text", "text": GOOD},
+            ]
+        }
+    ),
+    "a thought as text": reply(
+        {"content": [{"type": "reasoning", "text": "{"}, {"type": "text", "text": GOOD}]}
+    ),
+    "an object": reply({"content": {"answer": "密封"}}),
+    "counts as texts": reply(usage={"prompt_tokens": "10", "completion_tokens": "5.0"}),
+    "usage of words": reply(usage="n/a"),
+    "no end": reply(choice={"finish_reason": None}),
+    "another end": reply(choice={"finish_reason": "eos_token"}),
+    "an end of parts": reply(choice={"finish_reason": {"type": "stop"}}),
+    "a delta": reply(choices=[{"delta": {"content": GOOD}, "finish_reason": "stop"}]),
+    "a text for a message": reply(choices=[{"message": GOOD, "finish_reason": "stop"}]),
+    "a text beside no message": reply(choices=[{"text": GOOD, "finish_reason": "stop"}]),
+    "a mark of byte order": "\ufeff" + json.dumps(reply()),
+    "comments and a line end": ": PROCESSING\n\n" * 3 + json.dumps(reply()) + "data: [DONE]\n\n",
+    "one event": f"data: {json.dumps(reply())}\n\ndata: [DONE]\n\n",
+    "many events": events(*PIECES),
+    "events of carriages": events(*PIECES).replace("\n", "\r\n").replace("data: ", "data:"),
+    "events of parts": events({"content": [{"type": "text", "text": GOOD}]}, {}),
+}
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+def test_what_a_model_said_is_read_in_every_form(llm: LLMServer, form: Any) -> None:
+    body = form if isinstance(form, str) else json.dumps(form)
+    llm.faults = [Fault(200, body=body), Fault(200, body=body)]
+    message, player = played(llm)
+    assert message == {"role": "assistant", "content": GOOD}
+    assert isinstance(player.completion_tokens, int)
+    assert judged(llm) == "密封"
+    assert len(llm.requests) == 2
+
+
+def test_utf8_is_read_whatever_charset_is_declared(llm: LLMServer) -> None:
+    body = json.dumps(reply(), ensure_ascii=False)
+    headers = {"Content-Type": "application/json; charset=ISO-8859-1"}
+    llm.faults = [Fault(200, headers, body)]
+    assert judged(llm) == "密封"
+
+
+def test_an_answer_that_a_server_took_for_a_thought_is_read(llm: LLMServer) -> None:
+    """vLLM's parsers of thoughts do so with replies in JSON."""
+    for name in ("reasoning_content", "reasoning"):
+        llm.faults.append(Fault(200, body=json.dumps(reply({"content": None, name: GOOD}))))
+        assert judged(llm) == "密封"
+    assert len(llm.requests) == 2
+
+
+ENDS = ("error", "abort", "insufficient_system_resource", "network_error")
+UNENDED: dict[str, Any] = {
+    **{end: reply({"content": ""}, {"finish_reason": end}) for end in ENDS},
+    "an error beside": reply({"content": ""}, {"finish_reason": None, "error": {"code": 502}}),
+    "a stream without end": events(*PIECES[:2], finish=None),
+    "an error in the stream": 'data: {"choices": []}\n\ndata: {"error": "down"}\n\n',
+    "no completion in the stream": "data: 3\n\ndata: [DONE]\n\n",
+    "an error for a reply": {"error": {"message": "overloaded", "code": 503}},
+}
+
+
+@pytest.mark.parametrize("form", UNENDED.values(), ids=UNENDED)
+def test_what_a_server_could_not_end_is_asked_again(llm: LLMServer, form: Any) -> None:
+    body = form if isinstance(form, str) else json.dumps(form)
+    llm.faults = [Fault(200, body=body)]
+    llm.answer = lambda asked: GOOD
+    assert played(llm)[0]["content"] == GOOD
+    assert len(llm.requests) == 2
+    llm.faults = [Fault(200, body=body)] * 3
+    with pytest.raises(EpisodeError) as failed:
+        played(llm)
+    assert failed.value.cause == "endpoint_error"
+
+
+def test_an_error_with_the_status_of_a_refusal_is_not_asked_again(llm: LLMServer) -> None:
+    llm.faults = [Fault(200, body='{"error": {"message": "no credentials", "code": 401}}')]
+    with pytest.raises(EpisodeError, match="401"):
+        played(llm)
+    assert len(llm.requests) == 1
+
+
+@pytest.mark.parametrize("word", ["max_tokens", "MAX_TOKENS", "model_length", "max_output_tokens"])
+def test_a_reply_that_is_cut_is_known_by_every_word_for_it(llm: LLMServer, word: str) -> None:
+    llm.faults = [Fault(200, body=json.dumps(reply(choice={"finish_reason": word})))]
+    assert played(llm)[1].finish_reason == "length"
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        "This model only support stream mode, please enable the stream parameter.",
+        "enable thinking can not be support when `stream=False`.",
+        "parameter.enable_thinking must be set to false for non-streaming calls",
+    ],
+)
+def test_an_endpoint_that_only_streams_is_asked_for_a_stream(llm: LLMServer, refusal: str) -> None:
+    llm.refuses = lambda body: None if body.get("stream") else refusal
+    llm.answer = lambda asked: GOOD
+    assert played(llm)[0]["content"] == GOOD
+    assert [body.get("stream") for body in llm.requests] == [None, True]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"function_call": CALL["function"]},
+        {"tool_calls": [{"id": "c1", "name": "look", "arguments": {"a": 1}}]},
+        {"tool_calls": [{"id": 1, "function": {"name": "look", "arguments": json.dumps(GOOD)}}]},
+    ],
+    ids=["as once", "flat", "written twice"],
+)
+def test_a_call_is_read_in_every_form(llm: LLMServer, message: dict[str, Any]) -> None:
+    llm.faults = [Fault(200, body=json.dumps(reply({"content": None, **message})))]
+    [call] = played(llm, tools=True)[0]["tool_calls"]
+    assert isinstance(call["id"], str)
+    assert call["function"]["name"] == "look"
+    assert isinstance(json.loads(call["function"]["arguments"]), dict)
+
+
+def test_a_call_in_pieces_is_put_together(llm: LLMServer) -> None:
+    first = {"index": 0, **CALL, "function": {"name": "look", "arguments": ""}}
+    later = [{"index": 0, "function": {"arguments": piece}} for piece in ('{"a":', " 1}")]
+    pieces = [{"tool_calls": [one]} for one in (first, *later)]
+    llm.faults = [Fault(200, body=events(*pieces, finish="tool_calls"))]
+    message, player = played(llm, tools=True)
+    assert message == {"role": "assistant", "content": None, "tool_calls": [CALL]}
+    assert player.finish_reason == "tool_calls"
+
+
+def test_a_wait_may_be_in_milliseconds() -> None:
+    assert wait_in({"retry-after-ms": "1500", "retry-after": "2"}) == 1.5
+    assert wait_in({"retry-after-ms": "soon", "retry-after": "2"}) == 2
