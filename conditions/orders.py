@@ -70,6 +70,12 @@ def named(text: str, own: Iterable[str] = ()) -> str | None:
     return None
 
 
+def names_examination(text: str, name: str) -> bool:
+    """Return whether a text is a name of an examination, and not of a part of it."""
+    names = [own for one, own in (*_of_tables(), *_of_orders()) if one == name]
+    return words_of(text) in map(words_of, names)
+
+
 def side_of(text: str) -> str:
     """Return "left" or "right" if a text names one of the two, else ""."""
     found = {SIDES.get(match[0], match[0]) for match in SIDE.finditer(text.lower())}

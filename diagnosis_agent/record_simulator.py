@@ -13,7 +13,15 @@ from types import MappingProxyType
 
 from conditions.condition_types import Patient
 from conditions.examination_results import draw_results
-from conditions.orders import named, panels, side_of, table_key, words_of
+from conditions.orders import (
+    covered_by,
+    named,
+    names_examination,
+    panels,
+    side_of,
+    table_key,
+    words_of,
+)
 from conditions.table import load_tables
 from diagnosis_agent.simulator import Result, Simulator
 from diagnosis_agent.task import DiagnosisTask
@@ -39,14 +47,16 @@ class RecordSimulator(Simulator):
         found = ordered(task, name)
         if found is None:
             return Result(" ".join(name.split())[:80], UNAVAILABLE, "unavailable")
-        return repeated(found, past) or _recorded(task, found)
+        return repeated(found, past) or _recorded(task, found, name)
 
 
-def _recorded(task: DiagnosisTask, found: str) -> Result:
+def _recorded(task: DiagnosisTask, found: str, asked: str = "") -> Result:
     meant = own_name(found)
     if found in task.results and found != meant:
         return Result(found, task.results[found], "recorded")
     names = [name for name in task.results if meant in (own_name(name), named(name))]
+    own = [name for name in names if _plain(name) in (_plain(found), _plain(asked))]
+    names = [name for name in names if name in own or not _of_another(task, name, meant)]
     if meant in panels():
         return _panel(task, meant, names)
     if names:
@@ -61,19 +71,36 @@ def _recorded(task: DiagnosisTask, found: str) -> Result:
     return Result(found, f"{drawn.text}{usual}", "normal")
 
 
+def _of_another(task: DiagnosisTask, name: str, meant: str) -> bool:
+    """Return whether a result stands in another examination's: the WBC of a urinalysis are no blood
+    count.
+    """
+    for group, text in task.results.items():
+        other = own_name(group)
+        if _stands_in(name, task.results[name], text) and meant not in covered_by(other):
+            of_urine = "urine" in group.lower() or other == "urinalysis"
+            if of_urine or (named(group) and not names_examination(name, meant)):
+                return True
+    return False
+
+
+def _stands_in(name: str, text: str, group: str) -> bool:
+    """Return whether a result is in lines of a group's text, by its name or the end of it."""
+    words = name.split()
+    lines = [f"\n{' '.join(words[at:])}: {text}\n" for at in range(len(words))]
+    return any(line in f"\n{group}\n" for line in lines)
+
+
 def _joined(task: DiagnosisTask, names: Sequence[str]) -> str:
-    """Return several results with their names; a part of another's text is not repeated."""
-    if len(names) == 1:
-        return task.results[names[0]]
-    texts = [f"{name}: {task.results[name]}" for name in names]
-    longest_first = sorted(texts, key=len, reverse=True)
+    """Return several results with their names; one that stands in another's text is not repeated."""
     kept = list[str]()
-    for text in longest_first:
-        if not any(text in other for other in kept):
-            kept.append(text)
+    for name in names:
+        others = [task.results[other] for other in names if other != name]
+        if not any(_stands_in(name, task.results[name], other) for other in others):
+            kept.append(name)
     if len(kept) == 1:
-        return task.results[names[texts.index(kept[0])]]
-    return " | ".join(text for text in texts if text in kept)
+        return task.results[kept[0]]
+    return " | ".join(f"{name}: {task.results[name]}" for name in kept)
 
 
 def _panel(task: DiagnosisTask, panel: str, own: Sequence[str]) -> Result:
