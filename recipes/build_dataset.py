@@ -8,9 +8,9 @@ values of one split occur in no other, and neither do questions that are nearly 
 database and arguments give the same bytes.
 
     python -m data.build_dataset --force                                # the bundled files
-    python -m data.build_dataset --db sqlite:////path/to/my.db --output my_data --rows 20000
-    python -m data.build_dataset --db URL --output my_data --rows train=5000,val=500,test=1000 --typo-rate 0.1
-    python -m data.build_dataset --db URL --output my_data --paraphrase 0.3      # by the LLM of TEACHER_MODEL
+    python -m data.build_dataset --db sqlite:///my/drugs.db --output my/data --rows 20000
+    python -m data.build_dataset --db URL --output my/data --rows train=5000,val=500,test=1000 --typo-rate 0.1
+    python -m data.build_dataset --db URL --output my/data --paraphrase 0.3      # by the LLM of TEACHER_MODEL
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted. A paraphrasing run that was
 interrupted goes on when the same command is given again.
@@ -135,6 +135,12 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _build(options: argparse.Namespace) -> None:
+    url = options.db or load_settings().of(DatabaseSettings).database_url
+    if url != DEFAULT_DATABASE and options.output.resolve() == DATA:
+        raise UsageError(
+            f"{DATA} holds the bundled questions, which git keeps; those of another database need "
+            "a folder of their own, such as --output my/data"
+        )
     if options.output.exists() and not options.output.is_dir():
         raise UsageError(f"{options.output} is not a folder")
     options.output.mkdir(parents=True, exist_ok=True)
@@ -143,7 +149,6 @@ def _build(options: argparse.Namespace) -> None:
     }
     for file in files.values():
         refuse_existing(file, options.force)
-    url = options.db or load_settings().of(DatabaseSettings).database_url
     request = request_for(
         options.rows, MIX | options.mix, Rates(options.typo_rate, options.partial_rate)
     )
@@ -175,7 +180,7 @@ def _parser() -> argparse.ArgumentParser:
         type=Path,
         default=DATA,
         metavar="DIR",
-        help="folder to write to (default: data/)",
+        help="folder to write to (default: data/, for the embedded database)",
     )
     add("--seed", type=int, default=SEED, help=f"same seed, same rows (default: {SEED})")
     add(

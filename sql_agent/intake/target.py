@@ -13,12 +13,14 @@ from common.command import Failure, UsageError
 from data.records import first_line
 from sql_agent.intake.sources import DRIVERS
 from sql_agent.tables import TABLES, Cells, insert_rows, metadata
+from tools.sql.settings import DEFAULT_DATABASE
 
 ENGINES = {
     "sqlite": "sqlite:///FILE",
     "postgresql": "postgresql+psycopg://",
     "mysql": "mysql+pymysql://",
 }
+BUNDLED = Path(str(make_url(DEFAULT_DATABASE).database))
 REPLACE = "replace"
 APPEND = "append"
 MISSING = "only_missing"
@@ -60,6 +62,11 @@ class Target:
         if self.backend == "sqlite" and path.startswith((":memory:", "file:")):
             raise UsageError(f"--to {self.name}: {expected}")
         self.file = Path(path).resolve() if self.backend == "sqlite" else None
+        if self.file == BUNDLED:
+            raise UsageError(
+                f"--to {self.name} is the bundled database, which git keeps; name a file of your "
+                "own, such as --to sqlite:///my/drugs.db (mkdir my)"
+            )
 
     def check(self, tables: Iterable[str]) -> None:
         """Check before reading that the target is reachable, has the columns, and may be filled.

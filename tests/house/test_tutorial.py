@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import runpy
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 
@@ -35,7 +36,7 @@ def blocks(name: str) -> list[tuple[str, str]]:
 
 def words_of(command: str) -> list[str]:
     """Return the words behind the interpreter."""
-    return shlex.split(command.replace("$DATABASE_URL", "sqlite:///my.db"))[1:]
+    return shlex.split(command.replace("$DATABASE_URL", "sqlite:///my/drugs.db"))[1:]
 
 
 def table_in(name: str) -> str:
@@ -55,8 +56,9 @@ def test_every_output_is_what_the_command_prints(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "my_drugs.csv").write_text(table_in(PAGES[0]), encoding="utf-8")
-    monkeypatch.setenv("DATABASE_URL", f"sqlite:///{tmp_path}/my.db")
+    (tmp_path / "my").mkdir()
+    (tmp_path / "my" / "drugs.csv").write_text(table_in(PAGES[0]), encoding="utf-8")
+    monkeypatch.setenv("DATABASE_URL", f"sqlite:///{tmp_path}/my/drugs.db")
     load_settings.cache_clear()
     ran = []
     for command, output in blocks(PAGES[0]):
@@ -75,6 +77,18 @@ def test_every_output_is_what_the_command_prints(
     assert set(ran) == set(WITHOUT_ENGINE)
 
 
+def test_nothing_of_a_hospital_is_one_git_add_away(tmp_path: Path) -> None:
+    places = ["my/drugs.csv", "my/data/train.parquet", "药品.xlsx", "chats.json", "data/own.db"]
+    (tmp_path / ".gitignore").write_bytes((ROOT / ".gitignore").read_bytes())
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    for place in places:
+        (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / place).touch()
+    subprocess.run(["git", "add", "."], cwd=tmp_path, check=True)
+    added = subprocess.run(["git", "ls-files"], cwd=tmp_path, capture_output=True, text=True)
+    assert added.stdout.split() == [".gitignore"]
+
+
 def test_commands_that_need_the_engine_have_arguments_that_exist() -> None:
     lines = [line for command, _ in blocks(PAGES[0]) for line in command.splitlines()]
     commands = [words_of(line) for line in lines if line.startswith(".venv")]
@@ -86,4 +100,4 @@ def test_commands_that_need_the_engine_have_arguments_that_exist() -> None:
             asked.append(evaluate.parse_arguments(words[2:], load_settings())[1].out)
         elif words[1] == "evaluation.serve":
             asked.append(serve.parse_arguments(words[2:], load_settings())[0].name)
-    assert [str(one) for one in asked] == ["before", "runs/mine", "after", "sql"]
+    assert [str(one) for one in asked] == ["my/before", "runs/mine", "my/after", "sql"]

@@ -155,6 +155,11 @@ def test_existing_files_are_kept_unless_forced(database, tmp_path, capsys):
     assert build_dataset.main([*arguments, "--force"]) == 0
 
 
+def test_questions_of_another_database_never_replace_the_bundled_ones(database, capsys):
+    assert build_dataset.main(["--db", f"sqlite:///{database}"]) == 2
+    assert "--output my/data" in capsys.readouterr().err
+
+
 def test_a_split_without_a_row_is_refused(tmp_path, capsys):
     """Names stand in one file only, so three drugs cannot fill three files."""
     few = tmp_path / "few.db"

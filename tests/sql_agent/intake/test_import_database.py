@@ -25,6 +25,7 @@ from sql_agent.intake.staging import Staging
 from sql_agent.intake.target import Target
 from sql_agent.tables import TABLES
 from tests.messages import missing
+from tools.sql.settings import DEFAULT_DATABASE
 
 COLUMNS = ["药品名称", "适应症", "副作用"]
 ROWS = [["甲片", "发热", "恶心"], ["乙片", "咳嗽", ""]]
@@ -360,6 +361,7 @@ def test_tables_of_another_shape_and_files_of_another_kind(source, target, capsy
         ("sqlite:///:memory:", "sqlite:///FILE"),
         ("sqlite:///file:x?uri=true", "sqlite:///FILE"),
         ("my.db", "--to sqlite:///my.db"),
+        (DEFAULT_DATABASE, "--to sqlite:///my/drugs.db"),
     ],
 )
 def test_a_target_that_can_not_be_used_says_what_to_type(source, to, named, capsys):
