@@ -1,8 +1,8 @@
 """Train one policy to be several agents; flags as for one agent, each agent's own behind its name.
 
-python train_agents.py --agents sql,diagnosis:2 --ci-fast       a weight stands behind a colon
-python train_agents.py --agents sql,code --train-file sql=my.parquet,code=data/code/train.parquet
-python train_agents.py --agents sql,consultation --consultation-reward doctoragent
+.venv/bin/python train_agents.py --agents sql,diagnosis:2 --ci-fast       a weight stands behind a colon
+.venv/bin/python train_agents.py --agents sql,code --train-file sql=my.parquet,code=data/code/train.parquet
+.venv/bin/python train_agents.py --agents sql,consultation --consultation-reward doctoragent
 """
 
 import sys

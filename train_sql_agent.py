@@ -1,8 +1,8 @@
 """Train the SQL agent; the command line is training/start/command.py's, the same for every agent.
 
-python train_sql_agent.py --ci-fast                   one step on this machine, to see it work
-python train_sql_agent.py                             the long run
-AGL_MANAGED_STORE=0 python train_sql_agent.py --llm-proxy --model DIR --external-store-address http://HOST:4747
+.venv/bin/python train_sql_agent.py --ci-fast                   one step on this machine, to see it work
+.venv/bin/python train_sql_agent.py                             the long run
+AGL_MANAGED_STORE=0 .venv/bin/python train_sql_agent.py --llm-proxy --model DIR --external-store-address http://HOST:4747
 """
 
 import sys

@@ -1,1 +1,1 @@
-"""Measurements: each program runs as `python -m bench.NAME` and prints one line of JSON last."""
+"""Measurements: each program runs as `.venv/bin/python -m bench.NAME` and prints one line of JSON last."""

@@ -38,7 +38,7 @@ def main(
     stop_in_order()
     form = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(
-        prog=f"python -m bench.{name}", description=doc, formatter_class=form
+        prog=f".venv/bin/python -m bench.{name}", description=doc, formatter_class=form
     )
     for flag, arguments in (flags or {}).items():
         parser.add_argument(flag, **arguments)

@@ -1,6 +1,6 @@
 """A whole training step of agent-lightning 0.3.0, by its own verl glue, over ours, in one run.
 
-    python -m bench.agl_step --peer PEER/bin/python      # one line of JSON last
+    .venv/bin/python -m bench.agl_step --peer PEER/bin/python      # one line of JSON last
 
 Both train the bundled tiny model on the SQL agent's questions, with the same prompts, tool, judge,
 sizes, learning rate and temperature. The peer has an environment of its own, since its glue fits

@@ -1,8 +1,8 @@
 """Write docs/quality.md: the words of bench/quality.md with the figures of docs/performance.json.
 
-    python -m bench.rollouts > measured.json
-    python -m bench.performance rollouts=measured.json     # puts that line into the file, then writes the page
-    python -m bench.performance                            # writes the page
+    .venv/bin/python -m bench.rollouts > measured.json
+    .venv/bin/python -m bench.performance rollouts=measured.json     # puts that line into the file, then writes the page
+    .venv/bin/python -m bench.performance                            # writes the page
 
 A figure of the words is a field such as `{rollouts[proxy][direct]:,.0f}`. Exit codes: 0 written, 1
 failed, 2 wrong usage.
@@ -76,7 +76,7 @@ def publish(arguments: Sequence[str]) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = new_parser(__doc__, prog="python -m bench.performance")
+    parser = new_parser(__doc__, prog=".venv/bin/python -m bench.performance")
     parser.add_argument("measurements", nargs="*", metavar="NAME=FILE", help="what a bench printed")
     arguments = parser.parse_args(argv)
     return run_command("performance", lambda: publish(arguments.measurements))

@@ -1,7 +1,7 @@
 """Measure a training step of a real language model, with the real engine on this machine.
 
     make real-model
-    python -m bench.real_model [--steps 2] [--model models/warm]  # eight minutes, one line of JSON
+    .venv/bin/python -m bench.real_model [--steps 2] [--model models/warm]  # eight minutes, one line of JSON
 
 It trains the diagnosis agent (4 cases x 8 episodes a step, replies of at most 32 tokens) and
 reports what `bench.step` does. Without the model it measures nothing, and says so. A model that was

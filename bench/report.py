@@ -1,11 +1,11 @@
 """Measure what the report costs: reading many episodes, opening a page, scrolling its list.
 
-    python -m bench.report                   # about two minutes, one line of JSON last
+    .venv/bin/python -m bench.report                   # about two minutes, one line of JSON last
 
 The episodes are gold episodes of the SQL agent, repeated under ids of their own: 5,000 on one page,
 and 100,000 of which a sample is shown. Figures of the page are medians of 5.
 
-- read_seconds, read_peak_mb: `python -m evaluation.report` of 100,000 episodes, and its largest resident set.
+- read_seconds, read_peak_mb: `.venv/bin/python -m evaluation.report` of 100,000 episodes, and its largest resident set.
 - page_mb: the page of 5,000 episodes.
 - open_seconds: from asking Chromium for that page to its first frame, a new context each.
 - search_seconds: from the last key of a first search in all texts to the rows drawn.

@@ -1,9 +1,9 @@
 """How close rollouts come to the limit: this project's path, agent-lightning's, verl's, and a bare
 loop.
 
-    python -m bench.rollouts [--rounds 3]          everything but --long: about 15 minutes on 2 cores
-    python -m bench.rollouts --long 60             only continuous rollouts, for so many minutes, and their memory
-    python -m bench.rollouts --growth              only rollouts by runner processes and episodes in flight
+    .venv/bin/python -m bench.rollouts [--rounds 3]          everything but --long: about 15 minutes on 2 cores
+    .venv/bin/python -m bench.rollouts --long 60             only continuous rollouts, for so many minutes, and their memory
+    .venv/bin/python -m bench.rollouts --growth              only rollouts by runner processes and episodes in flight
 
 `docs/quality.md` explains every figure. The sides of a ratio are measured in interleaved rounds and
 compared by their medians. Compare two commits in turn, on a machine that does nothing else.

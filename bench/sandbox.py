@@ -1,6 +1,6 @@
 """Measure what the sandbox costs, against a fresh interpreter and against no sandbox at all.
 
-    python -m bench.sandbox                  # about a minute, one line of JSON last
+    .venv/bin/python -m bench.sandbox                  # about a minute, one line of JSON last
 
 `ms_median` and `ms_p99` are for a program of one line in a running episode. `first_ms` is for an
 episode's first program, supervisor and interpreter included. `vs_subprocess` is how many times as

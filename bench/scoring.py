@@ -1,7 +1,7 @@
 """Measure what scoring costs and how well the offline judge agrees with people.
 
-    python -m bench.scoring                  # about four minutes, one line of JSON last
-    python -m bench.scoring --no-step        # without the training run: seconds, step_overhead_ratio is null
+    .venv/bin/python -m bench.scoring                  # about four minutes, one line of JSON last
+    .venv/bin/python -m bench.scoring --no-step        # without the training run: seconds, step_overhead_ratio is null
 
 - offline_answers_per_s: different answers the offline judge scores in a second on one core.
 - offline_ms, offline_long_ms: milliseconds of processor time of one answer, mean and 99th

@@ -1,9 +1,9 @@
 """How long visitors of a served agent wait: 64 at once, each asking again and again, with the
 bundled tiny model.
 
-    python -m bench.serve          # about two minutes, vLLM's start included, one line of JSON last
+    .venv/bin/python -m bench.serve          # about two minutes, vLLM's start included, one line of JSON last
 
-The server is `python -m evaluation.serve sql` with its own vLLM, all on this machine. `first_ms` is
+The server is `.venv/bin/python -m evaluation.serve sql` with its own vLLM, all on this machine. `first_ms` is
 from the request to the model's first reply, which arrives whole, `whole_ms` to the end of the
 stream. `alone` is a single visitor. `questions_slowest` and `questions_fastest`: what the visitor
 who got least, and most, was answered. `unfinished`: streams that ended without an answer's end.

@@ -1,7 +1,7 @@
 """Measure what the database tool costs. Every figure is a ratio against the raw side in the same
 run, the result cache off.
 
-    python -m bench.sql_tool                 # about a minute, one line of JSON last
+    .venv/bin/python -m bench.sql_tool                 # about a minute, one line of JSON last
 
 The raw side is the same SQL on the tool's own SQLAlchemy engine and pool, fetched whole, plus
 json.dumps. The guard's ratios compare QueryTool.answer with it in one process. `worker_overhead_ms`

@@ -1,6 +1,6 @@
 """Measure where the seconds of a training step go, with the real engine on this machine.
 
-    python -m bench.step [--steps 3]  # two to four minutes on two cores, one line of JSON last
+    .venv/bin/python -m bench.step [--steps 3]  # two to four minutes on two cores, one line of JSON last
 
 It trains the bundled tiny model (16 questions x 8 episodes a step) and reports: seconds to the
 first step, seconds a step by phase, update and log-probabilities over the same work without verl

@@ -1,9 +1,9 @@
 """Check the questions of a set: gold program and gold SQL run again and must give the gold answer.
 
-    python -m code_agent.validate ehr_demo
-    python -m code_agent.validate calculators --mode test
-    python -m code_agent.validate mimic_iii --data MedAgentGym/data/mimic_iii --mode test
-    python -m code_agent.validate ehr_demo --questions my_questions --data my_hospital
+    .venv/bin/python -m code_agent.validate ehr_demo
+    .venv/bin/python -m code_agent.validate calculators --mode test
+    .venv/bin/python -m code_agent.validate mimic_iii --data MedAgentGym/data/mimic_iii --mode test
+    .venv/bin/python -m code_agent.validate ehr_demo --questions my_questions --data my_hospital
 
 In MedAgentGym's sets every row's own answer must earn 1. Rows that cannot be played here are
 counted by reason. Programs of bundled sets run without the sandbox, so use only files you trust.
@@ -119,7 +119,7 @@ def check_rows(name: str, folder: Path | None, mode: str) -> int:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = new_parser(__doc__, prog="python -m code_agent.validate")
+    parser = new_parser(__doc__, prog=".venv/bin/python -m code_agent.validate")
     add = parser.add_argument
     add("set", choices=sorted({*BUNDLED, *REFERENCE}))
     which = "this one; default: all, of MedAgentGym's test"

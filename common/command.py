@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -19,6 +20,9 @@ from common.proxies import ask_directly
 from common.startup import read_as_utf8
 
 INTERRUPTED = 130
+WRITTEN = ".venv/bin/python"  # how texts of this project write the Python that runs it
+# The words with which utils/installed.py was called, which this process alone was started for
+CALLED = os.environ.pop("MEDICAL_AGENT_RL_CALLED", "")
 
 
 class UsageError(ValueError):
@@ -31,6 +35,20 @@ class Failure(RuntimeError):
     """The work failed for another reason than bad input. Subclasses may set another exit code."""
 
     exit_code = 1
+
+
+def python_here() -> str:
+    """Return what a person in this folder types for this Python: `python`, or its path."""
+    own = Path(sys.executable)
+    found = shutil.which(own.name)
+    if found and Path(found).parent == own.parent:
+        return own.name
+    return str(own.relative_to(Path.cwd()) if own.is_relative_to(Path.cwd()) else own)
+
+
+def as_typed(text: str) -> str:
+    """Return a text with its commands as they work here; they are written with .venv/bin/python."""
+    return text.replace(WRITTEN, python_here())
 
 
 def imported(module: str) -> Any:
@@ -75,7 +93,7 @@ def run_command(program: str, body: Callable[[], int | None], afterwards: str = 
     except KeyboardInterrupt:
         code = INTERRUPTED
         text = f"interrupted{note}"
-    print(f"{program}: {text}", file=sys.stderr)
+    print(f"{program}: {as_typed(text)}", file=sys.stderr)
     return code
 
 
@@ -105,11 +123,19 @@ class Parser(argparse.ArgumentParser):
         return super().parse_known_args(args, namespace)
 
 
-def new_parser(doc: str | None, **options: Any) -> argparse.ArgumentParser:
-    """Return a parser whose --help begins with the program's docstring as it is written."""
+def new_parser(doc: str | None, prog: str = "", **options: Any) -> argparse.ArgumentParser:
+    """Return a parser whose --help begins with the program's docstring as it is written.
+
+    prog: the command, if it is no file. Commands are shown as they are typed here.
+    """
     read_as_utf8()
+    program = next((word for word in sys.orig_argv[1:] if word.endswith(".py")), sys.argv[0])
+    prog = prog or f"{WRITTEN} {program}"
+    shown = (doc or "").replace(prog, CALLED) if CALLED else doc or ""
     form = argparse.RawDescriptionHelpFormatter
-    return Parser(description=doc, formatter_class=form, **options)
+    return Parser(
+        description=as_typed(shown), prog=CALLED or as_typed(prog), formatter_class=form, **options
+    )
 
 
 def number(

@@ -1,7 +1,7 @@
 """End a process with the one that started it, also after SIGKILL, which runs no handler.
 
 end_with(os.getppid())                   # in a child, from now on
-python -m common.parent PID COMMAND ...  # a command that ends, with its children, when PID does
+.venv/bin/python -m common.parent PID COMMAND ...  # a command that ends, with its children, when PID does
 """
 
 from __future__ import annotations

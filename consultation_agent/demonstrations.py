@@ -1,6 +1,6 @@
 """Dialogues of a file as a doctor learns them.
 
-python -m training.cold_start consultation --base MODEL --dialogues my_consultations/dialogues.jsonl --out models/sft
+.venv/bin/python -m training.cold_start consultation --base MODEL --dialogues my/consultations/dialogues.jsonl --out my/sft
 """
 
 from __future__ import annotations

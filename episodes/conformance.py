@@ -1,6 +1,6 @@
 """A pytest plugin that runs `episodes/conformance_checks.py` for one agent, wherever that lies.
 
-PYTHONPATH=/my/agents python -m pytest -p episodes.conformance --agent triage
+PYTHONPATH=/my/agents .venv/bin/python -m pytest -p episodes.conformance --agent triage
 """
 
 from __future__ import annotations

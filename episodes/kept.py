@@ -41,7 +41,7 @@ def kept_episodes(path: Path, agent: str) -> list[Conversation]:
         found.append(conversation_of(row, agent, f"{path}, line {number}"))
     if not found:
         raise AgentError(
-            f"{path} has no episodes; python -m evaluation.play {agent} --save {path} keeps some"
+            f"{path} has no episodes; .venv/bin/python -m evaluation.play {agent} --save {path} keeps some"
         )
     return found
 

@@ -1,8 +1,8 @@
 """Write the skeleton of a new agent: a folder that plays, passes conformance and trains.
 
-    python -m episodes.new triage                    # triage_agent/, with a tool
-    python -m episodes.new triage --kind partner     # with a partner who answers in words
-    python -m episodes.new triage --out ~/agents     # ~/agents/triage_agent/
+    .venv/bin/python -m episodes.new triage                    # triage_agent/, with a tool
+    .venv/bin/python -m episodes.new triage --kind partner     # with a partner who answers in words
+    .venv/bin/python -m episodes.new triage --out ~/agents     # ~/agents/triage_agent/
 
 docs/agents.md says how to go on. Exit codes: 0 done, 1 failed, 2 wrong usage.
 """
@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from string import Template
 
-from common.command import UsageError, new_parser, run_command
+from common.command import UsageError, as_typed, new_parser, run_command
 from episodes import registry
 
 SKELETONS = Path(__file__).with_name("skeletons")
@@ -25,10 +25,10 @@ KINDS = ("tool", "partner")
 NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 NEXT = """{folder} is written. {path}Then:
-  python -m evaluation.evaluate {name} --gold     # 100
-  python -m pytest -p episodes.conformance --agent {name}
-  python -m training.cold_start {name}            # makes {name}_agent/tiny_model
-  python -m training.launch {name} --ci-fast      # trains it for one step"""
+  .venv/bin/python -m evaluation.evaluate {name} --gold     # 100
+  .venv/bin/python -m pytest -p episodes.conformance --agent {name}
+  .venv/bin/python -m training.cold_start {name}            # makes {name}_agent/tiny_model
+  .venv/bin/python -m training.launch {name} --ci-fast      # trains it for one step"""
 
 
 def write_agent(name: str, kind: str, out: Path) -> Path:
@@ -56,7 +56,7 @@ def write_agent(name: str, kind: str, out: Path) -> Path:
 
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = new_parser(__doc__, prog="python -m episodes.new")
+    parser = new_parser(__doc__, prog=".venv/bin/python -m episodes.new")
     parser.add_argument("name", help="as commands will know it")
     parser.add_argument("--kind", choices=KINDS, default="tool", help="default: tool")
     parser.add_argument("--out", type=Path, default=Path(), help="default: this folder")
@@ -74,7 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             if str(parent) in sys.path
             else f"Put its parent on the path: export PYTHONPATH={parent}\n"
         )
-        print(NEXT.format(folder=folder, name=arguments.name, path=path))
+        print(as_typed(NEXT.format(folder=folder, name=arguments.name, path=path)))
 
     return run_command("new", body)
 

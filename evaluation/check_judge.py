@@ -1,8 +1,8 @@
 """Whether an agent's judge tells honest answers from dishonest ones, as every training run asks
 before it starts.
 
-    python -m evaluation.check_judge sql                # a table, then what is wrong with the judge
-    python -m evaluation.check_judge sql --data my.parquet --sample 50
+    .venv/bin/python -m evaluation.check_judge sql                # a table, then what is wrong with the judge
+    .venv/bin/python -m evaluation.check_judge sql --data my.parquet --sample 50
 
 The judge is that of the settings. docs/rewards.md tells what is asked and has the table. Exit
 codes: 0 fine, 1 the judge does not pass or does not answer, 2 wrong usage.
@@ -34,7 +34,7 @@ HEADER = ("answer", "honest", "tasks", "judge", "reward", "accepted from", "acce
 
 def parse_arguments(argv: Sequence[str] | None) -> tuple[Agent, argparse.Namespace]:
     """Return the agent and the flags, among them the agent's own."""
-    parser = new_parser(__doc__, prog="python -m evaluation.check_judge")
+    parser = new_parser(__doc__, prog=".venv/bin/python -m evaluation.check_judge")
     registry.add_agent(parser, argv)
     parser.add_argument("--data", type=Path, help="default: the agent's training file")
     most = f"tasks, at most; default: {TASKS}, and few with a judge that costs money or time"

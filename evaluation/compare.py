@@ -13,14 +13,16 @@ import json
 import signal
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from common.command import UsageError, new_parser, run_command
+from common.language import said
 from episodes import registry
 from episodes.agent import Record
+from episodes.words import words_of
 from evaluation.metrics import FEW, GROUPINGS, SAME, TOO_FEW, groups_of, headline_of, judge_changes
 from evaluation.results import read_episodes, read_scores
 from evaluation.tables import IDENTITY, MEASURED, Report, Rows, groups_in, points, span
@@ -33,7 +35,7 @@ VERDICTS = {
     "better": "better",
     "worse": "worse",
     "unclear": "no difference that chance could not make",
-    TOO_FEW: f"fewer than {FEW} tasks say nothing",
+    TOO_FEW: "fewer than {few} tasks say nothing",
 }
 
 
@@ -191,10 +193,14 @@ def verdict_line(result: dict[str, Any], names: Sequence[str] = NAMES) -> str:
     """Return whether the second side is better, and by how much at least and at most."""
     overall = result["overall"]
     interval = span([100 * bound for bound in overall["ci95"]], overall["n"])
-    return (
-        f"{names[1]} against {names[0]}: {VERDICTS[overall['verdict']]} "
-        f"(95 % interval of the difference in points: {interval}; "
-        f"sign test: p = {overall['sign_p']:.2g})"
+    return said(
+        "{after} against {before}: {verdict} "
+        "(95 % interval of the difference in points: {interval}; sign test: p = {p:.2g})",
+        before=names[0],
+        after=names[1],
+        verdict=said(VERDICTS[overall["verdict"]], few=FEW),
+        interval=interval,
+        p=overall["sign_p"],
     )
 
 
@@ -217,7 +223,7 @@ def shortened(text: str) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = new_parser(__doc__, prog="python -m evaluation.compare")
+    parser = new_parser(__doc__, prog=".venv/bin/python -m evaluation.compare")
     add = parser.add_argument
     add("a", type=Path, metavar="A", help="folder of an evaluation, such as before training")
     add("b", type=Path, metavar="B", help="folder of another one, such as after it")
@@ -229,7 +235,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if arguments.json:
             print(json.dumps(result, ensure_ascii=False))
         else:
-            report_of(result).show()
+            agent = registry.get(read_scores(arguments.a)["agent"])
+            replace(report_of(result), words=words_of(agent.folder).chinese).show()
 
     return run_command("compare", body)
 

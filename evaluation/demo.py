@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from common.command import Failure, UsageError, new_parser, number, run_command
+from common.command import Failure, UsageError, new_parser, number, python_here, run_command
 from common.jsonl import write_text
 from common.settings import ROOT, WORK, below_root
 from common.stopping import stop_in_order
@@ -43,7 +43,7 @@ SECONDS_TO_STOP = 90.0  # training hands its servers back and writes its summary
 
 
 def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
-    parser = new_parser(__doc__, prog="python -m evaluation.demo")
+    parser = new_parser(__doc__, prog=".venv/bin/python -m evaluation.demo")
     names = f"{', '.join(registry.names())}; several with + between them, or {ALL}"
     add = parser.add_argument
     add("agent", help=names)
@@ -112,7 +112,7 @@ def demo(arguments: argparse.Namespace, argv: Sequence[str]) -> None:
         "minutes": round((time.monotonic() - start) / 60, 2),
         "seed": arguments.seed,
         "model": model,
-        "command": shlex.join([python_shown(), "-m", "evaluation.demo", *argv]),
+        "command": shlex.join([python_here(), "-m", "evaluation.demo", *argv]),
     }
     for place, one in evaluated.items():
         result = build(one, place, folder / TRAIN, facts)
@@ -153,19 +153,13 @@ def evaluation_of(agent: Agent, tasks: int | None, model: str | Path, out: Path)
     return [*command, "--model", str(model), "--out", str(out)]
 
 
-def python_shown() -> str:
-    """Return this interpreter's name in commands: a path from the repository if it is its own."""
-    own = ROOT / ".venv" / "bin" / Path(sys.executable).name
-    return ".venv/bin/python" if Path(sys.executable) == own else "python"
-
-
 def run_part(name: str, command: Sequence[str]) -> None:
     """Run a part as a program, which Ctrl-C and SIGTERM end before this raises.
 
     Raises Failure with the part's exit code where that says usage or interrupted.
     """
     said = f"demo: {name}, part {PARTS.index(name) + 1} of {len(PARTS)}"
-    print(f"\n{said}\n$ {shlex.join([python_shown(), *command])}", file=sys.stderr, flush=True)
+    print(f"\n{said}\n$ {shlex.join([python_here(), *command])}", file=sys.stderr, flush=True)
     # A session of its own: Ctrl-C reaches it once, from here, and not a second time from the
     # terminal.
     process = subprocess.Popen([sys.executable, *command], cwd=WORK, start_new_session=True)

@@ -1,7 +1,7 @@
 """Print how long an agent's gold episodes are, in tokens: what its `Sizes` must hold.
 
-    python -m evaluation.lengths sql                       # by the bundled tokenizer, for the CPU
-    python -m evaluation.lengths sql --model Qwen/Qwen3-0.6B --n 200
+    .venv/bin/python -m evaluation.lengths sql                       # by the bundled tokenizer, for the CPU
+    .venv/bin/python -m evaluation.lengths sql --model Qwen/Qwen3-0.6B --n 200
 
 prompt: all before the first reply. response: all that follows. reply: one reply of the policy. A
 policy that is still learning writes more than gold, and `max_turns` replies of `Sizes.reply` must
@@ -35,7 +35,7 @@ Count = Callable[[Sequence[Message]], int]
 
 def parse_arguments(argv: Sequence[str] | None) -> tuple[Agent, argparse.Namespace]:
     """Return the agent and the flags, among them the agent's own."""
-    parser = new_parser(__doc__, prog="python -m evaluation.lengths")
+    parser = new_parser(__doc__, prog=".venv/bin/python -m evaluation.lengths")
     registry.add_agent(parser, argv)
     parser.add_argument("--data", type=Path, help="default: the agent's training file")
     parser.add_argument("--n", type=positive(int), default=200, help="tasks, at most; default: 200")

@@ -1,7 +1,7 @@
 """Score the episodes of an evaluation again, without a model of the policy.
 
-    python -m evaluation.rescore outputs/evaluations/sql-mine  # writes sql-mine-rescored beside it
-    python -m evaluation.rescore FOLDER --out FOLDER2 --reward doctoragent
+    .venv/bin/python -m evaluation.rescore outputs/evaluations/sql-mine  # writes sql-mine-rescored beside it
+    .venv/bin/python -m evaluation.rescore FOLDER --out FOLDER2 --reward doctoragent
 
 The policy's replies are those of the folder's transcripts. Tools, partner and judge answer again
 by today's code, settings and flags. Where nothing changed, every record is the same. What the
@@ -117,7 +117,7 @@ def rescore(agent: Agent, arguments: argparse.Namespace) -> int:
 
 def parse_arguments(argv: Sequence[str] | None) -> tuple[Agent, argparse.Namespace]:
     """Return the agent of the folder, and the arguments with that agent's own flags."""
-    parser = new_parser(__doc__, prog="python -m evaluation.rescore")
+    parser = new_parser(__doc__, prog=".venv/bin/python -m evaluation.rescore")
     add = parser.add_argument
     add("folder", type=Path, help="of an evaluation")
     add("--out", type=Path, help="default: the folder's name with -rescored")

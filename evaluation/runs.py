@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from common.command import UsageError, new_parser, run_command
+from common.language import said
 from common.settings import WORK
 from evaluation.results import FOLDER
 from evaluation.run_folder import DEMO, EVALUATION, Run, kind_of, numbers
@@ -48,7 +49,7 @@ def row_of(run: Run) -> Sequence[str]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = new_parser(__doc__, prog="python -m evaluation.runs")
+    parser = new_parser(__doc__, prog=".venv/bin/python -m evaluation.runs")
     parser.add_argument("folder", type=Path, nargs="?", help="default: where runs are written")
     arguments = parser.parse_args(argv)
 
@@ -60,7 +61,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             runs += runs_in(place)
         runs.sort(key=lambda run: run.moment, reverse=True)
         table = [HEADER, *map(row_of, runs)]
-        Report("Runs and evaluations", [f"{len(runs)} in all"], {"": table}).show()
+        Report(
+            said("Runs and evaluations"), [said("{count} in all", count=len(runs))], {"": table}
+        ).show()
 
     return run_command("runs", body)
 

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 from common.access import is_loopback, require_token
 from common.command import Failure, new_parser, number, positive, run_command
+from common.language import said
 from common.llm import reveal
 from common.settings import WORK, Settings, load_settings
 from common.stopping import stop_in_order
@@ -48,7 +49,7 @@ def parse_arguments(
     argv: Sequence[str] | None, settings: Settings
 ) -> tuple[Agent, argparse.Namespace]:
     """Return the agent, which is read first because it adds flags, and the flags."""
-    parser = new_parser(__doc__, prog="python -m evaluation.serve")
+    parser = new_parser(__doc__, prog=".venv/bin/python -m evaluation.serve")
     registry.add_agent(parser, argv)
     add = parser.add_argument
     add("model", metavar="MODEL", help=MODELS)
@@ -97,8 +98,9 @@ def serve(agent: Agent, arguments: argparse.Namespace, settings: Settings) -> No
             names,
         )
         name = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
+        url = f"http://{name}:{listener.getsockname()[1]}/"
         print(
-            f"http://{name}:{listener.getsockname()[1]}/ is the {agent.name} agent; Ctrl-C ends it",
+            said("{url} is the {agent} agent; Ctrl-C ends it", url=url, agent=agent.name),
             flush=True,
         )
         config = uvicorn.Config(

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import sys
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
+from common.language import CHINESE, is_chinese, said
 from episodes.agent import Agent
+from episodes.words import words_of
 from evaluation.metrics import FEW, GROUPINGS, TOO_FEW
 
+REPORT_WORDS = Path(__file__).with_name("report") / "assets" / "words.toml"
 Scores = dict[str, Any]
 Rows = Sequence[Sequence[str]]
 PARTS = ("overall", *(f"by_{column}" for column in GROUPINGS))
@@ -53,6 +58,7 @@ class Report:
     facts: Sequence[str]
     tables: Mapping[str, Rows]
     note: str = ""
+    words: Mapping[str, str] = field(default_factory=dict)  # Chinese names of the agent's own
 
     def markdown(self) -> str:
         """Return the whole report."""
@@ -66,11 +72,12 @@ class Report:
 
     def show(self) -> None:
         """Print it, on a terminal without the title and the columns that have no room."""
+        tables = in_words(self.tables, self.words) if is_chinese() else self.tables
         if not sys.stdout.isatty():
-            print(self.markdown())
+            print(replace(self, tables=tables).markdown())
             return
         print("\n".join(self.facts))
-        for heading, rows in self.tables.items():
+        for heading, rows in tables.items():
             show_table(rows, heading)
 
 
@@ -81,6 +88,27 @@ def table(rows: Rows) -> list[str]:
         cells = [" ".join(cell.split()).replace("|", "\\|") for cell in row]
         lines.append(f"| {' | '.join(cells)} |")
     return lines
+
+
+def in_words(tables: Mapping[str, Rows], own: Mapping[str, str]) -> dict[str, Rows]:
+    """Return tables with Chinese headings, heads and first cells. own: an agent's names."""
+    known = {**CHINESE, **tomllib.loads(REPORT_WORDS.read_text(encoding="utf-8")), **own}
+
+    def name(cell: str) -> str:
+        if cell in known:
+            return known[cell]
+        whole, bracket, rest = cell.partition(" [")
+        first, _, second = whole.partition(" ")
+        if {first, second} <= known.keys():
+            whole = f"{known[first]} {known[second]}"
+        return f"{known.get(whole, whole)}{bracket}{rest}"
+
+    found: dict[str, Rows] = {}
+    for heading, rows in tables.items():
+        count, _, what = heading.partition(" ")
+        title = f"{count} {known[what]}" if what in known else known.get(heading, heading)
+        found[title] = [[*map(name, rows[0])], *([name(row[0]), *row[1:]] for row in rows[1:])]
+    return found
 
 
 def show_table(rows: Rows, title: str = "") -> None:
@@ -115,10 +143,11 @@ def report_of(agent: Agent, scores: Scores) -> Report:
     rows: list[Sequence[str]] = [("group", "tasks", "score [95 %]", *own, *counted)]
     for name, part in groups_in(scores).items():
         rows.append([name, *_cells(agent, part)])
-    note = (
+    note = said(
         "Points are 100 x the share or score; what each column means: docs/evaluate-and-serve.md."
     )
-    return Report(f"Evaluation of {scores['model']}", _facts(agent, scores), {"": rows}, note)
+    title = said("Evaluation of {model}", model=scores["model"])
+    return Report(title, _facts(agent, scores), {"": rows}, note, words_of(agent.folder).chinese)
 
 
 def groups_in(scores: Scores) -> dict[str, Any]:
@@ -167,30 +196,39 @@ def _last(by_k: dict[str, float]) -> float | None:
 def _facts(agent: Agent, scores: Scores) -> list[str]:
     overall = scores["overall"]
     data = scores["data"]
-    drawn = "no sampling"
+    drawn = said("no sampling")
     if scores["sampling"]:
-        drawn = "temperature {temperature:g}, at most {max_tokens} tokens a reply".format(
-            **scores["sampling"]
-        )
+        sampled = "temperature {temperature:g}, at most {max_tokens} tokens a reply"
+        drawn = said(sampled, **scores["sampling"])
+    about = "{agent} agent, model {model} ({kind})"
+    played = (
+        "data {file}, {questions} tasks, {k} of each played, sha256 {sha}, seed {seed}, {drawn}"
+    )
     conditions = [name for name in scores if name not in (*IDENTITY, *MEASURED, "sampling", "k")]
     lines = [
-        f"{scores['agent']} agent, model {scores['model']} ({scores['kind']})",
-        f"data {data['file']}, {data['questions']} tasks, {scores['k']} episodes each, "
-        f"sha256 {data['sha256'][:12]}, seed {scores['seed']}, {drawn}",
+        said(about, **{name: scores[name] for name in ("agent", "model", "kind")}),
+        said(
+            played,
+            file=data["file"],
+            questions=data["questions"],
+            k=scores["k"],
+            sha=data["sha256"][:12],
+            seed=scores["seed"],
+            drawn=drawn,
+        ),
         ", ".join(f"{name} {_words(scores[name], setting)}" for name in conditions),
     ]
     for name in agent.showing.summarise([]):
         found = overall[name]
         if isinstance(found, dict) and set(found.values()) != {None}:
             lines.append(f"{name}: {_words(found)}")
-    lines.append(f"stop reasons: {named(overall['stop_reasons'])}")
+    lines.append(said("stop reasons: {named}", named=named(overall["stop_reasons"])))
     if unscored := overall["unscored"]:
-        lines.append(
-            f"NOT COMPLETE: {sum(unscored.values())} episodes have no score ({named(unscored)})"
-        )
+        lacking = "NOT COMPLETE: {count} episodes have no score ({named})"
+        lines.append(said(lacking, count=sum(unscored.values()), named=named(unscored)))
     silent = scores.get("baselines", {}).get(SILENT)
     if silent and overall["score"] is not None and overall["score"] <= silent["score"]:
-        lines.append("NOT ABOVE THE SILENT AGENT, which says nothing and earns as much")
+        lines.append(said("NOT ABOVE THE SILENT AGENT, which says nothing and earns as much"))
     return lines
 
 

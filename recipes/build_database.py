@@ -6,9 +6,9 @@ invented ones are made by rule from one seed. Their keys come first, so that a n
 moves none of them. The same arguments give the same rows, and the same bytes with the same SQLite
 version.
 
-    python -m data.build_database            # writes data/medical.db, refuses if it exists
-    python -m data.build_database --force    # replaces it
-    python -m data.build_database --output big.db --fictional-drugs 200000 --fictional-diseases 20000
+    .venv/bin/python -m data.build_database            # writes data/medical.db, refuses if it exists
+    .venv/bin/python -m data.build_database --force    # replaces it
+    .venv/bin/python -m data.build_database --output big.db --fictional-drugs 200000 --fictional-diseases 20000
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def build(options: argparse.Namespace) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = new_parser(__doc__, prog="python -m data.build_database")
+    parser = new_parser(__doc__, prog=".venv/bin/python -m data.build_database")
     add = parser.add_argument
     count = number(int, lambda count: count >= 0, "of rows, 0 or more")
     add(

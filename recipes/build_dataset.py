@@ -7,10 +7,10 @@ tool, and its gold answer earns 1 from the project's own judge. Names, search wo
 values of one split occur in no other, and neither do questions that are nearly the same. The same
 database and arguments give the same bytes.
 
-    python -m data.build_dataset --force                                # the bundled files
-    python -m data.build_dataset --db sqlite:///my/drugs.db --output my/data --rows 20000
-    python -m data.build_dataset --db URL --output my/data --rows train=5000,val=500,test=1000 --typo-rate 0.1
-    python -m data.build_dataset --db URL --output my/data --paraphrase 0.3      # by the LLM of TEACHER_MODEL
+    .venv/bin/python -m data.build_dataset --force                                # the bundled files
+    .venv/bin/python -m data.build_dataset --db sqlite:///my/drugs.db --output my/data --rows 20000
+    .venv/bin/python -m data.build_dataset --db URL --output my/data --rows train=5000,val=500,test=1000 --typo-rate 0.1
+    .venv/bin/python -m data.build_dataset --db URL --output my/data --paraphrase 0.3      # by the LLM of TEACHER_MODEL
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted. A paraphrasing run that was
 interrupted goes on when the same command is given again.
@@ -167,7 +167,7 @@ def _build(options: argparse.Namespace) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = new_parser(__doc__, prog="python -m data.build_dataset")
+    parser = new_parser(__doc__, prog=".venv/bin/python -m data.build_dataset")
     add = parser.add_argument
     share = number(float, lambda share: 0 <= share <= 1, "from 0 to 1")
     add(

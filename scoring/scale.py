@@ -80,5 +80,5 @@ def load_scale(path: str | PathLike[str]) -> Scale:
         reason = f"{where}: {first['msg']}" if where else first["msg"]
     raise SettingsError(
         f"REWARD_SCALE: {path} cannot be used ({reason}); "
-        "make one with python utils/reward_scale.py"
+        "make one with .venv/bin/python utils/reward_scale.py"
     )

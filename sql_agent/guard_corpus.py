@@ -1,6 +1,6 @@
 """Pass EHRSQL's gold statements through the SQL guard, and count the refused ones.
 
-    python -m sql_agent.guard_corpus valid.json --schema eicu.sql
+    .venv/bin/python -m sql_agent.guard_corpus valid.json --schema eicu.sql
 
 EHRSQL-2024 works too. Nothing is executed. Exit code 1: a statement was refused.
 """

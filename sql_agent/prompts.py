@@ -1,7 +1,7 @@
 """The words the policy reads: system prompt and tool description, with a version.
 
 The bundled tiny model learned exactly these words, so a change raises `PROMPT_VERSION` and rebuilds
-`sql_agent/tiny_model/` (`python -m training.cold_start sql`) in the same commit. A test checks it.
+`sql_agent/tiny_model/` (`.venv/bin/python -m training.cold_start sql`) in the same commit. A test checks it.
 """
 
 from __future__ import annotations

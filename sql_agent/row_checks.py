@@ -60,7 +60,7 @@ def _notes_on(name: str, rows: list[Row], settings: SqlSettings, plays: bool) ->
     if wrong:
         notes.append(
             f"{name}: {len(wrong)} of {len(findings)} checked questions have a problem, such as "
-            f"{': '.join(wrong[0])}; python -m data.validate FILE lists all"
+            f"{': '.join(wrong[0])}; .venv/bin/python -m data.validate FILE lists all"
         )
     return notes
 

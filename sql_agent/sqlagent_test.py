@@ -1,7 +1,7 @@
 """Ask one question through agent, tool and reward, at any OpenAI-compatible endpoint.
 
-    python sql_agent/sqlagent_test.py --base-url http://127.0.0.1:8000/v1 --model tiny
-    python sql_agent/sqlagent_test.py --base-url URL --model NAME --question "朵莎洛片怎么保存？"
+    .venv/bin/python sql_agent/sqlagent_test.py --base-url http://127.0.0.1:8000/v1 --model tiny
+    .venv/bin/python sql_agent/sqlagent_test.py --base-url URL --model NAME --question "朵莎洛片怎么保存？"
 
 The default is the first validation question. Questions of the data files are scored with their
 gold, others without a reference. The key is OPENAI_API_KEY (environment or .env), the database

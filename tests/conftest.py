@@ -21,6 +21,11 @@ from tests.tools.sql import servers
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
+# Tests read what programs print in English.
+for name in ("LC_ALL", "LC_MESSAGES", "LANG"):
+    if os.environ.get(name, "").startswith("zh"):
+        os.environ[name] = "C.UTF-8"
+
 # Whether a commit passes depends on the commit alone: hypothesis's own profile `ci` generates the
 # same cases every time and looks at no clock. `make fuzz` and `make nightly` draw new ones, from a
 # seed that they print.

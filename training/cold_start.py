@@ -1,11 +1,11 @@
 """The supervised phase before reinforcement learning: make an agent's bundled model from nothing,
 or warm up another model.
 
-    python -m training.cold_start sql --force  # the bundled model sql_agent/tiny_model, one core
-    python -m training.cold_start sql --out /tmp/tiny --steps-a 20 --steps-b 5 --no-measure
-    python -m training.cold_start diagnosis --role simulator --out models/world --steps-a 1500
-    python -m training.cold_start sql --base Qwen/Qwen3-0.6B --out models/warm   # any model, on a GPU if there is one
-    python -m training.cold_start consultation --base MODEL --prompts my.toml --out models/warm
+    .venv/bin/python -m training.cold_start sql --force  # the bundled model sql_agent/tiny_model, one core
+    .venv/bin/python -m training.cold_start sql --out /tmp/tiny --steps-a 20 --steps-b 5 --no-measure
+    .venv/bin/python -m training.cold_start diagnosis --role simulator --out models/world --steps-a 1500
+    .venv/bin/python -m training.cold_start sql --base Qwen/Qwen3-0.6B --out models/warm   # with a GPU if there is
+    .venv/bin/python -m training.cold_start consultation --base MODEL --prompts my.toml --out models/warm
 
 The lessons are the agent's own, the demonstrations of a --role, or a file of dialogues. The loss
 covers the assistant's tokens only. The result is a Hugging Face folder. Exit codes: 0 done, 1
@@ -25,7 +25,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from common.command import imported, new_parser, positive, run_command
+from common.command import WRITTEN, imported, new_parser, positive, run_command
 from common.files import replacing
 from common.settings import Settings, load_settings
 from common.stopping import stop_in_order
@@ -70,7 +70,7 @@ def make_tiny(
 
 
 def command_for_card(agent: Agent, arguments: argparse.Namespace) -> str:
-    words = ["python", "-m", "training.cold_start", agent.name]
+    words = [WRITTEN, "-m", "training.cold_start", agent.name]
     if arguments.out.resolve() != Path(bundled_model(agent)).resolve():
         words += ["--out", str(arguments.out)]
     if arguments.train_file:
@@ -87,7 +87,7 @@ def command_for_card(agent: Agent, arguments: argparse.Namespace) -> str:
 
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = new_parser(__doc__, prog="python -m training.cold_start")
+    parser = new_parser(__doc__, prog=".venv/bin/python -m training.cold_start")
     whose = "whose lessons or demonstrations; several with + between them, such as NAME+NAME"
     parser.add_argument("agent", help=f"{whose}; the agents are {', '.join(registry.names())}")
     parser.add_argument("--out", type=Path, help="model folder; default: the agent's tiny_model")

@@ -1,4 +1,4 @@
-"""`python -m training.launch AGENT`: the training command of any agent (training/start/command.py)."""
+"""`.venv/bin/python -m training.launch AGENT`: the training command of any agent (training/start/command.py)."""
 
 import sys
 

@@ -1,9 +1,9 @@
 """Teach a model to prefer the better of two episodes: direct preference optimization (DPO), between
 the warm-up and reinforcement learning.
 
-    python -m training.preferences code --model models/warm --out models/dpo --episodes outputs/evaluations/code-mine
-    python -m training.preferences code --model models/warm --out models/dpo --pairs pairs.jsonl     # rollout.py --to-dpo
-    python -m training.preferences sql --model Qwen/Qwen3-0.6B --out models/dpo --episodes runs/NAME --lora-rank 16
+    .venv/bin/python -m training.preferences code --model models/warm --out models/dpo --episodes outputs/evaluations/mine
+    .venv/bin/python -m training.preferences code --model models/warm --out dpo --pairs pairs.jsonl  # rollout.py --to-dpo
+    .venv/bin/python -m training.preferences sql --model Qwen/Qwen3-0.6B --out dpo --episodes runs/NAME --lora-rank 16
 
 Episodes are those of an evaluation on the training file with several a task (--k), or of a run. The
 best of a task stands against its worst by --margin. What is left out, such as tasks of the test
@@ -26,7 +26,7 @@ BETA = 0.1
 
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = new_parser(__doc__, prog="python -m training.preferences")
+    parser = new_parser(__doc__, prog=".venv/bin/python -m training.preferences")
     add = parser.add_argument
     add("--model", required=True, metavar="DIR", help="where to begin: a model folder or hub id")
     add_flags(parser, lr=1e-6)

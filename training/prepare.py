@@ -1,4 +1,4 @@
-"""`python -m training.prepare AGENT`: prepare rows and judge (training/start/prepare.py)."""
+"""`.venv/bin/python -m training.prepare AGENT`: prepare rows and judge (training/start/prepare.py)."""
 
 import sys
 

@@ -2,8 +2,8 @@
 
     make real-model MODEL=qwen2.5-coder-0.5b        # models/qwen2.5-coder-0.5b: Chinese, English, SQL, tools, 491 MB
     make real-model                                 # models/smollm2-135m: English, 98 MB
-    python -m training.real_model qwen2.5-coder-0.5b --from modelscope
-    python -m training.real_model qwen2.5-coder-0.5b --file ~/qwen2.5-coder-0.5b-instruct-q4_k_m.gguf
+    .venv/bin/python -m training.real_model qwen2.5-coder-0.5b --from modelscope
+    .venv/bin/python -m training.real_model qwen2.5-coder-0.5b --file ~/qwen2.5-coder-0.5b-instruct-q4_k_m.gguf
 
 A model is one GGUF file of its makers, whose SHA-256 is compared. HF_ENDPOINT names a mirror of the
 hub. The same command goes on after Ctrl-C. Exit codes: 0 done, 1 failed, 2 wrong usage, 130
@@ -269,7 +269,7 @@ def end_of_turn(tokenizer: Any) -> int:
 
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = new_parser(__doc__, prog="python -m training.real_model")
+    parser = new_parser(__doc__, prog=".venv/bin/python -m training.real_model")
     models = ", ".join(MODELS)
     parser.add_argument("model", nargs="?", default=DEFAULT, help=f"{models}; default: {DEFAULT}")
     parser.add_argument("--out", type=Path, help="folder to make; default: models/MODEL")

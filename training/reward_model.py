@@ -1,8 +1,8 @@
 """Train a reward model: a score for a question and an answer, learned from pairs.
 
-    python -m training.reward_model sql --base models/warm --out models/reward --episodes outputs/evaluations/sql-mine
-    python -m training.reward_model sql --base Qwen/Qwen3-0.6B --out models/reward --pairs pairs.jsonl --lora-rank 16
-    python -m training.serve --reward-model models/reward  # says which settings to use it with
+    .venv/bin/python -m training.reward_model sql --base models/warm --out models/reward --episodes outputs/evaluations/mine
+    .venv/bin/python -m training.reward_model sql --base Qwen/Qwen3-0.6B --out reward --pairs pairs.jsonl --lora-rank 16
+    .venv/bin/python -m training.serve --reward-model models/reward  # says which settings to use it with
 
 Pairs come from the same places as those of training.preferences. A fifth of the tasks is held out.
 reward_model.json says how often the better answer of these scores higher, with an interval, and how
@@ -23,7 +23,7 @@ from training.pairs.asked import add_flags, pairs_asked
 
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = new_parser(__doc__, prog="python -m training.reward_model")
+    parser = new_parser(__doc__, prog=".venv/bin/python -m training.reward_model")
     base = "the language model it begins as"
     parser.add_argument("--base", required=True, metavar="DIR", help=base)
     add_flags(parser, lr=1e-5)

@@ -1,6 +1,6 @@
 """Check this machine before a run and print a fix beside whatever is wrong.
 
-    python -m utils.check_install        (or: python utils/check_install.py, from any folder)
+    .venv/bin/python -m utils.check_install        (or: .venv/bin/python utils/check_install.py, from any folder)
 
 It takes under ten seconds and works with half of the packages missing. Exit code 1: something is
 wrong that every run needs. A warning concerns only some runs.
@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parent.parent
 if __name__ == "__main__":
     sys.path[0] = str(ROOT)  # the path of a script would begin with this folder
 
-from common.command import Failure, UsageError, new_parser  # noqa: E402
+from common.command import Failure, UsageError, as_typed, new_parser  # noqa: E402
 from common.files import check_temporary  # noqa: E402
 from common.proxies import named_proxies, why_unusable  # noqa: E402
 from utils import Doubt  # noqa: E402
@@ -219,7 +219,7 @@ CHECKS: dict[str, tuple[Callable[[], str], str]] = {
     "ports": (of_a_run("ports"), "end what listens there, or set the port's variable"),
     "database": (
         of_a_run("database"),
-        "python -m data.build_database, set DATABASE_URL, or grant less (docs/safety.md)",
+        ".venv/bin/python -m data.build_database, set DATABASE_URL, or grant less (docs/safety.md)",
     ),
     "sandbox": (
         of_a_run("sandbox"),
@@ -259,12 +259,12 @@ def all_rows() -> list[Row]:
 
 
 def main() -> int:
-    new_parser(__doc__, prog="python -m utils.check_install").parse_args()
+    new_parser(__doc__, prog=".venv/bin/python -m utils.check_install").parse_args()
     started = time.monotonic()
     rows = all_rows()
     for row in rows:
         fix = f"\n{'':<20}fix: {row.fix}" if row.fix else ""
-        print(f"{row.verdict:<8} {row.what:<10} {row.seen}{fix}")
+        print(as_typed(f"{row.verdict:<8} {row.what:<10} {row.seen}{fix}"))
     failed = [row.what for row in rows if row.verdict == "failed"]
     verdict = f"failed: {', '.join(failed)}" if failed else "ready"
     print(f"{verdict} ({time.monotonic() - started:.1f} s)")

@@ -40,4 +40,5 @@ def main(argv: Sequence[str] | None = None) -> None:
         sys.exit(2)
     # A folder `tools` or `utils` of the user's must not stand before the package's own
     os.environ["PYTHONSAFEPATH"] = "1"
+    os.environ["MEDICAL_AGENT_RL_CALLED"] = f"medical-agent-rl {words[0]}"
     os.execv(sys.executable, [sys.executable, "-m", COMMANDS[words[0]], *words[1:]])

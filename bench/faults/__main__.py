@@ -2,8 +2,8 @@
 
     make faults                              all of them: about an hour
     make faults SCENE=path                   those of one run
-    python -m bench.faults --only "vLLM"     those whose names have this pattern
-    python -m bench.faults --page            the page alone, from what was measured before (measured.json)
+    .venv/bin/python -m bench.faults --only "vLLM"     those whose names have this pattern
+    .venv/bin/python -m bench.faults --page            the page alone, from what was measured before (measured.json)
 
 Exit codes: 0 every fault did what its row expects and left nothing running, untrained or trained
 twice, 1 one did not.
@@ -79,7 +79,7 @@ def _resume(
 
 
 def main() -> int:
-    parser = new_parser(__doc__, prog="python -m bench.faults")
+    parser = new_parser(__doc__, prog=".venv/bin/python -m bench.faults")
     parser.add_argument("--scene", choices=SCENES, help="only the faults of this run")
     parser.add_argument(
         "--only", metavar="PATTERN", default="", help="only faults whose names have this pattern"

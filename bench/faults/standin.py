@@ -1,6 +1,6 @@
 """A trainer without verl, Ray and vLLM: the rollout manager with proxy, collector and watch.
 
-    python -m bench.faults.standin AGENT RUN_DIR STORE_URL LLM_HOST:PORT PROXY_PORT PROXY_URL
+    .venv/bin/python -m bench.faults.standin AGENT RUN_DIR STORE_URL LLM_HOST:PORT PROXY_PORT PROXY_URL
 
 Steps are as long as their rollouts, so a fault of a second shows. What would be trained is counted
 as the trainer does before every update.

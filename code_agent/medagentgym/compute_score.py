@@ -1,6 +1,6 @@
 """Print what the episodes of a folder scored: success and pass@k.
 
-    python code_agent/compute_score.py --local_path workdir/ehr_demo/tiny/test
+    .venv/bin/python code_agent/compute_score.py --local_path workdir/ehr_demo/tiny/test
 
 With several episodes of a task (`rollout.py`), success averages each task's share of right
 episodes, and pass@k is the chance that one of k is right. Unfinished episodes are named and not

@@ -1,7 +1,7 @@
 """Have a model solve the tasks of a set, with MedAgentGym's command line, YAML and files.
 
-    python code_agent/main.py --config_path code_agent/configs/demo.yaml
-    python code_agent/main.py --config_path my.yaml --task medcalcbench --end_idx 100 --async_run --n_jobs 8
+    .venv/bin/python code_agent/main.py --config_path code_agent/configs/demo.yaml
+    .venv/bin/python code_agent/main.py --config_path my.yaml --task medcalcbench --end_idx 100 --async_run --n_jobs 8
 
 Writes <work_dir>/<task>/<result_dir_tag>/<mode>/history_<i>.json: the messages, then the result.
 Finished files are kept, so the same command continues after Ctrl-C. Exit codes: 0 done, 1 failed or

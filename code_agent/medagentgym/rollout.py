@@ -1,8 +1,8 @@
 """Play every task several times and turn right episodes into training data. Flags of `main.py`,
 and:
 
-    python code_agent/rollout.py --config_path my.yaml --mode train --num_rollouts 16 --async_run --n_jobs 16
-    python code_agent/rollout.py --config_path my.yaml --mode train --to-sft sft.jsonl --to-dpo pairs.jsonl
+    .venv/bin/python code_agent/rollout.py --config_path my.yaml --mode train --num_rollouts 16 --async_run --n_jobs 16
+    .venv/bin/python code_agent/rollout.py --config_path my.yaml --mode train --to-sft sft.jsonl --to-dpo pairs.jsonl
 
 Writes history_<i>_<k>.json. --to-sft: the `messages` of right episodes, for `training.cold_start
 --dialogues`. --to-dpo: pairs of a right and a wrong episode of one task (`prompt`, `chosen`,

@@ -1,7 +1,7 @@
 """Check a file of consultations and turn it into cases to practise on and dialogues to learn from.
 
-    python -m conditions.intake.consultations train.parquet --out my_consultations
-    python -m conditions.intake.consultations dialogues.jsonl --out my_consultations --force
+    .venv/bin/python -m conditions.intake.consultations train.parquet --out my_consultations
+    .venv/bin/python -m conditions.intake.consultations dialogues.jsonl --out my_consultations --force
 
 FILE is Parquet, a JSON list or JSONL. A row has one of two forms:
 
@@ -125,7 +125,7 @@ def convert(source: Path, folder: Path, force: bool, say: Callable[[str], None])
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = new_parser(__doc__, prog="python -m conditions.intake.consultations")
+    parser = new_parser(__doc__, prog=".venv/bin/python -m conditions.intake.consultations")
     parser.add_argument("file", type=Path, metavar="FILE", help=", ".join(KINDS))
     parser.add_argument(
         "--out", type=Path, required=True, metavar="DIR", help="folder to write into"

@@ -1,7 +1,7 @@
 """Turn DiagGym's and DiagAgent's JSON files into the rows that the diagnosis agent is trained and
 evaluated on.
 
-    python -m conditions.intake.diagnosis --local_dir my_cases --diaggym_ref_data_path notes.json \
+    .venv/bin/python -m conditions.intake.diagnosis --local_dir my_cases --diaggym_ref_data_path notes.json \
         --diagagent_train_data_path train.json --diagagent_test_data_path test.json
 
 Each file is a JSON object of records by note id, or a list of records that have a `note_id`:
@@ -220,7 +220,7 @@ def convert(folder: Path, notes: Path, cases: dict[str, Path], force: bool, say:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = new_parser(__doc__, prog="python -m conditions.intake.diagnosis")
+    parser = new_parser(__doc__, prog=".venv/bin/python -m conditions.intake.diagnosis")
     parser.add_argument(
         "--local_dir", type=Path, required=True, metavar="DIR", help="folder to write into"
     )

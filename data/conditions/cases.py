@@ -1,4 +1,4 @@
-"""The command under its old name: `python -m conditions.cases`."""
+"""The command under its old name: `.venv/bin/python -m conditions.cases`."""
 
 from runpy import run_module
 

@@ -1,4 +1,4 @@
-"""The command under its old name: `python -m conditions.intake.diagnosis`."""
+"""The command under its old name: `.venv/bin/python -m conditions.intake.diagnosis`."""
 
 from runpy import run_module
 

@@ -20,14 +20,16 @@ from pathlib import Path
 from common.command import new_parser, positive, run_command
 from common.files import refuse_existing
 from common.jsonl import write_text
+from common.language import said
 from common.stopping import stop_in_order
 from evaluation.report.page import PAGE_EPISODES, REPORT, read
+from evaluation.run_folder import open_folders
 
 LIVE_SECONDS = 15  # between two pages of --live; an open one reloads itself as often
 
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = new_parser(__doc__, prog="python -m evaluation.report")
+    parser = new_parser(__doc__, prog=".venv/bin/python -m evaluation.report")
     add = parser.add_argument
     add("folders", type=Path, nargs="+", metavar="FOLDER", help="a run, an evaluation or a demo")
     add("--out", type=Path, metavar="FILE", help=f"default: {REPORT} in the first folder")
@@ -41,11 +43,13 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def report(arguments: argparse.Namespace) -> None:
     """Read the folders and write the page. Raises UsageError: a folder, or an output that exists."""
+    open_folders(arguments.folders)
     out = arguments.out or arguments.folders[0] / REPORT
     refuse_existing(out, force=arguments.force or arguments.out is None)
     page = read(arguments.folders, arguments.episodes)
     if arguments.live:
-        print(f"{out} follows the run until it has its summary; Ctrl-C ends it", flush=True)
+        follows = "{out} follows the run until it has its summary; Ctrl-C ends it"
+        print(said(follows, out=out), flush=True)
     while arguments.live and not all(run.summary or run.scores for run in page.runs):
         write_text(out, page.html(LIVE_SECONDS), force=True)
         time.sleep(LIVE_SECONDS)

@@ -15,7 +15,7 @@ const SAY = {
     unauthorized: "The server asks for its token.", wrong: "Wrong token.", lost: "The connection was lost.", unavailable: "The agent cannot answer at the moment. Please try again later.", rows: (n) => (n === 1 ? "1 row" : `${n} rows`),
   },
   zh: {
-    warning: "仅供演示。不是医疗建议，不可用于病人。", token: "令牌（AGL_TOKEN）", case: "题目",
+    warning: "仅供演示。不是医疗建议，不得用于患者。", token: "令牌（AGL_TOKEN）", case: "题目",
     own: "自己输入", random: "随机选一个", question: "您的问题", complaint: "您的主诉或病例：智能体会直接与您对话",
     answer: "您的回答", send: "发送", stop: "停止", copy: "复制", fresh: "重新开始", keys: "回车发送，Shift+回车换行，Esc 停止。",
     waiting: "智能体正在工作", yours: "轮到您：请回答智能体。", done: "完成。", stopped: "已停止。", copied: "已复制。",
@@ -23,7 +23,7 @@ const SAY = {
     agent: "智能体", visitor: "您", world: "返回的内容", end: "答案", error: "失败", thought: "思考", reference: (text) => `正确答案：${text}`, empty: "（空）",
     examples: "试一个例子", cut: "右侧未显示完：请左右滑动 →", served: (a) => `智能体 ${a.agent}，模型 ${a.model}`, spent: "用量",
     again: "可以在这里继续提问，或按“重新开始”清空页面。", closed: "本次对话已结束。请按“重新开始”再来一次。",
-    cost: (a) => `回复 ${a.turns} 次，读入 ${a.prompt_tokens} 个词元，写出 ${a.completion_tokens} 个，${a.seconds.toFixed(1)} 秒`,
+    cost: (a) => `回复 ${a.turns} 次，读入 ${a.prompt_tokens} 个 token，写出 ${a.completion_tokens} 个，${a.seconds.toFixed(1)} 秒`,
     unauthorized: "服务器需要令牌。", wrong: "令牌不正确。", lost: "连接已中断。", unavailable: "智能体暂时无法回答，请稍后再试。", rows: (n) => `${n} 行`,
   },
 };

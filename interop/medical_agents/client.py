@@ -64,7 +64,7 @@ class Player:
 
     Starts with `async with` or the first episode, and again with the next one after it ended.
 
-    agent: its name. flags: of `python -m interop.player`, such as ["--data", "FILE"]. command: of
+    agent: its name. flags: of `.venv/bin/python -m interop.player`, such as ["--data", "FILE"]. command: of
     another program of this protocol, in their place. tasks: what it listed when it started.
     """
 

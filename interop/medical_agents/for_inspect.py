@@ -59,7 +59,7 @@ def own_reward() -> Scorer:
 
 
 def task_of(name: str, flags: str) -> Task:
-    """Return the Inspect task of an agent; `flags` are words of `python -m interop.player`."""
+    """Return the Inspect task of an agent; `flags` are words of `.venv/bin/python -m interop.player`."""
     words = shlex.split(flags)
 
     samples = []

@@ -24,7 +24,7 @@ class MedicalTasksetConfig(vf.TasksetConfig):
     agent: str = "diagnosis"
     """The agent: sql, consultation, diagnosis, code, or one of your own."""
     flags: str = ""
-    """Flags of `python -m interop.player`, such as "--data FILE"."""
+    """Flags of `.venv/bin/python -m interop.player`, such as "--data FILE"."""
 
 
 class MedicalData(vf.TaskData):

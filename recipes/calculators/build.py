@@ -1,6 +1,6 @@
 """Write the questions of the set `calculators`: a parquet file of each split.
 
-    python -m data.calculators.build --out data/calculators --force
+    .venv/bin/python -m data.calculators.build --out data/calculators --force
 
 The same seed gives the same bytes.
 """

@@ -11,8 +11,8 @@ sees the results of the examinations that are ordered. The columns are those of 
 A patient whose answers or key results do not settle the case is not drawn. Some wordings are
 reserved for rows of the test file marked "unseen". The same seed gives the same bytes.
 
-    python -m conditions.cases consultation --out data/consultation --force
-    python -m conditions.cases diagnosis --out my_cases --rows train=5000,val=500,test=1000 --seed 1
+    .venv/bin/python -m conditions.cases consultation --out data/consultation --force
+    .venv/bin/python -m conditions.cases diagnosis --out my_cases --rows train=5000,val=500,test=1000 --seed 1
 """
 
 from __future__ import annotations

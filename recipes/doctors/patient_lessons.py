@@ -1,6 +1,6 @@
 """Teach a served patient the record patient's answers.
 
-python -m training.cold_start consultation --base MODEL --role patient --out models/patient
+.venv/bin/python -m training.cold_start consultation --base MODEL --role patient --out models/patient
 """
 
 from __future__ import annotations

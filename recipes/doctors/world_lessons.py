@@ -1,8 +1,8 @@
 """Supervised data for a model of the simulator: recorded cases as DiagGym's texts.
 
-    python -m training.cold_start diagnosis --role simulator --out models/world --steps-a 1500        # a tiny one
-    python -m training.cold_start diagnosis --role simulator --base MODEL --out models/world
-    python -m evaluation.evaluate diagnosis --gold --simulator served --simulator-model models/world
+    .venv/bin/python -m training.cold_start diagnosis --role simulator --out models/world --steps-a 1500        # a tiny one
+    .venv/bin/python -m training.cold_start diagnosis --role simulator --base MODEL --out models/world
+    .venv/bin/python -m evaluation.evaluate diagnosis --gold --simulator served --simulator-model models/world
 
 Results follow in the order of care, each with its reference range half of the time. A case has
 several texts, each with no more results than a policy orders.

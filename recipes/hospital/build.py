@@ -1,7 +1,7 @@
 """Write the invented hospital: a CSV of each table, and all of them in one SQLite file.
 
-    python -m data.ehr.build --out data/ehr/tables --force
-    python -m data.ehr.build --out my_hospital --patients 10000 --seed 1
+    .venv/bin/python -m data.ehr.build --out data/ehr/tables --force
+    .venv/bin/python -m data.ehr.build --out my_hospital --patients 10000 --seed 1
 
 Times and dates are written as 2104-05-17 08:30:00, as in MIMIC-III's files. The same arguments give
 the same CSV bytes, and the same SQLite bytes with the same SQLite version.

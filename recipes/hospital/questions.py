@@ -1,7 +1,7 @@
 """Write the questions of the set `ehr_demo`: a parquet file of each split.
 
-    python -m data.ehr.questions --out data/code --force
-    python -m data.ehr.questions --tables my_hospital --out my_questions --seed 1
+    .venv/bin/python -m data.ehr.questions --out data/code --force
+    .venv/bin/python -m data.ehr.questions --tables my_hospital --out my_questions --seed 1
 
 The same arguments give the same bytes.
 """

@@ -1,6 +1,6 @@
 """Extract single-turn candidate questions from chat exports, with personal data masked.
 
-    python utils/chat_session_filter.py chats.json --output outputs/candidates.jsonl --report outputs/report.json
+    .venv/bin/python utils/chat_session_filter.py chats.json --output outputs/candidates.jsonl --report outputs/report.json
 
 In: JSON, JSONL, CSV, TSV, Excel or Parquet. Out: JSONL rows {id, question, session, masked}.
 `masked` lists the kinds of replaced personal data. Only users' messages are taken. Greetings,

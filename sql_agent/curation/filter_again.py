@@ -1,7 +1,7 @@
 """Look at filtered questions again, with a stricter prompt and another LLM if given.
 
-    python utils/filter_again.py outputs/filtered.jsonl --output outputs/confirmed.jsonl --model openai/another
-    python utils/filter_again.py outputs/filtered.jsonl outputs/filtered.dropped.jsonl --output outputs/confirmed.jsonl
+    .venv/bin/python utils/filter_again.py outputs/filtered.jsonl --output outputs/confirmed.jsonl --model openai/another
+    .venv/bin/python utils/filter_again.py outputs/filtered.jsonl outputs/filtered.dropped.jsonl --output outputs/both.jsonl
 
 Out: rows of utils/filter_with_llm.py that both passes keep, with the second `task_type` and
 `second_verdict`. OUT.dropped.jsonl has the others, OUT.disagreements.jsonl the differences,

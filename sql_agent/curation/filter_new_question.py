@@ -1,6 +1,6 @@
 """Keep the questions that are new: neither in existing sets nor earlier in the file itself.
 
-    python utils/filter_new_question.py candidates.jsonl --against data/train.parquet data/test.parquet \
+    .venv/bin/python utils/filter_new_question.py candidates.jsonl --against data/train.parquet data/test.parquet \
         --output outputs/new.jsonl
 
 Compared are the text without width, case, spaces and punctuation, and its pairs of characters

@@ -1,6 +1,6 @@
 """Ask an LLM about every candidate question: medical? answerable from the tables? of which type?
 
-    python utils/filter_with_llm.py outputs/candidates.jsonl --output outputs/filtered.jsonl
+    .venv/bin/python utils/filter_with_llm.py outputs/candidates.jsonl --output outputs/filtered.jsonl
 
 In: JSONL rows with `id` and `question` (from utils/chat_session_filter.py). Out: rows that are
 medical and answerable, with `task_type` and `verdict` {reason, is_medical, answerable, task_type,

@@ -1,10 +1,10 @@
 """Draft an answer with evidence for every question, and verify each quote.
 
-    python utils/openevidence.py outputs/new.jsonl --output outputs/answered.jsonl --db sqlite:///data/medical.db
+    .venv/bin/python utils/openevidence.py outputs/new.jsonl --output outputs/answered.jsonl --db sqlite:///data/medical.db
 
 In: JSONL rows with `id` and `question`. The SQL agent queries the database with TEACHER_MODEL (its
 endpoint must speak OpenAI's chat completions), then one call writes statements that cite {table,
-row_id, field, quote}. Out: rows that `python -m data.validate` accepts, with `answer`, `evidence`,
+row_id, field, quote}. Out: rows that `.venv/bin/python -m data.validate` accepts, with `answer`, `evidence`,
 `entities` and `sql`. OUT.dropped.jsonl has rows that cannot be verified, with `refused` {reason,
 detail}. "Nothing found" is never drafted, because a query without rows proves nothing.
 """

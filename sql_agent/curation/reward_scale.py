@@ -1,7 +1,7 @@
 """Fit the map from a reward model's raw scores to [0, 1], and write the file that the judge reads.
 
-    python utils/reward_scale.py --pairs pairs.jsonl --output outputs/reward_scale.json      # asks REWARD_MODEL_URL
-    python utils/reward_scale.py --scores scores.jsonl --column raw --output outputs/reward_scale.json
+    .venv/bin/python utils/reward_scale.py --pairs pairs.jsonl --output outputs/reward_scale.json   # asks REWARD_MODEL_URL
+    .venv/bin/python utils/reward_scale.py --scores scores.jsonl --column raw --output outputs/reward_scale.json
 
 Scores come from the endpoint (JSONL rows {prompt, response}, answered by {score}) or from a column
 of any JSONL, such as episodes.jsonl. The map spreads them evenly. Set REWARD_SCALE to OUT.json to

@@ -1,11 +1,11 @@
 """Turn a question file of another form into the Parquet that training reads.
 
-    python -m data.convert my.jsonl --out my.parquet
-    python -m data.convert my.jsonl --out my.parquet --draft-answers --db sqlite:///my.db
+    .venv/bin/python -m data.convert my.jsonl --out my.parquet
+    .venv/bin/python -m data.convert my.jsonl --out my.parquet --draft-answers --db sqlite:///my.db
 
 Other names and nested values become text columns, HTML is removed, and rows whose question asks for
 HTML are left out and named. `--draft-answers` writes missing answers from gold SQL or evidence.
-`python -m data.validate` checks rows against the database. Exit codes: 0 done, 1 failed, 2 wrong
+`.venv/bin/python -m data.validate` checks rows against the database. Exit codes: 0 done, 1 failed, 2 wrong
 usage, 130 interrupted.
 """
 
@@ -72,7 +72,7 @@ def convert(
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
-    parser = new_parser(__doc__, prog="python -m data.convert")
+    parser = new_parser(__doc__, prog=".venv/bin/python -m data.convert")
     add = parser.add_argument
     add("file", type=Path, metavar="FILE", help="Parquet, JSONL or a JSON list")
     add("--out", type=Path, required=True, metavar="X.parquet", help="file to write")

@@ -1,8 +1,8 @@
 """Check question files against a database and report every problem by row and field.
 
-    python -m data.validate my.jsonl                      # DATABASE_URL, else the embedded database
-    python -m data.validate train.parquet val.parquet test.parquet --db sqlite:///my.db --json
-    python -m data.validate my.jsonl --rebuild-from-evidence my.db      # a database of the quotes
+    .venv/bin/python -m data.validate my.jsonl                      # DATABASE_URL, else the embedded database
+    .venv/bin/python -m data.validate train.parquet val.parquet test.parquet --db sqlite:///my.db --json
+    .venv/bin/python -m data.validate my.jsonl --rebuild-from-evidence my.db      # a database of the quotes
 
 A row is invalid with a problem, not checkable if the database lacks its rows or it brings nothing
 to check, otherwise valid. `entity_overlap` counts entities in several splits (a row without a split
@@ -152,7 +152,7 @@ def show(report: dict[str, Any], findings: Sequence[Finding]) -> None:
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
-    parser = new_parser(__doc__, prog="python -m data.validate")
+    parser = new_parser(__doc__, prog=".venv/bin/python -m data.validate")
     add = parser.add_argument
     add("files", nargs="+", type=Path, metavar="FILE", help="Parquet, JSONL or a JSON list")
     add("--json", action="store_true", help="print nothing but the report as JSON")

@@ -1,8 +1,8 @@
 """Load a file or database into the medical database's tables of drugs and diseases.
 
-    python -m data.import_database my/drugs.csv --to sqlite:///my/drugs.db --dry-run
-    python -m data.import_database hospital.xlsx --to postgresql+psycopg://user:word@host/medical --replace
-    python -m data.import_database mysql+pymysql://user:word@host/old --to sqlite:///my/drugs.db --strip-html
+    .venv/bin/python -m data.import_database my/drugs.csv --to sqlite:///my/drugs.db --dry-run
+    .venv/bin/python -m data.import_database hospital.xlsx --to postgresql+psycopg://user:word@host/medical --replace
+    .venv/bin/python -m data.import_database mysql+pymysql://user:word@host/old --to sqlite:///my/drugs.db --strip-html
 
 Reads CSV, TSV, workbooks (.xlsx, .xls, .ods), JSON, JSONL, Parquet or a database. Columns are found
 by name and synonym, in Chinese or English. For others it prints lines of a mapping file.
@@ -35,7 +35,7 @@ SHOWN = 20
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     """Return the command line's options."""
-    parser = new_parser(__doc__, prog="python -m data.import_database")
+    parser = new_parser(__doc__, prog=".venv/bin/python -m data.import_database")
     add = parser.add_argument
     add("source", help="a file (.csv .tsv .xlsx .xls .ods .json .jsonl .parquet) or a database URL")
     to = "target, e.g. sqlite:///my/drugs.db; postgresql+psycopg, mysql+pymysql"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -40,6 +42,18 @@ def failing(error: BaseException, capsys: pytest.CaptureFixture[str]) -> tuple[i
 )
 def test_what_a_user_can_cause_is_one_line(error, code, said, capsys) -> None:
     assert failing(error, capsys) == (code, f"program: {said}\n")
+
+
+def test_a_command_is_shown_as_it_is_typed_here(capsys, monkeypatch, tmp_path) -> None:
+    error = UsageError("make it with .venv/bin/python -m evaluation.play")
+    own = Path(sys.executable)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.chdir(own.parent.parent.parent)
+    assert f" {own.parent.parent.name}/bin/{own.name} -m" in failing(error, capsys)[1]
+    monkeypatch.chdir(tmp_path)
+    assert f" {own} -m" in failing(error, capsys)[1]
+    monkeypatch.setenv("PATH", str(own.parent))
+    assert f" {own.name} -m" in failing(error, capsys)[1]
 
 
 def test_a_missing_package_names_the_installation_and_a_broken_one_keeps_its_traceback(

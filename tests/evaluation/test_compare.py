@@ -14,6 +14,7 @@ import pytest
 
 from episodes import registry
 from evaluation import compare
+from evaluation.metrics import FEW
 from tests.episodes.guessing_agent import GuessingAgent
 from tests.evaluation.evaluations import evaluation, record
 from tests.messages import missing
@@ -93,7 +94,8 @@ def test_chance_is_not_called_a_change(
     b = evaluation(tmp_path / "b", [record(name, score) for name, score in after.items()])
     assert compared(a, b, capsys)["overall"]["verdict"] == verdict
     assert compare.main([str(a), str(b)]) == 0
-    assert f"B against A: {compare.VERDICTS[verdict]}" in capsys.readouterr().out
+    said = compare.VERDICTS[verdict].format(few=FEW)
+    assert f"B against A: {said}" in capsys.readouterr().out
 
 
 def test_other_data_compares_what_both_have_and_says_so(tmp_path: Path, capsys: Any) -> None:

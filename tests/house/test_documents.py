@@ -81,6 +81,15 @@ def test_programs_named_exist(page: str) -> None:
             assert agent in known or several or written_here, f"{page}: {command} names no agent"
 
 
+def test_commands_have_one_form() -> None:
+    """`python` alone is the system's, which has none of the packages."""
+    bare = re.compile(r"(?<![\w/.~-])python (?:-m (?!venv)|train_|utils/|sql_agent/|code_agent/)")
+    kinds = ["*.py", "*.md", "*.toml", "*.txt", "*.sh", "env_template"]
+    elsewhere = [":!tests", ":!requirements", ":!CHANGELOG.md"]
+    listed = subprocess.check_output(["git", "ls-files", *kinds, *elsewhere], cwd=ROOT, text=True)
+    assert [name for name in listed.split() if bare.search(text(name))] == []
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_links_lead_somewhere(page: str) -> None:
     for target in re.findall(r"\]\(([^)\s]+)\)", text(page)):

@@ -14,7 +14,15 @@ import pytest
 from tests.messages import missing
 from training.engine.records import RolloutRecord
 from training.engine.watchdog import MISMATCH
-from training.report.summary import ENVIRONMENT, PHASES, build_summary, curve, show, write_summary
+from training.report.summary import (
+    ENVIRONMENT,
+    HIGHEST,
+    PHASES,
+    build_summary,
+    curve,
+    show,
+    write_summary,
+)
 
 ABOUT = {"device": "cpu", "model": "model", "store": "managed"}
 
@@ -130,6 +138,7 @@ def test_every_number_of_a_summary_is_the_run_s(
         "stop_reasons": {"answered": 1, "length": 1},
         "validation": {
             "rollouts": {"finished": 4, "failed": 0, "unscored": 1},
+            "tasks": 1,
             "reward": {"mean": 0.75, "terms": {}},
             "first_reward": {"mean": 0.25, "terms": {}},
         },
@@ -207,14 +216,14 @@ def test_the_curve_of_a_resumed_run_is_that_of_the_weights_it_went_on_with(run_d
 def test_what_an_operator_reads_is_shown(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Who chooses a run by them reads the lines instead of the file."""
     played(run_dir)
-    notes = {"database": "x", "notes": ["may write"]}
+    notes = {"database": "x", "notes": ["may write"], HIGHEST: 1.25}
     (run_dir / ENVIRONMENT).write_text(json.dumps(notes))
     summary = build_summary(run_dir, ABOUT, "stopped", "judge [gone]", started=100.0)
     assert summary["environment"]["database"] == "x"
     show(summary, run_dir)
     shown = capsys.readouterr().out
-    rewards = ("0.35", "rule 0.15", "judge 0.3", "0.25 -> 0.75")
-    counts = ("judge_failed 5", "1 of 5 accepted")
+    rewards = ("0.35", "rule 0.15", "judge 0.3", "0.25 -> 0.75", "of 1.25")
+    counts = ("judge_failed 5", "1 of 5", "docs/runs.md#the-end-of-a-run")
     assert not missing(shown, "may write", "judge [gone]", *rewards, *counts)
 
 

@@ -1,8 +1,8 @@
 """The SQL tool for any MCP client, with every check and limit that the trained agents have.
 
-    python -m tools.sql.mcp                                            # stdio, as clients start it
-    DATABASE_URL=... python -m tools.sql.mcp --tables visits,drugs     # a password stays off the command line
-    AGL_TOKEN=... python -m tools.sql.mcp --transport http --host 0.0.0.0 --port 8020   # at /mcp
+    .venv/bin/python -m tools.sql.mcp                                            # stdio, as clients start it
+    DATABASE_URL=... .venv/bin/python -m tools.sql.mcp --tables visits,drugs     # a password stays off the command line
+    AGL_TOKEN=... .venv/bin/python -m tools.sql.mcp --transport http --host 0.0.0.0 --port 8020   # at /mcp
 
 Tools: query_database_by_sql, list_tables, describe_table. Settings: DATABASE_URL, DATABASE_TABLES,
 DATABASE_STRICT (docs/settings.md). HTTP listens on the loopback address unless --host names
@@ -234,7 +234,7 @@ def over_http(tool: QueryTool, host: str, port: int, token: str | None) -> None:
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     """Return the options. Raises UsageError: not a port, or an address without `--transport http`."""
-    parser = new_parser(__doc__, prog="python -m tools.sql.mcp")
+    parser = new_parser(__doc__, prog=".venv/bin/python -m tools.sql.mcp")
     add = parser.add_argument
     add("--database", dest="database_url", metavar="URL", help="default: DATABASE_URL")
     add("--tables", dest="database_tables", metavar="A,B", help="default: DATABASE_TABLES")

@@ -76,7 +76,7 @@ class SqliteDatabase(Database):
         self.url = url.set(database=str(path)).render_as_string(hide_password=False)
         if not path.is_file():
             raise DatabaseError(
-                f"no database at {path}; run python -m data.build_database, or set DATABASE_URL"
+                f"no database at {path}; run .venv/bin/python -m data.build_database, or set DATABASE_URL"
             )
         self._engine = self._pool("sqlite://", creator=lambda: _connect(path))
         event.listen(self._engine, "connect", self._remember_file)

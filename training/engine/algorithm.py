@@ -178,7 +178,7 @@ def _init_ray(**options: Any) -> None:
         raise RunStopped(
             f"Ray did not start in its time ({str(error).splitlines()[0]}). The "
             "machine is busy, or short of memory or of room in /tmp and /dev/shm: "
-            "end other programs (python -m utils.check_install says what is free) "
+            "end other programs (.venv/bin/python -m utils.check_install says what is free) "
             "and try again; Ray's own words are in /tmp/ray/session_latest/logs"
         ) from error
 

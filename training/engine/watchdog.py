@@ -141,7 +141,7 @@ class Watch:
                 f"zero triplets: {len(called)} rollouts called the policy and the store "
                 "holds no token ids of it. Usual causes: opentelemetry newer than 1.44, "
                 "litellm-enterprise missing, agents calling a model server past the "
-                "proxy. Run `python -m utils.check_install`; see docs/troubleshooting.md."
+                "proxy. Run `.venv/bin/python -m utils.check_install`; see docs/troubleshooting.md."
             )
 
     def _stop_on_missing_spans(self, records: list[RolloutRecord]) -> None:

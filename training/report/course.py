@@ -7,6 +7,8 @@ from math import sqrt
 from statistics import fmean, variance
 from typing import Any
 
+from common.language import said
+
 STEPS = 10  # of each end of the run
 ERRORS = 2  # standard errors between the two means, by which a run counts as worse
 LEAST = 0.01  # of the reward, if its steps do not vary
@@ -41,9 +43,10 @@ def told(course: Mapping[str, Any]) -> str:
     """Return the comparison as a person reads it."""
     first, last = course["reward"]
     cut_first, cut_last = course["cut"]
-    text = f"reward {first:.3g} -> {last:.3g}"
+    text = said("reward {first:.3g} -> {last:.3g}", first=first, last=last)
     if cut_first or cut_last:
-        text += f", replies cut {cut_first:.1%} -> {cut_last:.1%}"
+        cut = ", replies cut {first:.1%} -> {last:.1%}"
+        text += said(cut, first=cut_first, last=cut_last)
     if course["worse"]:
-        text += "; the run got worse: try a lower learning rate, or an earlier checkpoint"
+        text += said("; the run got worse: try a lower learning rate, or an earlier checkpoint")
     return text

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from common.jsonl import NewLines
+from common.language import said
 from common.terminal import duration
 from training.engine.playing import read_playing
 from training.engine.records import validation_reward
@@ -38,24 +39,25 @@ class Progress:
         self._last_end = self.started
         self._playing = read_playing(run_dir)
         self._said = self.started
-        self._say("starting Ray, verl and vLLM")
+        self._say(said("starting Ray, verl and vLLM"))
 
     def look(self) -> None:
         for event in read_timeline(self.run_dir):
             if event not in self.events:
                 self.events.add(event)
-                self._say(EVENTS[event])
+                self._say(said(EVENTS[event]))
         episodes = self._episodes.look()
         self._note_left_out([record for record in episodes if record["mode"] == "train"])
         for row in self._metrics.look():
             if "timing_s/step" in row["data"]:
                 self._ended += 1
                 self._last_end = time.time()
-            line = f"step {row['step']} of {self.steps}: {step_line(row['data'])}"
+            line = said("step {step} of {steps}: ", step=row["step"], steps=self.steps)
+            line += step_line(row["data"])
             began = read_timeline(self.run_dir).get("first_step")
             if self._ended and began is not None and row["step"] < self.steps:
                 left = (self.steps - row["step"]) * (self._last_end - began) / self._ended
-                line += f", about {duration(left)} left"
+                line += said(", about {time} left", time=duration(left))
             self._say(line)
             self._playing = read_playing(self.run_dir)
         if time.time() - self._said >= SECONDS_A_LINE:
@@ -66,14 +68,17 @@ class Progress:
         if playing == self._playing:
             return
         self._playing = playing
-        of = f"step {playing['step']}" if playing["mode"] == "train" else "validation"
-        self._say(f"{of}: {playing['ended']} of {playing['of']} episodes played")
+        if playing["mode"] == "train":
+            self._say(said("step {step}: {ended} of {of} episodes played", **playing))
+        else:
+            self._say(said("validation: {ended} of {of} episodes played", **playing))
 
     def _note_left_out(self, episodes: Sequence[Mapping[str, Any]]) -> None:
         causes = Counter(record["cause"] for record in episodes if record["cause"])
         if causes.total() > MAX_UNSCORED_SHARE * len(episodes):
             named = ", ".join(f"{name} {count}" for name, count in causes.most_common())
-            self._say(f"{causes.total()} of {len(episodes)} episodes are left out: {named}")
+            left_out = "{count} of {of} episodes are left out: {named}"
+            self._say(said(left_out, count=causes.total(), of=len(episodes), named=named))
 
     def _say(self, text: str) -> None:
         self._said = time.time()
@@ -84,23 +89,24 @@ def step_line(data: Mapping[str, float]) -> str:
     """Return the metrics of a finished step that a person reads, in a line."""
     parts = []
     if "episodes/reward/mean" in data:
-        parts.append(f"reward {data['episodes/reward/mean']:.3f}")
+        parts.append(said("reward {value:.3f}", value=data["episodes/reward/mean"]))
     if "books/trained_tokens" in data:
-        parts.append(
-            f"{data['books/episodes']:.0f} episodes, "
-            f"{data['books/trained_tokens']:.0f} tokens trained"
-        )
+        parts.append(said("{count:.0f} episodes", count=data["books/episodes"]))
+        parts.append(said("{count:.0f} tokens trained", count=data["books/trained_tokens"]))
     if data.get("episodes/unscored"):
-        parts.append(f"{data['episodes/unscored']:.0f} left out")
+        parts.append(said("{count:.0f} left out", count=data["episodes/unscored"]))
     if (validation := validation_reward(data)) is not None:
-        parts.append(f"validation reward {validation:.3f}")
+        parts.append(said("validation reward {value:.3f}", value=validation))
     if data.get(DIFFER):
-        parts.append(f"vLLM and trainer disagree ({MISMATCH} {data[MISMATCH]:.2g})")
+        differ = "vLLM and trainer disagree ({name} {value:.2g})"
+        parts.append(said(differ, name=MISMATCH, value=data[MISMATCH]))
     if "timing_s/step" in data:
-        parts.append(f"{data['timing_s/step']:.1f} s")
+        parts.append(said("{seconds:.1f} s", seconds=data["timing_s/step"]))
     if data.get("books/learnable_groups") == 0:
-        parts.append("every group has equal reward: nothing learned, weights left as they were")
+        parts.append(
+            said("every group has equal reward: nothing learned, weights left as they were")
+        )
     elif data.get("episodes/equal_reward_groups"):
         equal = data["episodes/equal_reward_groups"]
-        parts.append(f"groups with equal reward (no gradient): {equal:.0f}")
-    return ", ".join(parts)
+        parts.append(said("groups with equal reward (no gradient): {count:.0f}", count=equal))
+    return said(", ").join(parts)

@@ -9,7 +9,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from rich.cells import cell_len
+
 from common.jsonl import write_text
+from common.language import said
 from common.settings import below_root
 from training.engine.records import (
     RolloutRecord,
@@ -25,6 +28,7 @@ from training.report.course import course_of, told
 
 # The key of what episodes are played with. Its `notes` are for readers of the numbers
 ENVIRONMENT = "environment.json"
+HIGHEST = "highest_reward"  # in it: the most that an episode can earn
 PHASES = {
     "rollout": "timing_s/gen",
     "log_prob": "timing_s/old_log_prob",
@@ -35,6 +39,7 @@ PHASES = {
 }
 TRAINED = ("triplets", "sequences", "generated_tokens", "trained_tokens")
 LEARNED_FROM = ("episodes", "groups", "learnable_groups")
+WIDTH = 22  # of the names of the lines that `show` prints
 
 
 def write_summary(
@@ -131,6 +136,7 @@ def _validation(records: list[RolloutRecord]) -> dict[str, Any]:
     last = [record for record in records if record.step == max(steps)]
     return {
         "rollouts": _rollouts(records),
+        "tasks": len({(record.agent, record.id) for record in last}),
         "reward": validation_of(last),
         "first_reward": validation_of(first),
     }
@@ -189,63 +195,107 @@ def _signal(counts: dict[str, int], mismatches: list[float]) -> dict[str, Any]:
 
 def show(summary: dict[str, Any], run_dir: Path) -> None:
     """Print what was run, what it cost and what it gave. The last line is the run folder."""
-    print(f"{summary['exit_reason']}: {run_dir.name}")
+    print(said("run {name}: {reason}", name=run_dir.name, reason=said(summary["exit_reason"])))
     for name, text in _lines(summary):
         if text:
-            print(f"  {name:22}{text}")
+            print(f"  {name}{' ' * (WIDTH - cell_len(name))}{text}")
+    print(f"  {said('what each line means')}: docs/runs.md#the-end-of-a-run")
     if summary["message"]:
         print(f"{summary['exit_reason']}: {summary['message']}")
     print(run_dir, flush=True)
 
 
 def _lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
-    seconds = summary["seconds"]
-    signal = summary["signal"]
-    canaries = summary["canaries"]
-    reward = summary["reward"]
-    terms = "" if "agents" in summary else _named(reward["terms"])  # of several they differ
-    learned = f"{summary['weight_updates']} weight updates"
-    if signal["groups"]:
-        groups = f"{signal['learnable_groups']} of {signal['groups']} groups"
-        learned += f", {groups} with different rewards"
-    if signal["sequences_per_episode"] is not None:
-        learned += f", {_number(signal['sequences_per_episode'])} sequences an episode"
-    tokens = f"{summary['generated_tokens']} generated, {summary['trained_tokens']} trained"
-    if left_out := _named(summary["dropped_tokens"]):
-        tokens += f", left out: {left_out}"
-    known_bad = ""
-    if canaries["judged"]:
-        known_bad = f"{canaries['accepted']:g} of {canaries['judged']:g} accepted"
+    validation = summary["validation"]
+    of = _of_highest(summary)
     lines = [
-        (
-            "model",
-            f"{below_root(summary['model'])} ({summary['device']}, {summary['store']} store)",
-        ),
-        *(("note", note) for note in summary["environment"].get("notes", [])),
-        (
-            "seconds",
-            f"{seconds['total']:.0f}, {_number(seconds['to_first_step'])} to the first step, "
-            f"{_number(seconds['per_step'])} a step",
-        ),
-        ("tokens", tokens),
-        ("learned from", learned),
-        ("policies differ by", _number(signal["log_prob_mismatch"])),
-        ("known-bad answers", known_bad),
-        ("rollouts", _named(summary["rollouts"]) or "none"),
-        ("reward", f"{_number(reward['mean'])} {terms}"),
-        ("first, last 10 steps", told(summary["course"]) if summary["course"] else ""),
-        ("validation reward", _validation_line(summary["validation"])),
+        (said("model"), f"{below_root(summary['model'])} ({summary['device']})"),
+        *((said("note"), note) for note in summary["environment"].get("notes", [])),
+        (said("time"), _time(summary["seconds"])),
+        (said("episodes"), _episodes(summary["rollouts"]) or said("none")),
+        (said("tokens"), _tokens(summary)),
+        (said("updates"), _updates(summary)),
+        (said("vLLM and trainer"), _mismatch(summary["signal"]["log_prob_mismatch"])),
+        (said("judge"), _known_bad(summary["canaries"])),
+        (said("reward"), _reward_line(summary, of)),
+        (said("first and last steps"), told(summary["course"]) if summary["course"] else ""),
+        (said("validation reward"), _validation_line(validation, of)),
     ]
     for agent, found in summary.get("agents", {}).items():
-        own = f"reward {_number(found['reward']['mean'])}, {_named(found['rollouts'])}"
-        lines.append((agent, f"{own}, validation {_validation_line(found['validation'])}"))
+        reward = said("reward {value}", value=_number(found["reward"]["mean"]))
+        own = said("validation {value}", value=_validation_line(found["validation"], ""))
+        lines.append((agent, said(", ").join((reward, _episodes(found["rollouts"]), own))))
     return lines
 
 
-def _validation_line(validation: dict[str, Any]) -> str:
+def _of_highest(summary: dict[str, Any]) -> str:
+    highest = summary["environment"].get(HIGHEST)
+    return "" if highest is None or "agents" in summary else said(" of {most:g}", most=highest)
+
+
+def _time(seconds: dict[str, Any]) -> str:
+    parts = [said("{seconds:.0f} s", seconds=seconds["total"])]
+    if seconds["to_first_step"] is not None:
+        parts.append(said("{seconds:.3g} s to the first step", seconds=seconds["to_first_step"]))
+    if seconds["per_step"] is not None:
+        parts.append(said("{seconds:.3g} s a step", seconds=seconds["per_step"]))
+    return said(", ").join(parts)
+
+
+def _episodes(rollouts: dict[str, int]) -> str:
+    words = {
+        "finished": "{count} finished",
+        "failed": "{count} failed",
+        "unscored": "{count} of them not trained on",
+    }
+    counts = [said(words[name], count=count) for name, count in rollouts.items() if count]
+    return said(", ").join(counts)
+
+
+def _tokens(summary: dict[str, Any]) -> str:
+    text = said(
+        "{generated} written by the model, {trained} trained on",
+        generated=summary["generated_tokens"],
+        trained=summary["trained_tokens"],
+    )
+    left_out = _named(summary["dropped_tokens"])
+    return text + (said(", left out: {named}", named=left_out) if left_out else "")
+
+
+def _updates(summary: dict[str, Any]) -> str:
+    signal = summary["signal"]
+    text = said("{count} of the weights", count=summary["weight_updates"])
+    if signal["groups"]:
+        groups = "; in {count} of {of} groups the rewards differ, and only those teach"
+        text += said(groups, count=signal["learnable_groups"], of=signal["groups"])
+    return text
+
+
+def _mismatch(value: float | None) -> str:
+    return "" if value is None else said("KL of at most {value:.2g} a token", value=value)
+
+
+def _known_bad(canaries: dict[str, float]) -> str:
+    if not canaries["judged"]:
+        return ""
+    accepted = "accepted {accepted:g} of {judged:g} answers that are known to be wrong"
+    return said(accepted, **canaries)
+
+
+def _reward_line(summary: dict[str, Any], of: str) -> str:
+    reward = summary["reward"]
+    line = f"{_number(reward['mean'])}{of}"
+    # Terms of several agents differ
+    terms = "" if "agents" in summary else _named(reward["terms"])
+    return f"{line} ({terms})" if terms else line
+
+
+def _validation_line(validation: dict[str, Any], of: str) -> str:
     first = _number(validation["first_reward"]["mean"])
     last = _number(validation["reward"]["mean"])
-    return last if first == last else f"{first} -> {last}"
+    line = f"{last}{of}" if first == last else f"{first} -> {last}{of}"
+    tasks = validation["tasks"]
+    return line + (said(", {count} tasks", count=tasks) if tasks else "")
 
 
 def _number(value: float | None) -> str:

@@ -98,7 +98,7 @@ def check_name(model: str) -> None:
     is_path = model.startswith((".", "/", "~")) or first in OWN_FOLDERS or Path(first).is_dir()
     if not Path(model).is_dir() and (is_path or not HUB_ID.fullmatch(model)):
         agent = BUNDLED.search(model)
-        made = f"python -m training.cold_start {agent[1]} makes it, or " if agent else ""
+        made = f".venv/bin/python -m training.cold_start {agent[1]} makes it, or " if agent else ""
         raise ConfigError(
             f"no model folder at {model}; {made}"
             "give --model a folder, or a hub id like Qwen/Qwen3-0.6B"

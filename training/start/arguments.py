@@ -18,9 +18,9 @@ from training.setup.presets import VERL_DEFAULTS
 
 USAGE = """Train the {name} agent.
 
-    python {program} --ci-fast                   one step on this machine, to see it work
-    python {program}                             the long run
-    AGL_TOKEN=... AGL_MANAGED_STORE=0 python {program} --llm-proxy --model DIR --external-store-address http://HOST:4747
+    {program} --ci-fast                   one step on this machine, to see it work
+    {program}                             the long run
+    AGL_TOKEN=... AGL_MANAGED_STORE=0 {program} --llm-proxy --model DIR --external-store-address http://HOST:4747
 
 Further key=value and +key=value go to verl. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
 """
@@ -57,11 +57,11 @@ OF_THE_AGENT = "agent"  # the group of the agent's own flags
 INSTEAD = {
     "--weave": "episodes.jsonl keeps a sample of each step, and WANDB_API_KEY sends metrics to W&B",
     "--keep-spans": "episodes.jsonl keeps messages and tokens of a few episodes of each step",
-    "--mongo-uri": "a store that outlives its process is `python -m training.store serve --persist"
+    "--mongo-uri": "a store that outlives its process is `.venv/bin/python -m training.store serve --persist"
     " DIR`, which --external-store-address names",
     "--no-llm-proxy": "calls are always recorded before vLLM, by --proxy direct or --proxy litellm",
     "--live": "every run prints a line for each event and step; a page that follows it is"
-    " `python -m evaluation.report RUN --live`",
+    " `.venv/bin/python -m evaluation.report RUN --live`",
     "--no-live": "every run prints a line for each event and step, leave it out",
 }
 
@@ -75,12 +75,15 @@ class Parser(command.Parser):
         hint = f"; did you mean {near[0]}?" if near and "unrecognized" in message else ""
         if unknown and unknown[0] in INSTEAD:
             hint = f"; there is no such flag: {INSTEAD[unknown[0]]}"
-        self.exit(2, f"error: {message}{hint}\nsee {self.prog} --help\n")
+        self.exit(2, command.as_typed(f"error: {message}{hint}\nsee {self.prog} --help\n"))
 
 
 def parser_of(agent: Agent) -> Parser:
     """Return the parser of an agent's training command, its flags in the groups of `flags.toml`."""
-    program = " ".join(registry.training_command(agent.name))
+    program = f"{command.WRITTEN} {' '.join(registry.training_command(agent.name))}"
+    if command.CALLED:
+        program = f"{command.CALLED} {agent.name}"
+    program = command.as_typed(program)
     parser = Parser(
         prog=program,
         usage=f"{program} [flags] [key=value ...]",

@@ -1,7 +1,7 @@
-"""The training command of every agent: flags -> plan -> prepared rows -> training.start.run.
+"""Train an agent, one of yours included.
 
-    sys.exit(main("sql"))                     # all of train_sql_agent.py
-    python -m training.launch NAME --ci-fast  # the same for any agent, those of others included
+    .venv/bin/python -m training.launch sql --ci-fast    # one step on this machine, to see it work
+    .venv/bin/python -m training.launch sql --help       # all flags
 
 Further key=value and +key=value go to verl. Exit codes: 0 done, 1 failed, 2 wrong usage, 130
 interrupted.
@@ -29,6 +29,7 @@ from episodes import registry
 from episodes.agent import Agent, Options
 from episodes.episode import Task
 from training.cpu.fork_server import forking
+from training.report.summary import HIGHEST
 from training.serve import serve_environment
 from training.setup.device import environment
 from training.setup.model_folder import find_model
@@ -103,7 +104,8 @@ def start(
         else:
             with closing(agent.open(settings, served)) as opened:
                 prepared = prepare(agent, rows, settings, flags, opened)
-                write_inputs(plan, prepared, opened.description())
+                described = {**opened.description(), HIGHEST: opened.highest}
+                write_inputs(plan, prepared, described)
         os.environ.update(environment(plan.engine.device))  # before the imports that read it
         turns = (settings.min_turns or plan.engine.max_turns, plan.engine.max_turns)
         return run(agent, served, turns, config, plan, last)
@@ -178,7 +180,9 @@ def run_training(make: Callable[[], Agent], arguments: list[str] | None) -> int:
 
 def main_of_any(words: list[str]) -> int:
     """Run the training command of the agent that the first word names, and return the exit code."""
-    parser = new_parser(__doc__, prog="python -m training.launch", usage="%(prog)s AGENT [flags]")
+    parser = new_parser(
+        __doc__, prog=".venv/bin/python -m training.launch", usage="%(prog)s AGENT [flags]"
+    )
     listing = f"{', '.join(registry.names())}; AGENT --help lists the flags"
     parser.add_argument("agent", metavar="AGENT", help=listing)
     if not words or words[0].startswith("-"):

@@ -1,8 +1,8 @@
 """Prepare rows for training: draft missing answers, check gold, and prove that the judge tells
 honest answers from dishonest ones.
 
-    python -m training.prepare sql                          # what a training command does first
-    python -m training.prepare sql --train-file my.parquet  # flags as for training
+    .venv/bin/python -m training.prepare sql                          # what a training command does first
+    .venv/bin/python -m training.prepare sql --train-file my.parquet  # flags as for training
 
 Exit codes: 0 prepared, 1 the judge cannot be trained on or does not answer, 2 wrong usage.
 """
@@ -74,7 +74,7 @@ def complete(
 
 
 def parse_arguments(argv: Sequence[str] | None) -> tuple[Agent, argparse.Namespace]:
-    parser = new_parser(__doc__, prog="python -m training.prepare")
+    parser = new_parser(__doc__, prog=".venv/bin/python -m training.prepare")
     registry.add_agent(parser, argv)
     for split in ("train", "val"):
         what = f"default: the agent's {split} file"

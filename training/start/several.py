@@ -10,7 +10,7 @@ from episodes.registry import joined
 from training.start.command import run_training
 
 USAGE = (
-    "usage: python train_agents.py --agents NAME,NAME:2 "
+    "usage: .venv/bin/python train_agents.py --agents NAME,NAME:2 "
     "[flags]; with --agents, --help lists the flags"
 )
 

@@ -47,7 +47,7 @@ def check_external(address: str, token: str | None = None) -> None:
     """Raise ConfigError if no store of our version takes the token and accepts traces."""
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-    start = "start one with `python -m training.store serve`"
+    start = "start one with `.venv/bin/python -m training.store serve`"
     if not address.startswith(("http://", "https://")):
         raise ConfigError(
             f"--external-store-address {address!r} is not a URL; expected http://HOST:PORT"

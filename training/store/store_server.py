@@ -1,7 +1,7 @@
 """Serve the LightningStore for several processes or machines, or show the state of one.
 
-    python -m training.store serve [--host 127.0.0.1] [--port 4747] [--persist DIR]
-    python -m training.store status http://HOST:4747
+    .venv/bin/python -m training.store serve [--host 127.0.0.1] [--port 4747] [--persist DIR]
+    .venv/bin/python -m training.store status http://HOST:4747
 
 It binds the loopback address and needs AGL_TOKEN, which every request must carry. One with
 --persist goes on where it was when it is started again. The status has what waits, what is played,
@@ -38,7 +38,7 @@ async def serve(host: str, port: int, token: str | None, folder: Path | None) ->
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = new_parser(__doc__, prog="python -m training.store")
+    parser = new_parser(__doc__, prog=".venv/bin/python -m training.store")
     commands = parser.add_subparsers(dest="command", required=True)
     add = commands.add_parser("serve", help="serve a store").add_argument
     add(

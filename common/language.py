@@ -1,0 +1,26 @@
+"""What people read on a terminal, in English or, where the locale is Chinese, in Chinese.
+
+Texts stand in the code in English and in `language.toml` in Chinese.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from pathlib import Path
+
+CHINESE: dict[str, str] = tomllib.loads(
+    Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
+)
+
+
+def is_chinese() -> bool:
+    """Return whether the locale's messages are Chinese."""
+    names = ("LC_ALL", "LC_MESSAGES", "LANG")
+    chosen = next((value for name in names if (value := os.environ.get(name))), "")
+    return chosen.lower().startswith("zh")
+
+
+def said(text: str, **values: object) -> str:
+    """Return a text in the reader's language, with the values in its {fields}."""
+    return (CHINESE.get(text, text) if is_chinese() else text).format(**values)
