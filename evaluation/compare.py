@@ -21,7 +21,7 @@ from typing import Any
 from common.command import UsageError, new_parser, run_command
 from common.language import said
 from episodes import registry
-from episodes.agent import Record
+from episodes.agent import Record, folder_of
 from episodes.words import words_of
 from evaluation.metrics import FEW, GROUPINGS, SAME, TOO_FEW, groups_of, headline_of, judge_changes
 from evaluation.results import read_episodes, read_scores
@@ -236,7 +236,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(json.dumps(result, ensure_ascii=False))
         else:
             agent = registry.get(read_scores(arguments.a)["agent"])
-            replace(report_of(result), words=words_of(agent.folder).chinese).show()
+            replace(report_of(result), words=words_of(folder_of(agent)).chinese).show()
 
     return run_command("compare", body)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from common.language import CHINESE, is_chinese, said
-from episodes.agent import Agent
+from episodes.agent import Agent, folder_of
 from episodes.words import words_of
 from evaluation.metrics import FEW, GROUPINGS, TOO_FEW
 
@@ -147,7 +147,9 @@ def report_of(agent: Agent, scores: Scores) -> Report:
         "Points are 100 x the share or score; what each column means: docs/evaluate-and-serve.md."
     )
     title = said("Evaluation of {model}", model=scores["model"])
-    return Report(title, _facts(agent, scores), {"": rows}, note, words_of(agent.folder).chinese)
+    return Report(
+        title, _facts(agent, scores), {"": rows}, note, words_of(folder_of(agent)).chinese
+    )
 
 
 def groups_in(scores: Scores) -> dict[str, Any]:
