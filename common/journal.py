@@ -192,7 +192,8 @@ async def run_all(
             bar.update()
 
     def result(item: Item) -> Any:
-        value = journal.get(name := key(item))
+        name = key(item)
+        value = journal.get(name)
         return Failed(failed[name]) if value is MISSING else value
 
     with progress(title, len(items) if isinstance(items, Sized) else None) as bar:

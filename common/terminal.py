@@ -28,19 +28,25 @@ def progress(
     # The monitor's thread serves bars that skip updates, and would exist when processes are forked
     tqdm.monitor_interval = 0
     moves = sys.stderr.isatty()
-    line = "{desc} [{elapsed}]" if not unit else None
-    if not moves:
-        of, left = ("", "") if total is None else ("/{total_fmt}", "<{remaining}")
-        counted = f"{{desc}}: {{n_fmt}}{of} {unit} [{{elapsed}}{left}, {{rate_fmt}}{{postfix}}]"
-        line = (line or counted) + "\n"
+    line = None  # tqdm's own, with a bar
+    if not unit:
+        line = "{desc} [{elapsed}]"
+    elif not moves and total is None:
+        line = "{desc}: {n_fmt}{unit} [{elapsed}, {rate_fmt}{postfix}]"
+    elif not moves:
+        line = "{desc}: {n_fmt}/{total_fmt}{unit} [{elapsed}<{remaining}, {rate_fmt}{postfix}]"
     width, height = get_terminal_size()  # tqdm shows nothing where a terminal does not say its size
-    speed = {
-        "mininterval": 0.2 if moves else quick or SECONDS_A_LINE,
-        "miniters": 1,
-        "delay": quick,
-    }
     return tqdm(
-        items, title, total, unit=f" {unit}", ncols=width, nrows=height, bar_format=line, **speed
+        items,
+        title,
+        total,
+        unit=f" {unit}",
+        ncols=width,
+        nrows=height,
+        bar_format=line if moves else f"{line}\n",
+        mininterval=0.2 if moves else quick or SECONDS_A_LINE,
+        miniters=1,
+        delay=quick,
     )
 
 

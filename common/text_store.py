@@ -29,14 +29,14 @@ class TextStore:
             )
         except (sqlite3.Error, OSError) as problem:
             raise error(problem) from None
-        for statement in (
-            *(("PRAGMA locking_mode=EXCLUSIVE",) if exclusive else ()),
-            "PRAGMA journal_mode=WAL",
-            "PRAGMA synchronous=NORMAL",
-            "CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, reply TEXT NOT NULL)",
-            *(("BEGIN IMMEDIATE", "COMMIT") if exclusive else ()),  # takes the lock
-        ):
-            self._run(statement)
+        if exclusive:
+            self._run("PRAGMA locking_mode=EXCLUSIVE")
+        self._run("PRAGMA journal_mode=WAL")
+        self._run("PRAGMA synchronous=NORMAL")
+        self._run("CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, reply TEXT NOT NULL)")
+        if exclusive:
+            self._run("BEGIN IMMEDIATE")  # takes the lock
+            self._run("COMMIT")
 
     def get(self, key: str) -> str | None:
         """Return the text of this key or None."""

@@ -17,7 +17,9 @@ PAIRS = {
     "<|close|>think<|sep|>": "<|open|>think<|sep|>",
 }
 FORMS = [
-    *(rf"{left}/?{NAME}{right}" for left, right in ("<>", (r"\[", r"\]"), "◁▷")),
+    rf"</?{NAME}>",
+    rf"\[/?{NAME}\]",
+    rf"◁/?{NAME}▷",
     *map(re.escape, [*PAIRS, *PAIRS.values()]),
 ]
 TAG = re.compile("|".join(FORMS), re.IGNORECASE)
@@ -74,7 +76,7 @@ def _without_later_thoughts(text: str) -> str:
             return _joined(said, text[kept : tag.start()]).strip()
         if end is None:
             endless.add(kind)
-        elif not _in_object(text, end):
+        elif not (text.startswith("{") and "}" in text[end:]):  # a value of an object
             said = _joined(said, text[kept : tag.start()])
             kept = looked = end
     return _joined(said, text[kept:]).strip()
@@ -103,10 +105,6 @@ class _Code:
     @property
     def open(self) -> bool:
         return self._fences % 2 == 1 or self._ticks % 2 == 1
-
-
-def _in_object(text: str, at: int) -> bool:
-    return text.startswith("{") and "}" in text[at:]
 
 
 def _opening(text: str) -> re.Match[str] | None:

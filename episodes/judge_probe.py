@@ -13,7 +13,7 @@ from random import Random
 
 from common.terminal import watched
 from episodes.agent import ACCEPTED_FROM, MOST_ACCEPTED, Environment
-from episodes.episode import Episode, ServiceError, Task
+from episodes.episode import ServiceError, Task
 from episodes.outcomes import EpisodeError
 from scoring.rubric import Reward
 
@@ -87,8 +87,11 @@ async def check_judge(
         try:
             honest = await environment.known.honest(task)
             bad = environment.known.dishonest(task, random)
-            if environment.paid:
-                bad = _in_turn(bad, number)
+            if environment.paid and bad:  # a few kinds for each task, in turn
+                kinds = [*bad]
+                first = PAID_KINDS * number % len(kinds)
+                asked_for = [*kinds, *kinds][first : first + PAID_KINDS]
+                bad = {kind: bad[kind] for kind in asked_for}
             episodes = [*honest.values(), *bad.values()]
             rewards = await asyncio.gather(*(environment.score(task, one) for one in episodes))
         except EpisodeError as error:
@@ -103,12 +106,6 @@ async def check_judge(
     return probed
 
 
-def _in_turn(kinds: Mapping[str, Episode], number: int) -> dict[str, Episode]:
-    names = [*kinds]
-    first = PAID_KINDS * number % len(names) if names else 0
-    return {name: kinds[name] for name in [*names, *names][first : first + PAID_KINDS]}
-
-
 def _scored(kinds: Iterable[str], rewards: Sequence[Reward]) -> dict[str, Reward]:
     pairs = zip(kinds, rewards, strict=True)
     return {kind: reward for kind, reward in pairs if reward.score is not None}
@@ -116,8 +113,6 @@ def _scored(kinds: Iterable[str], rewards: Sequence[Reward]) -> dict[str, Reward
 
 def problem_of(probed: Sequence[Probed]) -> str | None:
     """Return in words what is wrong with the judge, None if nothing is."""
-    problems: list[str] = []
-    shown: list[Probed] = []
     unbeaten = Counter[str]()
     asked = Counter[str]()
     accepted = Counter[str]()
@@ -125,23 +120,25 @@ def problem_of(probed: Sequence[Probed]) -> str | None:
         unbeaten.update(of.unbeaten)
         asked.update(list(of.dishonest))
         accepted.update(of.accepted)
-
-    def note(found: list[Probed], most: float, what: str) -> None:
-        if len(found) > most * len(probed):
-            shown[:] = shown or found
-            problems.append(f"on {len(found)} of {len(probed)} tasks {what}, and {most:.0%} may")
-
-    kinds = ", ".join(f"{kind} {n}" for kind, n in unbeaten.most_common())
+    found: list[tuple[str, list[Probed]]] = []  # what is wrong, and on which tasks
     disorder = [of for of in probed if of.unbeaten]
-    note(disorder, MOST_DISORDER, f"an honest answer does not beat each dishonest one ({kinds})")
+    if len(disorder) > MOST_DISORDER * len(probed):
+        kinds = ", ".join(f"{kind} {n}" for kind, n in unbeaten.most_common())
+        what = f"an honest answer does not beat each dishonest one ({kinds})"
+        share = f"on {len(disorder)} of {len(probed)} tasks"
+        found.append((f"{share} {what}, and {MOST_DISORDER:.0%} may", disorder))
     poor = [of for of in probed if next(iter(of.honest.values())).worth < GOOD]
-    note(poor, MOST_POOR, f"the surest honest one earns less than {GOOD:g}")
+    if len(poor) > MOST_POOR * len(probed):
+        what = f"the surest honest one earns less than {GOOD:g}"
+        share = f"on {len(poor)} of {len(probed)} tasks"
+        found.append((f"{share} {what}, and {MOST_POOR:.0%} may", poor))
     for kind, n in accepted.items():
         if n > max(1, MOST_ACCEPTED * asked[kind]):
-            shown = shown or [of for of in probed if kind in of.accepted]
-            problems.append(
-                f"{kind!r} is paid on {n} of {asked[kind]} tasks, and {MOST_ACCEPTED:.0%} may"
-            )
-    if not problems:
+            share = f"on {n} of {asked[kind]} tasks, and {MOST_ACCEPTED:.0%} may"
+            fooled = [of for of in probed if kind in of.accepted]
+            found.append((f"{kind!r} is paid {share}", fooled))
+    if not found:
         return None
-    return "\n  ".join(["; ".join(problems), *map(str, shown[:SHOWN])]) + f"\n{HELP}"
+    problems = "; ".join(problem for problem, _ in found)
+    _, shown = found[0]
+    return "\n  ".join([problems, *map(str, shown[:SHOWN])]) + f"\n{HELP}"

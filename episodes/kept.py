@@ -68,9 +68,10 @@ def is_message(found: Message | Any) -> bool:
     """Return whether a value is a message: a role with a text, or with tool calls in its place."""
     if not isinstance(found, dict) or not isinstance(found.get("role"), str):
         return False
+    if found.get("content") is not None:
+        return isinstance(found["content"], str)
     calls = found.get("tool_calls")
-    called = isinstance(calls, list) and all(_is_call(call) for call in calls) and bool(calls)
-    return isinstance(found.get("content"), str) or (found.get("content") is None and called)
+    return isinstance(calls, list) and bool(calls) and all(_is_call(call) for call in calls)
 
 
 def _is_call(found: Any) -> bool:

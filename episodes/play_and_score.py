@@ -33,10 +33,11 @@ async def play(
     """
     start = time.perf_counter()
     played = Episode(stop_reason="failed")
-    follows = getattr(policy, "limit", None)
-    limit: Callable[[], Limit] = (
-        (lambda: follows(timeout)) if follows else (lambda: Limit(timeout, ""))
-    )
+
+    def limit() -> Limit:
+        follows = getattr(policy, "limit", None)
+        return follows(timeout) if follows else Limit(timeout, "")
+
     try:
         async with bounded(limit):
             played = await episode
@@ -67,21 +68,18 @@ async def bounded(limit: Callable[[], Limit]) -> AsyncIterator[None]:
     """End what is done inside when its limit has passed, as it is then. Raises TimeoutError."""
     loop = asyncio.get_running_loop()
     begun = loop.time()
+
+    async def wait() -> None:
+        while (left := begun + limit().seconds - loop.time()) > 0:
+            await asyncio.sleep(left)
+        bound.reschedule(loop.time())
+
     async with asyncio.timeout(None) as bound:
-        timer = loop.call_at(begun + limit().seconds, lambda: judge())
-
-        def judge() -> None:
-            nonlocal timer
-            end = begun + limit().seconds
-            if loop.time() >= end:
-                bound.reschedule(loop.time())
-            else:
-                timer = loop.call_at(end, judge)
-
+        waiting = asyncio.create_task(wait())
         try:
             yield
         finally:
-            timer.cancel()
+            waiting.cancel()
 
 
 def no_end(limit: Limit) -> str:

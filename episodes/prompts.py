@@ -58,7 +58,8 @@ def load_prompts(own: Path, answered: Sequence[str], path: Path | None = None) -
     """
     path = path or own
     try:
-        ours, given = (tomllib.loads(file.read_text(encoding="utf-8")) for file in (own, path))
+        ours = tomllib.loads(own.read_text(encoding="utf-8"))
+        given = tomllib.loads(path.read_text(encoding="utf-8"))
         problems = {**ours["problems"], **given.pop("problems", {})}
         prompts = Prompts(**{**ours, **given, "problems": problems})
         _check(prompts, answered)

@@ -14,12 +14,14 @@ from episodes.episode import AgentError, Task
 def turns(text: str) -> tuple[int, int]:
     """Return the fewest and the most turns of "6" or "2-10", as a type for argparse."""
     found = re.fullmatch(r"(\d{1,4})(?:-(\d{1,4}))?", text)
-    fewest, most = (int(found[1]), int(found[2] or found[1])) if found else (0, 0)
-    if not 1 <= fewest <= most:
-        raise ArgumentTypeError(
-            f"expected a number of 1 or more, or a range such as 2-10, got {text!r}"
-        )
-    return fewest, most
+    if found:
+        fewest = int(found[1])
+        most = int(found[2] or fewest)
+        if 1 <= fewest <= most:
+            return fewest, most
+    raise ArgumentTypeError(
+        f"expected a number of 1 or more, or a range such as 2-10, got {text!r}"
+    )
 
 
 def with_turns(agent: Agent, settings: Settings, given: tuple[int, int] | None = None) -> Settings:
