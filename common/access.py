@@ -83,7 +83,8 @@ class Guard:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan":
             return await self.app(scope, receive, send)
-        if self._too_many((scope.get("client") or ("",))[0]):
+        client = scope.get("client")
+        if self._too_many(client[0] if client else ""):
             return await _refuse(
                 scope, send, 429, f"over {self.most_per_second} requests within a second; ask later"
             )

@@ -165,19 +165,14 @@ class Rarely(logging.Filter):
         if now < last + SAY_SECONDS:
             self.said[key] = last, left_out + 1
             return False
-        self._forget(now)
+        for old, (said_at, _) in [*self.said.items()]:
+            if now >= said_at + SAY_SECONDS:
+                del self.said[old]
         self.said[key] = now, 0
         if left_out:
             record.msg = f"{text} ({left_out} more like this)"
             record.args = ()
         return True
-
-    def _forget(self, now: float) -> None:
-        self.said = {
-            key: (last, left_out)
-            for key, (last, left_out) in self.said.items()
-            if now < last + SAY_SECONDS
-        }
 
 
 RARELY = Rarely()

@@ -100,14 +100,12 @@ class Journal(AbstractContextManager["Journal"]):
             return
         names = [name for name in {**expected, **kept} if kept.get(name) != expected.get(name)]
         if names:
-            text = "; ".join(
+            changes = [
                 f"{name} was {kept.get(name)!r}, now {expected.get(name)!r}" for name in names
-            )
-            advice = (
-                "give that run's options to finish it, --force to start over, or another output"
-            )
+            ]
             raise JournalError(
-                f"{self.path} is of an unfinished run that differs: {text}; {advice}"
+                f"{self.path} is of an unfinished run that differs: {'; '.join(changes)}; give that "
+                "run's options to finish it, --force to start over, or another output"
             )
 
     def _explained(self, error: Exception) -> Exception:

@@ -60,11 +60,11 @@ class JsonlRows:
 
 
 class NewLines:
-    """The complete lines added to a JSONL file since the last look. `old`: also those before."""
+    """The complete lines added to a JSONL file since the last look."""
 
-    def __init__(self, path: Path, old: bool = False) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
-        self._read = path.stat().st_size if path.exists() and not old else 0
+        self._read = path.stat().st_size if path.exists() else 0
 
     def look(self) -> list[dict[str, Any]]:
         if not self.path.exists():

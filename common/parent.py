@@ -20,13 +20,13 @@ def end_with(parent: int, group: bool = False) -> None:
     """Start a thread that ends this process, or its group, once `parent` is not its parent any
     more.
     """
-    threading.Thread(target=_watch, args=(parent, group), daemon=True).start()
 
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(LOOK_SECONDS)
+        os.kill(0 if group else os.getpid(), signal.SIGKILL)
 
-def _watch(parent: int, group: bool) -> None:
-    while os.getppid() == parent:
-        time.sleep(LOOK_SECONDS)
-    os.kill(0 if group else os.getpid(), signal.SIGKILL)
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def main() -> int:

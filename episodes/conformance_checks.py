@@ -191,22 +191,19 @@ def test_what_a_dead_judge_or_partner_leaves_is_unscored_and_named(
 ) -> None:
     if not agent.flags.unreachable:
         pytest.skip("the agent names no setting that leads a judge or partner nowhere: it has none")
-    known = {
-        name: value
-        for name, value in agent.flags.unreachable.items()
-        if name in agent.settings.model_fields
-    }
-    options = {name: value for name, value in agent.flags.unreachable.items() if name not in known}
-    bounds: dict[str, Any] = {"llm_cache": tmp_path / "cache.sqlite"}
+    changed: dict[str, Any] = {"llm_cache": tmp_path / "cache.sqlite"}
     for name in agent.settings.model_fields:
         if name.endswith("_timeout") and name != "episode_timeout":
-            bounds[name] = 1.0
-    dead = agent.open(settings.model_copy(update=bounds | known), options)
-    replies = [
-        message["content"]
-        for message in gold(environment, tasks[0]).messages
-        if message["role"] == "assistant"
-    ]
+            changed[name] = 1.0
+    options = {}
+    for name, value in agent.flags.unreachable.items():
+        if name in agent.settings.model_fields:
+            changed[name] = value
+        else:
+            options[name] = value
+    dead = agent.open(settings.model_copy(update=changed), options)
+    said = [one for one in gold(environment, tasks[0]).messages if one["role"] == "assistant"]
+    replies = [message["content"] for message in said]
     try:
         # A text that is not an answer may need neither judge nor partner, but then gold's first or
         # last reply does

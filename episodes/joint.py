@@ -315,20 +315,3 @@ class JointTeaching(Teaching):
             apart=any(one.apart for one in every),
             vocabulary=2 * max(one.vocabulary for one in every),
         )
-
-
-def weights(text: str) -> dict[str, float]:
-    """Return the weights of a text such as "sql,diagnosis:2". Raises AgentError: another form."""
-    found: dict[str, float] = {}
-    for part in text.split(","):
-        name, colon, number = part.strip().partition(":")
-        try:
-            weight = float(number) if colon else 1.0
-        except ValueError:
-            weight = 0.0
-        if not name or name in found or not 0 < weight < float("inf"):
-            raise AgentError(
-                f"{part!r}: expected each agent once, NAME or NAME:WEIGHT with a weight above 0"
-            )
-        found[name] = weight
-    return found

@@ -131,10 +131,10 @@ class McpTools:
             self.start()
         except (ServiceError, UsageError) as error:
             raise EpisodeError("tool_server_failed", str(error)) from error
-        return [
-            Tool(one.spec, partial(self._call, one.server, one.name), whole=True)
-            for one in self._offered
-        ]
+        tools = []
+        for one in self._offered:
+            tools.append(Tool(one.spec, partial(self._call, one.server, one.name), whole=True))
+        return tools
 
     def described(self) -> list[dict[str, Any]]:
         """Return the tools as the policy reads them, with their servers' names."""
@@ -281,9 +281,9 @@ def problem_of(name: Any, schema: Any) -> str:
 
 def text_of(result: Any) -> str:
     """Return what a result says in words. Other content is named."""
-    parts = [
-        part.text if part.type == "text" else f"[{part.type}]" for part in result.content or ()
-    ]
+    parts = []
+    for part in result.content or ():
+        parts.append(part.text if part.type == "text" else f"[{part.type}]")
     if not parts and result.structuredContent is not None:
         parts = [json.dumps(result.structuredContent, ensure_ascii=False)]
     text = "\n".join(parts)

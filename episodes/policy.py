@@ -105,10 +105,10 @@ class ChatPolicy:
             body["tools"] = list(tools)
             if self.turns + 1 == self.max_turns:
                 body["tool_choice"] = "none"
-        sampling = {
-            name: getattr(self.endpoint, name) for name in ("temperature", "top_p", "max_tokens")
-        }
-        body |= {name: value for name, value in sampling.items() if value is not None}
+        for name in ("temperature", "top_p", "max_tokens"):
+            value = getattr(self.endpoint, name)
+            if value is not None:
+                body[name] = value
         begun = time.monotonic()
         try:
             completion = await self._ask(body)
@@ -193,11 +193,10 @@ class ChatPolicy:
         if not known or known in self._ids:
             known = f"call_{len(self._ids)}_of_{self.turns}"
         self._ids.add(known)
-        self._beside_calls[known] = {
-            field: value
-            for field, value in call.items()
-            if field not in FIELDS_OF_CALLS and value is not None
-        }
+        beside = self._beside_calls[known] = {}
+        for part, value in call.items():
+            if part not in FIELDS_OF_CALLS and value is not None:
+                beside[part] = value
         return {
             "id": known,
             "type": "function",

@@ -83,10 +83,8 @@ async def play_with_tools(
         await _play(agent, question, policy, episode, said["text"], config)
     except agents.MaxTurnsExceeded:
         episode.stop_reason = "max_turns"
-    except (
-        agents.ModelBehaviorError,
-        RecursionError,
-    ):  # the latter: arguments nested too deep to be read
+    # RecursionError: arguments are nested too deep to be read
+    except (agents.ModelBehaviorError, RecursionError):
         episode.stop_reason = "bad_tool_call"
     except PolicyStop as stop:
         episode.stop_reason = stop.reason

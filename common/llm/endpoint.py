@@ -154,18 +154,12 @@ class LLMEndpoint:
             )
         except Exception as error:  # litellm raises what its providers' clients raise
             raise explain(error, litellm, self.model, self.api_key) from None
-        moved = self.base_url or any(
-            os.environ.get(f"{name.upper()}_{end}") for end in ("BASE_URL", "API_BASE")
-        )
-        try:
-            # An endpoint at another address has its own prices.
-            prices = (
-                None
-                if moved
-                else litellm.cost_per_token(self.model, prompt_tokens=1, completion_tokens=1)
-            )
-        except Exception:  # litellm's way of saying that it has no price for this model
-            prices = None
+        places = (f"{name.upper()}_BASE_URL", f"{name.upper()}_API_BASE")
+        prices = None
+        # An endpoint at another address has its own prices.
+        if not self.base_url and not any(map(os.environ.get, places)):
+            with suppress(Exception):  # litellm's way of saying that it knows no price
+                prices = litellm.cost_per_token(self.model, prompt_tokens=1, completion_tokens=1)
         return Provider(name, model, self.base_url or base, self.api_key or key, prices)
 
     @property
@@ -311,9 +305,8 @@ def without_secrets(url: str) -> str:
 
 def providers() -> frozenset[str]:
     """Return the providers litellm knows: what may stand before the slash of a model name."""
-    return frozenset(
-        str(getattr(provider, "value", provider)) for provider in load_litellm().provider_list
-    )
+    listed = load_litellm().provider_list
+    return frozenset(str(getattr(provider, "value", provider)) for provider in listed)
 
 
 def load_litellm() -> Any:

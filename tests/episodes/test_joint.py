@@ -19,11 +19,12 @@ from common.settings import Settings
 from episodes import registry
 from episodes.agent import Options
 from episodes.episode import AgentError, Task
-from episodes.joint import WHOSE, JointAgent, weights
+from episodes.joint import WHOSE, JointAgent
 from episodes.play_and_score import play
 from episodes.script import Script
 from sql_agent.canaries import ACCEPTED_FROM
 from tests.digits_agent.agent import AGENT as DIGITS
+from training.start.several import weights
 
 SETTINGS = Settings.model_construct().under({"max_turns": 6, "min_turns": 6})
 

@@ -519,6 +519,6 @@ def test_a_warm_up_that_does_not_fit_the_memory_is_refused_before_it(
 ) -> None:
     monkeypatch.setattr(supervised, "is_large", lambda _: True)
     monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=1e9))
-    monkeypatch.setattr(supervised, "load_base", None)  # before the model is loaded
+    monkeypatch.setattr(supervised, "load_model", None)  # before the model is loaded
     assert main([echo, "--base", str(TINY), "--out", str(tmp_path / "out")]) == 1
     assert not missing(capsys.readouterr().err, "1.0 GB", "1.5 GB", "--lora-rank")

@@ -5,6 +5,7 @@ Tokens that are not trained have log-probability 0, and verl masks them out.
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any
 
 import torch
@@ -79,7 +80,7 @@ class _OfTrees:
             "position_ids": torch.tensor([tree.positions]),
             "attention_mask": ancestors(tree)[None, None],
         }
-        return inputs, {"nodes": torch.tensor([node for nodes in tree.nodes for node in nodes])}
+        return inputs, {"nodes": torch.tensor([*chain.from_iterable(tree.nodes)])}
 
 
 @EngineRegistry.register("language_model", ["fsdp", "fsdp2"], "cpu")
@@ -127,13 +128,10 @@ class TreeEngine(_OfTrees, FSDPEngineWithLMHead):
                 found[name] = found[name].masked_scatter(mine, values)
         if not with_entropy:
             del found["entropy"]
-        empty = torch.zeros(len(trained))
-        return {
-            name: torch.nested.nested_tensor_from_jagged(
-                empty.masked_scatter(trained, values), ids.offsets()
-            )
-            for name, values in found.items()
-        }
+        for name, values in found.items():
+            spread = torch.zeros(len(trained)).masked_scatter(trained, values)
+            found[name] = torch.nested.nested_tensor_from_jagged(spread, ids.offsets())
+        return found
 
 
 def _score(

@@ -123,15 +123,13 @@ def _start_ray(plan: Plan, config: DictConfig) -> Any:
     import ray
     import ray.util.scheduling_strategies
 
-    runtime_env: dict[str, Any] = (
-        {"py_executable": plan.engine.python} if plan.engine.python else {}
-    )
-    if (
-        plan.engine.device == "cuda"
-    ):  # what verl says by the GPUs it finds. Without any, `verl.toml` does
+    runtime_env: dict[str, Any] = {}
+    if plan.engine.device == "cuda":  # on the CPU `verl.toml` has what verl says by its GPUs
         from verl.trainer.constants_ppo import get_ppo_ray_runtime_env
 
         runtime_env = dict(get_ppo_ray_runtime_env(config))
+    elif plan.engine.python:
+        runtime_env["py_executable"] = plan.engine.python
     variables = environment(plan.engine.device, plan.engine.model, config.trainer.n_gpus_per_node)
     runtime_env["env_vars"] = {**runtime_env.get("env_vars", {}), **variables}
     runtime_env["env_vars"]["VERL_FILE_LOGGER_PATH"] = str(plan.output.run_dir / "metrics.jsonl")
@@ -149,11 +147,8 @@ def _start_ray(plan: Plan, config: DictConfig) -> Any:
         _init_ray(**common)
         keep_in_ray(str(plan.store.token))
     else:
-        sizes = {
-            key: value
-            for key, value in dict(config.ray_kwargs.ray_init).items()
-            if key != "runtime_env"
-        }
+        sizes = dict(config.ray_kwargs.ray_init)
+        sizes.pop("runtime_env", None)
         _init_ray(
             address="local",
             _node_ip_address="127.0.0.1",

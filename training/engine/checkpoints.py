@@ -63,7 +63,8 @@ def prune(run: Path, step: int, keep: int, best: bool) -> None:
     kept: set[int | None] = {*sorted(found)[-keep:]}
     if best:
         kept.add(best_step(run, found.keys() - {step}))
-    for path in [found[number] for number in found.keys() - kept]:
+    for number in found.keys() - kept:
+        path = found[number]
         with TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp") as hidden:
             # A rename is atomic, so that a half-removed folder is never taken for a checkpoint
             os.replace(path, Path(hidden) / path.name)
@@ -85,9 +86,11 @@ def checkpoints(run: Path) -> dict[int, Path]:
 def best_step(run: Path, steps: Iterable[int]) -> int | None:
     """Return the step of the best validation, of equal ones the last, or None."""
     among = set(steps)
-    scores = {row["step"]: row["validation"] for row in curve(run) if row["step"] in among}
-    scores = {step: score for step, score in scores.items() if score is not None}
-    return max(scores, key=lambda step: (scores[step], step), default=None)
+    scores = []
+    for row in curve(run):
+        if row["step"] in among and row["validation"] is not None:
+            scores.append((row["validation"], row["step"]))
+    return max(scores)[1] if scores else None
 
 
 def was_validated(checkpoint: Path) -> bool:

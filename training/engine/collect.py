@@ -83,16 +83,14 @@ def _attributes(spans: Sequence[Span], name: str) -> list[tuple[Span, str]]:
 
 
 def _calls(triplets: Sequence[Triplet], spans: Sequence[Span]) -> list[Call]:
-    found = _attributes(spans, LOG_PROBS_ATTRIBUTE)
-    log_probs = {span.attributes.get(RESPONSE_ATTRIBUTE): json.loads(text) for span, text in found}
-    return [
-        Call(
-            [*one.prompt["token_ids"]],
-            [*one.response["token_ids"]],
-            log_probs.get(one.metadata.get("response_id")),
-        )
-        for one in triplets
-    ]
+    log_probs = {}
+    for span, text in _attributes(spans, LOG_PROBS_ATTRIBUTE):
+        log_probs[span.attributes.get(RESPONSE_ATTRIBUTE)] = json.loads(text)
+    calls = []
+    for one in triplets:
+        found = log_probs.get(one.metadata.get("response_id"))
+        calls.append(Call([*one.prompt["token_ids"]], [*one.response["token_ids"]], found))
+    return calls
 
 
 def _fill(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import groupby
 from typing import Any
 
 from training.engine.records import RolloutRecord
@@ -19,9 +18,8 @@ CUT = "\N{REPLACEMENT CHARACTER}"  # what half a character is decoded as
 
 def sample_of(finished: Sequence[Finished]) -> list[Finished]:
     """Return the episodes with the lowest and the highest rewards, without those left out."""
-    scored = sorted(
-        (pair for pair in finished if pair[0].cause is None), key=lambda pair: pair[0].reward or 0.0
-    )
+    scored = [pair for pair in finished if pair[0].cause is None]
+    scored.sort(key=lambda pair: pair[0].reward or 0.0)
     return [*scored[:KEPT], *scored[KEPT:][-KEPT:]]
 
 
@@ -30,7 +28,8 @@ def keep_messages(finished: Sequence[Finished], sample: Sequence[Finished]) -> N
     kept = {id(record) for record, _ in sample}
     for record, _ in finished:
         if id(record) not in kept:
-            record.transcript, record.own = None, {}
+            record.transcript = None
+            record.own = {}
 
 
 def keep_tokens(sample: Sequence[Finished], decode: Decode) -> None:
@@ -45,13 +44,17 @@ def stretches(sequence: TokenSequence, decode: Decode) -> list[dict[str, Any]]:
     ids = sequence.prompt_ids + sequence.response_ids
     mask = [0] * before + sequence.mask
     found = []
-    for trained, places in groupby(range(len(ids)), mask.__getitem__):
-        first, *rest = places
-        part = slice(first, first + 1 + len(rest))
-        texts = pieces(ids[part], decode) if trained else [decode(ids[part])]
-        stretch = {"trained": bool(trained), "ids": ids[part], "texts": texts}
+    end = 0
+    while end < len(ids):
+        begin = end
+        while end < len(ids) and mask[end] == mask[begin]:
+            end += 1
+        part = ids[begin:end]
+        trained = bool(mask[begin])
+        texts = pieces(part, decode) if trained else [decode(part)]
+        stretch = {"trained": trained, "ids": part, "texts": texts}
         if trained and sequence.log_probs is not None:
-            values = sequence.log_probs[first - before : part.stop - before]
+            values = sequence.log_probs[begin - before : end - before]
             stretch["log_probs"] = [round(value, 4) for value in values]
         found.append(stretch)
     return found

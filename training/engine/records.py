@@ -94,15 +94,13 @@ def step_metrics(
     }
     if compared:
         groups = rewards_by_group(scored).values()
-        metrics[f"{prefix}/equal_reward_groups"] = sum(
-            len(one) > 1 and len(set(one)) == 1 for one in groups
-        )
+        equal = [one for one in groups if len(one) > 1 and len(set(one)) == 1]
+        metrics[f"{prefix}/equal_reward_groups"] = len(equal)
     if scored:
         total = fsum(record.reward or 0.0 for record in scored)
+        sequences = sum(record.sequences for record in scored)
         metrics[f"{prefix}/reward/mean"] = total / len(scored)
-        metrics[f"{prefix}/sequences_per_rollout"] = sum(
-            record.sequences for record in scored
-        ) / len(scored)
+        metrics[f"{prefix}/sequences_per_rollout"] = sequences / len(scored)
     parts: dict[str, Mapping[str, float]] = {
         "terms": means(record.terms for record in scored),
         "measures": means(record.numbers for record in records),
@@ -115,9 +113,8 @@ def step_metrics(
         for name, value in found.items():
             metrics[f"{prefix}/{part}/{name}"] = value
     for agent, own in by_agent(records).items():
-        metrics |= step_metrics(
-            [replace(record, agent=None) for record in own], f"{prefix}/{agent}", compared
-        )
+        alone = [replace(record, agent=None) for record in own]
+        metrics |= step_metrics(alone, f"{prefix}/{agent}", compared)
     return metrics
 
 
@@ -142,9 +139,12 @@ def validation_of(records: Iterable[RolloutRecord]) -> dict[str, Any]:
     for record in records:
         if record.cause is None:
             by_type.setdefault(record.task_type, []).append(record)
-    rewards = [fmean(record.reward or 0.0 for record in found) for found in by_type.values()]
-    terms = means(means(record.terms for record in found) for found in by_type.values())
-    return {"mean": fmean(rewards) if rewards else None, "terms": terms}
+    rewards = []
+    terms = []
+    for found in by_type.values():
+        rewards.append(fmean(record.reward or 0.0 for record in found))
+        terms.append(means(record.terms for record in found))
+    return {"mean": fmean(rewards) if rewards else None, "terms": means(terms)}
 
 
 def means(found: Iterable[Mapping[str, float]]) -> dict[str, float]:

@@ -39,10 +39,10 @@ def _interface_to(host_name: str, port: int) -> str:
     with socket.socket(_family(host_name), socket.SOCK_DGRAM) as probe:
         probe.connect((host_name, port))
         own = probe.getsockname()[0]
-    addresses = psutil.net_if_addrs()
-    return next(
-        name for name in addresses if any(found.address == own for found in addresses[name])
-    )
+    for name, addresses in psutil.net_if_addrs().items():
+        if own in [found.address for found in addresses]:
+            return name
+    raise RuntimeError(f"no interface has the address {own}, by which {host_name} is reached")
 
 
 def _family(host_name: str) -> socket.AddressFamily:

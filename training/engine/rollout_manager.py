@@ -86,10 +86,11 @@ class RolloutManager:
     def generate_sequences(self, prompts: TensorDict) -> None:
         """Start the rollouts of verl's batch, one row a prompt group, and return."""
         validate = bool(prompts["validate"]) if "validate" in prompts else False
-        columns = {key: column for key, column in prompts.items() if key != "validate"}
-        rows = [
-            {key: _plain(column, i) for key, column in columns.items()} for i in range(len(prompts))
-        ]
+        rows: list[Prompt] = [{} for _ in range(len(prompts))]
+        for key, column in prompts.items():
+            if key != "validate":
+                for number, row in enumerate(rows):
+                    row[key] = _plain(column, number)
         self._run(self._wave(rows, validate)).add_done_callback(self._note_failure)
 
     def wait_for_news(self, seconds: float) -> None:
@@ -111,9 +112,9 @@ class RolloutManager:
         taken = [self.delivered.pop(session) for session in sessions]
         bound = int(self.config.trainer.v1.sampler.max_off_policy_threshold)
         oldest = max(record.step for record in taken) - bound
-        self.delivered = {
-            key: record for key, record in self.delivered.items() if record.step > oldest
-        }
+        for key, record in [*self.delivered.items()]:
+            if record.step <= oldest:
+                del self.delivered[key]
         return taken
 
     def close(self) -> None:
@@ -222,10 +223,9 @@ class RolloutManager:
         """Collect every rollout as it ends. Raises RunStopped: nothing ended for too long."""
         endings = self._endings.expect(records)
         self._heard = time.monotonic()
-        tasks = [
-            asyncio.create_task(self._collect(endings[name], record))
-            for name, record in records.items()
-        ]
+        tasks = []
+        for name, record in records.items():
+            tasks.append(asyncio.create_task(self._collect(endings[name], record)))
         limit = silence_limit(self.plan.engine.episode_timeout)
         pending = set(tasks)
         try:
@@ -278,10 +278,12 @@ async def _cancel_others() -> None:
 
 def untrained(run_dir: Path) -> dict[str, RolloutRecord]:
     """Return the recorded, scored training episodes by key: verl's queue may hold them."""
-    records = [RolloutRecord.of_line(row) for row in read_lines(run_dir / "episodes.jsonl")]
-    return {
-        record.key: record for record in records if record.mode == "train" and record.cause is None
-    }
+    found = {}
+    for row in read_lines(run_dir / "episodes.jsonl"):
+        record = RolloutRecord.of_line(row)
+        if record.mode == "train" and record.cause is None:
+            found[record.key] = record
+    return found
 
 
 def _tag(uids: list[str], partition: str, status: str) -> None:

@@ -92,8 +92,9 @@ class RolloutsFromStore(PPOTrainer):
         metrics["books/weight_updates"] = optimizer_steps(answers)
         # Only then are all losses computed with the weights that played.
         if updates == actor.ppo_epochs == 1:
-            for name in [name for name in metrics if name.startswith(f"actor/{CORRECTION}")]:
-                metrics[name.removeprefix("actor/")] = metrics.pop(name)
+            for name in [*metrics]:
+                if name.startswith(f"actor/{CORRECTION}"):
+                    metrics[name.removeprefix("actor/")] = metrics.pop(name)
         dtype = self.config.actor_rollout_ref.rollout.dtype
         if self.agent_loop_manager.watch.compare_log_probs(metrics, dtype):
             metrics[DIFFER] = 1.0
@@ -132,11 +133,10 @@ class RolloutsFromStore(PPOTrainer):
 
     def _account(self, batch: KVBatchMeta) -> dict[str, float]:
         """Return the metrics of an update. Raises RunStopped: batch and records differ."""
-        keys = [
-            key
-            for key, tag in zip(batch.keys, batch.tags, strict=True)
-            if not tag.get("is_padding", False)
-        ]
+        keys = []
+        for key, tag in zip(batch.keys, batch.tags, strict=True):
+            if not tag.get("is_padding", False):
+                keys.append(key)
         data = tq.kv_batch_get(
             keys=keys, partition_id=batch.partition_id, select_fields=["loss_mask", "advantages"]
         )
@@ -146,11 +146,10 @@ class RolloutsFromStore(PPOTrainer):
         compared = compares_groups(self.config)
         metrics = check_episodes(trained, keys, sum(int(mask.sum()) for mask in masks))
         if algorithm.adv_estimator == "grpo" and not algorithm.use_kl_in_reward:
-            first = [
-                float(row[mask.argmax()])
-                for row, mask in zip(data["advantages"].unbind(), masks, strict=True)
-            ]
-            found = {session_of(key): value for key, value in zip(keys, first, strict=True)}
+            found = {}  # by episode, of its last sequence's first trained token
+            rows = data["advantages"].unbind()
+            for key, row, mask in zip(keys, rows, masks, strict=True):
+                found[session_of(key)] = float(row[mask.argmax()])
             check_advantages(trained, found, algorithm.norm_adv_by_std_in_grpo)
         if compared:
             metrics |= {

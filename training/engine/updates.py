@@ -30,11 +30,10 @@ def required_multiple(config: DictConfig, dp_size: int, use_critic: bool) -> int
     """Return what the sequences must be a multiple of, so that ranks and updates get equal ones."""
     parts = config.actor_rollout_ref
     updates = [updates_per_epoch(config, parts.actor)]
-    micro = [
-        int(parts[section][size] or 1)
-        for section, flag, size in MICRO_BATCHES
-        if not parts[section][flag]
-    ]
+    micro = []
+    for section, flag, size in MICRO_BATCHES:
+        if not parts[section][flag]:
+            micro.append(int(parts[section][size] or 1))
     if use_critic:
         updates.append(updates_per_epoch(config, config.critic))
         if not config.critic.use_dynamic_bsz:

@@ -101,12 +101,11 @@ class Watch:
         return reason
 
     def _reason(self, window: list[RolloutRecord]) -> str | None:
-        parts = [
-            (f" of {name}", own)
-            for name, own in by_agent(window).items()
-            if len(own) >= LEAST_OF_AN_AGENT
-        ]
-        for whose, part in [("", window), *parts]:
+        parts = {"": window}
+        for name, own in by_agent(window).items():
+            if len(own) >= LEAST_OF_AN_AGENT:
+                parts[f" of {name}"] = own
+        for whose, part in parts.items():
             self._stop_on_silence(part)
             share = unscored_share(part)
             if share > self.max_unscored_share:

@@ -14,7 +14,7 @@ from scipy.optimize import minimize
 from scipy.stats import bootstrap
 
 from common.command import UsageError
-from training.pairs.asked import counted
+from training.pairs.asked import counted, wins
 from training.pairs.pair import LeftOut, Pair
 
 
@@ -61,8 +61,8 @@ def ranked(
     right: dict[str, list[float]] = defaultdict(list)
     longer: dict[str, list[float]] = defaultdict(list)
     for pair, (better, worse) in zip(pairs, scores, strict=True):
-        right[pair.task].append(_higher(better, worse))
-        longer[pair.task].append(_higher(len(pair.chosen), len(pair.rejected)))
+        right[pair.task].append(wins(better, worse))
+        longer[pair.task].append(wins(len(pair.chosen), len(pair.rejected)))
     facts: dict[str, Any] = {"pairs": len(pairs), "tasks": len(right)}
     if len(right) < 2:
         return facts  # one task says nothing about others
@@ -75,10 +75,6 @@ def ranked(
     facts["ci95"] = [round(float(low), 4), round(float(high), 4)]
     facts["longer_wins"] = round(fmean(map(fmean, longer.values())), 4)
     return facts
-
-
-def _higher(one: float, other: float) -> float:
-    return 1.0 if one > other else 0.5 if one == other else 0.0
 
 
 def platt(good: Sequence[float], bad: Sequence[float]) -> dict[str, Any] | None:

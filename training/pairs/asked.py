@@ -89,11 +89,15 @@ def problem_of(pair: Pair, tested: set[str]) -> str | None:
 
 def longer_wins(pairs: Sequence[Pair]) -> float:
     """Return the share of pairs whose chosen side is the longer one. Equal ones count half."""
-    won = 0.0
-    for pair in pairs:
-        more = pair.chosen.length - pair.rejected.length
-        won += 0.5 if not more else float(more > 0)
+    won = sum(wins(pair.chosen.length, pair.rejected.length) for pair in pairs)
     return won / len(pairs)
+
+
+def wins(one: float, other: float) -> float:
+    """Return 1 if a number is above the other, a half if they are equal, else 0."""
+    if one == other:
+        return 0.5
+    return float(one > other)
 
 
 def counted(left_out: LeftOut) -> str:

@@ -33,7 +33,7 @@ from training.pairs.trainers import (
     Silent,
     check_devices,
     learned,
-    load_model,
+    load_padded,
     trainer_settings,
 )
 from training.setup.chat_template import keep_thinking, with_tools
@@ -59,7 +59,7 @@ class EpisodePairTrainer(Silent, DPOTrainer):
 
 def load(folder: Path, tools: bool, thinking: bool) -> tuple[Any, Any, int]:
     """Return model, tokenizer and context in tokens. The template shows `tools`, keeps thoughts."""
-    model, tokenizer = load_model(folder, AutoModelForCausalLM)
+    model, tokenizer = load_padded(folder, AutoModelForCausalLM)
     template = str(tokenizer.chat_template)
     template = with_tools(template) if tools else template
     tokenizer.chat_template = keep_thinking(template, tools) if thinking else template
@@ -111,8 +111,10 @@ def collator(pad: int) -> Callable[[Sequence[dict[str, Any]]], dict[str, torch.T
             "attention_mask": pad_sequence([torch.ones_like(one) for one in ids], True, 0),
             "completion_mask": pad_sequence(masks, True, 0),
         }
-        known = [name for name in ("ref_chosen_logps", "ref_rejected_logps") if name in rows[0]]
-        return batch | {name: torch.tensor([row[name] for row in rows]) for name in known}
+        for name in ("ref_chosen_logps", "ref_rejected_logps"):
+            if name in rows[0]:
+                batch[name] = torch.tensor([row[name] for row in rows])
+        return batch
 
     return collate
 

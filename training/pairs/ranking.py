@@ -68,13 +68,11 @@ def train(
 ) -> tuple[Any, dict[str, Any]]:
     """Train, and return the merged model with steps and curve."""
     rank = arguments.lora_rank
-    rows = [
-        {
-            "chosen_ids": scorer.tokens(pair.question, pair.chosen),
-            "rejected_ids": scorer.tokens(pair.question, pair.rejected),
-        }
-        for pair in pairs
-    ]
+    rows = []
+    for pair in pairs:
+        chosen = scorer.tokens(pair.question, pair.chosen)
+        rejected = scorer.tokens(pair.question, pair.rejected)
+        rows.append({"chosen_ids": chosen, "rejected_ids": rejected})
     trainer = AnswerPairTrainer(
         model=scorer.model,
         args=RewardConfig(**trainer_settings(work, arguments, len(rows))),
@@ -95,10 +93,8 @@ def split_by_task(
         raise UsageError("all pairs are of one task; some of others are needed to measure on")
     Random(seed).shuffle(tasks)
     held = {*tasks[: max(1, round(share * len(tasks)))]}
-    return (
-        [pair for pair in pairs if pair.task not in held],
-        [pair for pair in pairs if pair.task in held],
-    )
+    taught = [pair for pair in pairs if pair.task not in held]
+    return taught, [pair for pair in pairs if pair.task in held]
 
 
 def learn(arguments: argparse.Namespace, found: Sequence[Pair], left_out: LeftOut) -> None:

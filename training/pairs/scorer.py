@@ -12,7 +12,7 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers import AutoModelForSequenceClassification, set_seed
 
 from common.terminal import watched
-from training.pairs.trainers import load_model
+from training.pairs.trainers import load_padded
 
 SCORED_AT_ONCE = 16
 
@@ -50,7 +50,7 @@ class Scorer:
 def load_scorer(folder: Path, seed: int = 0) -> Scorer:
     """Return a folder's classifier. A language model gets a new head, drawn by the seed."""
     set_seed(seed)
-    model, tokenizer = load_model(folder, AutoModelForSequenceClassification, num_labels=1)
+    model, tokenizer = load_padded(folder, AutoModelForSequenceClassification, num_labels=1)
     model.config.get_text_config().pad_token_id = tokenizer.pad_token_id
     positions = getattr(model.config.get_text_config(), "max_position_embeddings", None)
     device = "cuda" if torch.cuda.is_available() else "cpu"

@@ -14,11 +14,12 @@ from typing import Any
 
 import torch
 from peft import PeftModel
-from transformers import AutoTokenizer, PrinterCallback, TrainerCallback
+from transformers import PrinterCallback, TrainerCallback
 from transformers.utils import logging
 
 from common.command import UsageError
 from common.terminal import progress
+from training.warmup.supervised import load_model
 
 CHECKPOINTS = 10  # in the course of a training
 KEPT = 2
@@ -52,19 +53,12 @@ def learned(trainer: Any, work: Path, metrics: Sequence[str]) -> tuple[Any, dict
     return model, {"steps": trainer.state.global_step, "curve": curve}
 
 
-def load_model(folder: Path, kind: Any, **options: Any) -> tuple[Any, Any]:
-    """Return a folder's model, of this class, in 32 bit, and its tokenizer. Raises UsageError."""
+def load_padded(folder: Path, kind: Any, **options: Any) -> tuple[Any, Any]:
+    """Return a folder's model of this class, and its tokenizer, which can pad. Raises UsageError."""
     logging.set_verbosity_error()
     logging.disable_progress_bar()
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(folder)
-        # bfloat16 would lose small updates.
-        model = kind.from_pretrained(folder, dtype=torch.float32, **options)
-    except (OSError, ValueError) as error:
-        first = str(error).strip().splitlines()[0]
-        raise UsageError(f"{folder} cannot be loaded: {first}; give a model folder") from None
-    if not tokenizer.chat_template:
-        raise UsageError(f"{folder} has no chat template; take an instruction-tuned model")
+    # bfloat16 would lose small updates
+    model, tokenizer = load_model(str(folder), kind, torch.float32, **options)
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
     return model, tokenizer

@@ -97,10 +97,10 @@ def _prefixes(
     variables.pop(KEPT, None)
     digest = hashlib.sha256(orjson.dumps([attempt, request.get("tools"), variables]))
     for message in messages:
-        calls = [
-            [call["id"], call["function"]["name"], _arguments(call["function"]["arguments"])]
-            for call in message.get("tool_calls") or []
-        ]
+        calls = []
+        for call in message.get("tool_calls") or []:
+            function = call["function"]
+            calls.append([call["id"], function["name"], _arguments(function["arguments"])])
         said = [message["role"], message.get("content") or "", calls]
         digest.update(orjson.dumps(said))
         yield digest.digest()

@@ -107,18 +107,15 @@ class PolicyAccess:
                 launcher,
             )
         else:
-            models: list[ModelConfig] = [
-                {
-                    "model_name": name,
-                    "litellm_params": {
-                        "model": f"hosted_vllm/{self.model}",
-                        "api_base": f"{url}/v1",
-                        # By its name: agent-lightning writes this into a file.
-                        "api_key": f"os.environ/{TOKEN}",
-                    },
+            models: list[ModelConfig] = []
+            for name, url in self.servers.items():
+                params = {
+                    "model": f"hosted_vllm/{self.model}",
+                    "api_base": f"{url}/v1",
+                    # By its name: agent-lightning writes this into a file.
+                    "api_key": f"os.environ/{TOKEN}",
                 }
-                for name, url in self.servers.items()
-            ]
+                models.append({"model_name": name, "litellm_params": params})
             self.proxy = litellm_proxy(models, self.store, recorder, launcher, self.log_probs)
         server = self.proxy.server_launcher if isinstance(self.proxy, LLMProxy) else self.proxy
         guarded: Any = Guard(

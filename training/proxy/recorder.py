@@ -168,7 +168,8 @@ class CallRecorder:
 
     async def _send_waiting(self) -> None:
         """Send all that waits. What a dead store did not take is lost and counted."""
-        calls, self._waiting = self._waiting, []
+        calls = self._waiting
+        self._waiting = []
         try:
             await self._sender.send(self.endpoint, calls)
         except (aiohttp.ClientError, TimeoutError) as error:

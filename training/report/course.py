@@ -27,16 +27,17 @@ def course_of(steps: Sequence[Mapping[str, float]]) -> dict[str, Any]:
     scored = [step for step in steps if REWARD in step]
     if len(scored) < 2 * STEPS:
         return {}
-    ends = (scored[:STEPS], scored[-STEPS:])
-    rewards = [[step[REWARD] for step in end] for end in ends]
-    first = fmean(rewards[0])
-    last = fmean(rewards[1])
-    error = sqrt((variance(rewards[0]) + variance(rewards[1])) / STEPS)
-    cut = [
-        sum(step.get(CUT, 0) for step in end) / sum(step[ROLLOUTS] for step in end) for end in ends
-    ]
-    worse = first - last > max(LEAST, ERRORS * error)
-    return {"reward": [first, last], "cut": cut, "worse": worse}
+    means = []
+    variances = []
+    cut = []
+    for end in (scored[:STEPS], scored[-STEPS:]):
+        rewards = [step[REWARD] for step in end]
+        means.append(fmean(rewards))
+        variances.append(variance(rewards))
+        cut.append(sum(step.get(CUT, 0) for step in end) / sum(step[ROLLOUTS] for step in end))
+    error = sqrt(sum(variances) / STEPS)
+    worse = means[0] - means[1] > max(LEAST, ERRORS * error)
+    return {"reward": means, "cut": cut, "worse": worse}
 
 
 def told(course: Mapping[str, Any]) -> str:

@@ -231,14 +231,12 @@ class EpisodeRunner(Runner[Any]):
                 )
 
     async def _beat_for(self, begun_before: float) -> None:
-        slots = [
-            slot for slot in self._slots.values() if slot.begun < begun_before and not slot.over
-        ]
+        begun = [slot for slot in self._slots.values() if slot.begun < begun_before]
+        slots = [slot for slot in begun if not slot.over]
         if not slots:
             return
-        known = await self.store.query_rollouts(
-            rollout_id_in=[slot.rollout.rollout_id for slot in slots]
-        )
+        names = [slot.rollout.rollout_id for slot in slots]
+        known = await self.store.query_rollouts(rollout_id_in=names)
         now = {rollout.rollout_id: rollout for rollout in known}
         for slot in slots:
             name = slot.rollout.rollout_id

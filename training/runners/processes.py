@@ -79,9 +79,8 @@ class Keeper:
     def keep(self, count: int, stopped: Callable[[], bool]) -> int:
         """Keep so many runners until `stopped` or none is left. Return the last exit code."""
         code = 0
-        self.runners = [
-            Runner(number, self.start(number), time.monotonic()) for number in range(count)
-        ]
+        for number in range(count):
+            self.runners.append(Runner(number, self.start(number), time.monotonic()))
         while self.runners and not stopped():
             wait([runner.process.sentinel for runner in self.runners], POLL_SECONDS)
             ended = [one for one in self.runners if one.process.exitcode is not None]

@@ -149,9 +149,10 @@ def check_questions(tasks: Tasks, model: str, longest: int) -> None:
             continue
         tokenizer = Tokenizer.from_file(str(file))
         counted = tokenizer.encode_batch([task.question for task in long])
-        over = [
-            task.id for task, found in zip(long, counted, strict=True) if len(found.ids) > longest
-        ]
+        over = []
+        for task, found in zip(long, counted, strict=True):
+            if len(found.ids) > longest:
+                over.append(task.id)
         if over:
             raise ConfigError(
                 f"{len(over)} of {len(part)} rows of the {name} file have questions of more tokens "

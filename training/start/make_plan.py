@@ -61,7 +61,9 @@ def make_plan(agent: Agent, options: argparse.Namespace) -> tuple[Plan, dict[str
         own = "MAX_TURNS"
     settings = with_turns(agent, load_settings(), options.max_turns)
     device = choose_device(options.device)
-    purpose = "smoke" if options.ci_fast else "ci" if options.ci else "full"
+    purpose = "ci" if options.ci else "full"
+    if options.ci_fast:
+        purpose = "smoke"
     model = (
         options.model
         or settings.base_model

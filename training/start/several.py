@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from argparse import ArgumentParser
 
-from episodes.joint import weights
+from episodes.episode import AgentError
 from episodes.registry import joined
 from training.start.command import run_training
 
@@ -24,3 +24,20 @@ def main(arguments: list[str] | None = None) -> int:
         print(USAGE, file=sys.stderr)
         return 2
     return run_training(lambda: joined(weights(named.agents)), rest)
+
+
+def weights(text: str) -> dict[str, float]:
+    """Return the weights of a text such as "sql,diagnosis:2". Raises AgentError: another form."""
+    found: dict[str, float] = {}
+    for part in text.split(","):
+        name, colon, number = part.strip().partition(":")
+        try:
+            weight = float(number) if colon else 1.0
+        except ValueError:
+            weight = 0.0
+        if not name or name in found or not 0 < weight < float("inf"):
+            raise AgentError(
+                f"{part!r}: expected each agent once, NAME or NAME:WEIGHT with a weight above 0"
+            )
+        found[name] = weight
+    return found

@@ -105,10 +105,9 @@ class Endings:
     def expect(self, rollout_ids: Iterable[str]) -> dict[str, asyncio.Future[Rollout]]:
         """Return a future for each of these rollouts."""
         loop = asyncio.get_running_loop()
-        futures: dict[str, asyncio.Future[Rollout]] = {
-            rollout_id: loop.create_future() for rollout_id in rollout_ids
-        }
-        for rollout_id, future in futures.items():
+        futures: dict[str, asyncio.Future[Rollout]] = {}
+        for rollout_id in rollout_ids:
+            future = futures[rollout_id] = loop.create_future()
             if rollout_id in self._early:
                 future.set_result(self._early.pop(rollout_id))
             else:
@@ -162,15 +161,12 @@ def worker_name(pid: int) -> str:
 
 async def give_up(store: LightningStore, worker: str) -> int:
     """Mark a worker's rollouts unresponsive, so that others play them. Return how many."""
-    running = await store.query_rollouts(status_in=["preparing", "running"])
-    abandoned = [
-        rollout
-        for rollout in running
-        if isinstance(rollout, AttemptedRollout) and rollout.attempt.worker_id == worker
-    ]
-    for rollout in abandoned:
+    abandoned = 0
+    for rollout in await store.query_rollouts(status_in=["preparing", "running"]):
+        if not isinstance(rollout, AttemptedRollout) or rollout.attempt.worker_id != worker:
+            continue
+        abandoned += 1
+        attempt = rollout.attempt.attempt_id
         with contextlib.suppress(ValueError):  # it ended meanwhile, and was released
-            await store.update_attempt(
-                rollout.rollout_id, rollout.attempt.attempt_id, status="unresponsive"
-            )
-    return len(abandoned)
+            await store.update_attempt(rollout.rollout_id, attempt, status="unresponsive")
+    return abandoned

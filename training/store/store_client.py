@@ -58,10 +58,10 @@ class StoreClient(LightningStoreClient):
     ) -> Sequence[Rollout]:
         """Send it once: where the answer is lost, ask what was taken before sending again."""
         mark = uuid.uuid4().hex
-        marked = [
-            one.model_copy(update={"metadata": {**(one.metadata or {}), MARK: mark}})
-            for one in rollouts
-        ]
+        marked = []
+        for one in rollouts:
+            metadata = {**(one.metadata or {}), MARK: mark}
+            marked.append(one.model_copy(update={"metadata": metadata}))
         once = LightningStoreClient.enqueue_many_rollouts
         client = StoreClient(self.server_address_root, self.token, retries=())
         try:

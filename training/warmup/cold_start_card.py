@@ -35,34 +35,31 @@ def measure(agent: Agent, model: Path, mastered: Path) -> dict[str, Any]:
     greedy = _evaluate(agent, model, "val", "--temperature", "0")
     overall = start["overall"]
     name = agent.showing.headline
-    shown = [column.metric for column in agent.showing.columns]
-    of_both = {"start": overall, "ceiling": ceiling["overall"]}
-    return {
+    interval = overall["ci95" if name == "score" else f"{name}_ci95"]
+    measured: dict[str, Any] = {
         "ceiling": _points(ceiling["overall"][name]),
         "start": _points(overall[name]),
-        "start_ci95": [
-            _points(bound) for bound in overall["ci95" if name == "score" else f"{name}_ci95"]
-        ],
+        "start_ci95": [_points(bound) for bound in interval],
         "greedy": _points(greedy["overall"][name]),
         "questions": overall["n"],
-        **{
-            f"{which}_{fact}": _points(of[fact])
-            for which, of in of_both.items()
-            for fact in shown
-            if fact in of
-        },
-        **({"queried": _points(overall["queried"])} if "queried" in overall else {}),
-        "stop_reasons": overall["stop_reasons"],
-        "ceiling_by_group": _by_group(ceiling, name),
-        "start_by_group": _by_group(start, name),
     }
+    for which, scores in {"start": overall, "ceiling": ceiling["overall"]}.items():
+        for column in agent.showing.columns:
+            if column.metric in scores:
+                measured[f"{which}_{column.metric}"] = _points(scores[column.metric])
+    if "queried" in overall:
+        measured["queried"] = _points(overall["queried"])
+    measured["stop_reasons"] = overall["stop_reasons"]
+    measured["ceiling_by_group"] = _by_group(ceiling, name)
+    measured["start_by_group"] = _by_group(start, name)
+    return measured
 
 
 def _by_group(scores: dict[str, Any], name: str) -> dict[str, float]:
-    groups = scores["by_task_type"] | {
-        f"{kind} wordings": part for kind, part in scores["by_wording"].items()
-    }
-    return {group: _points(part[name]) for group, part in groups.items()}
+    found = {group: _points(part[name]) for group, part in scores["by_task_type"].items()}
+    for kind, part in scores["by_wording"].items():
+        found[f"{kind} wordings"] = _points(part[name])
+    return found
 
 
 def headline_of(agent: Agent, model: Path) -> float:
@@ -78,16 +75,8 @@ def headline_of(agent: Agent, model: Path) -> float:
 
 def _evaluate(agent: Agent, model: Path, split: str, *flags: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as out:
-        command = [
-            sys.executable,
-            "-m",
-            "evaluation.evaluate",
-            agent.name,
-            "--model",
-            str(model),
-            *flags,
-        ]
-        command += ["--data", str(agent.splits[split]), "--out", out]
+        command = [sys.executable, "-m", "evaluation.evaluate", agent.name, *flags]
+        command += ["--model", str(model), "--data", str(agent.splits[split]), "--out", out]
         done = subprocess.run(command, cwd=WORK, stdout=subprocess.DEVNULL, check=False)
         if done.returncode:
             raise ColdStartError(
@@ -102,10 +91,9 @@ def _points(share: float) -> float:
 
 def card(agent: Agent, facts: dict[str, Any]) -> str:
     """Return the model card: the text for every agent around the agent's own, with the numbers."""
-    rows = [
-        f"| {name} | {facts['start_by_group'][name]} | {high} |"
-        for name, high in facts["ceiling_by_group"].items()
-    ]
+    rows = []
+    for name, high in facts["ceiling_by_group"].items():
+        rows.append(f"| {name} | {facts['start_by_group'][name]} | {high} |")
     ends = [f"{facts['queried']} % of the episodes query"] if "queried" in facts else []
     ends.append(", ".join(f"{reason} {count}" for reason, count in facts["stop_reasons"].items()))
     low, high = facts["start_ci95"]
@@ -114,10 +102,8 @@ def card(agent: Agent, facts: dict[str, Any]) -> str:
         "ends": "; ".join(ends),
         "interval": f"{low} to {high}",
     }
-    own, shared = (
-        Template((of / CARD).read_text(encoding="utf-8"))
-        for of in (folder_of(agent), Path(__file__).parent)
-    )
+    own = Template((folder_of(agent) / CARD).read_text(encoding="utf-8"))
+    shared = Template((Path(__file__).parent / CARD).read_text(encoding="utf-8"))
     return shared.substitute(
         values,
         agent=agent.name,

@@ -33,9 +33,10 @@ def encode(conversation: Conversation, tokenizer: Any) -> list[Example]:
     """
     messages = copy.deepcopy(conversation.messages)
     tools = [*conversation.tools] or None
-    for call in (call for message in messages for call in message.get("tool_calls") or []):
-        # Servers hand the arguments to templates in this form
-        call["function"]["arguments"] = json.loads(call["function"]["arguments"])
+    for message in messages:
+        for call in message.get("tool_calls") or []:
+            # Servers hand the arguments to templates in this form
+            call["function"]["arguments"] = json.loads(call["function"]["arguments"])
 
     def render(end: int, opened: bool) -> str:
         if conversation.raw:
@@ -60,22 +61,20 @@ def encode(conversation: Conversation, tokenizer: Any) -> list[Example]:
 
 
 def encode_all(conversations: Sequence[Conversation], tokenizer: Any) -> list[Example]:
-    return [
-        example
-        for conversation in watched(conversations, "encoding", "conversations")
-        for example in encode(conversation, tokenizer)
-    ]
+    examples: list[Example] = []
+    for conversation in watched(conversations, "encoding", "conversations"):
+        examples += encode(conversation, tokenizer)
+    return examples
 
 
 def _tokens(text: str, spans: Sequence[tuple[int, int]], tokenizer: Any) -> Example:
     encoded = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
-    labels = [
-        token if any(start <= left and right <= end for start, end in spans) else NOT_LEARNED
-        for token, (left, right) in zip(
-            encoded["input_ids"], encoded["offset_mapping"], strict=True
-        )
-    ]
-    return {"input_ids": encoded["input_ids"], "labels": labels}
+    tokens = encoded["input_ids"]
+    labels = []
+    for token, (left, right) in zip(tokens, encoded["offset_mapping"], strict=True):
+        learned = any(start <= left and right <= end for start, end in spans)
+        labels.append(token if learned else NOT_LEARNED)
+    return {"input_ids": tokens, "labels": labels}
 
 
 def batches(
@@ -85,7 +84,14 @@ def batches(
 
     Padded on the right: attention is causal, so no learned token sees it, and no mask is needed.
     """
-    return [_padded(group, pad) for group in groups_of(examples, size, random, alike)]
+    found = []
+    for group in groups_of(examples, size, random, alike):
+        batch = {}
+        for key, fill in {"input_ids": pad, "labels": NOT_LEARNED}.items():
+            rows = [torch.tensor(example[key]) for example in group]
+            batch[key] = pad_sequence(rows, batch_first=True, padding_value=fill)
+        found.append(batch)
+    return found
 
 
 def groups_of(
@@ -103,11 +109,3 @@ def groups_of(
 
     order = sorted(examples, key=place)
     return [order[at : at + size] for at in range(0, max(1, len(order) - size + 1), size)]
-
-
-def _padded(group: Sequence[Example], pad: int) -> Batch:
-    batch = {}
-    for key, fill in {"input_ids": pad, "labels": NOT_LEARNED}.items():
-        rows = [torch.tensor(example[key]) for example in group]
-        batch[key] = pad_sequence(rows, batch_first=True, padding_value=fill)
-    return batch

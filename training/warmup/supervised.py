@@ -22,6 +22,7 @@ from peft import LoraConfig, get_peft_model
 from torch.utils.checkpoint import checkpoint
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from common.command import UsageError
 from common.files import replacing
 from common.terminal import progress
 from episodes.episode import Conversation
@@ -65,9 +66,8 @@ def loss_of(model: Any, batch: Batch) -> tuple[torch.Tensor, float]:
     kept = learned[:, columns]
     targets = batch["labels"][:, 1:][learned]
     logits = model(batch["input_ids"], logits_to_keep=columns, use_cache=False).logits[kept].float()
-    return torch.nn.functional.cross_entropy(logits, targets), (
-        logits.argmax(-1) == targets
-    ).float().mean().item()
+    right = logits.argmax(-1) == targets
+    return torch.nn.functional.cross_entropy(logits, targets), right.float().mean().item()
 
 
 def learn_padded(model: Any, batch: Batch) -> float:
@@ -78,7 +78,9 @@ def learn_padded(model: Any, batch: Batch) -> float:
 
 def learn_trees(model: Any, examples: Sequence[Example]) -> float:
     """Learn from examples whose shared beginnings are computed once."""
-    learned = sum(label != NOT_LEARNED for one in examples for label in one["labels"][1:])
+    learned = 0
+    for example in examples:
+        learned += sum(label != NOT_LEARNED for label in example["labels"][1:])
     right = 0
     for places in deal([one["input_ids"] for one in examples], TREE_TOKENS):
         loss, hits = loss_of_tree(model, [examples[place] for place in places])
@@ -137,9 +139,7 @@ def train(
     The same arguments and machine give the same weights, also where `kept` has the first steps.
     """
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    rates = [
-        torch.optim.lr_scheduler.LambdaLR(optimizer, schedule.factor) for optimizer in optimizers
-    ]
+    rates = [torch.optim.lr_scheduler.LambdaLR(one, schedule.factor) for one in optimizers]
     model.to(device).train()
     if kept:
         kept.restore(schedule)
@@ -183,13 +183,16 @@ def warm_up(
     """Train a model (folder or hub id) on conversations and write it to `out`.
 
     Return the steps taken and the accuracy of the last 50. lora_rank: 0 to train all weights.
-    anew: forget the steps of another warm-up to `out` that was stopped. Raises ColdStartError: the model cannot be loaded,
-    or its tokenizer has no usable chat template. Raises UsageError: another warm-up to `out` began.
+    anew: forget the steps of another warm-up to `out` that was stopped. Raises ColdStartError: no
+    conversation can be learned, or the memory is too small. Raises UsageError: the model cannot be
+    loaded, or another warm-up to `out` began.
     """
     if is_large(base):
         parameters = count_weights(find_model(base))
         check_memory(parameters, 0 if lora_rank else parameters)
-    model, tokenizer = load_base(base)
+    short = not torch.cuda.is_available() and in_bfloat16(base)
+    dtype = torch.bfloat16 if short else torch.float32
+    model, tokenizer = load_model(base, AutoModelForCausalLM, dtype)
     try:
         taught = list(conversations)
         if any(conversation.tools for conversation in taught):
@@ -265,25 +268,22 @@ def save_memory(model: Any) -> None:
         layer.gradient_checkpointing = False
 
 
-def load_base(base: str) -> tuple[Any, Any]:
-    """Return model and tokenizer. Raises ColdStartError: it cannot be loaded or has no chat
-    template.
+def load_model(name: str, kind: Any, dtype: torch.dtype, **options: Any) -> tuple[Any, Any]:
+    """Return a model of this class, from a folder or the hub, with its tokenizer.
+
+    Raises UsageError: it cannot be loaded, or has no chat template.
     """
+    folder = find_model(name)
     try:
-        folder = find_model(base)
         tokenizer = AutoTokenizer.from_pretrained(folder)
-        short = not torch.cuda.is_available() and in_bfloat16(base)
-        kind = torch.bfloat16 if short else torch.float32
-        model = AutoModelForCausalLM.from_pretrained(folder, dtype=kind)
+        model = kind.from_pretrained(folder, dtype=dtype, **options)
     except (OSError, ValueError) as error:
         first = str(error).strip().splitlines()[0]
-        raise ColdStartError(
-            f"--base {base} cannot be loaded: {first}; give a model folder or a hub id"
+        raise UsageError(
+            f"{name} cannot be loaded: {first}; give a model folder or a hub id"
         ) from None
     if not tokenizer.chat_template:
-        raise ColdStartError(
-            f"--base {base} has no chat template; take its instruction-tuned version"
-        )
+        raise UsageError(f"{name} has no chat template; take its instruction-tuned version")
     return model, tokenizer
 
 

@@ -69,10 +69,9 @@ def make(
     random = Random(seed)
     print("making conversations", file=sys.stderr)
     lessons = lessons_of(agent, rows, settings, steps, role, random)
-    right = [
-        bare(conversation) if random.random() < BARE_SHARE else conversation
-        for conversation in lessons.right
-    ]
+    right = []
+    for conversation in lessons.right:
+        right.append(bare(conversation) if random.random() < BARE_SHARE else conversation)
     sizes = agent.sizes("cpu")
     tokenizer = make_tokenizer(
         right,

@@ -62,11 +62,11 @@ def make_tokenizer(
     from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 
-    texts = [
-        MARKS.sub("\n", render(one.messages, one.tools, raw=one.raw))
-        for one in conversations[:TEXTS]
-    ]
-    texts += ["".join(random.choices(characters, k=30)) for _ in range(TEXTS if characters else 0)]
+    texts = []
+    for one in conversations[:TEXTS]:
+        texts.append(MARKS.sub("\n", render(one.messages, one.tools, raw=one.raw)))
+    if characters:
+        texts += ["".join(random.choices(characters, k=30)) for _ in range(TEXTS)]
     tokenizer = Tokenizer(models.BPE())
     pieces = pre_tokenizers.Split(Regex(PIECE_APART if apart else PIECE), behavior="isolated")
     as_bytes = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)

@@ -60,7 +60,5 @@ def work_folder(out: Path, fingerprint: Mapping[str, Any], force: bool) -> Itera
 
 def model_digest(folder: Path) -> list[str]:
     """Return the digests of a model's weights and configuration."""
-    return [
-        file_digest(path)
-        for path in sorted([*folder.glob("*.safetensors"), folder / "config.json"])
-    ]
+    files = sorted([*folder.glob("*.safetensors"), folder / "config.json"])
+    return [file_digest(path) for path in files]
