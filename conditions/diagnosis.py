@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import cache, lru_cache
 from typing import NamedTuple
 
@@ -42,6 +42,10 @@ CLAUSE = re.compile(
     "|".join(rf"\b{one}(?!\w)" if one.isascii() else one for one in TABLE["said"]["clause"]), re.I
 )
 CAUSE = re.compile("|".join(TABLE["said"]["cause"]), re.I)
+SYMPTOM = re.compile(
+    rf"\A(?:[\w/-]+ ){{0,3}}(?:{'|'.join(TABLE['said']['symptom'])})s? (?:{'|'.join(TABLE['said']['cause'])}) ",
+    re.I,
+)
 UNDECIDED = re.compile("|".join(TABLE["said"]["undecided"]), re.I)
 NOTHING = re.compile("|".join(TABLE["said"]["nothing"]), re.I)
 ABSENT = re.compile(r"(?:\b(?:without|w/o|absent)\b|不伴有?)([^,;.(，；。（]+)", re.I)
@@ -56,7 +60,8 @@ DOUBT = re.compile(r"^(?:possible|probable|suspected|likely)\s+", re.I)
 
 class Gold(NamedTuple):
     """A diagnosis: its names, the words of each, and without an "acute" that may be left out, the
-    words of its own names, organs in which it is not, and the names of other conditions in words.
+    words of its own names, organs in which it is not, words of what it is a kind of, and the names of
+    other conditions in words.
     """
 
     names: tuple[str, ...]
@@ -64,6 +69,7 @@ class Gold(NamedTuple):
     shorter: tuple[Words, ...]
     own: Words
     elsewhere: Words
+    wider: Words
     others: tuple[Words, ...]
 
 
@@ -82,6 +88,7 @@ def names_it(said: str, names: Iterable[str]) -> bool:
     if not known or len(said) > LONGEST or _undecided(said, known):
         return False
     said, known = _without_codes(NOTHING.sub(" ", said), known)
+    said = SYMPTOM.sub("", said)
     said = GLOSS.sub(lambda gloss: _unless_initials(gloss, known), _spelt_out(said))
     said = ADJECTIVE.sub(r"\2\1", said)
     if _names_one(said, known):
@@ -217,6 +224,7 @@ def _gold(names: tuple[str, ...]) -> Gold:
         shorter=tuple(shorter),
         own=frozenset[str]().union(*map(words_of, [*every][:OWN_NAMES])),
         elsewhere=organs() - _where(readings),
+        wider=_wider(readings),
         others=tuple(others - readings),
     )
 
@@ -247,7 +255,7 @@ def _is(words: Words, gold: Gold) -> bool:
     if not stated or beyond & gold.elsewhere or _others(words, gold):
         return False
     for word in caused - stated:
-        allowed = word in beside() or NUMBER.fullmatch(word) or LEVEL.fullmatch(word)
+        allowed = word in beside() | gold.wider or NUMBER.fullmatch(word) or LEVEL.fullmatch(word)
         if not allowed or _contradicts(word, gold):
             return False
     return True
@@ -256,6 +264,14 @@ def _is(words: Words, gold: Gold) -> bool:
 def _with_agents(words: Words) -> Words:
     kinds = TABLE["agents"].items()
     return words | {kind for kind, agents in kinds if not words.isdisjoint(agents)}
+
+
+def _wider(names: Collection[Words]) -> Words:
+    found = set[str]()
+    for name, several in TABLE["wider"].items():
+        if words_of(name) in names:
+            found = found.union(*map(words_of, several))
+    return frozenset(found)
 
 
 def _where(names: Iterable[Words]) -> Words:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import json
 from argparse import ArgumentTypeError
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +112,10 @@ def test_single_turns_are_asked_at_every_point_of_the_history() -> None:
     assert [event.hit for event in episode.events if isinstance(event, Next)] == [True, False, True]
     facts = environment().facts(TASK, episode)
     assert (facts["accuracy"], facts["next_examination_hit"]) == (1, pytest.approx(2 / 3))
+    renal = replace(TASK, key=("renal function tests",))
+    script = Script([order("basic metabolic panel"), END], 6)
+    episode = asyncio.run(environment(single_turn=True).play(renal, script))
+    assert [event.hit for event in episode.events if isinstance(event, Next)] == [True]
 
 
 @pytest.mark.usefixtures("no_waiting")
