@@ -150,7 +150,7 @@ def report_of(result: dict[str, Any], names: Sequence[str] = NAMES) -> Report:
     groups: list[Sequence[str]] = [header]
     groups += [_row(name, part) for name, part in groups_in(result).items()]
     tables: dict[str, Rows] = {"": groups}
-    changed = ("question", "id", a, b, f"answer of {a}", f"answer of {b}")
+    changed = ("question", a, b, f"answer of {a}", f"answer of {b}", "id")
     for name in ("better", "worse"):
         changes = result[name]
         if changes:
@@ -160,7 +160,7 @@ def report_of(result: dict[str, Any], names: Sequence[str] = NAMES) -> Report:
                 sides = [change[side] for side in SIDES]
                 scores = [points(episode["score"]) for episode in sides]
                 answers = [shortened(one["answer"] or f"({one['stop_reason']})") for one in sides]
-                rows.append([change["question"], change["id"], *scores, *answers])
+                rows.append([change["question"], *scores, *answers, change["id"]])
             tables[f"{len(changes)} questions {name}{most}"] = rows
     facts = []
     for name, side in zip(names, SIDES, strict=True):

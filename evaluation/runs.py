@@ -21,7 +21,8 @@ from evaluation.run_folder import DEMO, EVALUATION, Run, kind_of, numbers
 from evaluation.tables import Report, number, points
 
 PLACES = (WORK / "runs", FOLDER)
-HEADER = ("folder", "when", "agent", "what", "tasks or steps", "score or reward", "ended")
+# A narrow terminal leaves out the last ones
+HEADER = ("folder", "score or reward", "tasks or steps", "what", "ended", "agent", "when")
 
 
 def runs_in(place: Path) -> Iterator[Run]:
@@ -35,17 +36,17 @@ def runs_in(place: Path) -> Iterator[Run]:
 def row_of(run: Run) -> Sequence[str]:
     """Return a run's line: of an evaluation tasks and score, of a training steps and reward."""
     folder = run.folder.relative_to(WORK) if run.folder.is_relative_to(WORK) else run.folder
-    about = (str(folder), run.when, run.agent or "–", run.kind)
+    about = (run.agent or "–", run.when)
     if run.kind == EVALUATION:
         overall = numbers(run.scores.get("overall"))
+        score = points(overall.get("score"))
         ended = "done" if run.scores else "not ended"
-        return (*about, number(overall.get("n"), "g"), points(overall.get("score")), ended)
+        return (str(folder), score, number(overall.get("n"), "g"), run.kind, ended, *about)
     validation = run.summary.get("validation") or {}
-    reward = numbers(validation.get("reward")).get("mean")
-    steps = run.steps
-    last = str(steps[-1][0]) if steps else "–"
+    reward = number(numbers(validation.get("reward")).get("mean"), ".3f")
+    last = str(run.steps[-1][0]) if run.steps else "–"
     ended = str(run.summary.get("exit_reason") or "not ended")
-    return (*about, last, number(reward, ".3f"), ended)
+    return (str(folder), reward, last, run.kind, ended, *about)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

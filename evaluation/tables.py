@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
@@ -103,11 +104,18 @@ def in_words(tables: Mapping[str, Rows], own: Mapping[str, str]) -> dict[str, Ro
             whole = f"{known[first]} {known[second]}"
         return f"{known.get(whole, whole)}{bracket}{rest}"
 
+    def value(cell: str) -> str:
+        cell = cell.replace(f"[{TOO_FEW}]", f"[{known[TOO_FEW]}]")
+        return known[cell] if cell == TOO_FEW else re.sub(r"(?<=\d) to (?=[+-])", " 至 ", cell)
+
     found: dict[str, Rows] = {}
     for heading, rows in tables.items():
         count, _, what = heading.partition(" ")
-        title = f"{count} {known[what]}" if what in known else known.get(heading, heading)
-        found[title] = [[*map(name, rows[0])], *([name(row[0]), *row[1:]] for row in rows[1:])]
+        what, comma, _ = what.partition(",")
+        most = known[", those that changed most"] if comma else ""
+        title = f"{count} {known[what]}{most}" if what in known else known.get(heading, heading)
+        body = [[name(row[0]), *map(value, row[1:])] for row in rows[1:]]
+        found[title] = [[*map(name, rows[0])], *body]
     return found
 
 

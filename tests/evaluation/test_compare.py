@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from pathlib import Path
 from typing import Any
 
@@ -145,3 +146,14 @@ def change(folder: Path, **values: Any) -> None:
     path.write_text(
         json.dumps(json.loads(path.read_text(encoding="utf-8")) | values), encoding="utf-8"
     )
+
+
+def test_a_chinese_reader_gets_chinese_tables(tmp_path, capsys, monkeypatch) -> None:
+    monkeypatch.setenv("LC_ALL", "zh_CN.UTF-8")
+    tasks = [record(f"q{n}", n > 3, task_type=f"kind {n % 2}") for n in range(12)]
+    a = evaluation(tmp_path / "a", tasks)
+    b = evaluation(tmp_path / "b", [task | {"score": 1.0} for task in tasks])
+    assert compare.main([str(a), str(b)]) == 0
+    said = capsys.readouterr().out
+    assert not missing(said, "B 对比 A", "总体", "道题变好", "95 % 区间", " 至 +", "太少")
+    assert not {"tasks", "overall", "too few"} & {*re.findall(r"[a-z ]+", said)}

@@ -58,10 +58,10 @@ def test_runs_and_evaluations_are_listed_newest_first(
     lines = [line for line in capsys.readouterr().out.splitlines() if str(tmp_path) in line]
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     assert sorted(row[0] for row in cells) == [f"{tmp_path}/demo/before", f"{tmp_path}/run"]
-    found = {row[0]: row[2:] for row in cells}
-    assert found[f"{tmp_path}/run"] == ["sql", "training", "3", "–", "done"]
-    assert found[f"{tmp_path}/demo/before"] == ["sql", "evaluation", "10", "50.0", "done"]
-    assert [row[1] for row in cells] == sorted((row[1] for row in cells), reverse=True)
+    found = {row[0]: row[1:-1] for row in cells}
+    assert found[f"{tmp_path}/run"] == ["–", "3", "training", "done", "sql"]
+    assert found[f"{tmp_path}/demo/before"] == ["50.0", "10", "evaluation", "done", "sql"]
+    assert [row[-1] for row in cells] == sorted((row[-1] for row in cells), reverse=True)
     assert main([str(tmp_path / "none")]) == 2
 
 
