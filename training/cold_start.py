@@ -15,6 +15,7 @@ failed, 2 wrong usage, 130 interrupted.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import shlex
@@ -32,7 +33,7 @@ from common.stopping import stop_in_order
 from episodes import registry
 from episodes.agent import Agent, Row, bundled_model, folder_of
 from episodes.turns import with_turns
-from training.warmup.work_folder import check_out
+from training.warmup.work_folder import check_out, work_folder
 
 LARGE_PAGES = ("THP_MEM_ALLOC_ENABLE", "1")  # which torch reads when it is imported
 TINY_FLAGS = {"steps_a": 6500, "steps_b": 200}
@@ -57,10 +58,20 @@ def make_tiny(
     measured = arguments.measure and arguments.role == "policy"
     headline = partial(cards.headline_of, agent) if measured else None
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(arguments.out) as out, tempfile.TemporaryDirectory() as folder:
+    began = {
+        "rows": hashlib.sha256(json.dumps(rows, default=str).encode()).hexdigest(),
+        "steps": list(steps),
+        "seed": seed,
+        "role": arguments.role,
+    }
+    with (
+        work_folder(arguments.out, began, arguments.force) as work,
+        replacing(arguments.out) as out,
+        tempfile.TemporaryDirectory() as folder,
+    ):
         mastered = Path(folder) / "mastered"
         facts: dict[str, Any] = make(
-            agent, rows, settings, steps, seed, out, mastered, arguments.role, headline
+            agent, rows, settings, steps, seed, out, mastered, work, arguments.role, headline
         )
         if measured:
             facts["command"] = command_for_card(agent, arguments)

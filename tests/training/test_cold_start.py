@@ -209,6 +209,33 @@ def test_an_agent_without_tools_has_a_tiny_model_too(
     assert all("proj" in name for name in changed)  # an adapter is on linear layers alone
 
 
+def test_a_stopped_cold_start_goes_on_and_gives_the_same_model(
+    echo: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    flags = ("--steps-a", "30", "--no-measure")
+    cold_start(capsys, echo, "--out", str(tmp_path / "whole"), *flags)
+    real = supervised.learn_padded
+    steps = []
+
+    def stopped(*arguments: Any) -> float:
+        steps.append(arguments)
+        if len(steps) == 21:
+            signal.raise_signal(signal.SIGINT)
+        return real(*arguments)
+
+    monkeypatch.setattr(supervised.train, "__defaults__", (stopped, None))
+    assert main([echo, "--out", str(tmp_path / "out"), *flags]) == 130
+    assert not missing(capsys.readouterr().err, "20 steps are kept", "goes on", "30 steps")
+    cold_start(capsys, echo, "--out", str(tmp_path / "out"), *flags)
+    assert len(steps) == 31
+    assert not (tmp_path / "out.training").exists()
+    weights = [tmp_path / name / "model.safetensors" for name in ("whole", "out")]
+    assert weights[0].read_bytes() == weights[1].read_bytes()
+
+
 def test_a_doctor_is_warmed_up_on_dialogues_and_a_patient_on_the_record_patients(
     echo: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

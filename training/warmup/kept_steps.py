@@ -1,4 +1,4 @@
-"""The state of a warm-up in a file, so that a stopped command goes on where it ended."""
+"""The state of a supervised training in a file, so that a stopped command goes on where it ended."""
 
 from __future__ import annotations
 
@@ -43,6 +43,8 @@ class PreciseAdamW(torch.optim.AdamW):
 class KeptSteps:
     """Saves the steps of a training in a folder, and restores them."""
 
+    every = SAVED_EVERY
+
     def __init__(self, folder: Path, optimizers: Sequence[PreciseAdamW]) -> None:
         """Prepare, and say so where the disk has too little space."""
         self.file = folder / FILE
@@ -76,7 +78,7 @@ class KeptSteps:
         print(f"going on after step {schedule.steps}, from {self.file}", file=sys.stderr)
 
     def save_at_times(self, schedule: Schedule) -> None:
-        if self.fits and time.monotonic() - self.saved_at >= SAVED_EVERY:
+        if self.fits and time.monotonic() - self.saved_at >= self.every:
             self._save(schedule)
 
     def save_and_tell(self, schedule: Schedule) -> None:
@@ -91,6 +93,51 @@ class KeptSteps:
             "accuracies": list(schedule.accuracies),
             "weights": [optimizer.precise for optimizer in self.optimizers],
             "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
+        }
+        with replacing(self.file) as draft:
+            torch.save(state, draft)
+        self.saved_at = time.monotonic()
+
+
+class KeptPhase(KeptSteps):
+    """The same of a tiny model's first phase. heard: what its looks at the headline found."""
+
+    every = 30.0  # a tiny model is written in milliseconds
+
+    def __init__(
+        self,
+        folder: Path,
+        model: torch.nn.Module,
+        optimizers: Sequence[torch.optim.Optimizer],
+        heard: list[float],
+    ) -> None:
+        self.file = folder / FILE
+        self.parts: Sequence[Any] = (model, *optimizers)
+        self.heard = heard
+        self.saved_at = time.monotonic()
+        self.fits = True
+
+    def restore(self, schedule: Schedule) -> None:
+        if not self.file.is_file():
+            return
+        state = torch.load(self.file, map_location="cpu", weights_only=True)
+        for part, found in zip(self.parts, state["parts"], strict=True):
+            part.load_state_dict(found)
+        schedule.steps = state["steps"]
+        schedule.decay_from = state["decay_from"]
+        schedule.asked_at = state["asked_at"]
+        schedule.accuracies.extend(state["accuracies"])
+        self.heard.extend(state["heard"])
+        print(f"going on after step {schedule.steps}, from {self.file}", file=sys.stderr)
+
+    def _save(self, schedule: Schedule) -> None:
+        state = {
+            "parts": [part.state_dict() for part in self.parts],
+            "steps": schedule.steps,
+            "decay_from": schedule.decay_from,
+            "asked_at": schedule.asked_at,
+            "accuracies": list(schedule.accuracies),
+            "heard": self.heard,
         }
         with replacing(self.file) as draft:
             torch.save(state, draft)
