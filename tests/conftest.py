@@ -5,7 +5,6 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
 
 import pytest
 from hypothesis import Phase, settings
@@ -37,7 +36,7 @@ settings.load_profile("ci")
 
 
 @pytest.fixture(autouse=True)
-def settings_of_this_test() -> Iterator[None]:
+def settings_of_this_test():
     """Settings are read once a process, and a `main` sets variables (a run's token) for the
     processes that it starts: neither is another test's.
     """
@@ -49,7 +48,7 @@ def settings_of_this_test() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def stop_signals() -> None:
+def stop_signals():
     """As a program finds them, whatever another test's `main` made of them: processes that a test
     forks inherit it.
     """
@@ -70,7 +69,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def bubblewrap() -> None:
+def bubblewrap():
     """Skips unless bubblewrap itself can run a program here; what it then allows ours is for the
     tests.
     """
@@ -97,7 +96,7 @@ def bubblewrap() -> None:
 
 
 @pytest.fixture
-def has_packages_of(request: pytest.FixtureRequest) -> Callable[[str], None]:
+def has_packages_of(request):
     """Skips the rest of a test where the Debian packages of the agent it names are missing: the
     sandbox, so far.
     """
@@ -110,13 +109,13 @@ def has_packages_of(request: pytest.FixtureRequest) -> Callable[[str], None]:
 
 
 @pytest.fixture(autouse=True)
-def no_bar_of_slow_work(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_bar_of_slow_work(monkeypatch):
     """What a program says on stderr does not depend on how busy the machine is."""
     monkeypatch.setattr("common.terminal.QUICK_SECONDS", math.inf)
 
 
 @pytest.fixture(scope="session")
-def postgres() -> Iterator[str]:
+def postgres():
     """An administrator's URL of the PostgreSQL that all tests share; `servers.fresh_database` makes
     room on it.
     """
@@ -125,7 +124,7 @@ def postgres() -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def mariadb() -> Iterator[str]:
+def mariadb():
     """The same of a MariaDB."""
     with servers.mariadb_server() as (url, _):
         yield url

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -116,7 +116,7 @@ def free_port() -> int:
 
 
 @pytest.fixture(scope="session")
-def start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Run]]:
+def start(tmp_path_factory):
     """Start a run: `start("--ci-fast", AGL_...="...")`; whatever still lives at the end is killed.
 
     `program` is the training command of another agent; `within` comes before the command and runs
@@ -153,7 +153,7 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Ru
 
 
 @pytest.fixture(scope="session")
-def fast_run(start: Callable[..., Run]) -> Callable[[str], Run]:
+def fast_run(start):
     """`train_NAME_agent.py --ci-fast`, run to its end once for all tests that look at it."""
 
     @cache

@@ -1,8 +1,4 @@
-"""A few faults of `make faults`, nightly; the books that decide what was lost, on every commit.
-
-Keeps of bench/faults.md: what goes on by itself, what a killed run leaves, and that the page has
-every row.
-"""
+"""A few faults of `make faults`, nightly; the books that decide what was lost, on every commit."""
 
 from __future__ import annotations
 
@@ -37,7 +33,7 @@ def done(scene: str, names: tuple[str, ...], folder: Path) -> dict[str, dict[str
 
 
 @pytest.mark.nightly
-def test_faults_of_the_path_cost_no_episode(tmp_path: Path) -> None:
+def test_faults_of_the_path_cost_no_episode(tmp_path):
     """Without verl and vLLM. A killed runner and a killed store are in a commit's CI, each with its
     neighbours alone: tests/training/test_handover.py and test_kept_store.py.
     """
@@ -46,7 +42,7 @@ def test_faults_of_the_path_cost_no_episode(tmp_path: Path) -> None:
 
 @pytest.mark.engine
 @pytest.mark.nightly
-def test_a_run_survives_or_is_resumed(tmp_path: Path) -> None:
+def test_a_run_survives_or_is_resumed(tmp_path):
     results = done("one", ENGINE, tmp_path)
     assert results["a runner is killed"]["lost"] == {}, "all its episodes are played by others"
     assert results["the main process alone is killed"]["resumed"] > 0
@@ -90,13 +86,11 @@ def episode(session: int, cause: str | None = None, **changes: Any) -> dict[str,
         ([episode(0), episode(1, step=2)], 1, 10, 0, 0),  # of another step
     ],
 )
-def test_the_books_show_what_was_trained_as_zero_or_twice(
-    rows: list[dict[str, Any]], trained: int, tokens: int, zero: int, twice: int
-) -> None:
+def test_the_books_show_what_was_trained_as_zero_or_twice(rows, trained, tokens, zero, twice):
     found = books(rows, {1: {"books/episodes": trained, "books/trained_tokens": tokens}})
     assert (found["zero"], found["twice"]) == (zero, twice)
 
 
-def test_the_page_is_what_was_measured() -> None:
+def test_the_page_is_what_was_measured():
     """Nothing on it is typed by hand, and what was not done says so."""
     assert PAGE.read_text(encoding="utf-8") == page(FAULTS, measured())

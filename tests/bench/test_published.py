@@ -9,9 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from bench.published import cells, main, read_rows
+from bench.published import main, read_rows
 
 
 def demo(folder: Path, seed: int, commit: str = "0123456789ab", **values: Any) -> Path:
@@ -25,7 +23,7 @@ def demo(folder: Path, seed: int, commit: str = "0123456789ab", **values: Any) -
     return folder
 
 
-def test_a_row_replaces_that_of_the_same_demo(tmp_path: Path) -> None:
+def test_a_row_replaces_that_of_the_same_demo(tmp_path):
     to = tmp_path / "results.json"
     first, second = demo(tmp_path / "a", 1), demo(tmp_path / "b", 2, before=42.0)
     assert main([str(first), str(second), "--to", str(to)]) == 0
@@ -35,17 +33,7 @@ def test_a_row_replaces_that_of_the_same_demo(tmp_path: Path) -> None:
     assert str(tmp_path) not in to.read_text(encoding="utf-8"), "paths of a machine stay out"
 
 
-def test_cells_are_ranges_over_seeds_and_the_lowest_bound() -> None:
-    rows = [
-        {"before": 40.0, "after": 80.0, "gain": 40.0, "ci95": [35.0, 45.0], "minutes": 9.5},
-        {"before": 45.0, "after": 80.0, "gain": 35.0, "ci95": [28.04, 45.0], "minutes": 12.0},
-    ]
-    assert cells(rows) == ["40.0–45.0 → 80.0", "35.0–40.0 (> 28.0)", "9.5–12.0"]
-
-
-def test_a_demo_that_no_commit_repeats_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_demo_that_no_commit_repeats_is_refused(tmp_path, capsys):
     to = tmp_path / "results.json"
     assert main([str(demo(tmp_path / "a", 1, "0123-dirty")), "--to", str(to)]) == 2
     assert "uncommitted changes" in capsys.readouterr().err

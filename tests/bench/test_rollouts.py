@@ -2,10 +2,7 @@
 change.
 """
 
-from __future__ import annotations
-
 import asyncio
-from pathlib import Path
 
 import pytest
 
@@ -23,7 +20,7 @@ CALLS = 3
 
 
 @pytest.mark.nightly
-def test_the_path_around_the_model_collects_whole_episodes(tmp_path: Path) -> None:
+def test_the_path_around_the_model_collects_whole_episodes(tmp_path):
     with llm(0.0, CALLS) as server, stores_with_runners((1, 4, CALLS)) as (address,):
         side = manager(address, tmp_path, server, CALLS, 4)
         seconds, finished = play(side, [TASK])

@@ -1,7 +1,5 @@
 """The command line: every user's mistake ends in one message, code 2 and no traceback, before
 anything is started.
-
-Keeps of docs/settings.md that a variable says what it says, and of README.md the exit codes.
 """
 
 import asyncio
@@ -25,12 +23,13 @@ from common.settings import ROOT, load_settings
 from episodes import registry
 from episodes.agent import bundled_model
 from sql_agent.agent import AGENT
+from tests.corpora import cases_of
 from tests.digits_agent.agent import AGENT as DIGITS
 from tests.episodes.guessing_agent import GuessingAgent
 from tests.messages import missing
 from tests.scoring.judge_servers import Server
 from tests.serving import serving
-from tests.training.conftest import served
+from tests.training.conftest import composed_once, served  # noqa: F401 (a fixture)
 from tests.training.plans import plan_of
 from training.setup.device import SYSTEM_LIBRARIES
 from training.start.arguments import parse
@@ -43,7 +42,7 @@ DIAGNOSIS_MODEL = bundled_model(registry.get("diagnosis"))
 
 
 @pytest.fixture(autouse=True)
-def fresh_settings(monkeypatch: pytest.MonkeyPatch):
+def fresh_settings(monkeypatch):
     """Settings of the test, a port that is free while it runs (the default one may belong to a
     run on this machine), and no engine: whatever gets past the checks it is about fails at once.
     """
@@ -52,13 +51,11 @@ def fresh_settings(monkeypatch: pytest.MonkeyPatch):
         "training.start.command.run", lambda *arguments: pytest.fail("the engine was started")
     )
     monkeypatch.setattr("training.setup.device.built_for", lambda: "cpu")  # of either lock
-    load_settings.cache_clear()
     with socket.socket() as kept:
         kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         kept.bind(("127.0.0.1", 0))
         monkeypatch.setenv("AGL_SERVER_PORT", str(kept.getsockname()[1]))
         yield
-    load_settings.cache_clear()
 
 
 def refused(
@@ -81,53 +78,24 @@ def write(path: Path, **columns: list) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize(
-    ("words", "named"),
-    [
-        (["--ci-fats"], ["--ci-fats", "--ci-fast"]),
-        (["--weave"], ["--weave", "episodes.jsonl"]),
-        (["--no-llm-proxy"], ["--no-llm-proxy", "--proxy direct"]),
-        (["--no-live"], ["--no-live", "leave it out"]),
-        (["--mongo-uri", "mongodb://h"], ["--mongo-uri", "--persist"]),
-        (["--concurrency", "0"], ["--concurrency", "'0'"]),
-        (["data.train_batch_sizes=4"], ["data.train_batch_sizes", "'data.train_batch_size'"]),
-        (["--n-runners", "0"], ["--n-runners", "'0'"]),
-        (["--max-turns", "0"], ["--max-turns", "'0'", "2-10"]),
-        (["--lora-adapter-path", "x"], ["--lora-adapter-path", "needs --lora"]),
-        (["--lora-rank", "8"], ["--lora-rank", "needs --lora"]),
-        (["--keep", "0"], ["--keep:", "'0'"]),
-        (["--keep-best"], ["--keep-best needs --keep"]),
-        (
-            ["--ci-fast", "trainer.max_actor_ckpt_to_keep=2"],
-            ["trainer.max_actor_ckpt_to_keep=2", "--keep N"],
-        ),
-        (["--model", "./nowhere"], ["./nowhere"]),
-        (["--resume", "auto"], ["--resume auto", "--run-dir"]),
-    ],
-)
-def test_a_wrong_flag_or_key_is_named(
-    words: list[str], named: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.parametrize(("words", "named"), cases_of(__file__, "wrong_flags"))
+def test_a_wrong_flag_or_key_is_named(words, named, capsys):
     assert not missing(refused(capsys, *words), *named)
 
 
-def test_a_folder_in_another_encoding_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_in_another_encoding_is_refused(tmp_path, monkeypatch, capsys):
     folder = tmp_path / "\udcb1\udced"  # a name in GBK where the locale is UTF-8
     folder.mkdir()
     monkeypatch.chdir(folder)
     assert not missing(refused(capsys, "--ci-fast", "--run-dir", "run"), r"\xb1\xed", "rename")
 
 
-def test_resume_alone_means_latest_and_leaves_overrides_alone() -> None:
+def test_resume_alone_means_latest_and_leaves_overrides_alone():
     options = parse(AGENT, ["--resume", "data.seed=3"])
     assert (options.resume, options.overrides) == ("latest", ["data.seed=3"])
 
 
-def test_an_adapter_that_cannot_be_gone_on_from(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_adapter_that_cannot_be_gone_on_from(tmp_path, capsys):
     given = ("--lora", "--lora-rank", "8", "--lora-adapter-path", str(tmp_path))
     assert not missing(refused(capsys, *given), tmp_path, "adapter_model.safetensors")
     (tmp_path / "adapter_model.safetensors").touch()
@@ -154,9 +122,7 @@ def test_an_adapter_that_cannot_be_gone_on_from(
         ("AGL_TOKEN", "mine", "store.token", "mine"),
     ],
 )
-def test_a_variable_reaches_the_run(
-    monkeypatch: pytest.MonkeyPatch, variable: str, value: str, field: str, meant: object
-) -> None:
+def test_a_variable_reaches_the_run(monkeypatch, variable, value, field, meant):
     """Left behind silently, a run would be sampled, judged or bounded in another way than it was
     told.
     """
@@ -177,7 +143,7 @@ def test_a_variable_reaches_the_run(
         (["--algorithm", "gspo"], "engine.algorithm", "gspo"),
     ],
 )
-def test_a_flag_reaches_the_run(flags: list[str], field: str, meant: object) -> None:
+def test_a_flag_reaches_the_run(flags, field, meant):
     without, given = (
         make_plan(AGENT, parse(AGENT, ["--ci-fast", "--device", "cpu", *found]))[0]
         for found in ([], flags)
@@ -185,9 +151,7 @@ def test_a_flag_reaches_the_run(flags: list[str], field: str, meant: object) -> 
     assert attrgetter(field)(without) != meant == attrgetter(field)(given)
 
 
-def test_files_that_cannot_be_trained_on(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_files_that_cannot_be_trained_on(tmp_path, capsys):
     empty = write(tmp_path / "empty.parquet", id=[], question=[])
     assert "no rows" in refused(capsys, "--train-file", empty)
     assert "nowhere.parquet" in refused(capsys, "--val-file", "nowhere.parquet")
@@ -201,9 +165,7 @@ def test_files_that_cannot_be_trained_on(
     assert "gives 1 rows" in refused(capsys, "--ci-fast", "--train-file", few)
 
 
-def test_questions_longer_than_the_context_are_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_questions_longer_than_the_context_are_named(tmp_path, capsys):
     names = [f"q{number}" for number in range(8)]
     questions = ["短问题"] * 7 + ["长" * 3000]
     rows = write(tmp_path / "long.parquet", id=names, question=questions, answer=["a"] * 8)
@@ -211,7 +173,7 @@ def test_questions_longer_than_the_context_are_named(
     assert not missing(message, "1 of 8", "q7", "data.max_prompt_length")
 
 
-def test_rows_nobody_could_score(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_rows_nobody_could_score(tmp_path, capsys):
     rows = write(tmp_path / "bare.parquet", id=["1", "2"], question=["p", "q"])
     assert prepare(["sql", "--train-file", rows]) == 2
     assert "2 of 2" in capsys.readouterr().err
@@ -219,18 +181,14 @@ def test_rows_nobody_could_score(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "2 of 2" in refused(capsys, "--device", "cpu", "--train-file", rows, *sizes)
 
 
-def test_a_judge_that_is_down(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_judge_that_is_down(monkeypatch, capsys):
     monkeypatch.setenv("REWARD_MODEL_URL", "http://127.0.0.1:9/score")
     monkeypatch.setenv("JUDGE_TIMEOUT", "0.5")
     message = refused(capsys, "--ci-fast", code=1)
     assert not missing(message, "reward_model", "judge_failed", "TEACHER_MODEL")
 
 
-def test_a_run_folder_that_cannot_be_written_is_said_before_the_judge_is_asked(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_folder_that_cannot_be_written_is_said_before_the_judge_is_asked(monkeypatch, capsys):
     """Its questions may be paid for."""
     server = Server()
     server.replies = [(200, '{"score": 1.0}')]
@@ -241,9 +199,7 @@ def test_a_run_folder_that_cannot_be_written_is_said_before_the_judge_is_asked(
     assert server.requests == []
 
 
-def test_a_judge_that_likes_everything(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_judge_that_likes_everything(monkeypatch, capsys):
     """The run stops before a model is loaded, and goes on, loudly, where that is asked for."""
     server = Server()
     server.replies = [(200, '{"score": 1.0}')]
@@ -265,8 +221,8 @@ def test_a_judge_that_likes_everything(
 
 
 def test_a_disk_and_a_machine_that_lack_something_are_said_before_the_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+    tmp_path, monkeypatch, capsys
+):
     """The run would end at its first checkpoint, or after a minute without the library's name."""
     flags = ("--ci-fast", "--device", "cpu", "--run-dir", str(tmp_path / "run"))
     with monkeypatch.context() as full:
@@ -276,9 +232,7 @@ def test_a_disk_and_a_machine_that_lack_something_are_said_before_the_run(
     assert "apt-get install libnowhere1" in refused(capsys, *flags)
 
 
-def test_episodes_have_the_budget_that_the_command_names(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_episodes_have_the_budget_that_the_command_names(monkeypatch, tmp_path):
     """verl has it, too, and the checks were made with it."""
     monkeypatch.setattr(registry, "_registered", {DIGITS.name: DIGITS})
     begun: list[tuple[int, int]] = []
@@ -290,9 +244,7 @@ def test_episodes_have_the_budget_that_the_command_names(
     assert begun == [(2, 4)]
 
 
-def test_a_drawn_token_is_what_all_parts_of_a_run_send(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_drawn_token_is_what_all_parts_of_a_run_send(monkeypatch, tmp_path):
     """Episodes read it from the settings, which were read before it was drawn."""
     monkeypatch.setenv("AGL_TOKEN", "")
     flags = ["--ci", "--device", "cpu", "--run-dir", str(tmp_path / "run")]
@@ -304,9 +256,7 @@ def test_a_drawn_token_is_what_all_parts_of_a_run_send(
 
 
 @pytest.mark.parametrize(("role", "prepares"), [("both", "prepare"), ("algorithm", "complete")])
-def test_a_run_trains_on_the_rows_as_they_were_prepared(
-    role: str, prepares: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_run_trains_on_the_rows_as_they_were_prepared(role, prepares, monkeypatch, tmp_path):
     drafted = {"train": [{"id": "a", "answer": "drafted"}], "val": [{"id": "b", "answer": "own"}]}
     monkeypatch.setattr(f"training.start.command.{prepares}", lambda *_, **__: drafted)
     monkeypatch.setattr("training.start.command.run", lambda *arguments: 0)
@@ -332,9 +282,7 @@ def make_run(folder: Path, agent: str) -> Path:
     return checkpoint
 
 
-def test_what_cannot_be_resumed_says_what_can(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_cannot_be_resumed_says_what_can(tmp_path, capsys):
     checkpoint = str(make_run(tmp_path, "code"))
     message = refused(capsys, "--ci-fast", "--resume", checkpoint)
     assert not missing(message, "code_agent", "sql_agent")
@@ -343,9 +291,7 @@ def test_what_cannot_be_resumed_says_what_can(
     assert not missing(refused(capsys, "--ci-fast", "--resume", *given), "1 devices", "has 2")
 
 
-def test_auto_has_nothing_to_do_where_the_run_is_finished(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_auto_has_nothing_to_do_where_the_run_is_finished(tmp_path, capsys):
     make_run(tmp_path, "sql")
     row = {"step": 1, "data": {"val-core/all/reward/mean@1": 0.5}}
     (tmp_path / "metrics.jsonl").write_text(json.dumps(row) + "\n")
@@ -354,9 +300,7 @@ def test_auto_has_nothing_to_do_where_the_run_is_finished(
 
 
 @pytest.mark.parametrize("validates", [True, False])
-def test_a_run_that_ended_before_its_last_validation_validates(
-    validates: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_ended_before_its_last_validation_validates(validates, tmp_path, monkeypatch):
     """Else a scheduler would take a validation that failed for the run's end."""
     make_run(tmp_path, "sql")
     told = []
@@ -373,14 +317,12 @@ def test_a_run_that_ended_before_its_last_validation_validates(
 
 
 @pytest.mark.parametrize("name", ["episodes.jsonl", "notes.txt"])
-def test_a_run_folder_in_use(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_folder_in_use(name, tmp_path, capsys):
     (tmp_path / name).write_text("{}")
     assert not missing(refused(capsys, "--run-dir", str(tmp_path)), tmp_path, "--resume")
 
 
-def test_settings_that_contradict_each_other(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_settings_that_contradict_each_other(monkeypatch, capsys):
     address = ("--external-store-address", "http://127.0.0.1:1")
     assert "set AGL_MANAGED_STORE=0" in refused(capsys, "--ci-fast", *address)
     monkeypatch.setenv("AGL_MANAGED_STORE", "0")
@@ -392,7 +334,7 @@ def test_settings_that_contradict_each_other(
 
 
 @pytest.mark.system
-def test_a_training_that_is_told_to_end_ends_in_order() -> None:
+def test_a_training_that_is_told_to_end_ends_in_order():
     """SIGTERM would leave what it started, and say nothing."""
     with socket.create_server(("127.0.0.1", 0)) as store:
         store.settimeout(120)
@@ -416,9 +358,7 @@ def test_a_training_that_is_told_to_end_ends_in_order() -> None:
     assert program.returncode == 130
 
 
-def test_an_address_that_is_another_program(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_address_that_is_another_program(monkeypatch, capsys):
     monkeypatch.setenv("AGL_MANAGED_STORE", "0")
     monkeypatch.setenv("AGL_TOKEN", "of-the-store")
     quiet = type("Quiet", (BaseHTTPRequestHandler,), {"log_message": lambda *_: None})
@@ -431,7 +371,7 @@ def test_an_address_that_is_another_program(
     server.shutdown()
 
 
-def test_a_port_in_use(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_port_in_use(monkeypatch, capsys):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -440,26 +380,20 @@ def test_a_port_in_use(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
 
 
 @pytest.mark.parametrize("variable", ["AGL_SERVER_HOST", "LLM_PROXY_HOST"])
-def test_an_address_that_others_reach_needs_a_token(
-    variable: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_address_that_others_reach_needs_a_token(variable, monkeypatch, capsys):
     monkeypatch.delenv("AGL_TOKEN", raising=False)
     monkeypatch.setenv(variable, "0.0.0.0")
     assert not missing(refused(capsys, "--ci-fast"), f"{variable} 0.0.0.0", "AGL_TOKEN")
 
 
-def test_a_token_that_fits_no_header(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_token_that_fits_no_header(monkeypatch, capsys):
     monkeypatch.setenv("AGL_TOKEN", "two words-canary")
     message = refused(capsys, "--ci-fast")
     assert "AGL_TOKEN" in message
     assert "canary" not in message
 
 
-async def test_a_store_that_wants_another_token(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+async def test_a_store_that_wants_another_token(monkeypatch, capsys):
     async with served(token="right") as store:
         address = ("--external-store-address", store.server_address_root)
         monkeypatch.setenv("AGL_MANAGED_STORE", "0")
@@ -477,15 +411,13 @@ async def test_a_store_that_wants_another_token(
         assert "canary" not in message
 
 
-def test_a_database_that_is_not_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_database_that_is_not_there(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("DATABASE_URL", f"sqlite:///{tmp_path}/gone.db")
     message = refused(capsys, "--ci-fast")
     assert not missing(message, "gone.db", "data.build_database", "DATABASE_URL")
 
 
-def test_an_agent_nobody_knows_or_names_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_agent_nobody_knows_or_names_is_said(capsys):
     assert "'sqll'" in refused(capsys, agent="sqll")
     with pytest.raises(SystemExit, match="2"):
         main_of_any(["--model", "sql"])
@@ -494,9 +426,7 @@ def test_an_agent_nobody_knows_or_names_is_said(capsys: pytest.CaptureFixture[st
     assert "--agents" in capsys.readouterr().err
 
 
-def test_a_task_with_a_larger_budget_than_the_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_task_with_a_larger_budget_than_the_run(tmp_path, monkeypatch, capsys):
     """verl has the run's budget; an agent's own flags stand among those of the command."""
     words = tmp_path / "words"
     words.write_text("salt")
@@ -510,7 +440,7 @@ def test_a_task_with_a_larger_budget_than_the_run(
 
 
 @pytest.mark.system
-def test_a_missing_package_is_named(tmp_path: Path) -> None:
+def test_a_missing_package_is_named(tmp_path):
     """A Python without any of our packages."""
     bare = [sys.executable, "-E", "-s", "-S", str(ROOT / "train_sql_agent.py"), "--ci-fast"]
     done = subprocess.run(bare, capture_output=True, text=True, cwd=tmp_path)

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import shutil
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -27,12 +23,6 @@ SETTINGS = Settings.model_construct(
 )
 
 
-def lines_of(name: str) -> list[Any]:
-    """The cases of a file of the corpus."""
-    text = (Path(__file__).parent / "corpus" / f"{name}.jsonl").read_text(encoding="utf-8")
-    return [json.loads(line) for line in text.splitlines()]
-
-
 def played(tasks: TaskSet, *actions: Action, index: int = 0) -> tuple[Episode, Reward]:
     """An episode of these actions on a task of the set, and what it earns."""
     environment = CodeEnvironment(SETTINGS, {}, task_sets={tasks.name: tasks})
@@ -50,7 +40,7 @@ def played(tasks: TaskSet, *actions: Action, index: int = 0) -> tuple[Episode, R
 
 
 @pytest.fixture(autouse=True)
-def no_sandbox_unasked(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def no_sandbox_unasked(request, monkeypatch):
     """Hides bubblewrap from a test that does not ask for it: a machine without it skips those that
     do, and plays these.
     """
@@ -66,19 +56,19 @@ def no_sandbox_unasked(request: pytest.FixtureRequest, monkeypatch: pytest.Monke
 
 
 @pytest.fixture
-def plain_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+def plain_processes(monkeypatch):
     """Programs run in processes of their own, without bubblewrap."""
     settings = sandbox.load_settings().model_copy(update={"sandbox": "process"})
     monkeypatch.setattr(sandbox, "load_settings", lambda: settings)
 
 
 @pytest.fixture(scope="session")
-def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tables(tmp_path_factory):
     return write_tables(tmp_path_factory.mktemp("small") / "tables")
 
 
 @pytest.fixture
-def opened(tables: Path) -> Iterator[Callable[..., CodeEnvironment]]:
+def opened(tables):
     """Environments of the small set, by options."""
     made: list[CodeEnvironment] = []
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 import csv
 import json
 import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from common.settings import ROOT
+from tests.serving import JsonHandler
 
 TABLES = ROOT / "data" / "ehr" / "tables"
 PAGE = 20  # resources of an answer where a request does not say how many it wants (_count)
@@ -75,7 +76,7 @@ def _bundle(resources: list[dict[str, Any]], most: int = PAGE) -> dict[str, Any]
     }
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(JsonHandler):
     def do_GET(self) -> None:
         server = self.server
         assert isinstance(server, FHIRServer)
@@ -83,10 +84,7 @@ class _Handler(BaseHTTPRequestHandler):
         server.asked.append(self.path)
         resource = parts.path.rsplit("/", 1)[-1]
         if resource in server.moved:
-            self.send_response(302)
-            self.send_header("Location", server.moved[resource])
-            self.send_header("Content-Length", "0")
-            self.end_headers()
+            self.answer(b"", 302, Location=server.moved[resource])
             return
         failure = server.broken.get(resource, "")
         if failure == "silence":
@@ -96,14 +94,5 @@ class _Handler(BaseHTTPRequestHandler):
         status = 200 if found is not None else 404
         known = found if found is not None else {"resourceType": "OperationOutcome"}
         text = b"<html>" if failure == "page" else json.dumps(known).encode()
-        self._reply({"status": 500, "page": 200}.get(failure, status), text)
-
-    def _reply(self, status: int, text: bytes) -> None:
-        self.send_response(status)
-        self.send_header("Content-Type", "application/fhir+json")
-        self.send_header("Content-Length", str(len(text)))
-        self.end_headers()
-        self.wfile.write(text)
-
-    def log_message(self, *arguments: Any) -> None:
-        """Quiet."""
+        status = {"status": 500, "page": 200}.get(failure, status)
+        self.answer(text, status, Content_Type="application/fhir+json")

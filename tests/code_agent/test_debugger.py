@@ -2,8 +2,6 @@
 unscored.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 
@@ -13,37 +11,37 @@ from code_agent.debugger import Debugger, explain
 from code_agent.medagentgym.config import debugger_of
 from common.command import UsageError
 from episodes.outcomes import EpisodeError
-from tests.common.llm_server import Fault, LLMServer
+from tests.common.llm_server import Fault
 
 FRAME = 'Traceback (most recent call last):\n  File "<program 1>", line 2, in <module>\n'
 
 
-def test_the_line_is_the_one_that_failed_and_not_its_caller() -> None:
+def test_the_line_is_the_one_that_failed_and_not_its_caller():
     within = '  File "<program 1>", line 1, in half\n'
     told = explain("half = lambda n: n / 0\nhalf(3)", f"{FRAME}{within}ZeroDivisionError: division")
     assert told.endswith("line 1: half = lambda n: n / 0")
 
 
 @pytest.mark.parametrize("section", [None, {"model_type": "vLLM"}])
-def test_without_a_model_an_error_is_explained_offline(section: dict[str, str] | None) -> None:
+def test_without_a_model_an_error_is_explained_offline(section):
     told = asyncio.run(debugger_of(section).debug("print(dob)", "KeyError: 'dob'"))
     assert told == explain("print(dob)", "KeyError: 'dob'")
 
 
-def test_a_section_with_an_unknown_key_is_one_line() -> None:
+def test_a_section_with_an_unknown_key_is_one_line():
     with pytest.raises(UsageError, match="max_new_token") as caught:
         debugger_of({"model_name": "stand-in", "max_new_token": 5})
     assert "\n" not in str(caught.value)
 
 
-def test_a_model_explains_and_sees_no_answer(llm: LLMServer) -> None:
+def test_a_model_explains_and_sees_no_answer(llm):
     llm.answer = lambda body: json.dumps({"explanation": "The column is named dob."})
     debugger = Debugger("openai/stand-in", llm.url, "none")
     assert asyncio.run(debugger.debug("print(x)", "NameError")) == "The column is named dob."
     assert "do not know the right answer" in json.dumps(llm.requests[0]["messages"])
 
 
-def test_of_a_long_traceback_the_model_reads_the_end_with_the_error(llm: LLMServer) -> None:
+def test_of_a_long_traceback_the_model_reads_the_end_with_the_error(llm):
     llm.answer = lambda body: json.dumps({"explanation": "Too deep."})
     error = FRAME * 200 + "RecursionError: maximum recursion depth exceeded"
     assert asyncio.run(Debugger("openai/stand-in", llm.url, "none").debug("f()", error))
@@ -51,8 +49,8 @@ def test_of_a_long_traceback_the_model_reads_the_end_with_the_error(llm: LLMServ
 
 
 def test_a_sections_limits_are_kept_and_a_model_that_fails_leaves_the_episode_unscored(
-    llm: LLMServer, no_waiting: None
-) -> None:
+    llm, no_waiting
+):
     llm.answer = lambda body: json.dumps({"explanation": "dob"})
     section = {
         "model_type": "vLLM",

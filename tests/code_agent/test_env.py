@@ -5,8 +5,6 @@ training plays.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
-from pathlib import Path
 
 import gymnasium
 import pytest
@@ -22,20 +20,20 @@ CODE = COUNT.replace("\\n", "\n")
 
 
 @pytest.fixture
-def env(tables: Path) -> Iterator[MedAgentEnv]:
+def env(tables):
     made = MedAgentEnv(Small, {"data_path": tables, "mode": "test", "debugger_config": None})
     yield made
     made.close()
 
 
-def test_gymnasiums_checker_passes(env: MedAgentEnv) -> None:
+def test_gymnasiums_checker_passes(env):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of spaces that are none of its own
         check_env(env, skip_render_check=True)
 
 
 @pytest.mark.parametrize("name", ["MedAgentEnv-v0", "EHREnv-v0"])
-def test_it_is_made_by_name(tables: Path, name: str) -> None:
+def test_it_is_made_by_name(tables, name):
     made = gymnasium.make(name, task_entrypoint=Small, task_kwargs={"data_path": tables})
     observation, info = made.reset(options={"task_id": 1})
     assert made.observation_space.contains(observation)
@@ -45,7 +43,7 @@ def test_it_is_made_by_name(tables: Path, name: str) -> None:
 
 
 @pytest.mark.usefixtures("bubblewrap")
-def test_an_episode_by_names_and_parameters(env: MedAgentEnv) -> None:
+def test_an_episode_by_names_and_parameters(env):
     observation, info = env.reset(0)
     assert observation["type"] == "initial_observation"
     assert "submit" in info["task_info"]["permitted_actions"]
@@ -68,7 +66,7 @@ def test_an_episode_by_names_and_parameters(env: MedAgentEnv) -> None:
 
 
 @pytest.mark.usefixtures("bubblewrap")
-def test_a_raw_reply_and_a_refused_one(env: MedAgentEnv) -> None:
+def test_a_raw_reply_and_a_refused_one(env):
     env.reset(0)
     observation, reward, terminated, *_ = env.step("I would rather talk.")
     assert (observation["type"], reward, terminated) == ("error", 0.0, False)
@@ -78,7 +76,7 @@ def test_a_raw_reply_and_a_refused_one(env: MedAgentEnv) -> None:
     assert env.step(SUBMIT % "3")[1] == 0.0, "the episode is over"
 
 
-def test_an_ending_there_is_not_is_refused(tables: Path) -> None:
+def test_an_ending_there_is_not_is_refused(tables):
     """No episode of it would end: it has neither an answer nor a right output."""
     env = MedAgentEnv(Small, {"data_path": tables}, ending="orcale")
     with pytest.raises(ValueError, match="'orcale'"):
@@ -86,7 +84,7 @@ def test_an_ending_there_is_not_is_refused(tables: Path) -> None:
     env.close()
 
 
-def test_an_action_of_the_users_own(tables: Path) -> None:
+def test_an_action_of_the_users_own(tables):
     env = MedAgentEnv(Small, {"data_path": tables}, {"add": lambda a, b: f"{a + b}"})
     env.reset(0)
     observation = env.step("add", a=1, b=2)[0]
@@ -94,7 +92,7 @@ def test_an_action_of_the_users_own(tables: Path) -> None:
     env.close()
 
 
-def test_a_task_whose_data_is_missing_is_not_begun(tables: Path) -> None:
+def test_a_task_whose_data_is_missing_is_not_begun(tables):
     class Lacking(Small):
         def unusable(self, task: CodeTask) -> str:
             return "lacks its table"
@@ -105,7 +103,7 @@ def test_a_task_whose_data_is_missing_is_not_begun(tables: Path) -> None:
 
 
 @pytest.mark.system
-def test_a_task_leaves_the_next_one_no_interpreter(tables: Path, plain_processes: None) -> None:
+def test_a_task_leaves_the_next_one_no_interpreter(tables, plain_processes):
     env = MedAgentEnv(Small, {"data_path": tables})
 
     def play() -> None:

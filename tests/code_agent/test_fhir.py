@@ -2,11 +2,7 @@
 other address, file or host. Real servers count what reaches them.
 """
 
-from __future__ import annotations
-
 import json
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -16,12 +12,12 @@ from code_agent.tasks.fhir import fetch
 from common.settings import load_settings
 from episodes.episode import AgentError
 from episodes.outcomes import EpisodeError
-from tests.code_agent.conftest import lines_of
 from tests.code_agent.fhir_server import FHIRServer
+from tests.corpora import cases_of
 
 
 @pytest.fixture
-def servers() -> Iterator[tuple[FHIRServer, FHIRServer]]:
+def servers():
     """The FHIR server, and another one on the same machine that nobody may ask."""
     pair = FHIRServer(), FHIRServer()
     yield pair
@@ -32,13 +28,11 @@ def servers() -> Iterator[tuple[FHIRServer, FHIRServer]]:
 
 # What may stand where a resource is expected. {base}: the server's address; {host}, {port}: another
 # server's; {file}: a JSON file of this account.
-HOSTILE = [*lines_of("addresses"), "Patient/" + "a" * 100_000]
+HOSTILE = [*cases_of(__file__, "corpus/addresses"), "Patient/" + "a" * 100_000]
 
 
 @pytest.mark.parametrize("form", HOSTILE, ids=ascii)
-def test_an_address_of_the_policys_own_reaches_nothing(
-    servers: tuple[FHIRServer, FHIRServer], tmp_path: Path, form: str
-) -> None:
+def test_an_address_of_the_policys_own_reaches_nothing(servers, tmp_path, form):
     server, other = servers
     secret = tmp_path / "secret.json"
     secret.write_text(json.dumps({"gold": "canary"}), encoding="utf-8")
@@ -60,9 +54,7 @@ def test_an_address_of_the_policys_own_reaches_nothing(
         "Patient?identifier={patient}&name=..%2f//file:",
     ],
 )
-def test_a_resource_is_asked_below_the_base(
-    servers: tuple[FHIRServer, FHIRServer], form: str
-) -> None:
+def test_a_resource_is_asked_below_the_base(servers, form):
     server, other = servers
     patient = next(iter(server.patients))
     found = fetch(server.url, form.format(base=server.url, patient=patient))
@@ -71,7 +63,7 @@ def test_a_resource_is_asked_below_the_base(
     assert other.asked == []
 
 
-def test_a_redirect_is_followed_nowhere(servers: tuple[FHIRServer, FHIRServer]) -> None:
+def test_a_redirect_is_followed_nowhere(servers):
     server, other = servers
     for target in (other.url + "Patient", "file:///etc/hostname", server.url + "Patient"):
         server.moved["Moved"] = target
@@ -81,9 +73,7 @@ def test_a_redirect_is_followed_nowhere(servers: tuple[FHIRServer, FHIRServer]) 
     assert other.asked == []
 
 
-def test_a_proxy_of_the_environment_is_not_asked(
-    servers: tuple[FHIRServer, FHIRServer], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_proxy_of_the_environment_is_not_asked(servers, monkeypatch):
     server, other = servers
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, f"http://127.0.0.1:{other.server_port}")
@@ -92,9 +82,7 @@ def test_a_proxy_of_the_environment_is_not_asked(
 
 
 @pytest.mark.parametrize("failure", ["status", "page", "silence"])
-def test_what_fails_at_one_resource_alone_is_the_policys_error(
-    servers: tuple[FHIRServer, FHIRServer], failure: str
-) -> None:
+def test_what_fails_at_one_resource_alone_is_the_policys_error(servers, failure):
     """Otherwise a policy could ask for it, and so drop an episode that it would lose."""
     server, _ = servers
     server.broken["Binary"] = failure
@@ -103,9 +91,7 @@ def test_what_fails_at_one_resource_alone_is_the_policys_error(
 
 
 @pytest.mark.parametrize("failure", ["status", "silence"])
-def test_a_base_that_fails_is_the_machines(
-    servers: tuple[FHIRServer, FHIRServer], failure: str
-) -> None:
+def test_a_base_that_fails_is_the_machines(servers, failure):
     server, _ = servers
     server.broken |= {"Patient": failure, "metadata": failure}
     with pytest.raises(EpisodeError, match="database_error"):
@@ -115,7 +101,7 @@ def test_a_base_that_fails_is_the_machines(
 @pytest.mark.parametrize(
     "base", ["file:///etc/", "ftp://localhost/", "localhost:8080", "http://a@b/", "http://h/?x=1"]
 )
-def test_a_base_that_is_none_is_named(monkeypatch: pytest.MonkeyPatch, base: str) -> None:
+def test_a_base_that_is_none_is_named(monkeypatch, base):
     settings = load_settings().model_copy(update={"fhir_base_url": base})
     monkeypatch.setattr(medagentbench, "load_settings", lambda: settings)
     with pytest.raises(AgentError, match="FHIR_BASE_URL"):

@@ -34,13 +34,13 @@ def played(environment: CodeEnvironment, *texts: str, index: int = 0) -> tuple[E
     return asyncio.run(both())
 
 
-def test_a_machine_without_the_sandbox_is_said_before_anything_is_played(opened: Opened) -> None:
+def test_a_machine_without_the_sandbox_is_said_before_anything_is_played(opened):
     with pytest.raises(ServiceError, match="bubblewrap"):
         asyncio.run(opened().check())
 
 
 @pytest.mark.system
-def test_a_closed_environment_leaves_no_sandbox(opened: Opened, plain_processes: None) -> None:
+def test_a_closed_environment_leaves_no_sandbox(opened, plain_processes):
     """Nor does an episode leave its interpreter: a step of thousands would leave thousands."""
     own = OwnProcesses()
     environment = opened()
@@ -52,7 +52,7 @@ def test_a_closed_environment_leaves_no_sandbox(opened: Opened, plain_processes:
 
 
 @pytest.mark.usefixtures("bubblewrap")
-def test_a_program_runs_and_what_it_printed_is_handed_in(opened: Opened) -> None:
+def test_a_program_runs_and_what_it_printed_is_handed_in(opened):
     episode, reward = played(opened(), RUN % COUNT, HAND_IN)
     assert played(opened(), RUN % COUNT, RUN % "1 / 0", HAND_IN)[1].score == 1.0
     assert (episode.stop_reason, episode.answer, reward.score, reward.total) == (
@@ -65,7 +65,7 @@ def test_a_program_runs_and_what_it_printed_is_handed_in(opened: Opened) -> None
 
 
 @pytest.mark.usefixtures("bubblewrap")
-def test_an_answer_is_one_and_nothing_tells_before(opened: Opened) -> None:
+def test_an_answer_is_one_and_nothing_tells_before(opened):
     episode, reward = played(
         opened(), RUN % "print(3)", RUN % "print(4)", SUBMIT % "4", SUBMIT % "3"
     )
@@ -86,9 +86,7 @@ class Share:
 
 @pytest.mark.usefixtures("bubblewrap")
 @pytest.mark.parametrize(("share", "ends"), [(0.02, False), (1.0, True)])
-def test_oracle_ends_only_where_every_prediction_is_right(
-    opened: Opened, monkeypatch: pytest.MonkeyPatch, share: float, ends: bool
-) -> None:
+def test_oracle_ends_only_where_every_prediction_is_right(opened, monkeypatch, share, ends):
     environment = opened(ending="oracle")
     tasks = environment.set_of_name("small")
     monkeypatch.setattr(tasks, "check", lambda task: Share(share), raising=False)
@@ -119,9 +117,7 @@ class Meeting(Script):
 
 
 @pytest.mark.system
-def test_episodes_of_one_task_at_the_same_time_share_nothing(
-    opened: Opened, plain_processes: None
-) -> None:
+def test_episodes_of_one_task_at_the_same_time_share_nothing(opened, plain_processes):
     """A group's samples are such: one would be paid for what another found out."""
     environment = opened()
     task = environment.set_of_name("small").task(0)
@@ -138,9 +134,7 @@ def test_episodes_of_one_task_at_the_same_time_share_nothing(
 
 
 @pytest.mark.system
-def test_what_was_submitted_is_graded_and_not_the_last_run(
-    opened: Opened, plain_processes: None
-) -> None:
+def test_what_was_submitted_is_graded_and_not_the_last_run(opened, plain_processes):
     """Where a task has a frame around the program, a program is what is handed in."""
     environment = opened()
     tasks = environment.set_of_name("small")
@@ -166,7 +160,7 @@ def test_what_was_submitted_is_graded_and_not_the_last_run(
 
 
 @pytest.mark.usefixtures("bubblewrap")
-def test_oracle_ends_with_a_right_output_and_tells_of_a_wrong_one(opened: Opened) -> None:
+def test_oracle_ends_with_a_right_output_and_tells_of_a_wrong_one(opened):
     episode, reward = played(
         opened(ending="oracle"), RUN % "print(4)", RUN % "print(3)", RUN % "print(5)"
     )
@@ -189,7 +183,7 @@ def test_oracle_ends_with_a_right_output_and_tells_of_a_wrong_one(opened: Opened
         (HAND_IN, "no answer"),
     ],
 )
-def test_a_refusal_is_an_observation(opened: Opened, reply: str, said: str) -> None:
+def test_a_refusal_is_an_observation(opened, reply, said):
     episode, reward = played(opened(), reply, SUBMIT % "3")
     assert said in str(episode.messages[3]["content"])
     assert reward.terms == {"format": pytest.approx(0.05), "success": 0.9}
@@ -205,9 +199,7 @@ def test_a_refusal_is_an_observation(opened: Opened, reply: str, said: str) -> N
         "import os; os.system('echo a note >&2'); print(3)",
     ],
 )
-def test_the_answer_is_standard_output_and_standard_error_is_shown(
-    opened: Opened, noise: str, ending: str
-) -> None:
+def test_the_answer_is_standard_output_and_standard_error_is_shown(opened, noise, ending):
     episode, reward = played(opened(ending=ending), RUN % noise, HAND_IN)
     assert reward.score == 1.0
     if ending == "submit":
@@ -216,7 +208,7 @@ def test_the_answer_is_standard_output_and_standard_error_is_shown(
 
 
 @pytest.mark.usefixtures("bubblewrap")
-def test_a_shell_command_and_an_explanation(opened: Opened) -> None:
+def test_a_shell_command_and_an_explanation(opened):
     error = "NameError: name 'n' is not defined"
     episode, _ = played(
         opened(),
@@ -229,9 +221,7 @@ def test_a_shell_command_and_an_explanation(opened: Opened) -> None:
     assert "n was never given a value" in heard[2]
 
 
-def test_environments_that_describe_an_action_in_other_words_are_told_apart(
-    opened: Opened, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_environments_that_describe_an_action_in_other_words_are_told_apart(opened, monkeypatch):
     """The policy reads these words: evaluations with others are not comparable."""
     before = opened().description()
     assert opened().description() == before
@@ -240,7 +230,7 @@ def test_environments_that_describe_an_action_in_other_words_are_told_apart(
 
 
 @pytest.mark.usefixtures("bubblewrap")
-def test_what_gold_says_is_what_the_policy_would_read(opened: Opened) -> None:
+def test_what_gold_says_is_what_the_policy_would_read(opened):
     """A rehearsed episode has the very messages that an episode has."""
     environment = opened()
     task = environment.set_of_name("small").task(0)

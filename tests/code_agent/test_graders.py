@@ -1,11 +1,4 @@
-"""Values are compared: what means the gold value scores in any spelling, and nothing else does.
-
-Keeps of docs/code.md: who answers the gold value is right, however it is spelled, and nobody else.
-"""
-
-from __future__ import annotations
-
-from typing import Any
+"""Values are compared: what means the gold value scores in any spelling, and nothing else does."""
 
 import pytest
 from hypothesis import given
@@ -13,14 +6,14 @@ from hypothesis import strategies as some
 
 from code_agent.graders import LONGEST, Gold, GoldError, grade
 from code_agent.task import gold_of
-from tests.code_agent.conftest import lines_of
+from tests.corpora import cases_of
 
-CASES = lines_of("spellings")
+CASES = cases_of(__file__, "corpus/spellings")
 EVERY_GOLD = [gold_of(case["gold"]) for case in CASES]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: repr(case["gold"]["value"]))
-def test_spellings_of_the_value_score_and_no_other_answer(case: dict[str, Any]) -> None:
+def test_spellings_of_the_value_score_and_no_other_answer(case):
     gold = gold_of(case["gold"])
     assert [answer for answer in case["right"] if not grade(answer, gold)] == []
     assert [answer for answer in case["wrong"] if grade(answer, gold)] == []
@@ -35,12 +28,12 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("answer", HOSTILE, ids=lambda answer: repr(answer[:12]))
-def test_no_answer_raises(answer: str) -> None:
+def test_no_answer_raises(answer):
     assert not any(grade(answer, gold) for gold in EVERY_GOLD)
 
 
 @given(some.sampled_from(EVERY_GOLD), some.text(max_size=60))
-def test_no_text_raises(gold: Gold, answer: str) -> None:
+def test_no_text_raises(gold, answer):
     assert grade(answer, gold) in (True, False)
 
 
@@ -55,7 +48,7 @@ def test_no_text_raises(gold: Gold, answer: str) -> None:
      ({"kind": "table", "value": ((1, 2),), "items": ("integer",)}, "its kind"),
      ({"kind": "text", "value": ""}, "own value")],
 )  # fmt: skip
-def test_a_gold_that_nothing_could_match_is_refused(gold: dict, said: str) -> None:
+def test_a_gold_that_nothing_could_match_is_refused(gold, said):
     with pytest.raises(GoldError, match=said) as caught:
         Gold(**gold)
     assert repr(gold["value"]) in str(caught.value) or "colour" in said, "it says which"

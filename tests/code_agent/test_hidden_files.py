@@ -9,7 +9,6 @@ import json
 import re
 import shutil
 import sqlite3
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +16,13 @@ import pytest
 
 from code_agent.protocol import Action
 from code_agent.tasks import SETS, get_task_class
-from code_agent.tasks.base import TaskSet
 from common.settings import ROOT
-from tests.code_agent.conftest import lines_of, played
+from tests.code_agent.conftest import played
+from tests.corpora import cases_of
 
 CANARY = "canary-5b1f0c"
 # Each has a set, a row of it, files that its programs may see, and others that seem alike
-CASES = lines_of("hidden")
+CASES = cases_of(__file__, "corpus/hidden")
 PLANTED = (  # in the folder of every set, beside its tasks
     *("test_tasks.csv", "train_tasks.csv", "test-temp.csv", "train_tasks_all.jsonl", "tasks.db"),
     *("test_tasks.parquet", "gold.sqlite", "answers.pkl", "patients.csv.csv", "labels/gold.csv"),
@@ -61,7 +60,7 @@ def folder_of(folder: Path, row: dict[str, Any], shown: list[str], hidden: list[
 
 
 @pytest.fixture(params=CASES, ids=lambda case: case["set"])
-def planted_set(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Any, ...]]:
+def planted_set(request, tmp_path):
     case = request.param
     folder = folder_of(tmp_path / "set", case["row"], case["shown"], case["hidden"])
     yield get_task_class(case["set"])(folder, "test"), folder, case["shown"], case["hidden"]
@@ -69,9 +68,7 @@ def planted_set(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tupl
 
 
 @pytest.mark.usefixtures("bubblewrap")
-def test_a_gold_answer_in_another_file_of_the_folder_is_not_below_data(
-    planted_set: tuple[TaskSet, Path, list[str], list[str]],
-) -> None:
+def test_a_gold_answer_in_another_file_of_the_folder_is_not_below_data(planted_set):
     tasks, _, shown, _ = planted_set
     search = Action("validate_code", {"code": SEARCH})
     grep = Action("terminal", {"cmd": f"grep -r {CANARY} /data; ls -R /data"})
@@ -82,9 +79,7 @@ def test_a_gold_answer_in_another_file_of_the_folder_is_not_below_data(
         assert CANARY not in grepped.printed
 
 
-def test_request_info_reads_no_other_file_of_the_folder(
-    planted_set: tuple[TaskSet, Path, list[str], list[str]],
-) -> None:
+def test_request_info_reads_no_other_file_of_the_folder(planted_set):
     tasks, folder, _, hidden = planted_set
     others = [str(path) for path in folder.rglob("*.*") if path.is_file()]
     for name in (*PLANTED, *hidden, *others, "tasks.db/tasks", "gold.sqlite/tasks"):
@@ -99,7 +94,7 @@ def test_request_info_reads_no_other_file_of_the_folder(
             assert "sol" not in said.replace(name, ""), name
 
 
-def test_no_set_lists_its_tasks_or_labels_and_the_hospital_lists_all_its_files() -> None:
+def test_no_set_lists_its_tasks_or_labels_and_the_hospital_lists_all_its_files():
     for tasks in SETS.values():
         assert not [name for name in tasks.shown if re.search("task|label|gold", name)]
     tables = ROOT / "data" / "ehr" / "tables"

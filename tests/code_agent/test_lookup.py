@@ -25,19 +25,19 @@ EVERY_FORM = [
 
 
 @pytest.mark.parametrize("name", EVERY_FORM)
-def test_columns_values_and_terms(tables: Path, name: str) -> None:
+def test_columns_values_and_terms(tables, name):
     assert look_up(tables, name, "column_names") == "subject_id, gender, city"
     assert look_up(tables, name, "column_values", "Gender") == "f, m"
     assert "city: Basel" in look_up(tables, name, "term", "basel")
 
 
-def test_a_database_tells_its_tables(tables: Path) -> None:
+def test_a_database_tells_its_tables(tables):
     assert look_up(tables, "hospital.db", "column_names") == "patients: subject_id, gender, city"
     with pytest.raises(LookupRefused, match=r"hospital\.db/TABLE"):
         look_up(tables, "hospital.db", "term", "basel")
 
 
-def test_a_misspelt_term_gets_the_nearest_first(tables: Path) -> None:
+def test_a_misspelt_term_gets_the_nearest_first(tables):
     said = look_up(tables, "patients.csv", "term", "bazel")
     assert "Basel (city)" in said
     assert "Bern" not in said
@@ -48,7 +48,7 @@ def test_a_misspelt_term_gets_the_nearest_first(tables: Path) -> None:
 @pytest.mark.parametrize(
     "name", ["../secret.csv", "/etc/passwd", "..", "", "tasks.jsonl", "secret.csv"]
 )
-def test_no_other_file_is_read(tmp_path: Path, name: str) -> None:
+def test_no_other_file_is_read(tmp_path, name):
     data = tmp_path / "data"
     data.mkdir()
     (tmp_path / "secret.csv").write_text("gold\n42\n", encoding="utf-8")
@@ -57,7 +57,7 @@ def test_no_other_file_is_read(tmp_path: Path, name: str) -> None:
         look_up(data, name, "column_names")
 
 
-def test_a_database_that_is_gone_is_not_made_anew(tmp_path: Path) -> None:
+def test_a_database_that_is_gone_is_not_made_anew(tmp_path):
     """An empty one in its place would answer later questions, without a table."""
     gone = tmp_path / "hospital.db"
     with pytest.raises(sqlite3.OperationalError):
@@ -65,7 +65,7 @@ def test_a_database_that_is_gone_is_not_made_anew(tmp_path: Path) -> None:
     assert not gone.exists()
 
 
-def test_what_is_not_there_is_said_with_what_is(tables: Path) -> None:
+def test_what_is_not_there_is_said_with_what_is(tables):
     for arguments, said in (
         (("patients.csv", "rows"), "column_names, column_values, term"),
         (("patients.csv", "column_values", "town"), "subject_id, gender, city"),

@@ -5,7 +5,6 @@ earn nothing.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +15,13 @@ from code_agent.tasks import medagentbench
 from code_agent.tasks.medagentbench import MedAgentBench
 from episodes.episode import AgentError
 from episodes.outcomes import EpisodeError
-from tests.code_agent.conftest import lines_of, played
+from tests.code_agent.conftest import played
 from tests.code_agent.fhir_server import FHIRServer
+from tests.corpora import cases_of
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FHIRServer]:
+def server(monkeypatch):
     made = FHIRServer()
     monkeypatch.setattr(medagentbench, "base_url", lambda: made.url)
     yield made
@@ -42,7 +42,7 @@ def handed(folder: Path, given: dict[str, Any], answer: Any) -> float | None:
     return played(opened(folder, given), Action("submit", {"answer": answer}))[1].score
 
 
-def test_a_row_of_the_published_file_has_only_what_its_answer_needs(tmp_path: Path) -> None:
+def test_a_row_of_the_published_file_has_only_what_its_answer_needs(tmp_path):
     """The second version leaves out keys that are null."""
     name = {"id": "task1_1", "instruction": "MRN of Jane Roe?", "sol": ["Patient not found"]}
     age = {"id": "task2_1", "instruction": "What is the age of S1?", "eval_MRN": "S1"}
@@ -54,9 +54,7 @@ def test_a_row_of_the_published_file_has_only_what_its_answer_needs(tmp_path: Pa
 
 
 @pytest.mark.usefixtures("bubblewrap")
-def test_what_the_server_says_is_in_a_variable_of_the_programs(
-    tmp_path: Path, server: FHIRServer
-) -> None:
+def test_what_the_server_says_is_in_a_variable_of_the_programs(tmp_path, server):
     patient = next(iter(server.patients))
     born = int(server.patients[patient]["dob"][:4])
     given = row(2, f"What's the age of the patient with MRN of {patient}?", patient)
@@ -75,17 +73,17 @@ def test_what_the_server_says_is_in_a_variable_of_the_programs(
     assert reward.score == float(month <= "11-13")
 
 
-@pytest.mark.parametrize("case", lines_of("medagentbench"), ids=lambda case: case["why"])
-def test_values_and_payloads_are_compared_and_words_earn_nothing(
-    tmp_path: Path, server: FHIRServer, case: dict[str, Any]
-) -> None:
+@pytest.mark.parametrize(
+    "case", cases_of(__file__, "corpus/medagentbench"), ids=lambda case: case["why"]
+)
+def test_values_and_payloads_are_compared_and_words_earn_nothing(tmp_path, server, case):
     server.observations = [tuple(one) for one in case["observations"]]
     for worth, answers in ((1, case["right"]), (0, case["wrong"])):
         for answer in answers:
             assert handed(tmp_path, case["row"], answer) == worth, answer
 
 
-def test_values_beyond_the_servers_first_page_count(tmp_path: Path, server: FHIRServer) -> None:
+def test_values_beyond_the_servers_first_page_count(tmp_path, server):
     """Patients of an intensive care unit have hundreds of values."""
     times = [f"2023-11-13T0{minute // 60}:{minute % 60:02}:00+00:00" for minute in range(200)]
     server.observations = [
@@ -102,7 +100,7 @@ def test_values_beyond_the_servers_first_page_count(tmp_path: Path, server: FHIR
         handed(tmp_path, row(6, "Average CBG?", "S1"), {"GET": [100.0]})
 
 
-def test_a_dead_server_leaves_the_episode_unscored(tmp_path: Path, server: FHIRServer) -> None:
+def test_a_dead_server_leaves_the_episode_unscored(tmp_path, server):
     server.shutdown()
     server.server_close()
     with pytest.raises(EpisodeError, match="does not answer"):

@@ -1,10 +1,6 @@
 """What an episode of the code agent earns: nothing before an answer, its worth and form after, and
 what is counted.
-
-Keeps of docs/code.md: what is paid, to the number.
 """
-
-from __future__ import annotations
 
 from dataclasses import replace
 
@@ -26,7 +22,7 @@ REFUSED = Event("submit", kind="error", problem="nothing_to_hand_in")
 HANDED_IN = Event("submit", kind="submitted", worth=1.0)
 
 
-def test_an_answer_is_paid_by_its_worth_and_the_form_of_its_replies() -> None:
+def test_an_answer_is_paid_by_its_worth_and_the_form_of_its_replies():
     reward = score(TASKS, TASK, Episode(answer="3", events=[RAISED, RAN, MALFORMED, HANDED_IN]))
     assert (reward.terms, reward.score, reward.unscored) == (
         {"format": 0.05, "success": 0.9},
@@ -40,13 +36,13 @@ def test_an_answer_is_paid_by_its_worth_and_the_form_of_its_replies() -> None:
     assert RUBRIC.highest == pytest.approx(1.0)
 
 
-def test_without_an_answer_form_is_not_paid_either() -> None:
+def test_without_an_answer_form_is_not_paid_either():
     """A policy would learn to run one program and stop."""
     reward = score(TASKS, TASK, Episode(answer=None, events=[RAN, RAN]))
     assert (reward.total, reward.terms, reward.score) == (0.0, {"format": 0.0, "success": 0.0}, 0.0)
 
 
-def test_without_gold_the_worth_is_that_of_the_last_answer_that_was_handed_in() -> None:
+def test_without_gold_the_worth_is_that_of_the_last_answer_that_was_handed_in():
     """Of a set that runs the answer itself; an earlier worth would pay a right answer that was
     replaced.
     """
@@ -59,7 +55,7 @@ def test_without_gold_the_worth_is_that_of_the_last_answer_that_was_handed_in() 
     )
 
 
-def test_what_is_counted() -> None:
+def test_what_is_counted():
     assert counters_of([RAN, RAISED, RAN, MALFORMED, MALFORMED, REFUSED, RAN, HANDED_IN]) == {
         "runs": 4.0,
         "runs_raised": 1.0,
@@ -76,7 +72,7 @@ def test_what_is_counted() -> None:
     )
 
 
-def test_facts_are_numbers_of_the_episode() -> None:
+def test_facts_are_numbers_of_the_episode():
     facts = facts_of(TASKS, TASK, Episode(answer="4", events=[RAISED] * 3 + [RAN, HANDED_IN]))
     assert (facts["success"], facts["handed_in"], facts["steps"]) == (0.0, 1.0, 5.0)
     assert (facts["runs"], facts["raised"], facts["loops"]) == (4.0, 0.75, 1.0)

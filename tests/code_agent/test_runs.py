@@ -27,8 +27,8 @@ from common.llm import retry
 from common.settings import ROOT
 from episodes.episode import ServiceError
 from tests.code_agent.cases import COUNT, Small
-from tests.code_agent.conftest import lines_of
-from tests.common.llm_server import KEY, Fault, LLMServer, waits_at_once
+from tests.common.llm_server import KEY, Fault, waits_at_once
+from tests.corpora import cases_of
 from tests.messages import missing
 
 pytestmark = pytest.mark.system
@@ -38,7 +38,7 @@ Config = Callable[..., list[str]]
 
 
 @pytest.fixture
-def config(tmp_path: Path, tables: Path, llm: LLMServer, monkeypatch: pytest.MonkeyPatch) -> Config:
+def config(tmp_path, tables, llm, monkeypatch):
     """Flags for a configuration file in the reference's form, with other values where given."""
     monkeypatch.setitem(tasks.SETS, "small", Small)
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
@@ -79,9 +79,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.usefixtures("bubblewrap")
-def test_a_run_writes_histories_and_a_second_one_counts_them(
-    config: Config, tmp_path: Path, llm: LLMServer, capsys: Any
-) -> None:
+def test_a_run_writes_histories_and_a_second_one_counts_them(config, tmp_path, llm, capsys):
     assert main.main(config()) == 0
     asked = len(llm.requests)
     first = json.loads((folder(tmp_path) / "history_0.json").read_text(encoding="utf-8"))
@@ -107,7 +105,7 @@ def test_a_run_writes_histories_and_a_second_one_counts_them(
 
 
 @pytest.mark.usefixtures("bubblewrap")
-def test_an_unfinished_file_is_played_again(config: Config, tmp_path: Path, llm: LLMServer) -> None:
+def test_an_unfinished_file_is_played_again(config, tmp_path, llm):
     folder(tmp_path).mkdir(parents=True)
     broken = (
         "[",
@@ -123,15 +121,13 @@ def test_an_unfinished_file_is_played_again(config: Config, tmp_path: Path, llm:
 
 
 @pytest.mark.usefixtures("bubblewrap")
-def test_zero_is_a_value_and_flags_hold_over_the_file(config: Config, tmp_path: Path) -> None:
+def test_zero_is_a_value_and_flags_hold_over_the_file(config, tmp_path):
     assert main.main([*config(start_idx=1), "--start_idx", "0", "--end_idx", "1"]) == 0
     assert [path.name for path in folder(tmp_path).glob("*.json")] == ["history_0.json"]
 
 
 @pytest.mark.usefixtures("bubblewrap")
-def test_several_episodes_are_played_at_once(
-    config: Config, tmp_path: Path, llm: LLMServer
-) -> None:
+def test_several_episodes_are_played_at_once(config, tmp_path, llm):
     both = threading.Barrier(2)
 
     def answer(body: dict[str, Any]) -> str:
@@ -147,7 +143,7 @@ def test_several_episodes_are_played_at_once(
     assert len(list(folder(tmp_path).glob("*.json"))) == 2
 
 
-def test_the_tasks_are_those_of_the_mode(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_tasks_are_those_of_the_mode(config, monkeypatch):
     asked: list[str] = []
 
     class OfAMode(Small):
@@ -163,8 +159,8 @@ def test_the_tasks_are_those_of_the_mode(config: Config, monkeypatch: pytest.Mon
 
 @pytest.mark.usefixtures("bubblewrap")
 def test_429_is_tried_again_no_more_often_and_no_later_than_configured(
-    config: Config, tmp_path: Path, llm: LLMServer, capsys: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    config, tmp_path, llm, capsys, monkeypatch
+):
     """A pause that the endpoint asks for is one of the tries."""
     with monkeypatch.context() as quick:
         quick.setattr(retry, "FIRST_WAIT", 0.01)
@@ -182,13 +178,14 @@ def test_429_is_tried_again_no_more_often_and_no_later_than_configured(
     assert not missing(capsys.readouterr().err, "none of 1")
 
 
-WRONG = [*lines_of("configurations"), {"file": {"credentials_path": __file__}, "said": [__file__]}]
+WRONG = [
+    *cases_of(__file__, "corpus/configurations"),
+    {"file": {"credentials_path": __file__}, "said": [__file__]},
+]
 
 
 @pytest.mark.parametrize("case", WRONG, ids=lambda case: case["said"][0])
-def test_a_wrong_configuration_gets_one_line(
-    config: Config, capsys: Any, case: dict[str, Any]
-) -> None:
+def test_a_wrong_configuration_gets_one_line(config, capsys, case):
     assert main.main([*config(**case["file"]), *case.get("flags", ())]) == 2
     errors = capsys.readouterr().err
     assert not missing(errors, *case["said"])
@@ -196,7 +193,7 @@ def test_a_wrong_configuration_gets_one_line(
 
 
 @pytest.mark.usefixtures("bubblewrap")
-def test_keys_of_the_reference_that_do_nothing_are_named_once(config: Config, capsys: Any) -> None:
+def test_keys_of_the_reference_that_do_nothing_are_named_once(config, capsys):
     idle = {"log_probs": False, "max_total_tokens": 32768, "max_input_tokens": 8192}
     path = config(idle)[1]
     assert main.main(["--config", path, "--end_idx", "1"]) == 0
@@ -211,8 +208,8 @@ class Unusable(Small):
 
 @pytest.mark.usefixtures("bubblewrap")
 def test_a_set_that_cannot_be_played_is_refused_before_the_first_call(
-    config: Config, llm: LLMServer, capsys: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    config, llm, capsys, monkeypatch
+):
     flags = config()
     monkeypatch.setitem(tasks.SETS, "small", Unusable)
     assert main.main(flags) == 2
@@ -220,9 +217,7 @@ def test_a_set_that_cannot_be_played_is_refused_before_the_first_call(
     assert llm.requests == []
 
 
-def test_a_run_without_a_sandbox_calls_no_model(
-    config: Config, llm: LLMServer, capsys: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_without_a_sandbox_calls_no_model(config, llm, capsys, monkeypatch):
     async def fails(environment: CodeEnvironment) -> None:
         raise ServiceError("bubblewrap")
 
@@ -232,9 +227,7 @@ def test_a_run_without_a_sandbox_calls_no_model(
     assert llm.requests == []
 
 
-def test_an_endpoint_that_always_fails_ends_the_run(
-    config: Config, llm: LLMServer, capsys: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_endpoint_that_always_fails_ends_the_run(config, llm, capsys, monkeypatch):
     async def passes(environment: CodeEnvironment) -> None:
         pass
 
@@ -245,7 +238,7 @@ def test_an_endpoint_that_always_fails_ends_the_run(
 
 
 @pytest.mark.parametrize("text", ["task: [", "just words"])
-def test_a_file_that_is_no_configuration_is_named(tmp_path: Path, capsys: Any, text: str) -> None:
+def test_a_file_that_is_no_configuration_is_named(tmp_path, capsys, text):
     (tmp_path / "x.yaml").write_text(text, encoding="utf-8")
     assert main.main(["--config_path", str(tmp_path / "x.yaml")]) == 2
     assert "x.yaml" in capsys.readouterr().err
@@ -253,8 +246,8 @@ def test_a_file_that_is_no_configuration_is_named(tmp_path: Path, capsys: Any, t
 
 @pytest.mark.usefixtures("bubblewrap")
 def test_keys_come_from_the_credentials_and_are_written_nowhere(
-    config: Config, tmp_path: Path, llm: LLMServer, capsys: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    config, tmp_path, llm, capsys, monkeypatch
+):
     monkeypatch.setattr(os, "environ", os.environ.copy())
     (tmp_path / "credentials.toml").write_text(f'OPENAI_API_KEY = "{KEY}"\n', encoding="utf-8")
     llm.faults = [Fault(401)]
@@ -268,9 +261,7 @@ def test_keys_come_from_the_credentials_and_are_written_nowhere(
 
 
 @pytest.mark.usefixtures("bubblewrap")
-def test_rollouts_are_played_scored_and_become_data(
-    config: Config, tmp_path: Path, llm: LLMServer, capsys: Any
-) -> None:
+def test_rollouts_are_played_scored_and_become_data(config, tmp_path, llm, capsys):
     wrong = str(Action("submit", {"answer": "7"}))
     said = iter([RUN, SUBMIT, wrong, RUN, SUBMIT])
     llm.answer = lambda body: next(said)
@@ -294,7 +285,7 @@ def test_rollouts_are_played_scored_and_become_data(
     assert rollout.main([*flags, "--to-sft", str(sft)]) == 2  # it exists
 
 
-def test_the_success_rate_is_the_tables(tmp_path: Path, capsys: Any) -> None:
+def test_the_success_rate_is_the_tables(tmp_path, capsys):
     """A task of which one episode is scored weighs as much as one with eight. A broken file counts
     as unfinished.
     """
@@ -308,7 +299,7 @@ def test_the_success_rate_is_the_tables(tmp_path: Path, capsys: Any) -> None:
     assert output.err.startswith("1 episodes")
 
 
-def test_data_of_nothing_is_refused(config: Config, tmp_path: Path, capsys: Any) -> None:
+def test_data_of_nothing_is_refused(config, tmp_path, capsys):
     assert rollout.main([*config(), "--to-sft", str(tmp_path / "sft.jsonl")]) == 2
     assert "no right episode" in capsys.readouterr().err
     assert compute_score.main(["--local_path", str(tmp_path / "none")]) == 2
@@ -316,9 +307,7 @@ def test_data_of_nothing_is_refused(config: Config, tmp_path: Path, capsys: Any)
 
 
 @pytest.mark.usefixtures("bubblewrap")
-def test_a_run_that_is_stopped_keeps_what_is_done_and_says_so(
-    config: Config, tmp_path: Path, llm: LLMServer
-) -> None:
+def test_a_run_that_is_stopped_keeps_what_is_done_and_says_so(config, tmp_path, llm):
     """As a script, on the bundled questions: the second episode's answer never comes."""
 
     def answer(body: dict[str, Any]) -> str:

@@ -21,7 +21,8 @@ from code_agent.tasks.gym_set import MedAgentGymSet
 from code_agent.tasks.sets import REFERENCE
 from episodes.episode import AgentError
 from episodes.outcomes import EpisodeError
-from tests.code_agent.conftest import SETTINGS, lines_of, played
+from tests.code_agent.conftest import SETTINGS, played
+from tests.corpora import cases_of
 from tests.messages import missing
 from tests.own_processes import OwnProcesses
 
@@ -51,8 +52,8 @@ def opened(name: str, folder: Path) -> Any:
 
 
 @pytest.mark.usefixtures("bubblewrap")
-@pytest.mark.parametrize("case", lines_of("sets"), ids=lambda case: case["why"])
-def test_programs_earn_what_their_answers_are_worth(tmp_path: Path, case: dict[str, Any]) -> None:
+@pytest.mark.parametrize("case", cases_of(__file__, "corpus/sets"), ids=lambda case: case["why"])
+def test_programs_earn_what_their_answers_are_worth(tmp_path, case):
     tasks = opened(case["set"], write_set(tmp_path, [case["row"]], case["tables"]))
     assert tasks.unusable(tasks.task(0)) == ""
     assert case["question"] in tasks.task(0).question
@@ -60,15 +61,17 @@ def test_programs_earn_what_their_answers_are_worth(tmp_path: Path, case: dict[s
         assert score(tasks, program) == worth, program
 
 
-@pytest.mark.parametrize("case", lines_of("set_answers"), ids=lambda case: case["why"])
-def test_answers_in_a_sets_own_forms(tmp_path: Path, case: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "case", cases_of(__file__, "corpus/set_answers"), ids=lambda case: case["why"]
+)
+def test_answers_in_a_sets_own_forms(tmp_path, case):
     tasks = opened(case["set"], write_set(tmp_path, [case["row"]]))
     task = tasks.task(0)
     assert [answer for answer in case["right"] if tasks.score(task, answer) != 1] == []
     assert [answer for answer in case["wrong"] if tasks.score(task, answer) != 0] == []
 
 
-def test_a_program_that_needs_an_absent_package_is_unusable(tmp_path: Path) -> None:
+def test_a_program_that_needs_an_absent_package_is_unusable(tmp_path):
     row = {"problem": "", "signature": "", "solution": "", "context": f"import absent\n{HERE}"}
     tasks = opened("biocoder", write_set(tmp_path, [row]))
     assert "absent" in tasks.unusable(tasks.task(0))
@@ -90,9 +93,7 @@ def test_a_program_that_needs_an_absent_package_is_unusable(tmp_path: Path) -> N
         ("{here}\narea(2)\nprint('done')", "def area(x):\n    return x", "print the same"),
     ],
 )
-def test_a_program_that_tells_nothing_is_named_before_any_call(
-    tmp_path: Path, context: str, solution: str, why: str
-) -> None:
+def test_a_program_that_tells_nothing_is_named_before_any_call(tmp_path, context, solution, why):
     row = {
         "problem": "An area.",
         "signature": "def area(x)",
@@ -106,7 +107,7 @@ def test_a_program_that_tells_nothing_is_named_before_any_call(
     assert bool(found) == bool(why)
 
 
-def test_looking_at_a_task_leaves_no_interpreter(tmp_path: Path, plain_processes: None) -> None:
+def test_looking_at_a_task_leaves_no_interpreter(tmp_path, plain_processes):
     solution = "def area(x):\n    return x * x"
     row = {"problem": "An area.", "signature": "def area(x)", "solution": solution}
     tasks = opened("biocoder", write_set(tmp_path, [row | {"context": f"{HERE}\nprint(area(2))"}]))
@@ -127,9 +128,7 @@ def test_looking_at_a_task_leaves_no_interpreter(tmp_path: Path, plain_processes
         ("mimic_iii", "test", "test_tasks.json"),
     ],
 )
-def test_files_have_the_names_that_the_reference_ships(
-    tmp_path: Path, name: str, mode: str, file: str
-) -> None:
+def test_files_have_the_names_that_the_reference_ships(tmp_path, name, mode, file):
     row = {"question": "Which?", "query": "select drug from prescriptions", "answer": ["a"]}
     if file.endswith(".json"):  # the test's own file, one list, goes before that of the validation
         (tmp_path / file).write_text(json.dumps([row], indent=1), encoding="utf-8")
@@ -139,14 +138,14 @@ def test_files_have_the_names_that_the_reference_ships(
     assert len(get_task_class(name)(tmp_path, mode)) == 1
 
 
-def test_a_set_without_its_server_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_set_without_its_server_says_so(monkeypatch, tmp_path):
     monkeypatch.setattr("code_agent.tasks.medagentbench.base_url", lambda: "http://127.0.0.1:9/")
     tasks = opened("medagentbench", write_set(tmp_path, []))
     assert "http://127.0.0.1:9/" in tasks.missing()
 
 
 @pytest.mark.usefixtures("bubblewrap")
-def test_values_in_variables_pass_the_rows_tests(tmp_path: Path) -> None:
+def test_values_in_variables_pass_the_rows_tests(tmp_path):
     row = {
         "queries": "Save the mean age as `mean_age`.", "dataframes": "A table in `/workdir/ages.csv`.",
         "study_ids": "7",
@@ -176,9 +175,7 @@ print('done')"""
 
 
 @pytest.mark.usefixtures("bubblewrap")
-def test_predictions_are_scored_by_accuracy_over_all_test_cases(
-    tmp_path: Path,
-) -> None:
+def test_predictions_are_scored_by_accuracy_over_all_test_cases(tmp_path):
     row = {"task_id": 0, "task_name": "guo_los", "task_description": "Will the stay be long?"}
     folder = write_set(tmp_path, [row], None, "task.jsonl")
     labels = [
@@ -209,7 +206,7 @@ def test_predictions_are_scored_by_accuracy_over_all_test_cases(
 
 
 @pytest.mark.usefixtures("bubblewrap")
-def test_predictions_by_window(tmp_path: Path) -> None:
+def test_predictions_by_window(tmp_path):
     row = {
         "task_name": "ventilation", "task_description": "?", "feature_label_directory": "./windows", "model": "forest",
         "performance": {"AUC": 0.9, "ACC": 0.8},
@@ -227,9 +224,7 @@ def test_predictions_by_window(tmp_path: Path) -> None:
     assert score(tasks, PREDICT.format(rows=rows)) == 0.5
 
 
-def test_the_limits_of_a_program_are_said_where_models_are_trained(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_limits_of_a_program_are_said_where_models_are_trained(tmp_path, monkeypatch):
     monkeypatch.setenv("SANDBOX_SECONDS", "0.5")
     monkeypatch.setenv("SANDBOX_MEMORY", "3")
     row = {"task_name": "guo_los", "task_description": "Predict."}
@@ -238,7 +233,7 @@ def test_the_limits_of_a_program_are_said_where_models_are_trained(
 
 
 @pytest.mark.parametrize("name", REFERENCE)
-def test_a_set_says_what_to_put_where(tmp_path: Path, name: str) -> None:
+def test_a_set_says_what_to_put_where(tmp_path, name):
     with pytest.raises(AgentError, match="data_path"):
         get_task_class(name)()
     with pytest.raises(AgentError, match="data_path"):
@@ -247,7 +242,7 @@ def test_a_set_says_what_to_put_where(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", REFERENCE)
-def test_a_row_of_another_form_is_named(tmp_path: Path, name: str) -> None:
+def test_a_row_of_another_form_is_named(tmp_path, name):
     only = "task.jsonl" if name == "ehrshot" else "test_tasks.jsonl"
     tasks = opened(name, write_set(tmp_path, [{"something": "else"}], None, only))
     with pytest.raises(AgentError, match="row 0"):
@@ -255,7 +250,7 @@ def test_a_row_of_another_form_is_named(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.usefixtures("bubblewrap")
-def test_a_folder_is_checked_row_by_row(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_is_checked_row_by_row(tmp_path, capsys):
     good = {"question": "?", "query": "select drug from prescriptions", "answer": ["a, b", "c"]}
     tables = {"PATIENTS": [("SUBJECT_ID",), (1,)]}
     folder = write_set(tmp_path, [good, {**good, "answer": None}], tables)

@@ -1,17 +1,17 @@
-"""Rows without a gold are refused, and the validator says which gold is wrong."""
+"""Rows without a gold are refused, gold is checked and learned from, and failures have kinds."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
+import json
 
 import pytest
 
 from code_agent import validate
-from code_agent.task import task_of
+from code_agent.agent import AGENT
+from code_agent.protocol import Action
+from code_agent.task import read_rows, task_of
 from data.parquet import write_parquet
 from episodes.episode import AgentError
 from recipes.drawing import CODE
+from tests.code_agent.conftest import SETTINGS
 from tests.messages import missing
 
 ROW = {
@@ -26,13 +26,13 @@ ROW = {
     [{"gold": "{"}, {"gold": '{"kind": "date"}'}, {"gold": '{"kind": "date", "value": "soon"}'}, {"gold": None},
      {"gold": '{"kind": "integer", "value": 1, "colour": 2}'}, {"gold": "[]"}],
 )  # fmt: skip
-def test_a_row_without_a_gold_is_refused_by_its_id(wrong: dict[str, Any]) -> None:
+def test_a_row_without_a_gold_is_refused_by_its_id(wrong):
     with pytest.raises(AgentError, match="x/1"):
         task_of(ROW | wrong)
 
 
 @pytest.mark.system
-def test_the_validator_passes_what_is_bundled(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_validator_passes_what_is_bundled(capsys):
     assert validate.main(["ehr_demo", "--mode", "val"]) == 0
     assert validate.main(["calculators"]) == 0
     assert "val: 96 questions, 0 problems" in capsys.readouterr().out
@@ -45,11 +45,55 @@ def test_the_validator_passes_what_is_bundled(capsys: pytest.CaptureFixture[str]
      ({"sql": "SELECT dob FROM patients LIMIT 2"}, ["SQL"]),
      ({"sql": "SELECT colour FROM patients"}, ["SQL", "colour"])],
 )  # fmt: skip
-def test_the_validator_names_a_wrong_gold(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], wrong: dict[str, str], said: list[str]
-) -> None:
+def test_the_validator_names_a_wrong_gold(tmp_path, capsys, wrong, said):
     write_parquet([ROW | wrong], tmp_path / "test.parquet", CODE)
     assert validate.main(["ehr_demo", "--mode", "test", "--questions", str(tmp_path)]) == 1
     output = capsys.readouterr()
     assert not missing(output.out, "x/1", *said)
     assert "1 problems" in output.err
+
+
+ROWS = read_rows(AGENT.splits["train"])
+
+
+def test_gold_rows_are_supervised_data():
+    [first, *_] = AGENT.teaching.demonstrations("policy", ROWS[:3], SETTINGS)
+    assert first.learn == [True, True]
+    with pytest.raises(AgentError, match="'patient'"):
+        AGENT.teaching.demonstrations("patient", ROWS[:3], SETTINGS)
+
+
+def test_a_file_of_episodes_is_read_or_named(tmp_path):
+
+    folder = tmp_path
+    messages = [
+        {"role": "user", "content": "?"},
+        {"role": "assistant", "content": str(Action("submit"))},
+    ]
+    (folder / "sft.jsonl").write_text(json.dumps({"messages": messages}) + "\n", encoding="utf-8")
+    [kept] = AGENT.teaching.dialogues(folder / "sft.jsonl", "code", SETTINGS)
+    assert (kept.messages, kept.learn) == (messages, [True])
+    for text, said in (('{"messages": [{"role": "user"}]}\n', "line 1"), ("", "has no episodes")):
+        (folder / "bad.jsonl").write_text(text, encoding="utf-8")
+        with pytest.raises(AgentError, match=said):
+            AGENT.teaching.dialogues(folder / "bad.jsonl", "code", SETTINGS)
+
+
+@pytest.mark.parametrize(
+    ("score", "answer", "facts", "kind"),
+    [
+        (1.0, "3", {}, "right"),
+        (0.0, None, {"loops": 1.0}, "loop"),
+        (0.0, None, {}, "nothing_handed_in"),
+        (0.0, "4", {"runs": 0.0}, "no_program"),
+        (0.0, "4", {"printed_a_value": 1.0}, "wrong_value"),
+        (0.0, "4", {"printed_a_value": 0.0}, "only_errors"),
+    ],
+)
+def test_kinds_of_failure(score, answer, facts, kind):
+    record = {
+        "score": score,
+        "answer": answer,
+        "facts": {"loops": 0.0, "runs": 1.0, "printed_a_value": 1.0} | facts,
+    }
+    assert AGENT.showing.failure(record) == kind

@@ -12,7 +12,7 @@ import itertools
 import json
 import types
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from code_agent.debugger import Debugger
 from code_agent.judging import ByTests, Handed
 from code_agent.values import MOST, described, load, restored
 from episodes.outcomes import EpisodeError
-from tools.sandbox import Sandbox
+from tools.sandbox import MachineTooSlowError, Sandbox, SandboxError
 
 TIMES = pd.date_range("2101-01-01", periods=3, tz="UTC")
 VALUES = [
@@ -63,14 +63,14 @@ def there_and_back(value: Any, *reads: str) -> Any:
 
 
 @pytest.mark.parametrize("value", VALUES, ids=ascii)
-def test_a_value_comes_back_as_it_was(value: Any) -> None:
+def test_a_value_comes_back_as_it_was(value):
     found = there_and_back(value)
     assert type(found) is type(value)
     assert np.array_equal(found, value) if isinstance(value, np.ndarray) else found == value
 
 
 @pytest.mark.parametrize("series", SERIES, ids=lambda series: str(series.dtype))
-def test_a_column_comes_back_as_it_was(series: pd.Series) -> None:
+def test_a_column_comes_back_as_it_was(series):
     pd.testing.assert_series_equal(there_and_back(series), series, check_freq=False)
     frame = pd.DataFrame({"a": series, "b": 1})
     frame.columns = ["twice", "twice"]
@@ -79,7 +79,7 @@ def test_a_column_comes_back_as_it_was(series: pd.Series) -> None:
     pd.testing.assert_index_equal(there_and_back(index), index)
 
 
-def test_of_another_object_what_is_read_comes_back() -> None:
+def test_of_another_object_what_is_read_comes_back():
     class Curve:
         events = np.array([1, 0, 1])
         inner = types.SimpleNamespace(p_value=0.25, other=1)
@@ -108,7 +108,7 @@ def test_of_another_object_what_is_read_comes_back() -> None:
         ["frame", ["range", 0, 1, 1, None], ["range", 0, 9, 1, None], [["npy", ""]]],
     ],
 )
-def test_what_is_no_description_makes_nothing(document: Any) -> None:
+def test_what_is_no_description_makes_nothing(document):
     with pytest.raises(Exception):  # noqa: B017, PT011 (of any kind: the name is then missing)
         restored(document)
 
@@ -117,7 +117,7 @@ Judge = Callable[..., tuple[float, str]]
 
 
 @pytest.fixture(scope="module")
-def judged(bubblewrap: None) -> Iterator[Judge]:
+def judged(bubblewrap):
     """Runs a program, judges what it left by tests, and runs another program after that, whose
     output comes back beside the worth.
     """
@@ -152,7 +152,7 @@ def judged(bubblewrap: None) -> Iterator[Judge]:
         ("import pandas as pd\nt = pd.Series(range(300_000))", "assert t.sum() == 44999850000"),
     ],
 )
-def test_right_values_pass(judged: Judge, program: str, tests: str) -> None:
+def test_right_values_pass(judged, program, tests):
     assert judged(program, tests)[0] == 1.0
 
 
@@ -161,7 +161,7 @@ DECEIVERS = programs("deceivers")
 
 
 @pytest.mark.parametrize("program", DECEIVERS, ids=range(len(DECEIVERS)))
-def test_an_object_that_agrees_or_exits_is_paid_nothing(judged: Judge, program: str) -> None:
+def test_an_object_that_agrees_or_exits_is_paid_nothing(judged, program):
     assert judged(program, TESTS)[0] == 0.0
 
 
@@ -180,18 +180,33 @@ print(f"found: {wanted in text}, asked: {'bit_length' in text}")
 
 
 @pytest.mark.parametrize("program", READERS, ids=["builtins", "frames"])
-def test_the_programs_interpreter_never_sees_the_tests(judged: Judge, program: str) -> None:
+def test_the_programs_interpreter_never_sees_the_tests(judged, program):
     worth, said = judged(program, TESTS, AFTER)
     assert worth == 0.0
     assert "found: False, asked: True" in said, said[-500:]
 
 
-def test_values_that_unpack_to_more_than_all_may_have_are_not_read() -> None:
+def test_values_that_unpack_to_more_than_all_may_have_are_not_read():
     packed = zlib.compress(b'{"n": "' + b"a" * MOST + b'"}', level=9)
     with pytest.raises(ValueError, match=f"{MOST:,}"):
         load(base64.b64encode(packed).decode(), ["n"])
 
 
-def test_tests_that_are_no_program_are_no_fault_of_the_policys(judged: Judge) -> None:
+def test_tests_that_are_no_program_are_no_fault_of_the_policys(judged):
     with pytest.raises(EpisodeError, match="task_unusable"):
         judged("n = 1", "assert n ==")
+
+
+@pytest.mark.parametrize(
+    ("error", "cause"),
+    [(MachineTooSlowError, "machine_too_slow"), (SandboxError, "sandbox_failed")],
+)
+async def test_an_episode_is_unscored_by_its_cause(error, cause, monkeypatch):
+    async def run(*arguments: object) -> None:
+        raise error("as it was seen")
+
+    monkeypatch.setattr(Sandbox, "run", run)
+    context = EpisodeContext(Sandbox(), "a", lambda *asked: "", Debugger(None))
+    with pytest.raises(EpisodeError, match="as it was seen") as caught:
+        await run_in(context, "print(1)")
+    assert caught.value.cause == cause

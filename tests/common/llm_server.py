@@ -12,12 +12,13 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from typing import Any
 
 import pytest
 
 from common.llm import retry
+from tests.serving import JsonHandler
 
 KEY = "key-canary-0123456789"  # what clients of the tests send; it must appear in no message
 
@@ -87,13 +88,13 @@ class LLMServer(ThreadingHTTPServer):
         return Fault(200, text=self.answer(body))
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(JsonHandler):
     protocol_version = "HTTP/1.1"
 
     def do_POST(self) -> None:
         server = self.server
         assert isinstance(server, LLMServer)
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        body = self.asked()
         with server.lock:
             server.requests.append(body)
             server.times.append(time.monotonic())
@@ -115,18 +116,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send(self, reply: Fault) -> None:
         text = FORMS[self.path](reply.text) if reply.text is not None else reply.body
-        self.send_response(200 if reply.text is not None else reply.status)
-        headers = {
-            "Content-Type": "application/json",
-            "Content-Length": str(len(text.encode())),
-        } | reply.headers
-        for name, value in headers.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(text.encode())
-
-    def log_message(self, *arguments: Any) -> None:
-        """Quiet."""
+        self.answer(text.encode(), 200 if reply.text is not None else reply.status, **reply.headers)
 
 
 def completion(text: str, chat: bool = True) -> str:

@@ -1,15 +1,20 @@
-"""How programs end: the exit code and the one line for everything a user can cause."""
+"""How programs end, and what they print: one line for everything a user can cause."""
 
 from __future__ import annotations
 
 import importlib
+import subprocess
 import sys
+import unicodedata
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from common.command import Failure, UsageError, run_command
-from common.settings import SettingsError, load_settings
+from common.settings import ROOT, SettingsError, load_settings
+from common.terminal import printable
 from tests.messages import missing
 from tools.sql.settings import DatabaseSettings
 
@@ -104,3 +109,35 @@ def test_a_setting_in_another_encoding_is_refused_with_its_name(name, monkeypatc
     load_settings.cache_clear()
     with pytest.raises(SettingsError, match=f"^{name}"):
         load_settings(DatabaseSettings)
+
+
+WORK = """
+from common import terminal
+terminal.QUICK_SECONDS = 0.0
+terminal.SECONDS_A_LINE = 0.0
+for row in terminal.watched(range(40), "rows of it", "rows"):
+    pass
+print("done")
+"""
+
+
+@pytest.mark.system
+def test_without_one_standard_output_is_what_the_program_says() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", WORK], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "done\n"
+    assert "40/40" in done.stderr
+
+
+@given(st.text())
+def test_what_is_printed_is_seen(text: str) -> None:
+    shown = printable(text)
+    assert len(shown) == len(text)
+    assert not [
+        char
+        for char in shown
+        if unicodedata.category(char) in ("Cc", "Cf", "Cs", "Co") and char not in "\n\t"
+    ]
+    assert printable(shown) == shown
+    shown.encode()

@@ -1,7 +1,4 @@
-"""Outputs appear whole or not at all.
-
-Keeps of docs/your-data.md: a program writes its outputs at once, and replaces none unasked.
-"""
+"""Outputs appear whole or not at all; a bad line of a file is named."""
 
 from __future__ import annotations
 
@@ -17,9 +14,10 @@ from common.files import (
     refuse_existing,
     replacing,
 )
+from common.jsonl import JsonlRows, read_jsonl, write_jsonl, write_text
 
 
-def test_a_file_and_a_folder_take_the_place_of_what_was_there(tmp_path) -> None:
+def test_a_file_and_a_folder_take_the_place_of_what_was_there(tmp_path):
     for before in ("nothing", "something"):
         with replacing(tmp_path / "file") as draft:
             draft.write_text(before)
@@ -36,7 +34,7 @@ def test_a_file_and_a_folder_take_the_place_of_what_was_there(tmp_path) -> None:
 @pytest.mark.parametrize(
     "make", [lambda draft: draft.write_text("half"), lambda draft: draft.mkdir(), lambda draft: 0]
 )
-def test_a_failure_leaves_the_old_file_and_no_draft(tmp_path, make) -> None:
+def test_a_failure_leaves_the_old_file_and_no_draft(tmp_path, make):
     (tmp_path / "file").write_text("old")
 
     def fail() -> None:
@@ -50,7 +48,7 @@ def test_a_failure_leaves_the_old_file_and_no_draft(tmp_path, make) -> None:
     assert os.listdir(tmp_path) == ["file"]
 
 
-def test_a_file_is_on_the_disk_before_it_takes_a_place(tmp_path, monkeypatch) -> None:
+def test_a_file_is_on_the_disk_before_it_takes_a_place(tmp_path, monkeypatch):
     """After a power loss it would be there and empty, and what it replaced gone."""
     happened = []
     synced, replaced = os.fsync, os.replace
@@ -61,7 +59,7 @@ def test_a_file_is_on_the_disk_before_it_takes_a_place(tmp_path, monkeypatch) ->
     assert happened == ["synced", "there"]
 
 
-def test_what_exists_is_refused_before_the_work(tmp_path) -> None:
+def test_what_exists_is_refused_before_the_work(tmp_path):
     (tmp_path / "file").write_text("mine")
     with pytest.raises(FileError, match="--force"):
         refuse_existing(tmp_path / "file", force=False)
@@ -71,7 +69,7 @@ def test_what_exists_is_refused_before_the_work(tmp_path) -> None:
             refuse_existing(path, force=True)
 
 
-def test_a_full_folder_for_temporary_files_is_named_as_such(tmp_path, monkeypatch) -> None:
+def test_a_full_folder_for_temporary_files_is_named_as_such(tmp_path, monkeypatch):
     monkeypatch.delenv("RAY_TMPDIR", raising=False)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr(files, "TEMPORARY_BYTES", 0)
@@ -84,7 +82,7 @@ def test_a_full_folder_for_temporary_files_is_named_as_such(tmp_path, monkeypatc
         check_temporary()
 
 
-def test_whether_a_folder_can_be_written_is_seen_before_it_is_made(tmp_path) -> None:
+def test_whether_a_folder_can_be_written_is_seen_before_it_is_made(tmp_path):
     check_writable(tmp_path / "a" / "b", "--run-dir")
     assert os.listdir(tmp_path) == []
     (tmp_path / "file").write_text("x")
@@ -93,3 +91,71 @@ def test_whether_a_folder_can_be_written_is_seen_before_it_is_made(tmp_path) -> 
             check_writable(place, "--run-dir")
     with pytest.raises(FileError, match="/proc/run"):
         check_writable(files.Path("/proc/run"), "--run-dir")
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "rows.jsonl"
+
+
+def test_rows_come_back_with_their_lines(path):
+    assert write_jsonl(path, [{"id": "一"}, {"id": "b"}], force=False) == 2
+    assert list(read_jsonl(path)) == [(1, {"id": "一"}), (2, {"id": "b"})]
+    path.write_bytes(b"\xef\xbb\xbf" + b'{"id": 1}\r\n\r\n{"id": 2}')
+    assert list(read_jsonl(path)) == [(1, {"id": 1}), (3, {"id": 2})]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b'{"a": 1}\n{"a": \n', "line 2: .*JSON"),
+        (b"[1]\n", "line 1: .*object"),
+        (b"\xb0\xa2\n", "line 1: .*UTF-8"),
+        (b'{"a": "\\ud83d"}\n', "line 1"),
+        (b"[" * 100_000, "line 1: .*JSON"),
+    ],
+)
+def test_a_bad_line_is_named(path, content, words):
+    path.write_bytes(content)
+    with pytest.raises(FileError, match=words) as caught:
+        list(read_jsonl(path))
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 500
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(FileError, match=r"nothing\.jsonl.*No such file"):
+        list(read_jsonl(tmp_path / "nothing.jsonl"))
+
+
+def test_rows_are_checked_and_read_anew(path):
+    write_jsonl(path, [{"id": str(number), "question": "?"} for number in range(5)], force=False)
+    rows = JsonlRows(path, texts=("id", "question"), limit=3)
+    assert len(rows) == 3
+    assert list(rows) == list(rows) == [{"id": str(number), "question": "?"} for number in range(3)]
+    assert (
+        len(JsonlRows(path, path, texts=("id",)))
+        == len(list(JsonlRows(path, path, texts=("id",), limit=10)))
+        == 10
+    )
+    for bad, words in (
+        ({"id": "1"}, "'question', found id"),
+        ({"id": 1, "question": "?"}, "'id', found 1"),
+    ):
+        write_jsonl(path, [bad], force=True)
+        with pytest.raises(FileError, match=f"line 1: expected text in {words}"):
+            JsonlRows(path, texts=("id", "question"))
+    path.write_text("\n")
+    with pytest.raises(FileError, match="no rows"):
+        JsonlRows(path, texts=("id",))
+
+
+def test_nothing_is_overwritten_without_force(path):
+    path.write_text("mine")
+    with pytest.raises(FileError, match="--force"):
+        write_jsonl(path, [{}], force=False)
+    with pytest.raises(FileError, match="--force"):
+        write_text(path, "other", force=False)
+    assert path.read_text() == "mine"
+    write_jsonl(path, [{}], force=True)
+    assert path.read_text() == "{}\n"

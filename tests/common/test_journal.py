@@ -1,9 +1,4 @@
-"""The journal: killed at any moment it ends the same, and is locked. And the runner of many rows.
-
-Keeps of docs/your-data.md that a reply which arrived is never paid for twice.
-"""
-
-from __future__ import annotations
+"""The journal: killed at any moment it ends the same, and is locked. And the runner of many rows."""
 
 import asyncio
 import subprocess

@@ -1,8 +1,5 @@
 """The LLM client against a real HTTP server: good replies, every way an endpoint fails, the cache
 and the counters.
-
-Keeps of docs/your-data.md, "The LLM": what is tried again, what is not, and that keys appear in no
-message.
 """
 
 from __future__ import annotations

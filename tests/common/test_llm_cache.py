@@ -1,7 +1,4 @@
-"""What the LLM client keeps and counts: the cache on disk, calls, tokens and cost, and its limits.
-
-Keeps of docs/your-data.md, "The LLM": a reply is paid for once, and what it cost is not guessed.
-"""
+"""What the LLM client keeps and counts: the cache on disk, calls, tokens and cost, and its limits."""
 
 from __future__ import annotations
 

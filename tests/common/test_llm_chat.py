@@ -1,5 +1,5 @@
-"""Whole chat replies of the shared client, as a policy of an episode asks for them, against a real
-HTTP server: tool calls, retries, and which error is whose doing.
+"""Replies of the shared client against a real HTTP server: tool calls, retries, models that take
+another sampling, and which error is whose doing.
 """
 
 from __future__ import annotations
@@ -14,8 +14,11 @@ from common.llm.endpoint import ChatModel, LLMEndpoint
 from common.llm.retry import Patience
 from episodes.episode import Message
 from episodes.outcomes import EpisodeError, PolicyStop
-from episodes.policy import ChatPolicy, Endpoint
-from tests.common.llm_server import KEY, Fault, LLMServer, completion
+from episodes.policy import ChatPolicy, Endpoint, endpoint_elsewhere
+from scoring.judge import LLMJudge
+from sql_agent.judge_words import WORDS
+from tests.common.llm_server import KEY, Fault, completion
+from tests.scoring.judge_servers import CASE, SCORES
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
 QUESTION: list[Message] = [{"role": "user", "content": "？"}]
@@ -39,20 +42,6 @@ def calling() -> Fault:
     return Fault(200, text=None, body=json.dumps(reply))
 
 
-def test_a_reply_comes_whole_with_its_calls_and_tokens(llm: LLMServer) -> None:
-    llm.faults = [calling()]
-    player = policy(llm.url, max_tokens=7, extra={"top_k": -1})
-    assert asked(player) == {"role": "assistant", "content": None, "tool_calls": [CALL]}
-    assert (player.finish_reason, player.prompt_tokens, player.completion_tokens) == (
-        "tool_calls",
-        10,
-        5,
-    )
-    [request] = llm.requests
-    assert (request["model"], request["max_tokens"], request["top_k"]) == ("m", 7, -1)
-    assert llm.keys == {f"Bearer {KEY}"}
-
-
 @pytest.mark.parametrize(
     ("status", "words"),
     [
@@ -70,9 +59,7 @@ def test_a_reply_comes_whole_with_its_calls_and_tokens(llm: LLMServer) -> None:
         (200, '{"error": {"message": "maximum context length is 100 tokens", "code": 400}}'),
     ],
 )
-def test_every_server_has_its_words_for_a_prompt_that_does_not_fit(
-    llm: LLMServer, status: int, words: str
-) -> None:
+def test_every_server_has_its_words_for_a_prompt_that_does_not_fit(llm, status, words):
     llm.faults = [Fault(status, body=words)] * 3
     with pytest.raises(PolicyStop, match="context_overflow"):
         asked(policy(llm.url))
@@ -89,9 +76,7 @@ def said(finish_reason: str, content: str | None, **beside: Any) -> Fault:
     ("word", "content"),
     [("content_filter", ""), ("content_filter", None), ("sensitive", "密"), ("SAFETY", "")],
 )
-def test_a_filter_of_the_provider_is_not_the_policys_silence(
-    llm: LLMServer, word: str, content: str | None
-) -> None:
+def test_a_filter_of_the_provider_is_not_the_policys_silence(llm, word, content):
     llm.faults = [said(word, content)]
     with pytest.raises(EpisodeError, match="content_filter") as caught:
         asked(policy(llm.url))
@@ -99,12 +84,12 @@ def test_a_filter_of_the_provider_is_not_the_policys_silence(
     assert len(llm.requests) == 1
 
 
-def test_a_refusal_is_what_the_policy_says(llm: LLMServer) -> None:
+def test_a_refusal_is_what_the_policy_says(llm):
     llm.faults = [said("stop", None, refusal="I cannot help.")]
     assert asked(policy(llm.url)) == {"role": "assistant", "content": "I cannot help."}
 
 
-def test_what_came_beside_a_call_is_sent_back_with_it(llm: LLMServer) -> None:
+def test_what_came_beside_a_call_is_sent_back_with_it(llm):
     """DeepSeek, Kimi and Gemini refuse the next request otherwise, and others a content of null."""
     signature = {"google": {"thought_signature": "abc"}}
     first = json.loads(calling().body)
@@ -130,7 +115,7 @@ def test_what_came_beside_a_call_is_sent_back_with_it(llm: LLMServer) -> None:
     }
 
 
-def test_an_endpoint_that_cannot_forbid_tools_is_asked_without(llm: LLMServer) -> None:
+def test_an_endpoint_that_cannot_forbid_tools_is_asked_without(llm):
     llm.refuses = lambda body: (
         "tool_choice 'none' is not supported" if "tool_choice" in body else None
     )
@@ -142,8 +127,107 @@ def test_an_endpoint_that_cannot_forbid_tools_is_asked_without(llm: LLMServer) -
 
 
 @pytest.mark.parametrize("name", ["openai/m", "anthropic/m"])
-def test_an_endpoint_that_is_not_there_is_named_so(name: str) -> None:
+def test_an_endpoint_that_is_not_there_is_named_so(name):
     """litellm carries the other, and has an error of its own for it."""
     with pytest.raises(EpisodeError, match="no connection") as caught:
         asked(policy(NOWHERE, name))
     assert caught.value.cause == "endpoint_unreachable"
+
+
+REASONING = ("gpt-5-mini", "o1", "o3", "o4-mini")
+
+
+def as_reasoning_models_of_openai(body: dict[str, Any]) -> str | None:
+    wrong = [name for name in ("max_tokens", "top_p") if name in body]
+    if body.get("temperature", 1) != 1:
+        wrong.append("temperature")
+    return f"Unsupported parameter: '{wrong[0]}' is not supported." if wrong else None
+
+
+def as_claude(body: dict[str, Any]) -> str | None:
+    if "temperature" in body and "top_p" in body:
+        return "`temperature` and `top_p` cannot both be specified for this model."
+    return None
+
+
+def judged(model: str, url: str) -> float | None:
+    return asyncio.run(LLMJudge(WORDS, model, url, "key", 20.0).judge(CASE)).score
+
+
+def played(model: str, url: str | None = None, key: str | None = None) -> str:
+    endpoint = endpoint_elsewhere(model, url, key, temperature=0.7, max_tokens=99)
+    policy = ChatPolicy(endpoint, 1)
+    return asyncio.run(policy.reply([{"role": "user", "content": "？"}]))["content"]
+
+
+@pytest.mark.parametrize("name", REASONING)
+def test_a_reasoning_model_judges(llm, name):
+    llm.refuses = as_reasoning_models_of_openai
+    llm.answer = lambda body: json.dumps(SCORES)
+    assert judged(f"openai/{name}", llm.url) is not None
+    [request] = llm.requests
+    assert request["max_completion_tokens"] == 2048
+
+
+@pytest.mark.parametrize("name", REASONING)
+def test_a_reasoning_model_plays(llm, name):
+    llm.refuses = as_reasoning_models_of_openai
+    llm.answer = lambda body: "密封"
+    assert played(f"openai/{name}", llm.url) == "密封"
+    [request] = llm.requests
+    assert (request["max_completion_tokens"], "temperature" in request) == (99, False)
+
+
+def test_an_endpoint_whose_models_litellm_does_not_know_says_what_it_refuses(llm):
+    """A deployment, or a name of the user's own. It is asked so ever after."""
+    llm.refuses = as_reasoning_models_of_openai
+    llm.answer = lambda body: json.dumps(SCORES)
+    judge = LLMJudge(WORDS, "openai/ours", llm.url, "key", 20.0)
+    assert asyncio.run(judge.judge(CASE)).score is not None
+    refused = len(llm.requests)
+    assert asyncio.run(judge.client.ask([{"role": "user", "content": "?"}], WORDS.reply))
+    assert len(llm.requests) == refused + 1
+    assert judge.breaker.allows()
+
+
+@pytest.mark.parametrize(
+    ("words", "given_up"),
+    [
+        ("invalid temperature: only 1 is allowed for this model", "temperature"),
+        ("top_p must be 0.95", "top_p"),
+    ],
+)
+def test_what_a_refusal_names_is_left_out_whatever_its_words(llm, words, given_up):
+    llm.refuses = lambda body: words if given_up in body else None
+    llm.answer = lambda body: "密封"
+    assert played("openai/ours", llm.url) == "密封"
+    [first, second] = llm.requests
+    assert first.keys() - second.keys() == {given_up}
+
+
+def test_what_a_refusal_named_in_vain_is_sent_again(llm):
+    """It was about something else: one try more, and no other sampling from then on."""
+    where = endpoint_elsewhere("openai/ours", llm.url, temperature=0.7)
+    llm.refuses = lambda body: "a question about body temperature is not allowed"
+    for _ in range(2):
+        with pytest.raises(EpisodeError, match="not allowed"):
+            asyncio.run(ChatPolicy(where, 1).reply([{"role": "user", "content": "？"}]))
+    assert ["temperature" in request for request in llm.requests] == [True, False] * 2
+
+
+def test_a_limit_that_is_too_large_is_not_given_up(llm):
+    llm.refuses = lambda body: "max_tokens is too large: at most 8 are left"
+    with pytest.raises(EpisodeError, match="too large"):
+        played("openai/ours", llm.url)
+    assert len(llm.requests) == 1
+
+
+def test_claude_is_not_sent_top_p_beside_the_temperature(llm, monkeypatch):
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "key")
+    monkeypatch.setenv("ANTHROPIC_API_BASE", llm.url.removesuffix("/v1"))
+    llm.refuses = as_claude
+    llm.answer = lambda body: "密封"
+    assert played("anthropic/claude-sonnet-4-5-20250929") == "密封"
+    assert [request["temperature"] for request in llm.requests] == [0.7]
+    llm.answer = lambda body: json.dumps(SCORES)
+    assert judged("anthropic/claude-sonnet-4-5-20250929", llm.url.removesuffix("/v1")) is not None

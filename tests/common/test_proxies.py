@@ -10,8 +10,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from threading import Thread
 
 import pytest
@@ -20,6 +19,7 @@ from common.llm.endpoint import Connections, proxy_of
 from common.proxies import EXCEPTIONS, NAMES, why_unusable
 from common.settings import ROOT
 from tests.messages import missing
+from tests.serving import JsonHandler
 
 DEAD_PROXY = "http://127.0.0.1:9"
 BEFORE = "from common.command import run_command; run_command('a test', lambda: 0)\n"
@@ -38,26 +38,18 @@ CLIENTS = {
 }
 
 
-class Answer(BaseHTTPRequestHandler):
+class Answer(JsonHandler):
     def do_GET(self) -> None:
-        body = b'{"object": "list", "data": []}'
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+        self.answer({"object": "list", "data": []})
 
     def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["Content-Length"]))
+        self.asked()
         self.server.asked.append(self.path)  # type: ignore[attr-defined]
         self.do_GET()
 
-    def log_message(self, format: str, *arguments: object) -> None:
-        """Say nothing."""
-
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[str]:
+def server():
     with ThreadingHTTPServer(("127.0.0.1", 0), Answer) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_address[1]}/v1"
@@ -65,7 +57,7 @@ def server() -> Iterator[str]:
 
 
 @pytest.fixture
-def proxied(monkeypatch: pytest.MonkeyPatch) -> None:
+def proxied(monkeypatch):
     """The environment of a machine in a company's network, without any exception."""
     for name in (*NAMES, *EXCEPTIONS):
         monkeypatch.setenv(name, DEAD_PROXY if name in NAMES else "")
@@ -74,15 +66,13 @@ def proxied(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.system
 @pytest.mark.parametrize("client", CLIENTS)
-def test_every_client_reaches_this_machine_past_the_proxy(
-    client: str, server: str, proxied: None
-) -> None:
+def test_every_client_reaches_this_machine_past_the_proxy(client, server, proxied):
     asked = [sys.executable, "-c", f"{BEFORE}URL = {server!r}\n{CLIENTS[client]}"]
     done = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True)
     assert done.stdout.strip() == "200", done.stderr
 
 
-def test_a_model_elsewhere_is_asked_through_the_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_elsewhere_is_asked_through_the_proxy(monkeypatch):
     with ThreadingHTTPServer(("127.0.0.1", 0), Answer) as proxy:
         proxy.asked = []  # type: ignore[attr-defined]
         Thread(target=proxy.serve_forever, daemon=True).start()
@@ -97,7 +87,7 @@ def test_a_model_elsewhere_is_asked_through_the_proxy(monkeypatch: pytest.Monkey
     assert proxy.asked == ["http://models.invalid/v1/x"]  # type: ignore[attr-defined]
 
 
-def test_a_socks_proxy_that_nothing_here_speaks_is_named() -> None:
+def test_a_socks_proxy_that_nothing_here_speaks_is_named():
     """A training ended in an ImportError, and check_install had said that all is well."""
     assert why_unusable({"HTTPS_PROXY": DEAD_PROXY}) == ""
     assert not missing(

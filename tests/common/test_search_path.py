@@ -36,7 +36,7 @@ def found_below(folder: Path, code: str) -> str:
 
 
 @pytest.mark.parametrize("room", ["common", "training"])
-def test_a_file_two_folders_above_is_not_found(room: str, tmp_path: Path) -> None:
+def test_a_file_two_folders_above_is_not_found(room, tmp_path):
     """litellm's own lines are run under its name, without the minute that its import takes."""
     spec = find_spec("litellm")
     assert spec is not None
@@ -51,7 +51,7 @@ def test_a_file_two_folders_above_is_not_found(room: str, tmp_path: Path) -> Non
 
 
 @pytest.mark.nightly  # the imports take most of a minute
-def test_a_file_two_folders_above_is_not_imported(tmp_path: Path) -> None:
+def test_a_file_two_folders_above_is_not_imported(tmp_path):
     """What else agent-lightning and litellm import inserts nothing, either."""
     imports = f"import common, agentlightning, {NAME}"
     assert str(tmp_path / "h2.py") not in found_below(tmp_path, imports)

@@ -24,7 +24,7 @@ sys.exit(run_command("program", body))
 
 
 @pytest.fixture(scope="module", params=["zh_CN.GBK", "en_US.ISO-8859-1"])
-def locale_of(request, tmp_path_factory) -> tuple[dict[str, str], str]:
+def locale_of(request, tmp_path_factory):
     """The variables of a locale with another encoding than UTF-8, and the encoding."""
     folder = tmp_path_factory.mktemp("locale")
     name = str(request.param)
@@ -38,7 +38,7 @@ def locale_of(request, tmp_path_factory) -> tuple[dict[str, str], str]:
 
 
 @pytest.mark.system
-def test_files_are_utf_8_in_another_locale_and_a_terminal_has_its_own(locale_of, tmp_path) -> None:
+def test_files_are_utf_8_in_another_locale_and_a_terminal_has_its_own(locale_of, tmp_path):
     environment, encoding = locale_of
     file = Path(tmp_path / "template.jinja")
     file.write_text("头痛 ☺", encoding="utf-8")
@@ -64,7 +64,7 @@ def test_files_are_utf_8_in_another_locale_and_a_terminal_has_its_own(locale_of,
     ],
     ids=lambda command: command[1],
 )
-def test_programs_run_in_another_locale(command, locale_of, tmp_path) -> None:
+def test_programs_run_in_another_locale(command, locale_of, tmp_path):
     environment, encoding = locale_of
     out = ("--out", str(tmp_path / "out")) if "--n" in command else ()
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""SIGTERM, SIGHUP and Ctrl-C end a program in order, in the foreground and in the background."""
+"""Signals end a program in order, and no process of ours outlives the one that started it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ import pty
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
+from contextlib import suppress
 
+import psutil
 import pytest
 
+from common import parent
 from common.settings import ROOT
 
 pytestmark = pytest.mark.system
@@ -47,7 +49,7 @@ Start = Callable[..., subprocess.Popen[str]]
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
+def start(tmp_path):
     """Start the program in a process group of its own, ignoring some signals as its shell would; a
     group that is left at the end is killed.
     """
@@ -80,9 +82,7 @@ def wait_until_ready(program: subprocess.Popen[str]) -> None:
 
 @pytest.mark.parametrize("deaf_to", [(), BACKGROUND], ids=["foreground", "background"])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
-def test_each_signal_ends_it_in_order(
-    number: signal.Signals, deaf_to: tuple[int, ...], start: Start, tmp_path: Path
-) -> None:
+def test_each_signal_ends_it_in_order(number, deaf_to, start, tmp_path):
     program = start(deaf_to)
     wait_until_ready(program)
     os.kill(program.pid, number)
@@ -91,7 +91,7 @@ def test_each_signal_ends_it_in_order(
     assert (tmp_path / "end").read_text() == "ended in order, child alive: True"
 
 
-def test_a_terminal_that_is_gone_hides_no_end(start: Start, tmp_path: Path) -> None:
+def test_a_terminal_that_is_gone_hides_no_end(start, tmp_path):
     """Whatever is printed after that raises OSError, and the end must not."""
     ours, theirs = pty.openpty()
     program = start(stdout=theirs, stderr=theirs)
@@ -104,9 +104,7 @@ def test_a_terminal_that_is_gone_hides_no_end(start: Start, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("blocked", [[signal.SIGHUP], []], ids=["by its starter", "by nohup"])
-def test_a_hangup_that_is_blocked_is_left_to_who_blocked_it(
-    blocked: list[signal.Signals], start: Start
-) -> None:
+def test_a_hangup_that_is_blocked_is_left_to_who_blocked_it(blocked, start):
     """A program that started it hears it, too, and ends what it started in its own order."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, blocked)  # as its child inherits it
     try:
@@ -120,3 +118,86 @@ def test_a_hangup_that_is_blocked_is_left_to_who_blocked_it(
     os.kill(program.pid, signal.SIGTERM)
     program.communicate(timeout=SECONDS)
     assert program.returncode == INTERRUPTED
+
+
+STARTS = """
+import os, subprocess, sys, time
+command = [sys.executable, {parent!r}, str(os.getpid()), sys.executable, "-c", {program!r}]
+print(subprocess.Popen(command, start_new_session=True).pid, flush=True)
+time.sleep(600)
+"""
+
+
+SLEEPS = """
+import subprocess, sys
+subprocess.run([sys.executable, "-c", "import time; print(1, flush=True); time.sleep(600)"])
+"""
+
+
+TIDIES = """
+import signal, sys, time
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(open({file!r}, "w").close()))
+print(1, flush=True)
+time.sleep(600)
+"""
+
+
+POOL = """
+import multiprocessing, time
+from common.parent import end_with
+
+def work():
+    end_with(multiprocessing.parent_process().pid)
+    print(multiprocessing.current_process().pid, flush=True)
+    time.sleep(600)
+
+multiprocessing.get_context("fork").Process(target=work).start()
+time.sleep(600)
+"""
+
+
+def led(program: str) -> list[str]:
+    return [sys.executable, parent.__file__, str(os.getpid()), sys.executable, "-c", program]
+
+
+def test_a_command_and_its_children_end_with_a_killed_parent():
+    script = STARTS.format(parent=parent.__file__, program=SLEEPS)
+    starter = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    assert starter.stdout
+    leader = psutil.Process(int(starter.stdout.readline()))
+    assert starter.stdout.readline() == "1\n"  # all are there
+    family = [leader, *leader.children(recursive=True)]
+    assert len(family) == 3
+    starter.kill()
+    starter.wait()
+    _, alive = psutil.wait_procs(family, timeout=60)
+    assert not alive
+
+
+def test_a_command_s_exit_code_is_handed_on():
+    for program, code in (("raise SystemExit(7)", 7), ("import os; os.kill(os.getpid(), 9)", 137)):
+        assert subprocess.run(led(program), check=False).returncode == code
+
+
+def test_a_command_ends_itself_when_its_group_is_told_to(tmp_path):
+    program = TIDIES.format(file=str(tmp_path / "ended"))
+    process = subprocess.Popen(led(program), stdout=subprocess.PIPE, start_new_session=True)
+    assert process.stdout
+    assert process.stdout.readline()
+    os.killpg(process.pid, signal.SIGTERM)
+    assert process.wait(60) == 0
+    assert (tmp_path / "ended").exists()
+
+
+def test_a_process_of_a_pool_ends_with_its_parent():
+    """As a run's runner processes do (training/runners/episode_runner.py)."""
+    starter = subprocess.Popen(
+        [sys.executable, "-c", POOL], stdout=subprocess.PIPE, text=True, cwd=ROOT
+    )
+    assert starter.stdout
+    worker = psutil.Process(int(starter.stdout.readline()))
+    starter.kill()
+    starter.wait()
+    with suppress(psutil.NoSuchProcess):
+        worker.wait(60)
+    assert not worker.is_running() or worker.status() == psutil.STATUS_ZOMBIE

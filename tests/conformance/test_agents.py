@@ -3,23 +3,20 @@ registry, and over the tests' own agent.
 
 A new agent is covered by having a folder; an agent of another repository runs the same checks with
 `python -m pytest -p episodes.conformance --agent NAME`.
-
-Keeps of docs/agents.md: what a new agent is promised and must keep.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from common.settings import ROOT, Settings
 from episodes import registry
-from episodes.agent import Agent, Options
+from episodes.agent import Options
 from episodes.episode import Episode, Message, Policy, Scored, Task, ToolSpec
 from episodes.outcomes import EpisodeError
 from episodes.play_and_score import play
@@ -27,7 +24,6 @@ from episodes.script import Script
 from episodes.turns import turns_of, with_turns
 from tests.digits_agent.agent import AGENT as DIGITS
 from tests.digits_agent.agent import DigitsAgent, DigitsEnvironment
-from tests.runs import Run
 
 pytest.register_assert_rewrite("episodes.conformance_checks")
 from episodes import conformance_checks  # noqa: E402 (after it is rewritten)
@@ -38,7 +34,7 @@ pytest.mark.system(conformance_checks.test_importing_an_agent_imports_nothing_he
 
 
 @pytest.fixture(scope="module", params=registry.names())
-def agent(request: pytest.FixtureRequest) -> Agent:
+def agent(request):
     return registry.get(request.param)
 
 
@@ -57,9 +53,7 @@ class CarelessAgent(DigitsAgent):
         return CarelessEnvironment(options.get("partner", "here"), None)
 
 
-def test_an_agent_that_pays_where_its_partner_is_dead_does_not_pass(
-    settings: Settings, tmp_path: Path
-) -> None:
+def test_an_agent_that_pays_where_its_partner_is_dead_does_not_pass(settings, tmp_path):
     """A run with it would learn from the failures of a machine."""
     agent = CarelessAgent()
     tasks = [agent.task(row, settings) for row in agent.rows(agent.splits["test"])[:1]]
@@ -86,8 +80,8 @@ class Cut(Script):
     ],
 )
 def test_a_thought_before_a_reply_changes_nothing_and_a_cut_end_earns_nothing(
-    agent: Agent, thought: str, settings: Settings, has_packages_of: Callable[[str], None]
-) -> None:
+    agent, thought, settings, has_packages_of
+):
     """Right answers behind a thought earned 0, and answers that the token limit cut were paid."""
     has_packages_of(agent.name)
     own = with_turns(agent, settings, None)
@@ -127,7 +121,7 @@ TRAINED = [
 
 @pytest.mark.engine
 @pytest.mark.parametrize("name", TRAINED)
-def test_one_step_trains_on_the_real_engine(name: str, fast_run: Callable[[str], Run]) -> None:
+def test_one_step_trains_on_the_real_engine(name, fast_run):
     summary = fast_run(name).summary()
     assert summary["rollouts"]["finished"] > 0
     assert summary["rollouts"]["unscored"] == summary["rollouts"]["failed"] == 0

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from consultation_agent.agent import AGENT
@@ -15,12 +13,6 @@ SETTINGS = ConsultationSettings.model_construct(
     **{name: field.get_default() for name, field in ConsultationSettings.model_fields.items()}
     | {"max_turns": 4}
 )
-
-
-def lines_of(name: str) -> list[dict[str, Any]]:
-    """The cases of a file beside these tests."""
-    text = Path(__file__).with_name(f"{name}.jsonl").read_text(encoding="utf-8")
-    return [json.loads(line) for line in text.splitlines()]
 
 
 @cache

@@ -5,7 +5,6 @@ shows in its events.
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 
 import pytest
 
@@ -30,7 +29,7 @@ def played(*texts: str, **options: str) -> Episode:
     return asyncio.run(environment(**options).play(TASK, Script(texts, max_turns=4)))
 
 
-def test_a_whole_consultation() -> None:
+def test_a_whole_consultation():
     episode = played(spoken("在什么部位？"), "哪里？", spoken("发烧吗？"), END)
     assert episode.stop_reason == "answered"
     assert [type(event) for event in episode.events] == [Exchange, Malformed, Exchange, Conclusion]
@@ -43,7 +42,7 @@ def test_a_whole_consultation() -> None:
     assert heard[3].endswith("最后一轮，请给出诊断和建议。")
 
 
-def test_facts_and_record() -> None:
+def test_facts_and_record():
     own, episode = environment(), played(spoken("在什么部位？"), spoken("在哪里？"), END)
     episode.reply_tokens = [9, 8, 7]
     facts = own.facts(TASK, episode)
@@ -64,13 +63,13 @@ def test_facts_and_record() -> None:
         ([""] * 4, "no_diagnosis"),
     ],
 )
-def test_kinds_of_failure(texts: list[str], kind: str) -> None:
+def test_kinds_of_failure(texts, kind):
     own, episode = environment(), played(*texts)
     record = {"facts": dict(own.facts(TASK, episode)), **own.record(TASK, episode)}
     assert AGENT.showing.failure(record) == kind
 
 
-def test_rows_without_facets_are_played() -> None:
+def test_rows_without_facets_are_played():
     task, own = task_of(reference_row()), environment()
     texts = (spoken("Did you twist it?"), spoken(Conclusion(task.reference, task.recommendation)))
     episode = asyncio.run(own.play(task, Script(texts, max_turns=4)))
@@ -79,7 +78,7 @@ def test_rows_without_facets_are_played() -> None:
     assert asyncio.run(own.score(task, episode)).score == pytest.approx(1)
 
 
-def test_other_prompts(tmp_path: Path) -> None:
+def test_other_prompts(tmp_path):
     file = tmp_path / "prompts.toml"
     file.write_text(
         'version = "theirs"\nsystem = "You are a doctor."\nfirst = "Patient\'s description: {complaint}"\n'

@@ -8,7 +8,6 @@ import asyncio
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,7 +27,7 @@ from episodes.episode import AgentError, Scored, ServiceError
 from episodes.outcomes import UNSCORED
 from episodes.play_and_score import play
 from episodes.script import Script
-from tests.common.llm_server import KEY, Fault, LLMServer
+from tests.common.llm_server import KEY, Fault
 from tests.consultation_agent.cases import SETTINGS, reference_row, task_with
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
@@ -50,7 +49,7 @@ def saying(**reply: Any) -> Callable[[dict[str, Any]], str]:
 
 
 @pytest.fixture
-def settings(llm: LLMServer, tmp_path: Path) -> Settings:
+def settings(llm, tmp_path):
     llm.answer = saying()
     where = {
         "patient_model": "openai/stand-in",
@@ -61,7 +60,7 @@ def settings(llm: LLMServer, tmp_path: Path) -> Settings:
 
 
 @pytest.fixture
-def ask(settings: Settings) -> Ask:
+def ask(settings):
     """The answer to the last of some questions, after the others."""
     patient = LLMPatient(settings, "llm", None)
 
@@ -83,7 +82,7 @@ def consultation(settings: Settings, *replies: str, **options: str) -> Scored:
 END = spoken(Conclusion(TASK.reference, TASK.recommendation))
 
 
-def test_it_is_shown_the_record_and_not_the_diagnosis(llm: LLMServer, ask: Ask) -> None:
+def test_it_is_shown_the_record_and_not_the_diagnosis(llm, ask):
     assert ask("具体在什么部位？") == Reply("informative", "肚子右下角。", ("place",))
     [body] = llm.requests
     system, user = body["messages"]
@@ -103,7 +102,7 @@ def test_it_is_shown_the_record_and_not_the_diagnosis(llm: LLMServer, ask: Ask) 
     assert llm.keys == {f"Bearer {KEY}"}
 
 
-def test_a_row_without_facets_is_shown_by_question_and_sentence(llm: LLMServer, ask: Ask) -> None:
+def test_a_row_without_facets_is_shown_by_question_and_sentence(llm, ask):
     row = reference_row(
         ground_truth={"diagnosis": "sprained ankle", "recommendation": "ice"},
         enhanced_description="I twisted it. They called it a Sprained  ankle.",
@@ -120,7 +119,7 @@ def test_a_row_without_facets_is_shown_by_question_and_sentence(llm: LLMServer, 
 @pytest.mark.parametrize(
     "named", ["应该是急性阑尾炎吧。", "医生说是阑 尾-炎。", "I have Appendicitis."]
 )
-def test_a_leak_is_asked_away_once(named: str, llm: LLMServer, ask: Ask) -> None:
+def test_a_leak_is_asked_away_once(named, llm, ask):
     llm.answer = lambda body: saying(text=named if len(body["messages"]) == 2 else "右下边疼。")(
         body
     )
@@ -130,9 +129,7 @@ def test_a_leak_is_asked_away_once(named: str, llm: LLMServer, ask: Ask) -> None
     assert json.loads(again[2]["content"])["text"] == named
 
 
-def test_a_leak_that_stays_is_struck_out_counted_and_scored(
-    llm: LLMServer, settings: Settings
-) -> None:
+def test_a_leak_that_stays_is_struck_out_counted_and_scored(llm, settings):
     llm.answer = saying(text="是急性阑尾炎，右下边疼。")
     scored = consultation(settings, spoken("哪里疼？"), END)
     assert len(llm.requests) == 2
@@ -144,7 +141,7 @@ def test_a_leak_that_stays_is_struck_out_counted_and_scored(
     assert facts["patient_leak"] == 1
 
 
-def test_a_diagnosis_that_the_doctor_has_named_is_no_leak(llm: LLMServer, ask: Ask) -> None:
+def test_a_diagnosis_that_the_doctor_has_named_is_no_leak(llm, ask):
     llm.answer = saying(kind="unknown", facets=[], text="是不是阑尾炎我不知道。")
     assert ask("会不会是急性阑尾炎？") == Reply("unknown", "是不是阑尾炎我不知道。")
     assert ask("会不会是阑尾炎？", "家里有人得过吗？").leaked is False
@@ -152,14 +149,12 @@ def test_a_diagnosis_that_the_doctor_has_named_is_no_leak(llm: LLMServer, ask: A
 
 
 @pytest.mark.parametrize("again", ["哪里 疼？", "疼的位置是哪儿？"])
-def test_what_was_told_is_not_told_as_new(again: str, ask: Ask) -> None:
+def test_what_was_told_is_not_told_as_new(again, ask):
     assert ask("哪里疼？", again) == Reply("repeated", "刚才说过了，肚子右下角。", ("place",))
     assert ask("哪里疼？", again, again).text == "刚才说过了，肚子右下角。"
 
 
-def test_one_question_of_a_case_is_asked_once_in_all_processes(
-    llm: LLMServer, settings: Settings
-) -> None:
+def test_one_question_of_a_case_is_asked_once_in_all_processes(llm, settings):
     numbers = iter(range(9))
     llm.answer = lambda body: saying(text=f"第{next(numbers)}次")(body)
 
@@ -189,8 +184,8 @@ FAULTS = {
 
 @pytest.mark.parametrize(("fault", "cause", "requests"), FAULTS.values(), ids=FAULTS)
 def test_a_patient_that_keeps_failing_leaves_the_episode_unscored(
-    fault: Fault, cause: str, requests: int, llm: LLMServer, settings: Settings
-) -> None:
+    fault, cause, requests, llm, settings
+):
     llm.faults = [fault] * 20
     scored = consultation(settings, spoken("哪里疼？"), END)
     assert (scored.reward.total, scored.reward.unscored) == (None, cause)
@@ -199,9 +194,7 @@ def test_a_patient_that_keeps_failing_leaves_the_episode_unscored(
     assert KEY not in scored.detail
 
 
-def test_a_dead_patient_is_told_in_one_line_whatever_it_said_before(
-    llm: LLMServer, settings: Settings
-) -> None:
+def test_a_dead_patient_is_told_in_one_line_whatever_it_said_before(llm, settings):
     environment = ConsultationEnvironment(settings, {"patient": "llm"})
     asyncio.run(environment.check())
     llm.faults = [Fault(503)] * 20
@@ -211,9 +204,7 @@ def test_a_dead_patient_is_told_in_one_line_whatever_it_said_before(
     assert KEY not in str(caught.value)
 
 
-def test_the_served_patient_is_asked_at_its_address_in_its_own_words(
-    llm: LLMServer, settings: Settings
-) -> None:
+def test_the_served_patient_is_asked_at_its_address_in_its_own_words(llm, settings):
     elsewhere = settings.model_copy(
         update={"patient_base_url": "http://127.0.0.1:9/v1", "patient_model": None}
     )
@@ -241,14 +232,14 @@ def test_the_served_patient_is_asked_at_its_address_in_its_own_words(
         ({"patient": "record", "patient_model": "m"}, "--patient-model m"),
     ],
 )
-def test_wrong_usage_is_one_line(options: dict[str, str], said: str) -> None:
+def test_wrong_usage_is_one_line(options, said):
     bare = SETTINGS
     with pytest.raises(AgentError, match=said):
         ConsultationEnvironment(bare, options)
 
 
 @given(st.text(max_size=300))
-def test_no_question_holds_chat_tokens_lines_or_half_characters(question: str) -> None:
+def test_no_question_holds_chat_tokens_lines_or_half_characters(question):
     heard = clean(question)
     assert not {*"<>|\n"} & {*heard}
     heard.encode("utf-8")

@@ -5,7 +5,6 @@ gives nothing away.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,7 +16,8 @@ from consultation_agent.patient import KINDS, Exchange, Reply
 from consultation_agent.record_patient import RecordPatient, question_for
 from consultation_agent.task import ConsultationTask, check_recorded, task_of
 from episodes.episode import AgentError
-from tests.consultation_agent.cases import lines_of, reference_row, task_with, tasks
+from tests.consultation_agent.cases import reference_row, task_with, tasks
+from tests.corpora import cases_of
 
 PATIENT = RecordPatient()
 UNDERSTOOD = 0.98  # measured 1.0
@@ -44,20 +44,20 @@ def asked(*questions: str, task: ConsultationTask = TASK) -> Reply:
     return exchanges[-1].reply
 
 
-@pytest.mark.parametrize("case", lines_of("answers"), ids=lambda case: case["question"])
-def test_each_thing_that_is_asked_is_answered_and_nothing_else(case: dict[str, Any]) -> None:
+@pytest.mark.parametrize("case", cases_of(__file__, "answers"), ids=lambda case: case["question"])
+def test_each_thing_that_is_asked_is_answered_and_nothing_else(case):
     wanted = Reply(case["kind"], case["text"], tuple(case["facets"]))
     assert asked(case["question"]) == wanted
 
 
-def test_everything_can_be_asked_for() -> None:
+def test_everything_can_be_asked_for():
     tables = load_tables()
     for item in [*tables.symptoms, *tables.facets, *tables.general]:
         assert asked_for(question_for(item), "") == [item]
 
 
 @pytest.mark.system
-def test_every_ask_word_is_understood() -> None:
+def test_every_ask_word_is_understood():
     tables = load_tables()
     for item, thing in {**tables.symptoms, **tables.facets, **tables.general}.items():
         for parts in (parts for word in (*thing.ask, *thing.ask_en) for parts in readings(word)):
@@ -75,15 +75,15 @@ def test_every_ask_word_is_understood() -> None:
         ("Do you feel steady on your feet?", "unsteadiness"),
     ],
 )
-def test_what_is_asked_for_is_not_denied_for_another_thing(question: str, item: str) -> None:
+def test_what_is_asked_for_is_not_denied_for_another_thing(question, item):
     for task in tasks():
         if item in task.words:
             assert item in asked(question, task=task).facets
 
 
-def test_most_questions_of_somebody_who_has_not_read_the_ask_words_are_understood() -> None:
+def test_most_questions_of_somebody_who_has_not_read_the_ask_words_are_understood():
     """Off topic is what must find nothing; of several items the first is what is answered."""
-    rows = lines_of("doctor_questions")
+    rows = cases_of(__file__, "doctor_questions")
     understood = [
         asked_for(row["question"], row["complaint"])[:1] == row["items"][:1] for row in rows
     ]
@@ -91,7 +91,7 @@ def test_most_questions_of_somebody_who_has_not_read_the_ask_words_are_understoo
 
 
 @pytest.mark.system
-def test_no_patient_names_the_diagnosis() -> None:
+def test_no_patient_names_the_diagnosis():
     tables = load_tables()
     for task in {task.condition: task for task in tasks()}.values():
         names = [name.lower() for name in task.names]
@@ -101,12 +101,12 @@ def test_no_patient_names_the_diagnosis() -> None:
 
 
 @given(st.text(max_size=2_000))
-def test_any_question_is_answered(question: str) -> None:
+def test_any_question_is_answered(question):
     for task in (TASK, task_of(reference_row())):
         assert asked(question, task=task).kind in KINDS
 
 
-def test_a_file_whose_rows_hold_nothing_to_tell_is_refused() -> None:
+def test_a_file_whose_rows_hold_nothing_to_tell_is_refused():
     empty = ConsultationTask(id="empty", question="我肚子疼。", reference="阑尾炎")
     with pytest.raises(AgentError, match="--patient llm"):
         check_recorded([empty])
@@ -121,19 +121,19 @@ def test_a_file_whose_rows_hold_nothing_to_tell_is_refused() -> None:
         ("urination", "小便正常吗，有不舒服吗？"), ("fatigue", "Are you tired?"), ("palpitations", "觉得心里发慌吗？"),
     ],
 )  # fmt: skip
-def test_the_own_complaint_is_affirmed_in_common_words(complaint: str, question: str) -> None:
+def test_the_own_complaint_is_affirmed_in_common_words(complaint, question):
     for task in (task for task in tasks() if task.complaint == complaint):
         reply = PATIENT.reply_to(task, question, [])
         assert (reply.kind, reply.facets) == ("informative", ("complaint",))
         assert reply.text.startswith("对")
 
 
-def test_a_complaint_of_others_is_not_denied() -> None:
+def test_a_complaint_of_others_is_not_denied():
     for question in ("头疼吗？", "脑袋疼吗？", "Is your back sore?"):
         assert asked(question).kind == "unknown"
 
 
-def test_a_new_question_about_the_same_facet_is_new() -> None:
+def test_a_new_question_about_the_same_facet_is_new():
     task = replace(TASK, words=TASK.words | {"history": "血压高好些年"})
     first = asked("有高血压吗？", task=task)
     assert (first.kind, first.text) == ("informative", "血压高好些年。")
@@ -156,12 +156,12 @@ def test_a_new_question_about_the_same_facet_is_new() -> None:
         ("月经规律吗？", "我是男的。"),
     ],
 )
-def test_what_real_doctors_ask_is_answered_by_the_fact(question: str, text: str) -> None:
+def test_what_real_doctors_ask_is_answered_by_the_fact(question, text):
     words = TASK.words | {"habits": "抽烟好多年，一天一包", "course": "一阵一阵的"}
     assert asked(question, task=replace(TASK, words=words, sex="male")).text == text
 
 
-def test_the_opening_of_a_row_without_facets_and_again() -> None:
+def test_the_opening_of_a_row_without_facets_and_again():
     assert asked("怎么了？", task=task_of(reference_row())).text == "My ankle is swollen"
     task = replace(TASK, complaint="abdominal_pain")
     assert asked("肚子疼吗？", "怎么了？", task=task).kind == "repeated"

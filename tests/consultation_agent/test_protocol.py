@@ -4,7 +4,6 @@ fail or crawl.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,13 +20,15 @@ from consultation_agent.protocol import (
     choice_reader,
     read_reply,
 )
+from consultation_agent.task import task_of
 from episodes.episode import AgentError
-from tests.consultation_agent.cases import lines_of
+from tests.consultation_agent.cases import reference_row
+from tests.corpora import cases_of
 
 CONCLUSION = Conclusion("急性阑尾炎", "马上去急诊")
 
 
-def test_a_question_and_a_conclusion_are_read_in_either_language() -> None:
+def test_a_question_and_a_conclusion_are_read_in_either_language():
     assert read_reply("<answer>问题：哪里疼？</answer>") == Question("哪里疼？")
     assert read_reply("<answer>question: 哪里疼？</answer>") == Question("哪里疼？")
     chinese = "<answer>诊断：急性阑尾炎\n建议：马上去急诊</answer>"
@@ -35,13 +36,13 @@ def test_a_question_and_a_conclusion_are_read_in_either_language() -> None:
     assert read_reply(chinese) == read_reply(english) == CONCLUSION
 
 
-@pytest.mark.parametrize("case", lines_of("problems"), ids=lambda case: case["problem"])
-def test_what_is_neither_has_a_name(case: dict[str, str]) -> None:
+@pytest.mark.parametrize("case", cases_of(__file__, "problems"), ids=lambda case: case["problem"])
+def test_what_is_neither_has_a_name(case):
     assert read_reply(case["text"]) == Malformed(case["problem"])
 
 
-@pytest.mark.parametrize("case", lines_of("choices"), ids=lambda case: case["said"])
-def test_only_an_option_of_the_case_is_a_choice(case: dict[str, Any]) -> None:
+@pytest.mark.parametrize("case", cases_of(__file__, "choices"), ids=lambda case: case["said"])
+def test_only_an_option_of_the_case_is_a_choice(case):
     read = choice_reader({"A": "Aspirin", "B": "Colchicine"})
     wanted = Choice(case["letter"], "") if case["letter"] else Malformed("no_diagnosis")
     assert read(f"<answer>{case['said']}</answer>") == wanted
@@ -52,13 +53,13 @@ MARKS = ("\n", " ", "\x00", "\ud800")
 
 
 @given(st.one_of(st.text(), st.lists(st.sampled_from(PIECES + MARKS)).map("".join)))
-def test_any_text_is_read(text: str) -> None:
+def test_any_text_is_read(text):
     said = read_reply(text)
     assert not isinstance(said, Malformed) or said.problem in PROBLEMS
 
 
 @pytest.mark.parametrize("piece", ["<think>", "<answer>", "问题：", "诊断：", "\n"])
-def test_reading_takes_time_in_proportion(piece: str) -> None:
+def test_reading_takes_time_in_proportion(piece):
     """What grows with the square of so many pieces would run into the timeout of the test."""
     read_reply(f"<answer>问题：{piece * 200_000}</answer>")
 
@@ -66,18 +67,44 @@ def test_reading_takes_time_in_proportion(piece: str) -> None:
 @pytest.mark.parametrize(
     "words", ["turn = '{nobody}'", "nonsense = 1", "[problems]\nwrong = 'x'", "last = 3", "="]
 )
-def test_prompts_that_cannot_be_used_are_refused(tmp_path: Path, words: str) -> None:
+def test_prompts_that_cannot_be_used_are_refused(tmp_path, words):
     path = tmp_path / "prompts.toml"
     path.write_text(words)
     with pytest.raises(AgentError, match="--prompts"):
         load_prompts(path)
 
 
-def test_replies_of_somebody_who_has_not_read_the_protocol() -> None:
+def test_replies_of_somebody_who_has_not_read_the_protocol():
     """A reply is written as its parts, each a text and how many times it stands there."""
     kinds = {Question: "question", Conclusion: "conclusion", Malformed: "malformed"}
-    for row in lines_of("doctor_replies"):
+    for row in cases_of(__file__, "doctor_replies"):
         said = read_reply("".join(text * times for text, times in row["parts"]))
         assert kinds[type(said)] == row["expect"], row
         if isinstance(said, Conclusion) and row["diagnosis"]:
             assert said.diagnosis == row["diagnosis"]
+
+
+def without(row: dict[str, Any], *path: str) -> dict[str, Any]:
+    inner = row
+    for key in path[:-1]:
+        inner = inner[key]
+    del inner[path[-1]]
+    return row
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        without(reference_row(), "reward_model", "ground_truth"),
+        without(reference_row(), "prompt"),
+        reference_row() | {"prompt": [{"role": "system", "content": "x"}]},
+        reference_row() | {"prompt": 3},
+        reference_row(ground_truth={"diagnosis": None, "recommendation": "x"}),
+        reference_row(patient_information=[{"doctor_question": 3, "patient_response": ["x"]}]),
+        reference_row() | {"extra_info": {"condition": "no such"}},
+        reference_row() | {"extra_info": {"facets": "{"}},
+    ],
+)
+def test_what_is_no_consultation_is_refused(row):
+    with pytest.raises(AgentError, match="row 'r1'"):
+        task_of(row)

@@ -10,9 +10,10 @@ import pytest
 
 from consultation_agent.record_patient import RecordPatient
 from consultation_agent.task import ConsultationTask, check_recorded, task_of
-from tests.consultation_agent.cases import lines_of, reference_row
+from tests.consultation_agent.cases import reference_row
+from tests.corpora import cases_of
 
-CASES = lines_of("recall")
+CASES = cases_of(__file__, "recall")
 
 
 def task_with(case: dict[str, Any]) -> ConsultationTask:
@@ -25,12 +26,12 @@ def task_with(case: dict[str, Any]) -> ConsultationTask:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["why"])
-def test_only_the_same_question_has_the_answer_of_then(case: dict[str, Any]) -> None:
+def test_only_the_same_question_has_the_answer_of_then(case):
     task = task_with(case)
     for question, text in case["asked"]:
         assert RecordPatient().reply_to(task, question, []).text == text
 
 
-def test_a_run_on_such_rows_is_told_which_patient_is_meant_for_them() -> None:
+def test_a_run_on_such_rows_is_told_which_patient_is_meant_for_them():
     [note] = check_recorded([task_with(CASES[0])])
     assert "--patient llm" in note

@@ -1,14 +1,11 @@
 """What each term pays, that nothing else is paid, and that the reference's numbers come out as they
 were.
-
-Keeps of docs/consultation.md: what is paid, to the number.
 """
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -26,7 +23,8 @@ from consultation_agent.task import ConsultationTask
 from episodes.episode import Episode
 from scoring.case import Verdict
 from scoring.rubric import Reward
-from tests.consultation_agent.cases import lines_of, task_with, tasks
+from tests.consultation_agent.cases import task_with, tasks
+from tests.corpora import cases_of
 from tests.judges import Fixed
 
 TASK = task_with("appendicitis")
@@ -49,7 +47,7 @@ def told(kind: str, *facets: str) -> Exchange:
     return Exchange("？", Reply(kind, "。", facets))
 
 
-def test_weights_of_ones_own() -> None:
+def test_weights_of_ones_own():
     gold = gold_episode(TASK, PROMPTS, 6).events
     assert earned(*gold, scheme="format=0.2,recommendation=1*diagnosis").total == pytest.approx(1.2)
     assert earned(Conclusion("胆囊炎", ADVICE), scheme="recommendation=1*diagnosis").total == 0
@@ -60,7 +58,7 @@ def test_weights_of_ones_own() -> None:
     ("name", "named"),
     [("nothing", "--reward nothing"), ("judge=1", "judge"), ("diagnosis=0", "'diagnosis'")],
 )
-def test_a_reward_there_is_not_is_a_wrong_usage(name: str, named: str) -> None:
+def test_a_reward_there_is_not_is_a_wrong_usage(name, named):
     with pytest.raises(UsageError, match=named):
         Scheme(name, None)
 
@@ -75,7 +73,7 @@ def test_a_reward_there_is_not_is_a_wrong_usage(name: str, named: str) -> None:
         ("急性阑尾炎、急性胆囊炎", False),
     ],
 )
-def test_any_name_of_the_condition_is_right_and_a_list_is_not(said: str, right: bool) -> None:
+def test_any_name_of_the_condition_is_right_and_a_list_is_not(said, right):
     assert is_right(TASK, said) is right
 
 
@@ -91,18 +89,18 @@ def test_any_name_of_the_condition_is_right_and_a_list_is_not(said: str, right: 
         ("卧床", 0.5),
     ],
 )
-def test_each_contradicted_term_counts_against_its_item(advice: str, value: float) -> None:
+def test_each_contradicted_term_counts_against_its_item(advice, value):
     task = replace(TASK, advice=("*补液*并且*止痛*", "*卧床*"))
     assert advice_of(task, advice) == pytest.approx(value)
 
 
-def test_without_a_diagnosis_only_the_form_is_paid() -> None:
+def test_without_a_diagnosis_only_the_form_is_paid():
     reward = earned(*(told("informative", facet) for facet in TASK.distinguishing))
     assert reward.terms == {"format": 0.1, "diagnosis": 0, "recommendation": 0, "inquiry": 0}
     assert earned(Malformed("no_answer")).total == earned().total == 0
 
 
-def test_a_compound_question_finds_one_thing_and_asks_for_each() -> None:
+def test_a_compound_question_finds_one_thing_and_asks_for_each():
     task = next(task for task in tasks() if len(task.distinguishing) == 3)
     questions = [question_for(item) for item in task.distinguishing]
     end = Conclusion(task.reference, task.recommendation)
@@ -114,7 +112,7 @@ def test_a_compound_question_finds_one_thing_and_asks_for_each() -> None:
     assert inquiry(["".join(questions)]) == pytest.approx(1 / 3)
 
 
-def test_questions_that_find_nothing_dilute_the_inquiry() -> None:
+def test_questions_that_find_nothing_dilute_the_inquiry():
     end, found = (
         Conclusion(TASK.reference, ADVICE),
         [told("informative", facet) for facet in TASK.distinguishing],
@@ -125,7 +123,7 @@ def test_questions_that_find_nothing_dilute_the_inquiry() -> None:
     assert earned(end).terms["inquiry"] == 0
 
 
-def test_the_reference_sums() -> None:
+def test_the_reference_sums():
     talk = (
         told("informative", "place"),
         told("repeated", "place"),
@@ -141,14 +139,14 @@ def test_the_reference_sums() -> None:
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_nothing_earns_more_than_the_highest(scheme: str) -> None:
+def test_nothing_earns_more_than_the_highest(scheme):
     for task in tasks()[::10]:
         reward = earned(*gold_episode(task, PROMPTS, 6).events, task=task, scheme=scheme)
         assert reward.total is not None
         assert reward.total <= Scheme(scheme, None).highest(6) + 1e-9
 
 
-def test_a_judge_gives_the_values() -> None:
+def test_a_judge_gives_the_values():
     judge = Fixed(Verdict(0.6, {"diagnosis": 1.0, "recommendation": 0.5}))
     reward = earned(Conclusion("阑尾发炎", "急诊"), judge=judge)
     assert reward.terms["diagnosis"] == pytest.approx(0.6)
@@ -158,7 +156,7 @@ def test_a_judge_gives_the_values() -> None:
     assert reward.measures == beside
 
 
-def test_a_choice_between_options_is_compared_and_no_judge_is_asked() -> None:
+def test_a_choice_between_options_is_compared_and_no_judge_is_asked():
     judge = Fixed(Verdict(0.0))
     task = replace(TASK, options={"A": "急性阑尾炎", "B": "肺炎"}, reference="A")
     reward = earned(Conclusion("A", "急诊"), task=task, judge=judge)
@@ -166,7 +164,7 @@ def test_a_choice_between_options_is_compared_and_no_judge_is_asked() -> None:
     assert judge.asked == []
 
 
-def test_a_judge_s_single_score_counts_for_both_and_the_score_is_by_their_weights() -> None:
+def test_a_judge_s_single_score_counts_for_both_and_the_score_is_by_their_weights():
     """The score decides whether a judge took a canary for good: form and inquiry are not in it."""
     single = earned(Conclusion("阑尾发炎", "急诊"), judge=Fixed(Verdict(0.5)))
     assert single.terms == pytest.approx(
@@ -182,18 +180,18 @@ def test_a_judge_s_single_score_counts_for_both_and_the_score_is_by_their_weight
     )
 
 
-def test_a_judge_s_score_of_a_case_without_advice_is_that_of_the_diagnosis_alone() -> None:
+def test_a_judge_s_score_of_a_case_without_advice_is_that_of_the_diagnosis_alone():
     task = replace(TASK, recommendation="", advice=())
     reward = earned(Conclusion("阑尾发炎", "急诊"), task=task, judge=Fixed(Verdict(0.5)))
     assert reward.terms == pytest.approx({"format": 0.1, "diagnosis": 0.3, "inquiry": 0.0})
     assert reward.score == pytest.approx(0.5)
 
 
-def test_advice_for_other_conditions_takes_from_what_it_gives() -> None:
+def test_advice_for_other_conditions_takes_from_what_it_gives():
     assert advice_of(TASK, f"{TASK.recommendation}，补液，防晒") == pytest.approx(2 / 3, abs=0.05)
 
 
-def test_the_words_of_a_complaint_s_conditions_earn_little() -> None:
+def test_the_words_of_a_complaint_s_conditions_earn_little():
     tables = load_tables()
     earned = []
     for complaint in tables.complaints:
@@ -208,7 +206,7 @@ def test_the_words_of_a_complaint_s_conditions_earn_little() -> None:
     assert sum(earned) / len(earned) < 0.25
 
 
-def test_a_row_without_known_names_or_advice_is_compared_by_its_words() -> None:
+def test_a_row_without_known_names_or_advice_is_compared_by_its_words():
     """The disease that its sentence names is needed; advice earns by its content words."""
     told = (
         "Based on your symptoms, you likely have acute appendicitis, possibly with a perforation."
@@ -234,7 +232,7 @@ def test_a_row_without_known_names_or_advice_is_compared_by_its_words() -> None:
     assert earned(Conclusion(told, "x"), task=task).terms["diagnosis"] == pytest.approx(0.6)
 
 
-def test_a_judge_that_fails_leaves_it_unscored_and_is_not_asked_for_nothing() -> None:
+def test_a_judge_that_fails_leaves_it_unscored_and_is_not_asked_for_nothing():
     judge = Fixed(Verdict(None, cause="judge_failed"))
     reward = earned(Conclusion("阑尾炎", "急诊"), judge=judge)
     assert (reward.total, reward.terms, reward.unscored, reward.counters) == (
@@ -249,8 +247,8 @@ def test_a_judge_that_fails_leaves_it_unscored_and_is_not_asked_for_nothing() ->
     assert earned(Malformed("empty"), judge=judge).total == 0
 
 
-@pytest.mark.parametrize("case", lines_of("advice"), ids=lambda case: case["said"])
-def test_advice_is_read_in_its_sense(case: dict[str, Any]) -> None:
+@pytest.mark.parametrize("case", cases_of(__file__, "advice"), ids=lambda case: case["said"])
+def test_advice_is_read_in_its_sense(case):
     """A negation acts on what follows it in its predicate, and undoes another one directly behind it.
     Behind what it negates it has no other object. 至少 negates nothing, and both senses at once are no
     advice.

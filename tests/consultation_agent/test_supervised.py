@@ -21,7 +21,7 @@ from tests.consultation_agent.cases import SETTINGS
 END = spoken(Conclusion("Ankle sprain", "Rest it."))
 
 
-def test_the_patients_lessons_have_the_form_of_a_served_patients_calls() -> None:
+def test_the_patients_lessons_have_the_form_of_a_served_patients_calls():
     rows = AGENT.rows(AGENT.splits["val"])[:3]
     told = list(AGENT.teaching.demonstrations("patient", rows, SETTINGS))
     shown = {str(messages_for(task_of(row), "", WORDS["served"])[1]["content"]) for row in rows}
@@ -51,7 +51,7 @@ def framed(tmp_path: Path, *dialogues: Any) -> list[Conversation]:
     return list(AGENT.teaching.dialogues(file, "consultation", SETTINGS))
 
 
-def test_a_dialogue_is_framed_as_an_episode(tmp_path: Path) -> None:
+def test_a_dialogue_is_framed_as_an_episode(tmp_path):
     texts = [
         "It hurts.",
         spoken("Where?"),
@@ -83,9 +83,7 @@ def test_a_dialogue_is_framed_as_an_episode(tmp_path: Path) -> None:
         ("Where does it hurt?", False),
     ],
 )
-def test_only_replies_with_one_question_are_learned(
-    reply: str, learned: bool, tmp_path: Path
-) -> None:
+def test_only_replies_with_one_question_are_learned(reply, learned, tmp_path):
     [one] = framed(tmp_path, {"messages": said("It hurts.", reply, "There.", END)})
     assert one.learn == [learned, True]
 
@@ -98,13 +96,13 @@ NO_DIALOGUES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("row", NO_DIALOGUES.values(), ids=NO_DIALOGUES)
-def test_what_is_no_dialogue_is_one_line(row: Any, tmp_path: Path) -> None:
+def test_what_is_no_dialogue_is_one_line(row, tmp_path):
     with pytest.raises(UsageError, match=r"dialogues\.jsonl, line 2") as caught:
         framed(tmp_path, {"messages": said("It hurts.", END)}, row)
     assert "\n" not in str(caught.value)
 
 
-def test_what_the_intake_writes_is_learned(tmp_path: Path) -> None:
+def test_what_the_intake_writes_is_learned(tmp_path):
     source = tmp_path / "plain.jsonl"
     messages = [
         ("patient", "膝盖疼。"),

@@ -4,9 +4,7 @@ list holds.
 
 from __future__ import annotations
 
-import json
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from diagnosis_agent.agent import AGENT
@@ -17,12 +15,6 @@ SETTINGS = DiagnosisSettings.model_construct(
     **{name: field.get_default() for name, field in DiagnosisSettings.model_fields.items()}
     | {"max_turns": 6}
 )
-
-
-def lines_of(name: str) -> list[dict[str, Any]]:
-    """The cases of a file of the corpus."""
-    text = (Path(__file__).parent / "corpus" / f"{name}.jsonl").read_text(encoding="utf-8")
-    return [json.loads(line) for line in text.splitlines()]
 
 
 @cache

@@ -19,14 +19,14 @@ from conditions.orders import named, table_key
 from conditions.table import load_tables
 from diagnosis_agent.judge_words import Answers
 from diagnosis_agent.protocol import Conclusion, Malformed, Order, read_reply
-from tests.diagnosis_agent.cases import lines_of
+from tests.corpora import cases_of
 
 pytestmark = pytest.mark.system
 Row = dict[str, Any]
 
 
 def rows(name: str) -> list[Row]:
-    return [*lines_of(name), *lines_of(f"{name}_sealed")]
+    return [*cases_of(__file__, f"corpus/{name}"), *cases_of(__file__, f"corpus/{name}_sealed")]
 
 
 def plain(text: str) -> str:
@@ -91,23 +91,23 @@ def number(text: str) -> Any:
         return text
 
 
-def test_replies_are_read_as_they_are_meant() -> None:
+def test_replies_are_read_as_they_are_meant():
     assert share(map(read_as_meant, rows("replies"))) >= 0.95
 
 
-def test_an_order_means_the_examination_that_was_meant_or_none() -> None:
+def test_an_order_means_the_examination_that_was_meant_or_none():
     found = [(row, meant(row)) for row in rows("orders")]
     assert not [row["order"] for row, right in found if not right and named(row["order"])]
     assert share(right for _, right in found) >= 0.9
 
 
-def test_no_wrong_diagnosis_is_right_and_most_right_ones_are() -> None:
+def test_no_wrong_diagnosis_is_right_and_most_right_ones_are():
     found = [(row, judged_right(row)) for row in rows("diagnoses")]
     assert not [(row["gold"], row["answer"]) for row, paid in found if paid and not row["right"]]
     assert share(paid for row, paid in found if row["right"]) >= 0.8
 
 
-def test_a_verdict_is_a_token_or_failed() -> None:
+def test_a_verdict_is_a_token_or_failed():
     """A count beyond what there is is a number too; `CaseWords.parts` caps it."""
     for row in rows("verdicts"):
         said = verdict(row)

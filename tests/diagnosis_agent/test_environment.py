@@ -8,7 +8,6 @@ import asyncio
 import json
 from argparse import ArgumentTypeError
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -45,7 +44,7 @@ def record(episode: Episode) -> dict[str, Any]:
     return own.record(TASK, episode) | {"facts": own.facts(TASK, episode)}
 
 
-def test_a_whole_case() -> None:
+def test_a_whole_case():
     episode = played(order("CBC"), "CRP?", order("full blood count"), END)
     assert episode.stop_reason == "answered"
     assert [type(event) for event in episode.events] == [Exchange, Malformed, Exchange, Conclusion]
@@ -59,16 +58,14 @@ def test_a_whole_case() -> None:
 @pytest.mark.parametrize(
     ("last", "stop"), [(order("CBC"), "bad_reply"), ("", "no_answer"), ("hm", "bad_reply")]
 )
-def test_the_last_turn_is_for_the_diagnosis_and_without_it_a_case_is_wrong(
-    last: str, stop: str
-) -> None:
+def test_the_last_turn_is_for_the_diagnosis_and_without_it_a_case_is_wrong(last, stop):
     episode = played(*[order("CBC")] * 3, last)
     assert (episode.stop_reason, episode.answer) == (stop, None)
     assert record(episode)["facts"]["accuracy"] == 0
     assert record(episode)["facts"]["accuracy_concluded"] is None
 
 
-def test_the_checklist_and_demonstrations_keep_to_the_budget() -> None:
+def test_the_checklist_and_demonstrations_keep_to_the_budget():
     """They would show what no policy can do."""
     small = SETTINGS.model_copy(update={"max_turns": 2})
     known = DiagnosisEnvironment(small, {}).known
@@ -79,7 +76,7 @@ def test_the_checklist_and_demonstrations_keep_to_the_budget() -> None:
     assert {len(conversation.learn) for conversation in told} == {2}
 
 
-def test_facts_record_and_groups() -> None:
+def test_facts_record_and_groups():
     episode = played(order(TASK.key[0]), order(TASK.key[0]), order("telepathy"), END)
     found = record(episode)
     assert (
@@ -102,11 +99,11 @@ def test_facts_record_and_groups() -> None:
         ("no_diagnosis", [""] * 4),
     ],
 )
-def test_kinds_of_failure(kind: str, texts: list[str]) -> None:
+def test_kinds_of_failure(kind, texts):
     assert failure(record(played(*texts))) == kind
 
 
-def test_single_turns_are_asked_at_every_point_of_the_history() -> None:
+def test_single_turns_are_asked_at_every_point_of_the_history():
     script = Script([order(TASK.key[2]), order(TASK.key[0]), order(TASK.key[2]), END], 6)
     episode = asyncio.run(environment(single_turn=True).play(TASK, script))
     assert [event.hit for event in episode.events if isinstance(event, Next)] == [True, False, True]
@@ -119,7 +116,7 @@ def test_single_turns_are_asked_at_every_point_of_the_history() -> None:
 
 
 @pytest.mark.usefixtures("no_waiting")
-def test_rubrics_are_weighed(llm: Any, tmp_path: Path) -> None:
+def test_rubrics_are_weighed(llm, tmp_path):
     path = tmp_path / "rubrics.json"
     path.write_text(
         json.dumps(
@@ -144,7 +141,7 @@ def test_rubrics_are_weighed(llm: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("no_waiting")
-def test_rubrics_are_not_asked_about_an_episode_that_has_no_score(llm: Any, tmp_path: Path) -> None:
+def test_rubrics_are_not_asked_about_an_episode_that_has_no_score(llm, tmp_path):
     """Their requests would be paid for, and their cause would stand for the first one."""
     path = tmp_path / "rubrics.json"
     path.write_text(json.dumps({TASK.id: [{"criterion": "orders a CBC"}]}))
@@ -161,7 +158,7 @@ def test_rubrics_are_not_asked_about_an_episode_that_has_no_score(llm: Any, tmp_
 @pytest.mark.parametrize(
     "text", ["{", "[]", '{"case-1": []}', '{"case-1": [{"criterion": "x", "weight": 0}]}']
 )
-def test_rubrics_that_cannot_be_used_are_refused(tmp_path: Path, text: str) -> None:
+def test_rubrics_that_cannot_be_used_are_refused(tmp_path, text):
     path = tmp_path / "rubrics.json"
     path.write_text(text)
     with pytest.raises(AgentError, match="TEACHER_MODEL"):
@@ -175,12 +172,12 @@ def test_rubrics_that_cannot_be_used_are_refused(tmp_path: Path, text: str) -> N
 @pytest.mark.parametrize(
     "options", [{"single_turn": True}, {"rubrics": "x"}, {"simulator_model": "x"}]
 )
-def test_flags_without_use_are_refused(options: dict[str, Any]) -> None:
+def test_flags_without_use_are_refused(options):
     with pytest.raises(AgentError):
         environment(evaluating=False, **options)
 
 
-def test_a_penalty_of_turns_is_read() -> None:
+def test_a_penalty_of_turns_is_read():
     assert turn_penalty("0.05@12") == (0.05, 12)
     for text in ("0.05", "-1@3", "x@y", "0.05@", "nan@1"):
         with pytest.raises(ArgumentTypeError):

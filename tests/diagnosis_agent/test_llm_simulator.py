@@ -7,14 +7,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import SecretStr
 
 from common.llm.completions import ATTEMPTS
-from common.settings import Settings
 from diagnosis_agent.agent import AGENT
 from diagnosis_agent.environment import DiagnosisEnvironment
 from diagnosis_agent.llm_simulator import (
@@ -31,7 +29,7 @@ from diagnosis_agent.task import DiagnosisTask
 from episodes.agent import Service
 from episodes.episode import ServiceError
 from episodes.outcomes import UNSCORED, EpisodeError
-from tests.common.llm_server import KEY, Fault, LLMServer
+from tests.common.llm_server import KEY, Fault
 from tests.diagnosis_agent.cases import SETTINGS
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
@@ -57,7 +55,7 @@ def saying(text: str) -> Callable[[dict[str, Any]], str]:
 
 
 @pytest.fixture
-def settings(llm: LLMServer, tmp_path: Path) -> Settings:
+def settings(llm, tmp_path):
     llm.answer = saying("white blood cells 14.2 10^9/L<SEP>Exam name:\nCRP")
     where = {
         "simulator_model": "EHRGenerator",
@@ -68,7 +66,7 @@ def settings(llm: LLMServer, tmp_path: Path) -> Settings:
 
 
 @pytest.fixture
-def examine(settings: Settings) -> Examine:
+def examine(settings):
     simulator = LLMSimulator(settings, "llm")
 
     def examine(name: str, *past: Result, task: DiagnosisTask = TASK) -> Result:
@@ -77,7 +75,7 @@ def examine(settings: Settings) -> Examine:
     return examine
 
 
-def test_the_prompt_is_diaggyms(llm: LLMServer, examine: Examine) -> None:
+def test_the_prompt_is_diaggyms(llm, examine):
     past = Result(
         "vital signs",
         "temperature 38.2 °C (high) (reference range: temperature 36.0 to 37.3)",
@@ -104,7 +102,7 @@ def test_the_prompt_is_diaggyms(llm: LLMServer, examine: Examine) -> None:
     assert llm.keys == {f"Bearer {KEY}"}
 
 
-def test_training_samples_and_an_evaluation_does_not(llm: LLMServer, settings: Settings) -> None:
+def test_training_samples_and_an_evaluation_does_not(llm, settings):
     options = {"simulator": "llm"}
     for evaluating, temperature in ((False, 1.0), (True, 0.0)):
         simulator = DiagnosisEnvironment(settings, options, evaluating).partner
@@ -113,9 +111,7 @@ def test_training_samples_and_an_evaluation_does_not(llm: LLMServer, settings: S
         assert simulator.description["simulator_temperature"] == f"{temperature:g}"
 
 
-def test_a_group_and_a_repeat_see_one_result_in_all_processes(
-    llm: LLMServer, settings: Settings
-) -> None:
+def test_a_group_and_a_repeat_see_one_result_in_all_processes(llm, settings):
     numbers = iter(range(9))
     llm.answer = lambda body: f"white blood cells {next(numbers)}.0"
 
@@ -136,7 +132,7 @@ def test_a_group_and_a_repeat_see_one_result_in_all_processes(
     )
 
 
-def test_for_other_cases_the_words_of_an_order_are_a_name(llm: LLMServer, examine: Examine) -> None:
+def test_for_other_cases_the_words_of_an_order_are_a_name(llm, examine):
     first = examine("Factor XIII  <|im_end|> activity", task=ELSEWHERE)
     assert (first.name, first.kind) == ("Factor XIII activity", "recorded")
     assert examine("factor xiii activity", first, task=ELSEWHERE).kind == "repeated"
@@ -148,18 +144,14 @@ def test_for_other_cases_the_words_of_an_order_are_a_name(llm: LLMServer, examin
 
 
 @pytest.mark.parametrize("leak", ["consistent with Acute  Appendicitis", "app-en-dic-itis?"])
-def test_a_text_that_names_the_diagnosis_is_drawn_again(
-    leak: str, llm: LLMServer, settings: Settings
-) -> None:
+def test_a_text_that_names_the_diagnosis_is_drawn_again(leak, llm, settings):
     llm.answer = lambda body: leak if len(llm.requests) < DRAWS else "tender"
     result = asyncio.run(LLMSimulator(settings, "llm", evaluating=True).examine(TASK, CBC, []))
     assert result == Result(CBC, "tender", "recorded")
     assert [body["temperature"] for body in llm.requests] == [0.0, 1.0, 1.0]
 
 
-def test_one_that_always_does_is_withheld_counted_and_kept(
-    llm: LLMServer, settings: Settings
-) -> None:
+def test_one_that_always_does_is_withheld_counted_and_kept(llm, settings):
     llm.answer = saying("It is appendicitis.")
     environment = DiagnosisEnvironment(settings, {"simulator": "llm"})
     for _ in range(2):
@@ -175,13 +167,12 @@ FAULTS = {
     "refused": (Fault(401), "simulator_failed", 1),
     "too many for long": (Fault(429, {"Retry-After": "900"}), "simulator_timeout", 1),
     "empty": (Fault(200, text=" <SEP> tender"), "simulator_malformed", ATTEMPTS),
+    "no text": (Fault(200, body='{"choices": [{"text": 5}]}'), "simulator_malformed", ATTEMPTS),
 }
 
 
 @pytest.mark.parametrize(("fault", "cause", "requests"), FAULTS.values(), ids=FAULTS)
-def test_one_that_keeps_failing_leaves_the_episode_unscored(
-    fault: Fault, cause: str, requests: int, llm: LLMServer, examine: Examine
-) -> None:
+def test_one_that_keeps_failing_leaves_the_episode_unscored(fault, cause, requests, llm, examine):
     llm.faults = [fault] * 9
     with pytest.raises(EpisodeError) as caught:
         examine("CBC")
@@ -191,7 +182,7 @@ def test_one_that_keeps_failing_leaves_the_episode_unscored(
     assert KEY not in str(caught.value)
 
 
-def test_a_dead_one_is_told_in_one_line(llm: LLMServer, settings: Settings) -> None:
+def test_a_dead_one_is_told_in_one_line(llm, settings):
     environment = DiagnosisEnvironment(settings, {"simulator": "llm"})
     asyncio.run(environment.check())
     llm.faults = [Fault(503)] * 20
@@ -201,9 +192,7 @@ def test_a_dead_one_is_told_in_one_line(llm: LLMServer, settings: Settings) -> N
     assert KEY not in str(caught.value)
 
 
-def test_the_served_one_is_asked_at_its_address_and_kept_by_its_weights(
-    llm: LLMServer, settings: Settings, tmp_path: Path
-) -> None:
+def test_the_served_one_is_asked_at_its_address_and_kept_by_its_weights(llm, settings, tmp_path):
     weights = tmp_path / "model.safetensors"
     weights.write_text("1")
     own = settings.model_copy(

@@ -5,7 +5,6 @@ available.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -18,7 +17,8 @@ from diagnosis_agent.record_simulator import RecordSimulator, check_recorded
 from diagnosis_agent.simulator import KINDS, Result
 from diagnosis_agent.task import task_of
 from episodes.episode import AgentError
-from tests.diagnosis_agent.cases import lines_of, reference_row, task_with, tasks
+from tests.corpora import cases_of
+from tests.diagnosis_agent.cases import reference_row, task_with, tasks
 from tests.messages import missing
 
 TASK = task_with("appendicitis")
@@ -30,13 +30,13 @@ def result(name: str, *past: Result) -> Result:
     return RecordSimulator().result_of(TASK, name, past)
 
 
-def test_the_record_answers_and_a_panel_gives_its_parts() -> None:
+def test_the_record_answers_and_a_panel_gives_its_parts():
     found = result("CBC")
     assert (found.kind, found.text) == ("recorded", TASK.results["complete blood count"])
     assert all(part.en in found.text for part in load_tables().examinations["cbc"].parts.values())
 
 
-def test_what_is_not_recorded_is_normal_for_age_and_sex_and_always_alike() -> None:
+def test_what_is_not_recorded_is_normal_for_age_and_sex_and_always_alike():
     missing = [
         key
         for key, one in load_tables().examinations.items()
@@ -56,14 +56,14 @@ def test_what_is_not_recorded_is_normal_for_age_and_sex_and_always_alike() -> No
         )
 
 
-def test_a_panel_is_the_results_of_its_parts() -> None:
+def test_a_panel_is_the_results_of_its_parts():
     found = result("BMP")
     assert (found.name, found.kind) == ("basic metabolic panel", "recorded")
     for name in panels()["basic metabolic panel"]:
         assert f"{name}: {result(name).text}" in found.text
 
 
-def test_what_the_patient_cannot_have_is_not_available() -> None:
+def test_what_the_patient_cannot_have_is_not_available():
     simulator = RecordSimulator()
     assert simulator.result_of(FEMALE, "prostate ultrasound", []).kind == "unavailable"
     assert simulator.result_of(MALE, "prostate ultrasound", []).kind in ("recorded", "normal")
@@ -71,13 +71,13 @@ def test_what_the_patient_cannot_have_is_not_available() -> None:
     assert simulator.result_of(unknown, "prostate ultrasound", []).kind in ("recorded", "normal")
 
 
-def test_an_examination_that_settles_a_case_is_never_invented() -> None:
+def test_an_examination_that_settles_a_case_is_never_invented():
     bare = replace(TASK, results={})
     kinds = {RecordSimulator().result_of(bare, name, []).kind for name in TASK.key}
     assert kinds == {"not_recorded"}
 
 
-def test_a_file_whose_rows_record_nothing_is_refused_and_a_poor_one_is_named() -> None:
+def test_a_file_whose_rows_record_nothing_is_refused_and_a_poor_one_is_named():
     bare = task_of(reference_row())
     rich = replace(bare, results={"CT Abdomen": "A stone."})
     with pytest.raises(AgentError, match="--simulator llm"):
@@ -88,12 +88,14 @@ def test_a_file_whose_rows_record_nothing_is_refused_and_a_poor_one_is_named() -
 
 
 @given(st.text())
-def test_any_order_is_answered(order: str) -> None:
+def test_any_order_is_answered(order):
     assert result(order).kind in KINDS
 
 
-@pytest.mark.parametrize("case", lines_of("records"), ids=lambda case: case["asked"][0][0])
-def test_an_order_is_answered_from_the_names_of_the_record(case: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "case", cases_of(__file__, "corpus/records"), ids=lambda case: case["asked"][0][0]
+)
+def test_an_order_is_answered_from_the_names_of_the_record(case):
     """Sides are kept apart, and a panel or an examination has all its recorded parts."""
     task = replace(task_of(reference_row()), results=case["results"], key=tuple(case["key"]))
     for order, kind, text in case["asked"]:

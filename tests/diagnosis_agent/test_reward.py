@@ -1,7 +1,5 @@
 """What a case earns: its diagnosis by any name, what was ordered one to one, and nothing for
 fooling either.
-
-Keeps of docs/diagnosis.md: what is paid, to the number.
 """
 
 from __future__ import annotations
@@ -26,11 +24,12 @@ from episodes.episode import Episode
 from scoring.case import Case, Verdict
 from scoring.llm_judge import LLMJudge
 from scoring.rubric import Reward
-from tests.diagnosis_agent.cases import lines_of, task_with, tasks
+from tests.corpora import cases_of
+from tests.diagnosis_agent.cases import task_with, tasks
 from tests.judges import Fixed
 
 TASK, PROMPTS = task_with("appendicitis"), load_prompts()
-ADDRESSES = lines_of("addresses")
+ADDRESSES = cases_of(__file__, "corpus/addresses")
 
 
 def ended(diagnosis: str | None, *names: str, task: DiagnosisTask = TASK) -> Episode:
@@ -42,14 +41,14 @@ def earned(episode: Episode, task: DiagnosisTask = TASK, judge: Any = None, **ho
     return asyncio.run(Scheme(how.pop("scheme", "terms"), judge, **how).score(task, episode))
 
 
-def test_gold_earns_all_and_nothing_earns_more() -> None:
+def test_gold_earns_all_and_nothing_earns_more():
     for task in tasks()[::10]:
         reward = earned(gold_episode(task, PROMPTS, 6), task)
         assert reward.total == pytest.approx(1.6)
         assert reward.score == pytest.approx(1)
 
 
-def test_repeats_and_unavailable_orders_cost_precision() -> None:
+def test_repeats_and_unavailable_orders_cost_precision():
     full = earned(ended("appendicitis", *TASK.key)).terms["examinations"]
     repeated = earned(ended("appendicitis", *TASK.key, *TASK.key)).terms["examinations"]
     unavailable = earned(ended("appendicitis", *TASK.key, "telepathy")).terms["examinations"]
@@ -58,7 +57,7 @@ def test_repeats_and_unavailable_orders_cost_precision() -> None:
     assert unavailable == pytest.approx(0.5 * f1(3, 4, 3, 3))
 
 
-def test_what_the_patient_cannot_have_was_not_seen_though_it_is_recommended() -> None:
+def test_what_the_patient_cannot_have_was_not_seen_though_it_is_recommended():
     episode, name = ended("appendicitis"), min(key_of(TASK))
     results = [Result(name, "not available", "unavailable"), Result(name, "as it is", "recorded")]
     for result, share in zip(results, (0.0, f1(1, 2, 1, 3)), strict=True):
@@ -74,9 +73,7 @@ def test_what_the_patient_cannot_have_was_not_seen_though_it_is_recommended() ->
         ("migraine", "neurological examination", "MRI of the brain"),
     ],
 )
-def test_what_no_guideline_recommends_is_neither_paid_nor_charged(
-    condition: str, recommended: str, optional: str
-) -> None:
+def test_what_no_guideline_recommends_is_neither_paid_nor_charged(condition, recommended, optional):
     task = task_with(condition)
     for orders in ((recommended,), (recommended, optional)):
         reward = earned(ended(task.reference, *orders, task=task), task)
@@ -86,11 +83,11 @@ def test_what_no_guideline_recommends_is_neither_paid_nor_charged(
     assert earned(again, task).terms["examinations"] < 0.5
 
 
-def test_without_a_conclusion_nothing_is_paid() -> None:
+def test_without_a_conclusion_nothing_is_paid():
     assert earned(ended(None, *TASK.key)).total == 0
 
 
-def test_turns_beyond_a_number_may_cost() -> None:
+def test_turns_beyond_a_number_may_cost():
     episode = ended("appendicitis", *TASK.key)
     cost = earned(episode, penalty=(0.1, 2))
     assert (cost.total, cost.terms["turns"]) == pytest.approx((1.6 - 0.2, -0.2))
@@ -101,14 +98,14 @@ def test_turns_beyond_a_number_may_cost() -> None:
     assert earned(ended(None, *TASK.key), penalty=(5.0, 0)).score == 0
 
 
-def test_an_episode_that_is_judged_again_has_the_later_values() -> None:
+def test_an_episode_that_is_judged_again_has_the_later_values():
     episode = ended("inflammation", "CBC")
     earned(episode, judge=Fixed(Verdict(0.9, {"diagnosis": 1.0, "examinations": 1.0})))
     again = earned(episode, judge=Fixed(Verdict(0.0, {"diagnosis": 0.0, "examinations": 0.0})))
     assert again.terms["diagnosis"] == 0.0
 
 
-def test_the_rule_s_value_stands_beside_the_judge_s() -> None:
+def test_the_rule_s_value_stands_beside_the_judge_s():
     right = Fixed(Verdict(1.0, {"diagnosis": 1.0, "examinations": 0.5}))
     beside = earned(ended("inflammation", "CBC"), judge=right).measures
     assert beside == {
@@ -122,7 +119,7 @@ def test_the_rule_s_value_stands_beside_the_judge_s() -> None:
     assert shown == {"diagnoses judged": {"by_rule": 0.0, "by_judge": 1.0, "agreement": 0.0}}
 
 
-def test_a_judge_sees_the_case_its_gold_and_what_came_of_the_orders() -> None:
+def test_a_judge_sees_the_case_its_gold_and_what_came_of_the_orders():
     """Orders that came to nothing, or repeats, would be judged as if they had told the policy
     something.
     """
@@ -134,13 +131,13 @@ def test_a_judge_sees_the_case_its_gold_and_what_came_of_the_orders() -> None:
     ]
 
 
-def test_a_judge_s_single_score_is_that_of_the_diagnosis_and_rules_give_the_rest() -> None:
+def test_a_judge_s_single_score_is_that_of_the_diagnosis_and_rules_give_the_rest():
     reward = earned(ended("inflammation", *TASK.key), judge=Fixed(Verdict(0.25)))
     assert reward.terms == pytest.approx({"format": 0.1, "diagnosis": 0.25, "examinations": 0.5})
     assert reward.score == pytest.approx(0.85 / 1.6)
 
 
-def test_examinations_are_measured_over_all_orders_and_all_that_is_recommended() -> None:
+def test_examinations_are_measured_over_all_orders_and_all_that_is_recommended():
     values = examination_values(TASK, ended("appendicitis", TASK.key[0], TASK.key[0], "telepathy"))
     assert values == pytest.approx({"precision": 1 / 3, "recall": 1 / 3, "f1": f1(1, 3, 1, 3)})
     nothing = examination_values(TASK, ended("appendicitis"))
@@ -149,7 +146,7 @@ def test_examinations_are_measured_over_all_orders_and_all_that_is_recommended()
     assert unknown == {"precision": 0.0, "recall": None, "f1": None}
 
 
-def test_a_panel_is_one_order_for_all_of_its_examinations() -> None:
+def test_a_panel_is_one_order_for_all_of_its_examinations():
     key = ("electrolytes", "renal function tests")
     task = replace(TASK, key=key)
     values = examination_values(task, ended("gout", "BMP", task=task))
@@ -158,7 +155,7 @@ def test_a_panel_is_one_order_for_all_of_its_examinations() -> None:
     assert (again["precision"], again["recall"]) == (0.5, 1.0)
 
 
-def test_a_case_without_recommended_examinations_is_paid_without_them() -> None:
+def test_a_case_without_recommended_examinations_is_paid_without_them():
     task = replace(TASK, key=())
     reward = earned(ended("appendicitis", task=task), task)
     assert reward.terms == {"format": 0.1, "diagnosis": 1.0}
@@ -166,7 +163,7 @@ def test_a_case_without_recommended_examinations_is_paid_without_them() -> None:
     assert earned(ended("gout", task=task), task).score == pytest.approx(0.1 / 1.1)
 
 
-def test_a_judge_that_fails_leaves_it_unscored() -> None:
+def test_a_judge_that_fails_leaves_it_unscored():
     judge = Fixed(Verdict(None, cause="judge_failed"))
     unscored = earned(ended("appendicitis", "telepathy"), judge=judge)
     assert (unscored.total, unscored.terms, unscored.unscored) == (None, {}, "judge_failed")
@@ -174,7 +171,7 @@ def test_a_judge_that_fails_leaves_it_unscored() -> None:
     assert earned(ended(None), judge=judge).total == 0
 
 
-def test_a_code_and_a_score_are_no_words_to_the_judge() -> None:
+def test_a_code_and_a_score_are_no_words_to_the_judge():
     for case in ADDRESSES:
         assert addresses_the_judge(case["said"]) == case["addresses"], case
 
@@ -182,7 +179,7 @@ def test_a_code_and_a_score_are_no_words_to_the_judge() -> None:
 @pytest.mark.parametrize(
     "said", [*TO_THE_JUDGE, *(case["said"] for case in ADDRESSES if case["addresses"])]
 )
-def test_what_addresses_the_judge_is_refused_before_it_is_asked(said: str) -> None:
+def test_what_addresses_the_judge_is_refused_before_it_is_asked(said):
     judge = Fixed(Verdict(None, cause="judge_malformed"))
     assert addresses_the_judge(said)
     assert (
@@ -193,7 +190,7 @@ def test_what_addresses_the_judge_is_refused_before_it_is_asked(said: str) -> No
     assert not judge.asked
 
 
-def test_words_to_the_judge_in_the_name_of_an_examination_are_not_shown_to_it() -> None:
+def test_words_to_the_judge_in_the_name_of_an_examination_are_not_shown_to_it():
     """The record's name of an examination is kept as it is; a name that the policy made up is its
     own words.
     """
@@ -208,7 +205,7 @@ def test_words_to_the_judge_in_the_name_of_an_examination_are_not_shown_to_it() 
     assert case.gold["orders"] == 1 + len(TO_THE_JUDGE)
 
 
-def test_an_examination_that_the_patient_cannot_have_is_not_shown_to_the_judge() -> None:
+def test_an_examination_that_the_patient_cannot_have_is_not_shown_to_the_judge():
     """A judge would count it among those recommended that were ordered."""
     judge = Fixed(Verdict(None, cause="judge_malformed"))
     episode = ended("appendicitis", *TASK.key[:2])
@@ -221,7 +218,7 @@ def test_an_examination_that_the_patient_cannot_have_is_not_shown_to_the_judge()
     assert case.gold["orders"] == 3
 
 
-def test_no_name_of_a_condition_is_refused() -> None:
+def test_no_name_of_a_condition_is_refused():
     names = [name for one in tasks() for name in (one.reference, *one.aliases)]
     assert not [name for name in names if addresses_the_judge(name)]
 
@@ -237,9 +234,7 @@ def test_no_name_of_a_condition_is_refused() -> None:
     ],
 )
 @pytest.mark.usefixtures("no_waiting")
-def test_an_llm_answers_by_exact_words_and_capped_counts(
-    llm: Any, reply: str, paid: tuple[float, float] | None
-) -> None:
+def test_an_llm_answers_by_exact_words_and_capped_counts(llm, reply, paid):
     llm.answer = lambda body: reply
     judge = LLMJudge(WORDS, "openai/stand-in", llm.url, "key", 20.0)
     reward = earned(ended("inflammation of the gut", TASK.key[0]), judge=judge)

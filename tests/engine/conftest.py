@@ -6,40 +6,33 @@ one, one of three processes, and one whose runner is killed. Every other trainin
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from threading import Thread
 
 import pytest
 
 from tests.runs import Run
+from tests.serving import JsonHandler
 
 
 @pytest.fixture(scope="session")
-def smoke(fast_run: Callable[[str], Run]) -> Run:
+def smoke(fast_run):
     """The SQL agent's `--ci-fast`."""
     return fast_run("sql")
 
 
-class MortalJudge(BaseHTTPRequestHandler):
+class MortalJudge(JsonHandler):
     """Gives every answer the same low score while it lives, then refuses."""
 
     alive = True
 
     def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["Content-Length"]))
-        body = b'{"score": 0.25}'
-        self.send_response(200 if self.alive else 403)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *arguments: object) -> None:
-        pass
+        self.asked()
+        self.answer({"score": 0.25}, 200 if self.alive else 403)
 
 
 @pytest.fixture(scope="session")
-def cold(start: Callable[..., Run]) -> Run:
+def cold(start):
     """A run without chance, so that all episodes of a group are the same; its judge dies."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), MortalJudge)
     Thread(target=server.serve_forever, daemon=True).start()

@@ -10,7 +10,6 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -52,7 +51,7 @@ SMALL |= {"num_key_value_heads": 2, "vocab_size": 1900, "max_position_embeddings
 
 
 @pytest.fixture(scope="module", autouse=True)
-def verl_on_the_cpu() -> Any:
+def verl_on_the_cpu():
     with pytest.MonkeyPatch.context() as patch:
         for name, value in environment("cpu").items():
             patch.setenv(name, value)
@@ -71,7 +70,7 @@ def engine_of(kind: Any, model: Any) -> Any:
 
 
 @pytest.fixture(scope="module")
-def engines() -> Any:
+def engines():
     """(ours, verl's) on the bundled model."""
     from transformers import AutoModelForCausalLM
     from verl.workers.engine.fsdp.transformer_impl import FSDPEngineWithLMHead
@@ -176,24 +175,22 @@ def assert_same(engines: tuple[Any, Any], sequences: Any, temperature: Any) -> N
 
 @pytest.mark.parametrize("temperature", [1.0, 0.7])
 @pytest.mark.parametrize("name", SEQUENCES)
-def test_trained_tokens_have_verl_s_log_probs_entropies_and_gradients(
-    engines: Any, name: str, temperature: float
-) -> None:
+def test_trained_tokens_have_verl_s_log_probs_entropies_and_gradients(engines, name, temperature):
     assert_same(engines, SEQUENCES[name], temperature)
 
 
-def test_sequences_of_a_tree_may_differ_in_temperature(engines: Any) -> None:
+def test_sequences_of_a_tree_may_differ_in_temperature(engines):
     assert_same(engines, SEQUENCES["a prompt's episodes"], [1.0, 0.5, 2.0])
 
 
-def test_a_shared_token_is_computed_once(engines: Any) -> None:
+def test_a_shared_token_is_computed_once(engines):
     batch = micro_batch(SEQUENCES["a prompt's episodes"], prefix_tree=True)
     inputs, _ = engines[0].prepare_model_inputs(batch)
     assert inputs["input_ids"].shape == (1, 60 + 9 + 20 + 17)
 
 
 @pytest.mark.parametrize("kind", ["llama", "qwen2", "qwen3"])
-def test_every_kind_of_model_it_is_used_for_computes_the_same(kind: str) -> None:
+def test_every_kind_of_model_it_is_used_for_computes_the_same(kind):
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM
     from verl.workers.engine.fsdp.transformer_impl import FSDPEngineWithLMHead
@@ -212,7 +209,7 @@ def test_every_kind_of_model_it_is_used_for_computes_the_same(kind: str) -> None
     assert len(MODELS) == 3
 
 
-def test_a_critic_s_values_and_gradients_are_verl_s() -> None:
+def test_a_critic_s_values_and_gradients_are_verl_s():
     import torch
     from transformers import AutoConfig, AutoModelForTokenClassification
     from verl.workers.engine.fsdp.transformer_impl import FSDPEngineWithValueHead
@@ -248,9 +245,7 @@ def test_a_critic_s_values_and_gradients_are_verl_s() -> None:
         ({"model_type": "mamba"}, False),
     ],
 )
-def test_what_a_tree_cannot_compute_has_verl_s_own_way(
-    engines: Any, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any], trees: bool
-) -> None:
+def test_what_a_tree_cannot_compute_has_verl_s_own_way(engines, monkeypatch, settings, trees):
     from verl.utils import tensordict_utils as tu
     from verl.workers.engine.fsdp.transformer_impl import FSDPEngine
 
@@ -266,7 +261,7 @@ def test_what_a_tree_cannot_compute_has_verl_s_own_way(
     assert ("nodes" in engines[0].prepare_model_inputs(seen)[1]) is trees
 
 
-def test_every_rank_has_as_many_micro_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_rank_has_as_many_micro_batches(monkeypatch):
     import torch
     from verl.workers.engine.fsdp import transformer_impl
 
@@ -292,7 +287,7 @@ def test_every_rank_has_as_many_micro_batches(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
-def test_verl_leaves_trl_alone_where_it_is_installed(device: str) -> None:
+def test_verl_leaves_trl_alone_where_it_is_installed(device):
     """verl 0.9.1 looks for a class that the lock's TRL no longer has, and ends there."""
     pytest.importorskip("trl")
     asks = "from verl.models.transformers import monkey_patch as m; print(m.is_trl_available())"
@@ -304,7 +299,7 @@ def test_verl_leaves_trl_alone_where_it_is_installed(device: str) -> None:
     assert told.stdout.splitlines()[-1:] == ["False"], told.stderr
 
 
-def test_a_generation_config_that_transformers_refuses_is_saved(tmp_path: Path) -> None:
+def test_a_generation_config_that_transformers_refuses_is_saved(tmp_path):
     """Llama-2-chat's has a temperature and no sampling; a run ended at its first checkpoint."""
     from verl.utils.checkpoint import fsdp_checkpoint_manager
 
@@ -319,7 +314,7 @@ def test_a_generation_config_that_transformers_refuses_is_saved(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_log_probs_without_flash_attention_are_those_of_a_softmax(dtype: str) -> None:
+def test_log_probs_without_flash_attention_are_those_of_a_softmax(dtype):
     """verl calls log_softmax once a token; here it is once for every 512."""
     import torch
     from verl.utils.torch_functional import logprobs_from_logits

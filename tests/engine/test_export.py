@@ -2,18 +2,13 @@
 check.
 """
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
-from tests.runs import Run
 from training import export
 
 
 @pytest.mark.engine
-def test_an_export_is_loaded_and_answers_alike(smoke: Run, tmp_path: Path) -> None:
+def test_an_export_is_loaded_and_answers_alike(smoke, tmp_path):
     assert export.main([str(smoke.run_dir), "--to", str(tmp_path / "model")]) == 0
     card = (tmp_path / "model" / "README.md").read_text(encoding="utf-8")
     assert "same greedy reply" in card, "the command's own check is what the card is written from"

@@ -1,13 +1,9 @@
 """Things that break in the middle: the run ends with a message that says what to do, and leaves
 nothing running.
-
-Keeps of docs/architecture.md, "How failures are handled", on the real engine. More of them:
-bench/faults.
 """
 
 import os
 import signal
-from collections.abc import Callable
 
 import psutil
 import pytest
@@ -39,9 +35,7 @@ def playing(run: Run) -> bool:
     return "first_step" in run.text("timeline.json")
 
 
-def test_a_killed_runner_is_started_again_and_a_stop_signal_ends_everything(
-    start: Callable[..., Run],
-) -> None:
+def test_a_killed_runner_is_started_again_and_a_stop_signal_ends_everything(start):
     run = start(*ENDLESS, "trainer.save_freq=-1", within=IN_BACKGROUND)
     run.wait_for(playing)
     killed = runners(run)[0]
@@ -67,7 +61,7 @@ def test_a_killed_runner_is_started_again_and_a_stop_signal_ends_everything(
 
 
 @pytest.mark.nightly  # asking vLLM whether it lives has a unit test: tests/training/test_proxy.py
-def test_a_dead_vllm_stops_the_run(start: Callable[..., Run]) -> None:
+def test_a_dead_vllm_stops_the_run(start):
     run = start(*ENDLESS)
     run.wait_for(playing)
     engines = [
@@ -85,7 +79,7 @@ def test_a_dead_vllm_stops_the_run(start: Callable[..., Run]) -> None:
 
 
 @pytest.mark.nightly  # the decision has a unit test: tests/training/test_rollout_manager.py
-def test_a_judge_that_dies_skips_steps_and_then_stops_the_run(cold: Run) -> None:
+def test_a_judge_that_dies_skips_steps_and_then_stops_the_run(cold):
     """Nothing is trained on a reward that was not computed: not as zero, not as anything."""
     summary = cold.summary()
     assert summary["exit_reason"] == "failed"

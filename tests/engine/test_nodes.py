@@ -4,11 +4,8 @@ docs/gpu.md.
 Two nodes on this machine: they see the same files, so what is missing is missing on each.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -49,7 +46,7 @@ cluster.shutdown()
 """
 
 
-def test_a_node_that_does_not_see_the_files_is_named(tmp_path: Path) -> None:
+def test_a_node_that_does_not_see_the_files_is_named(tmp_path):
     (tmp_path / "config.yaml").write_text("{}")
     (tmp_path / "model").mkdir()
     told = [sys.executable, "-c", SCRIPT, str(tmp_path), str(tmp_path / "model")]

@@ -1,7 +1,5 @@
 """A stranger on the machine of a run: every port of it is found, thrown bytes at, and asked for
 what it must not give.
-
-Keeps of docs/safety.md.
 """
 
 from __future__ import annotations
@@ -12,7 +10,6 @@ import re
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,7 +85,7 @@ class Visit:
 
 
 @pytest.fixture(scope="module")
-def visit(start: Callable[..., Run]) -> Visit:
+def visit(start):
     steps = (f"trainer.total_epochs={STEPS}", f"trainer.total_training_steps={STEPS}")
     run = start("--ci-fast", *steps, AGL_TOKEN="")
     run.wait_for(lambda run: run.text("episodes.jsonl"))
@@ -139,14 +136,14 @@ def ask_ray(port: int, token: str) -> str:
     return (asked.stdout or asked.stderr).strip().splitlines()[-1]
 
 
-def test_bytes_of_a_stranger_end_nothing(visit: Visit) -> None:
+def test_bytes_of_a_stranger_end_nothing(visit):
     assert visit.code == 0, visit.run.output
     assert len(visit.said) > 20
     assert len(visit.run.steps()) == STEPS
     assert "worker died" not in visit.run.output
 
 
-def test_the_trainer_ends_with_ray_and_not_before(visit: Visit) -> None:
+def test_the_trainer_ends_with_ray_and_not_before(visit):
     """Otherwise a run that went well shows, now and then, that a worker died."""
     logs = visit.session / "logs"
     trainer = next(
@@ -161,7 +158,7 @@ def test_the_trainer_ends_with_ray_and_not_before(visit: Visit) -> None:
     assert f"Received KillLocalActor RPC worker_id={trainer}" not in while_the_run_listens
 
 
-def test_no_port_answers_a_stranger(visit: Visit) -> None:
+def test_no_port_answers_a_stranger(visit):
     """With no more than that it refuses, and Ray's counters."""
     asked_for_a_token = set()
     for port, said in visit.said.items():
@@ -175,19 +172,19 @@ def test_no_port_answers_a_stranger(visit: Visit) -> None:
     assert len(asked_for_a_token) >= 3, "store, proxy and vLLM"
 
 
-def test_no_socket_of_zeromq_hears_who_has_no_key(visit: Visit) -> None:
+def test_no_socket_of_zeromq_hears_who_has_no_key(visit):
     """What it hears is unpickled, and so can run programs."""
     said = [one for port in visit.said.values() for one in port if one.startswith(GREETING)]
     assert said
     assert [one for one in said if WITHOUT_KEY in one] == []
 
 
-def test_ray_asks_for_the_runs_token(visit: Visit) -> None:
+def test_ray_asks_for_the_runs_token(visit):
     assert int(visit.asked_ray["own"]) > 0
     assert "uthenticat" in visit.asked_ray["other"]
 
 
-def test_a_token_that_was_drawn_is_written_nowhere(visit: Visit) -> None:
+def test_a_token_that_was_drawn_is_written_nowhere(visit):
     assert len(visit.token) > 40
     assert visit.token not in visit.shown
     assert visit.token not in visit.run.output

@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import psutil
 import pytest
@@ -45,7 +44,7 @@ def group_of(address: str, confined: bool) -> tuple[set[str], dict[str, str]]:
     return set(listens), interfaces
 
 
-def test_it_listens_where_it_was_told() -> None:
+def test_it_listens_where_it_was_told():
     listens, interfaces = group_of("127.0.0.1", confined=True)
     assert listens == {"127.0.0.1"}
     assert interfaces == {"GLOO": "lo", "NCCL": "=lo"}
@@ -54,7 +53,7 @@ def test_it_listens_where_it_was_told() -> None:
     )
 
 
-def test_a_node_s_own_address() -> None:
+def test_a_node_s_own_address():
     own = [
         found.address
         for cards in psutil.net_if_addrs().values()
@@ -68,7 +67,7 @@ def test_a_node_s_own_address() -> None:
 
 
 @pytest.mark.nightly
-def test_a_model_served_outside_training(tmp_path: Path) -> None:
+def test_a_model_served_outside_training(tmp_path):
     with serve(bundled_model(AGENT), tmp_path / "log") as server:
         main = psutil.Process(server.process.pid)
         assert {

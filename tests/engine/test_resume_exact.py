@@ -1,9 +1,6 @@
 """A run that was killed while it saved, and resumed, is the run that was not: weights, optimizer,
 metrics, episodes.
 
-Keeps of docs/runs.md, for all weights, with a critic and with an adapter. Each takes about five
-minutes:
-
     python -m pytest tests/engine/test_resume_exact.py -m nightly -k grpo
 """
 
@@ -12,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +85,7 @@ def checkpoint(run: Run) -> Path:
 
 
 @pytest.fixture(scope="module")
-def load() -> Iterator[Callable[[Path], Any]]:
+def load():
     """Read a shard; its tensors are parts of distributed ones, which want a process group of as
     many devices.
     """
@@ -119,9 +116,7 @@ def equal(first: Any, second: Any) -> bool:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_kill_and_the_same_command_again_change_nothing(
-    kind: str, start: Callable[..., Run], load: Callable[[Path], Any]
-) -> None:
+def test_a_kill_and_the_same_command_again_change_nothing(kind, start, load):
     whole = start(*COMMAND, *KINDS[kind])
     assert whole.wait() == 0, whole.output
     assert "the run begins" in whole.output
@@ -147,9 +142,7 @@ def test_a_kill_and_the_same_command_again_change_nothing(
     assert not (checkpoint(resumed).parent / "global_step_2").exists()
 
 
-def test_an_asynchronous_run_trains_on_what_was_played_before_it_was_killed(
-    start: Callable[..., Run],
-) -> None:
+def test_an_asynchronous_run_trains_on_what_was_played_before_it_was_killed(start):
     """Its queue is in the checkpoint; the books of the episodes in it must be there, too."""
     run = start(*ASYNC)
     run.wait_for(lambda run: len(run.steps()) == 3)

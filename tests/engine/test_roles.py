@@ -6,14 +6,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import httpx
 import pytest
 
 from common.access import bearer
-from tests.runs import ROOT, Run, free_port
+from tests.runs import ROOT, free_port
 from training.engine.actor import TRACKERS
 from training.setup.plan import ConfigError
 from training.store.store_checks import check_external
@@ -71,7 +70,7 @@ class Store:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
+def store(tmp_path):
     store = Store(tmp_path / "store")
     try:
         store.wait_until_healthy()
@@ -83,7 +82,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 @pytest.fixture
-def spaced_model(tmp_path: Path) -> Path:
+def spaced_model(tmp_path):
     """The bundled model, whose template writes a tool call with a space that the model leaves out."""
     folder = tmp_path / "spaced"
     shutil.copytree(ROOT / "sql_agent/tiny_model", folder)
@@ -95,7 +94,7 @@ def spaced_model(tmp_path: Path) -> Path:
     return folder
 
 
-def test_three_processes(store: Store, spaced_model: Path, start: Callable[..., Run]) -> None:
+def test_three_processes(store, spaced_model, start):
     """With a token; and the store is killed in the middle, and started again. Each episode is one
     sequence, although the template writes its calls otherwise.
     """

@@ -4,10 +4,7 @@ start to demo.
 What it proves: nothing in these rooms is about SQL. Its model's chat template knows no tools.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from pathlib import Path
+from collections import Counter
 
 import pytest
 
@@ -17,7 +14,6 @@ from evaluation.report.demo import AFTER, BEFORE, TRAIN, build
 from evaluation.report.page import read
 from evaluation.results import read_episodes, read_scores
 from tests.digits_agent.agent import AGENT
-from tests.runs import Run
 from training import cold_start
 
 pytestmark = [pytest.mark.engine, pytest.mark.nightly]
@@ -37,7 +33,7 @@ QUICK = (
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def model(tmp_path_factory):
     """A tiny model of the agent's lessons: it knows the protocol, and copies some of the digits."""
     out = tmp_path_factory.mktemp("digits") / "model"
     assert (
@@ -51,13 +47,13 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def trained(model: Path, start: Callable[..., Run]) -> Run:
+def trained(model, start):
     run = start("--ci-fast", "--model", str(model), *QUICK, program="tests/train_digits_agent.py")
     assert run.wait() == 0, run.output
     return run
 
 
-def test_it_trains_on_the_real_engine(trained: Run) -> None:
+def test_it_trains_on_the_real_engine(trained):
     summary = trained.summary()
     assert summary["rollouts"] == {"finished": 64, "failed": 0, "unscored": 0}
     assert summary["generated_tokens"] == summary["trained_tokens"] > 0
@@ -68,13 +64,13 @@ def test_it_trains_on_the_real_engine(trained: Run) -> None:
     assert trained.alive() == []
 
 
-def test_no_episode_is_longer_than_its_tasks_budget(trained: Run) -> None:
+def test_no_episode_is_longer_than_its_tasks_budget(trained):
     calls = [line["turns"] for line in trained.lines("episodes.jsonl")]
     assert min(calls) >= 1
     assert max(calls) <= 4, "three digits and the answer"
 
 
-def test_evaluation_and_demo_report_it(model: Path, trained: Run, tmp_path: Path) -> None:
+def test_evaluation_and_demo_report_it(model, trained, tmp_path):
     assert evaluate.main(["digits", "--model", str(model), "--out", str(tmp_path / BEFORE)]) == 0
     assert evaluate.main(["digits", "--gold", "--out", str(tmp_path / AFTER)]) == 0
     scores = read_scores(tmp_path / BEFORE)
@@ -98,9 +94,7 @@ def test_evaluation_and_demo_report_it(model: Path, trained: Run, tmp_path: Path
     assert "asked_share" in read([tmp_path]).html()
 
 
-def test_a_partner_is_served_for_the_length_of_the_run(
-    model: Path, start: Callable[..., Run]
-) -> None:
+def test_a_partner_is_served_for_the_length_of_the_run(model, start):
     flags = (
         "--partner-model",
         str(model),
@@ -113,3 +107,19 @@ def test_a_partner_is_served_for_the_length_of_the_run(
     assert run.wait() == 0, run.output
     assert run.text("logs/partner_url.log"), "the partner's server wrote nothing"
     assert run.alive() == []
+
+
+@pytest.fixture(scope="module")
+def together(start):
+    run = start("--agents", "sql,diagnosis:3", "--ci-fast", program="train_agents.py")
+    assert run.wait() == 0, run.output
+    return run
+
+
+def test_a_step_holds_each_agent_by_its_weight(together):
+    rows = together.lines("episodes.jsonl")
+    trained = Counter(row["agent"] for row in rows if row["mode"] == "train")
+    assert trained == {"sql": 2 * 4, "diagnosis": 6 * 4}
+    assert {row["agent"] for row in rows if row["mode"] == "val"} == {"sql", "diagnosis"}
+    groups = {(row["group"], row["agent"], row["id"]) for row in rows if row["mode"] == "train"}
+    assert len(groups) == 8, "a group is of one task"

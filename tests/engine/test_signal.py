@@ -1,13 +1,10 @@
 """Is the learning signal right? verl's own advantages, and real runs with a critic, an adapter, and
 twice the same.
-
-Keeps of docs/training.md, on the real engine.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -45,7 +42,7 @@ def rewards(run: Run) -> list[tuple[int, list[float]]]:
 
 
 @pytest.mark.parametrize("normalised", [True, False])
-def test_verl_s_advantages_are_those_of_the_scored_episodes(normalised: bool) -> None:
+def test_verl_s_advantages_are_those_of_the_scored_episodes(normalised):
     """A group of 4 with one episode unscored, so absent, and one of two sequences; and a group with
     equal rewards.
     """
@@ -83,7 +80,7 @@ def test_verl_s_advantages_are_those_of_the_scored_episodes(normalised: bool) ->
 
 
 @pytest.mark.nightly
-def test_ppo_with_a_critic(start: Callable[..., Run]) -> None:
+def test_ppo_with_a_critic(start):
     run = start("--ci-fast", "algorithm.adv_estimator=gae", *QUICK)
     assert run.wait() == 0, run.output
     summary = run.summary()
@@ -94,7 +91,7 @@ def test_ppo_with_a_critic(start: Callable[..., Run]) -> None:
 
 
 @pytest.mark.nightly
-def test_an_adapter_is_trained_and_served(start: Callable[..., Run]) -> None:
+def test_an_adapter_is_trained_and_served(start):
     """vLLM samples from the adapter's weights: else its log-probabilities would move away from the
     trainer's.
     """
@@ -116,7 +113,7 @@ def test_an_adapter_is_trained_and_served(start: Callable[..., Run]) -> None:
 
 
 @pytest.mark.nightly
-def test_two_deterministic_runs_are_the_same_to_the_last_bit(start: Callable[..., Run]) -> None:
+def test_two_deterministic_runs_are_the_same_to_the_last_bit(start):
     runs = []
     for _ in range(2):
         runs.append(start("--ci-fast", "--deterministic", *QUICK))
@@ -126,7 +123,7 @@ def test_two_deterministic_runs_are_the_same_to_the_last_bit(start: Callable[...
     assert all(first[name].equal(second[name]) for name in first)
 
 
-def test_a_micro_batch_without_a_token_to_train_teaches_nothing() -> None:
+def test_a_micro_batch_without_a_token_to_train_teaches_nothing():
     """verl fills batches up with such rows; its loss that compares vLLM and trainer refuses them."""
     import torch
     from verl.trainer.ppo import core_algos

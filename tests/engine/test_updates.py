@@ -1,22 +1,12 @@
-"""A step is one update, however many sequences its episodes become.
-
-Keeps of docs/training.md. Each call is a sequence of its own here, as where a chat template or a
-tokenizer breaks an episode.
-"""
-
-from __future__ import annotations
-
-from collections.abc import Callable
+"""A step is one update, however many sequences its episodes become."""
 
 import pytest
-
-from tests.runs import Run
 
 pytestmark = pytest.mark.engine
 
 
 @pytest.fixture(scope="module")
-def broken(start: Callable[..., Run]) -> Run:
+def broken(start):
     """The consultation agent's `--ci-fast`, of more sequences than episodes."""
     run = start(
         "--ci-fast",
@@ -28,7 +18,7 @@ def broken(start: Callable[..., Run]) -> Run:
     return run
 
 
-def test_the_optimizer_made_one_step(broken: Run) -> None:
+def test_the_optimizer_made_one_step(broken):
     import torch
 
     summary = broken.summary()
@@ -39,7 +29,7 @@ def test_the_optimizer_made_one_step(broken: Run) -> None:
     assert {float(state["step"]) for state in states.values()} == {1.0}
 
 
-def test_an_agent_of_words_trains_all_that_it_said(broken: Run) -> None:
+def test_an_agent_of_words_trains_all_that_it_said(broken):
     summary = broken.summary()
     assert summary["rollouts"] == {"finished": 32, "failed": 0, "unscored": 0}
     assert summary["generated_tokens"] == summary["trained_tokens"] > 0

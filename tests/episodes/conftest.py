@@ -1,9 +1,5 @@
 """The scripted endpoint of the tests, and the SQL agent's small database."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import pytest
 
 from tests.episodes.scripted import ScriptedLLM
@@ -11,7 +7,7 @@ from tests.sql_agent.small_database import database_url  # noqa: F401
 
 
 @pytest.fixture
-def llm() -> Iterator[ScriptedLLM]:
+def llm():
     scripted = ScriptedLLM()
     yield scripted
     scripted.server.shutdown()

@@ -13,11 +13,12 @@ import json
 import threading
 import time
 from collections.abc import Sequence
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from typing import Any
 
 from episodes.episode import Message, ToolSpec
 from episodes.outcomes import PolicyStop
+from tests.serving import JsonHandler
 
 Choice = dict[str, Any]
 
@@ -120,26 +121,15 @@ class ScriptedLLM:
         head = {"id": "x", "object": "chat.completion", "created": 0, "model": "m"}
         return 200, {**head, "choices": choices, "usage": usage}
 
-    def _handler(self) -> type[BaseHTTPRequestHandler]:
+    def _handler(self) -> type[JsonHandler]:
         llm = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class Handler(JsonHandler):
             def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                body = self.asked()
                 llm.keys.append(self.headers.get("Authorization"))
                 status, answer = llm.answer(body)
-                data = json.dumps(answer).encode()
                 with contextlib.suppress(BrokenPipeError):  # a client that gave up waiting
-                    self._send(status, data)
-
-            def _send(self, status: int, data: bytes) -> None:
-                self.send_response(status)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
-
-            def log_message(self, *arguments: Any) -> None:
-                pass
+                    self.answer(answer, status)
 
         return Handler

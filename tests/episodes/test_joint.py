@@ -1,7 +1,4 @@
-"""Several agents as one, for training: whose row it is decides everything else.
-
-Keeps of docs/training.md: budgets, flags, judges and data stay each agent's own.
-"""
+"""Several agents as one, for training: whose row it is decides everything else."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ from common.settings import Settings
 from episodes import registry
 from episodes.agent import Options
 from episodes.episode import AgentError, Task
-from episodes.joint import WHOSE, JointAgent
+from episodes.joint import WHOSE
 from episodes.play_and_score import play
 from episodes.script import Script
 from sql_agent.canaries import ACCEPTED_FROM
@@ -30,7 +27,7 @@ SETTINGS = Settings.model_construct().under({"max_turns": 6, "min_turns": 6})
 
 
 @pytest.fixture(scope="module")
-def agent() -> JointAgent:
+def agent():
     return registry.joined({"sql": 1.0, "diagnosis": 2.0})
 
 
@@ -42,31 +39,31 @@ def agent() -> JointAgent:
         (" sql:.5 , code:3", {"sql": 0.5, "code": 3.0}),
     ],
 )
-def test_weights_stand_behind_a_colon(text: str, found: dict[str, float]) -> None:
+def test_weights_stand_behind_a_colon(text, found):
     assert weights(text) == found
 
 
 @pytest.mark.parametrize("text", ["sql,sql:2", "sql:0", "sql:nan", "sql:many", "sql,"])
-def test_other_weights_are_refused(text: str) -> None:
+def test_other_weights_are_refused(text):
     with pytest.raises(AgentError):
         weights(text)
 
 
-def test_one_agent_or_one_that_there_is_not_is_refused() -> None:
+def test_one_agent_or_one_that_there_is_not_is_refused():
     with pytest.raises(AgentError, match="two agents"):
         registry.joined({"sql": 1.0})
     with pytest.raises(AgentError, match="sqll"):
         registry.joined({"sql": 1.0, "sqll": 1.0})
 
 
-def test_it_is_found_by_its_name_and_travels(agent: JointAgent) -> None:
+def test_it_is_found_by_its_name_and_travels(agent):
     assert agent.name == "diagnosis+sql"
     assert registry.get("diagnosis+sql").name == agent.name
     assert pickle.loads(pickle.dumps(agent)).name == agent.name
     assert registry.training_command(agent.name)[:2] == ["train_agents.py", "--agents"]
 
 
-def test_files_are_given_by_agent(agent: JointAgent, tmp_path: Path) -> None:
+def test_files_are_given_by_agent(agent, tmp_path):
     sql, diagnosis = (agent.members[name].splits["val"] for name in ("sql", "diagnosis"))
     given = agent.rows(Path(f"diagnosis={diagnosis},sql={sql}"))
     assert len(given) == len(agent.rows(agent.splits["val"]))
@@ -82,7 +79,7 @@ def test_files_are_given_by_agent(agent: JointAgent, tmp_path: Path) -> None:
         agent.rows(written)
 
 
-def test_every_task_has_its_own_agents_budget(agent: JointAgent) -> None:
+def test_every_task_has_its_own_agents_budget(agent):
     rows = agent.rows(agent.splits["val"])[:2]
     budgets = {row[WHOSE]: agent.task(row, SETTINGS).max_turns for row in rows}
     assert budgets == {"sql": 3, "diagnosis": 6}
@@ -90,9 +87,7 @@ def test_every_task_has_its_own_agents_budget(agent: JointAgent) -> None:
     assert [agent.task(row, fewer).max_turns for row in rows] == [2, 2]
 
 
-def test_flags_are_checked_with_their_own_agents_tasks(
-    agent: JointAgent, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_flags_are_checked_with_their_own_agents_tasks(agent, monkeypatch):
     """A partner that can play all of them would be refused for those of another agent."""
 
     def told(own: Sequence[Task], options: Options) -> list[str]:
@@ -109,7 +104,7 @@ def test_flags_are_checked_with_their_own_agents_tasks(
     ]
 
 
-def test_gold_and_dishonest_episodes_are_worth_what_their_own_agent_says(agent: JointAgent) -> None:
+def test_gold_and_dishonest_episodes_are_worth_what_their_own_agent_says(agent):
     environment = agent.open(SETTINGS, {})
     try:
         for row in agent.rows(agent.splits["val"])[:2]:
@@ -131,7 +126,7 @@ def test_gold_and_dishonest_episodes_are_worth_what_their_own_agent_says(agent: 
         environment.close()
 
 
-def test_every_environment_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_environment_is_closed(monkeypatch):
     """Sandboxes and other people's servers are ended by it."""
     monkeypatch.setattr(registry, "_registered", {DIGITS.name: DIGITS})
     agent = registry.joined({"sql": 1.0, "digits": 1.0})
@@ -143,7 +138,7 @@ def test_every_environment_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert closed == ["sql", "digits"]
 
 
-def test_lessons_of_the_agents_are_mixed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lessons_of_the_agents_are_mixed(monkeypatch):
     """A model would forget one agent while it learns the other."""
     monkeypatch.setattr(registry, "_registered", {DIGITS.name: DIGITS})
     agent = registry.joined({"sql": 1.0, "digits": 1.0})

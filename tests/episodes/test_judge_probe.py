@@ -1,7 +1,5 @@
 """Which judges a run refuses: by the order of honest and dishonest episodes, and by what the surest
 one earns.
-
-Keeps of docs/rewards.md, "Before a run": the bounds at which a run is refused.
 """
 
 from __future__ import annotations
@@ -63,13 +61,13 @@ def problem(score_of: Callable[[int, str], float | None], tasks: int = 100) -> s
     return problem_of(asked(Judged(score_of), tasks))
 
 
-def test_an_honest_judge_passes_and_what_is_half_right_need_lose_to_the_evidence_only() -> None:
+def test_an_honest_judge_passes_and_what_is_half_right_need_lose_to_the_evidence_only():
     assert problem(lambda _, kind: WORTH[kind]) is None
     assert problem(lambda _, kind: {**WORTH, "reference": 0.3}[kind]) is None
 
 
 @pytest.mark.parametrize("kind", ["half right", "praise"])
-def test_two_percent_of_the_tasks_may_be_out_of_order(kind: str) -> None:
+def test_two_percent_of_the_tasks_may_be_out_of_order(kind):
     def fooled(share: int) -> Callable[[int, str], float]:
         return lambda number, asked: 1.0 if asked == kind and number < share else WORTH[asked]
 
@@ -77,7 +75,7 @@ def test_two_percent_of_the_tasks_may_be_out_of_order(kind: str) -> None:
     assert not missing(str(problem(fooled(3))), "3 of 100", f"{kind} 3", "2%")
 
 
-def test_a_kind_for_which_a_run_would_stop_is_refused_though_the_evidence_beats_it() -> None:
+def test_a_kind_for_which_a_run_would_stop_is_refused_though_the_evidence_beats_it():
     def paid(share: int) -> Callable[[int, str], float]:
         return lambda number, kind: 0.6 if kind == "wrong" and number < share else WORTH[kind]
 
@@ -86,7 +84,7 @@ def test_a_kind_for_which_a_run_would_stop_is_refused_though_the_evidence_beats_
     assert problem(lambda _, kind: {**WORTH, "half right": 0.85}[kind]) is None
 
 
-def test_five_percent_of_the_tasks_may_be_poor() -> None:
+def test_five_percent_of_the_tasks_may_be_poor():
     def poor(share: int) -> Callable[[int, str], float]:
         return lambda number, kind: WORTH[kind] * (0.75 if number < share else 1.0)
 
@@ -94,7 +92,7 @@ def test_five_percent_of_the_tasks_may_be_poor() -> None:
     assert not missing(str(problem(poor(6))), "6 of 100", "0.8", "5%", "evidence 0.75")
 
 
-def test_what_is_not_scored_counts_nowhere_and_no_score_at_all_is_a_fault() -> None:
+def test_what_is_not_scored_counts_nowhere_and_no_score_at_all_is_a_fault():
     probed = asked(Judged(lambda number, kind: None if number % 2 else WORTH[kind]))
     assert (len(probed), problem_of(probed)) == (50, None)
     assert asked(Judged(lambda _, kind: None if kind == "evidence" else WORTH[kind])) == [], (
@@ -104,7 +102,7 @@ def test_what_is_not_scored_counts_nowhere_and_no_score_at_all_is_a_fault() -> N
         problem(lambda *_: None)
 
 
-def test_what_is_paid_is_compared_not_what_the_judge_says() -> None:
+def test_what_is_paid_is_compared_not_what_the_judge_says():
     class Formal(Judged):
         async def score(self, task: Task, episode: Episode) -> Reward:
             return Reward(1.0, {}, score=1.0, factor=WORTH[episode.answer or ""])
@@ -112,7 +110,7 @@ def test_what_is_paid_is_compared_not_what_the_judge_says() -> None:
     assert problem_of(asked(Formal(lambda *_: None))) is None
 
 
-def test_a_paid_judge_is_asked_little_and_about_other_kinds_of_each_next_task() -> None:
+def test_a_paid_judge_is_asked_little_and_about_other_kinds_of_each_next_task():
     """One that is fooled by a kind that comes late among many would never be found."""
     kinds = [f"wrong {number}" for number in range(7)]
 
@@ -129,7 +127,7 @@ def test_a_paid_judge_is_asked_little_and_about_other_kinds_of_each_next_task() 
     assert {kind for _, kind in environment.asked} == {"evidence", "reference", *kinds}
 
 
-def test_what_the_machine_does_wrong_ends_in_one_line() -> None:
+def test_what_the_machine_does_wrong_ends_in_one_line():
     class Gone(Judged):
         async def score(self, task: Task, episode: Episode) -> Reward:
             raise EpisodeError("endpoint_unreachable", "the partner is gone")

@@ -1,15 +1,10 @@
-"""Any agent in agent-lightning's own runner, with its store and tracer, against a scripted server.
-
-Keeps of docs/architecture.md, "The episode annotation": what the books are told of an episode is
-what happened in it.
-"""
+"""Any agent in agent-lightning's own runner, with its store and tracer, against a scripted server."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import os
-from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -42,15 +37,12 @@ ANSWER = says(ROW["answer"])
 
 
 @pytest.fixture(autouse=True)
-def environment(monkeypatch: pytest.MonkeyPatch, database_url: str) -> Iterator[None]:
+def environment(monkeypatch, database_url):
     """Settings of these tests: the small database, no judge but the offline one."""
     monkeypatch.setenv("DATABASE_URL", database_url)
     for name in ("TEACHER_MODEL", "REWARD_MODEL_URL", "SECOND_JUDGE_MODEL", "REWARD_TERMS"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("CANARY_SHARE", "0")
-    load_settings.cache_clear()
-    yield
-    load_settings.cache_clear()
 
 
 def setting(monkeypatch: pytest.MonkeyPatch, **values: str) -> None:
@@ -80,7 +72,7 @@ def roll(
     return agl.find_final_reward(spans), json.loads(annotation)
 
 
-def test_the_policy_is_shown_the_run_s_token(llm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_policy_is_shown_the_run_s_token(llm, monkeypatch):
     """Without a proxy between them vLLM would refuse every call."""
     setting(monkeypatch, AGL_TOKEN="of-the-run")
     llm.script(CALL, ANSWER)
@@ -88,7 +80,7 @@ def test_the_policy_is_shown_the_run_s_token(llm: Any, monkeypatch: pytest.Monke
     assert set(llm.keys) == {"Bearer of-the-run"}
 
 
-def test_a_good_episode_earns_everything_and_the_books_are_told_what_happened(llm: Any) -> None:
+def test_a_good_episode_earns_everything_and_the_books_are_told_what_happened(llm):
     llm.script(CALL, ANSWER)
     reward, note = roll(llm.base_url)
     assert reward == note["reward"] == pytest.approx(1.1)
@@ -106,9 +98,7 @@ def test_a_good_episode_earns_everything_and_the_books_are_told_what_happened(ll
     assert note["counters"]["judge_cost_usd"] == 0
 
 
-def test_a_canary_is_judged_beside_the_episode_also_a_broken_one(
-    llm: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_canary_is_judged_beside_the_episode_also_a_broken_one(llm, monkeypatch):
     setting(monkeypatch, CANARY_SHARE="1")
     llm.script(CALL, ANSWER)
     reward, note = roll(llm.base_url)
@@ -117,9 +107,7 @@ def test_a_canary_is_judged_beside_the_episode_also_a_broken_one(
     assert roll(llm.base_url)[1]["canaries"] == {"judged": 1, "accepted": 0}
 
 
-def test_a_canary_that_cannot_be_judged_leaves_its_episode_its_reward(
-    llm: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_canary_that_cannot_be_judged_leaves_its_episode_its_reward(llm, monkeypatch):
     setting(monkeypatch, CANARY_SHARE="1")
     llm.script(CALL, ANSWER)
     score = SqlEnvironment.score
@@ -134,7 +122,7 @@ def test_a_canary_that_cannot_be_judged_leaves_its_episode_its_reward(
     assert (reward, note["canaries"]) == (pytest.approx(1.1), {"judged": 0, "accepted": 0})
 
 
-def test_a_fooled_reward_accepts_its_canary(llm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fooled_reward_accepts_its_canary(llm, monkeypatch):
     setting(monkeypatch, CANARY_SHARE="1")
     llm.script(says("salt"))
     agent = GuessingAgent()
@@ -149,7 +137,7 @@ def test_a_fooled_reward_accepts_its_canary(llm: Any, monkeypatch: pytest.Monkey
     }
 
 
-def test_a_failing_endpoint_leaves_the_episode_unscored_and_unmeasured(llm: Any) -> None:
+def test_a_failing_endpoint_leaves_the_episode_unscored_and_unmeasured(llm):
     llm.status = 500
     reward, note = roll(llm.base_url)
     assert reward is note["reward"] is None
@@ -159,8 +147,8 @@ def test_a_failing_endpoint_leaves_the_episode_unscored_and_unmeasured(llm: Any)
 
 @pytest.mark.parametrize(("row", "turns"), [({}, 3), ({"turns": 2}, 2)])
 def test_a_tasks_own_budget_comes_before_the_runs_and_options_reach_the_environment(
-    llm: Any, row: dict[str, int], turns: int
-) -> None:
+    llm, row, turns
+):
     llm.script(says("sugar"))
     reward, note = roll(
         llm.base_url, {"id": "g", "word": "salt", **row}, GuessingAgent(), hint="colder"
@@ -170,9 +158,7 @@ def test_a_tasks_own_budget_comes_before_the_runs_and_options_reach_the_environm
     assert llm.requests[1]["messages"][-1]["content"] == "no; colder"
 
 
-def test_a_policy_on_another_machine_is_asked_past_the_network_s_proxy(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_policy_on_another_machine_is_asked_past_the_network_s_proxy(monkeypatch):
     monkeypatch.setenv("http_proxy", "http://proxy.example:3128")
     for name in EXCEPTIONS:
         monkeypatch.delenv(name, raising=False)

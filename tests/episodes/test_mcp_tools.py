@@ -1,7 +1,5 @@
-"""Tools of other people's MCP servers in an episode: what a good one adds, and how a bad one is met.
-
-Keeps of docs/safety.md, "Other people's tools": servers start once a process, are bounded in
-time and size, and one that fails leaves the episode unscored.
+"""Tools of other people's MCP servers in an episode: what a good one adds, and how a bad one is
+met.
 """
 
 from __future__ import annotations
@@ -9,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +31,7 @@ Opener = Callable[..., McpTools]
 
 
 @pytest.fixture
-def opened(tmp_path: Path) -> Iterator[Opener]:
+def opened(tmp_path):
     kept: list[McpTools] = []
 
     def make(*modes: str, taken: tuple[str, ...] = ("query_database_by_sql",)) -> McpTools:
@@ -69,7 +67,7 @@ def children() -> list[psutil.Process]:
     ]
 
 
-def test_a_servers_tools_are_the_policys(opened: Opener) -> None:
+def test_a_servers_tools_are_the_policys(opened):
     """One process serves all episodes; arguments that are not required reach it, too."""
     servers = opened("good")
     assert result(servers, word="salt").strip() == "salt"
@@ -81,7 +79,7 @@ def test_a_servers_tools_are_the_policys(opened: Opener) -> None:
     assert psutil.wait_procs(children())[1] == []
 
 
-def test_the_tools_are_described_as_the_policy_reads_them(opened: Opener) -> None:
+def test_the_tools_are_described_as_the_policy_reads_them(opened):
     (described,) = opened("tags").described()
     assert described["server"] == "test0"
     assert described["name"] == "repeat"
@@ -93,7 +91,7 @@ def test_the_tools_are_described_as_the_policy_reads_them(opened: Opener) -> Non
     assert spec["function"]["description"] == described["description"]
 
 
-def test_what_a_server_says_is_bounded_and_holds_no_chat_tokens(opened: Opener) -> None:
+def test_what_a_server_says_is_bounded_and_holds_no_chat_tokens(opened):
     assert "<|" not in result(opened("tags"), word="a")
     long = result(opened("long_result"), word="a")
     assert long.startswith("词词")
@@ -108,9 +106,7 @@ def test_what_a_server_says_is_bounded_and_holds_no_chat_tokens(opened: Opener) 
 
 
 @pytest.mark.parametrize("arguments", ["[]", '{"times": 2}'])
-def test_a_call_without_what_is_required_does_not_reach_the_server(
-    opened: Opener, arguments: str
-) -> None:
+def test_a_call_without_what_is_required_does_not_reach_the_server(opened, arguments):
     """Its answer is an error that names what is required."""
     episode = play(opened("dies"), calls_text("repeat", arguments))
     assert episode.stop_reason == "answered"
@@ -126,9 +122,7 @@ def test_a_call_without_what_is_required_does_not_reach_the_server(
         ("broken_promise", "structured"),
     ],
 )
-def test_a_server_that_fails_leaves_the_episode_unscored(
-    opened: Opener, mode: str, reason: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_that_fails_leaves_the_episode_unscored(opened, mode, reason, monkeypatch):
     monkeypatch.setattr(mcp_tools, "CALL_SECONDS", 2.0)
     memory = psutil.Process().memory_info().rss
     with pytest.raises(EpisodeError, match=f"test0, repeat: .*{reason}") as caught:
@@ -148,9 +142,7 @@ def test_a_server_that_fails_leaves_the_episode_unscored(
         ("many_tools", "8000"),
     ],
 )
-def test_a_tool_that_cannot_be_used_is_refused_before_the_run(
-    opened: Opener, mode: str, message: str
-) -> None:
+def test_a_tool_that_cannot_be_used_is_refused_before_the_run(opened, mode, message):
     with pytest.raises(UsageError, match=message):
         opened(mode).start()
 
@@ -159,9 +151,7 @@ def test_a_tool_that_cannot_be_used_is_refused_before_the_run(
     ("mode", "seconds", "message"),
     [("hangs_at_once", 1.0, "1 s"), ("ends_at_once", 60.0, "closed")],
 )
-def test_a_server_that_does_not_start_is_named(
-    opened: Opener, mode: str, seconds: float, message: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_that_does_not_start_is_named(opened, mode, seconds, message, monkeypatch):
     monkeypatch.setattr(mcp_tools, "START_SECONDS", seconds)
     servers = opened(mode)
     with pytest.raises(ServiceError, match=f"test0 of .*mcp.json .*{message}"):
@@ -181,7 +171,7 @@ def test_a_server_that_does_not_start_is_named(
         ('{"mcpServers": {"a": {"url": "http://x/mcp"}}}', "mcpServers.a.command"),
     ],
 )
-def test_a_file_in_another_form_is_refused(tmp_path: Path, text: str, message: str) -> None:
+def test_a_file_in_another_form_is_refused(tmp_path, text, message):
     path = tmp_path / "mcp.json"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(UsageError, match=f"--mcp {path}: .*{message}"):

@@ -25,7 +25,7 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.system
 @pytest.mark.parametrize("kind", ["tool", pytest.param("partner", marks=pytest.mark.nightly)])
-def test_a_skeleton_is_a_whole_agent(kind: str, tmp_path: Path) -> None:
+def test_a_skeleton_is_a_whole_agent(kind, tmp_path):
     written = run(tmp_path, "episodes.new", "ward_round", "--kind", kind)
     assert written.returncode == 0, written.stderr
     assert "training.launch ward_round --ci-fast" in written.stdout
@@ -38,7 +38,7 @@ def test_a_skeleton_is_a_whole_agent(kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.system
-def test_conformance_of_an_agent_that_there_is_not_is_a_wrong_usage(tmp_path: Path) -> None:
+def test_conformance_of_an_agent_that_there_is_not_is_a_wrong_usage(tmp_path):
     """Every check would fail for it, with a traceback of its own."""
     checks = run(tmp_path, "pytest", *PLUGIN, "--agent", "ward_rond")
     assert checks.returncode == pytest.ExitCode.USAGE_ERROR
@@ -54,9 +54,7 @@ def test_conformance_of_an_agent_that_there_is_not_is_a_wrong_usage(tmp_path: Pa
         ("taken", "taken_agent"),
     ],
 )
-def test_a_name_that_cannot_be_one_is_one_line(
-    name: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_name_that_cannot_be_one_is_one_line(name, said, tmp_path, capsys):
     (tmp_path / "taken_agent").mkdir()
     assert new.main([name, "--out", str(tmp_path)]) == 2
     [line] = capsys.readouterr().err.splitlines()
@@ -65,7 +63,7 @@ def test_a_name_that_cannot_be_one_is_one_line(
 
 
 @pytest.mark.system
-def test_an_agent_that_raises_is_one_line_with_its_traceback_in_a_file(tmp_path: Path) -> None:
+def test_an_agent_that_raises_is_one_line_with_its_traceback_in_a_file(tmp_path):
     assert run(tmp_path, "episodes.new", "broken").returncode == 0
     agent = tmp_path / "broken_agent" / "agent.py"
     text = agent.read_text(encoding="utf-8")

@@ -1,8 +1,4 @@
-"""A model behind an endpoint as a policy, against a real HTTP server with scripted replies.
-
-Keeps of docs/sql.md, "A turn": the last allowed call is an answer, and no further one
-is made.
-"""
+"""A model behind an endpoint as a policy, against a real HTTP server with scripted replies."""
 
 from __future__ import annotations
 
@@ -41,7 +37,7 @@ def replies(chat: ChatPolicy, count: int = 1, tools: Any = TOOLS) -> list[Messag
     return asyncio.run(run())
 
 
-def test_what_is_sent_is_the_messages_the_tools_and_the_sampling(llm: Any) -> None:
+def test_what_is_sent_is_the_messages_the_tools_and_the_sampling(llm):
     llm.script(says("好"))
     chat = policy(llm, temperature=0.5, top_p=None, max_tokens=77, extra={"top_k": -1})
     assert replies(chat) == [{"role": "assistant", "content": "好"}]
@@ -58,9 +54,7 @@ def test_what_is_sent_is_the_messages_the_tools_and_the_sampling(llm: Any) -> No
 @pytest.mark.parametrize(
     ("most", "finish"), [(1, "length"), (2, "tool_calls"), (None, "tool_calls")]
 )
-def test_a_call_that_goes_on_to_the_token_limit_is_a_cut_reply(
-    llm: Any, most: int | None, finish: str
-) -> None:
+def test_a_call_that_goes_on_to_the_token_limit_is_a_cut_reply(llm, most, finish):
     """vLLM says "tool_calls" of every reply with a call, of a cut one as well."""
     llm.script(calls("look", word="a"))
     chat = policy(llm, max_tokens=most)
@@ -68,7 +62,7 @@ def test_a_call_that_goes_on_to_the_token_limit_is_a_cut_reply(
     assert (chat.completion_tokens, chat.finish_reason) == (1, finish)
 
 
-def test_traced_and_untraced_send_the_same(llm: Any) -> None:
+def test_traced_and_untraced_send_the_same(llm):
     """A tracer only sees openai's own way of sending; ours is quicker."""
 
     def sent(traced: bool) -> list[Any]:
@@ -87,9 +81,7 @@ def test_traced_and_untraced_send_the_same(llm: Any) -> None:
 
 
 @pytest.mark.parametrize("max_turns", [1, 3])
-def test_only_the_last_allowed_call_forbids_tools_and_none_follows(
-    llm: Any, max_turns: int
-) -> None:
+def test_only_the_last_allowed_call_forbids_tools_and_none_follows(llm, max_turns):
     llm.script(says("好"))
     chat = policy(llm, max_turns)
     replies(chat, max_turns)
@@ -109,7 +101,7 @@ def test_only_the_last_allowed_call_forbids_tools_and_none_follows(
         "The decoder prompt (length 1200) is longer than the maximum model length of 1024.",
     ],
 )
-def test_a_prompt_that_does_not_fit_is_the_policys_doing(llm: Any, error: str) -> None:
+def test_a_prompt_that_does_not_fit_is_the_policys_doing(llm, error):
     llm.status, llm.error = 400, error
     with pytest.raises(PolicyStop, match="context_overflow"):
         replies(policy(llm))
@@ -119,7 +111,7 @@ def test_a_prompt_that_does_not_fit_is_the_policys_doing(llm: Any, error: str) -
     ("status", "error"),
     [(500, "x"), (401, "x"), (400, "bad field")],
 )
-def test_an_endpoint_that_fails_raises(llm: Any, status: int, error: str) -> None:
+def test_an_endpoint_that_fails_raises(llm, status, error):
     llm.status, llm.error = status, error
     with pytest.raises(EpisodeError, match=str(status)) as caught:
         replies(policy(llm))
@@ -133,7 +125,7 @@ def odd(**call: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def raw(monkeypatch: pytest.MonkeyPatch, llm: Any) -> Any:
+def raw(monkeypatch, llm):
     """The scripted server; calls go out as the script has them, without ids of the server's."""
     monkeypatch.setattr("tests.episodes.scripted._numbered", lambda message, number: message)
     return llm
@@ -148,9 +140,7 @@ def raw(monkeypatch: pytest.MonkeyPatch, llm: Any) -> Any:
         {"function": {"name": "look", "arguments": None}},
     ],
 )
-def test_what_an_endpoint_leaves_out_of_a_call_is_read_as_it_is_meant(
-    raw: Any, call: dict[str, Any]
-) -> None:
+def test_what_an_endpoint_leaves_out_of_a_call_is_read_as_it_is_meant(raw, call):
     raw.script(odd(**call))
     [message] = replies(policy(raw))
     [found] = message["tool_calls"]
@@ -159,7 +149,7 @@ def test_what_an_endpoint_leaves_out_of_a_call_is_read_as_it_is_meant(
     assert isinstance(found["function"]["arguments"], str)
 
 
-def test_calls_of_one_id_are_told_apart(raw: Any) -> None:
+def test_calls_of_one_id_are_told_apart(raw):
     raw.script(odd(), odd())
     messages = replies(policy(raw), 2)
     assert len({message["tool_calls"][0]["id"] for message in messages}) == 2
@@ -173,7 +163,7 @@ def test_calls_of_one_id_are_told_apart(raw: Any) -> None:
         odd(function={"name": None, "arguments": "{}"}),
     ],
 )
-def test_what_is_no_reply_leaves_the_episode_unscored(raw: Any, reply: dict[str, Any]) -> None:
+def test_what_is_no_reply_leaves_the_episode_unscored(raw, reply):
     """One such reply ended the whole evaluation."""
     raw.script(reply)
     with pytest.raises(EpisodeError) as failed:

@@ -1,13 +1,9 @@
-"""The one schema of an episode: what is written is read back, what was not recorded is not there.
-
-Keeps of docs/runs.md and docs/evaluate-and-serve.md that both kinds of episodes.jsonl are lines of it.
-"""
+"""The one schema of an episode: what is written is read back, what was not recorded is not there."""
 
 from __future__ import annotations
 
 import json
 import os
-from typing import Any
 
 import numpy as np
 import pytest
@@ -25,27 +21,27 @@ def scored(reward: Reward, stop_reason: str = "answered") -> Scored:
     return Scored(Task(id="q1", question="？"), episode, reward, "", 0.25)
 
 
-def test_a_line_is_read_back_with_the_agents_own_values() -> None:
+def test_a_line_is_read_back_with_the_agents_own_values():
     record = record_of(scored(Reward(1.0, {"judge": 1.0}, score=1.0)), {"queried": 1.0}, {"sql": 2})
     line = record.line()
     assert (line["sql"], line["score"], line["transcript"]) == (2, 1.0, MESSAGES)
     assert EpisodeRecord.of_line(line) == record
 
 
-def test_what_was_not_recorded_has_no_key_and_null_is_a_value() -> None:
+def test_what_was_not_recorded_has_no_key_and_null_is_a_value():
     line = EpisodeRecord(id="q1").line()
     assert not {*NOT_ALWAYS} & {*line}
     assert line["answer"] is line["reward"] is line["score"] is None
 
 
-def test_what_the_policy_did_not_finish_is_wrong_and_what_the_machine_broke_is_unscored() -> None:
+def test_what_the_policy_did_not_finish_is_wrong_and_what_the_machine_broke_is_unscored():
     assert record_of(scored(Reward(0.1, {}, score=0.9), "max_turns"), {}).score == 0.0
     broken = record_of(scored(Reward(None, {}, "judge_failed")), {"queried": 1.0})
     assert (broken.score, broken.reward, broken.unscored) == (None, None, "judge_failed")
     assert broken.numbers == {}
 
 
-def test_what_an_agent_records_may_be_of_numpy() -> None:
+def test_what_an_agent_records_may_be_of_numpy():
     own = {
         "share": np.float32(0.5),
         "found": np.bool_(True),
@@ -63,13 +59,13 @@ def test_what_an_agent_records_may_be_of_numpy() -> None:
     }
 
 
-def test_what_json_does_not_hold_is_named() -> None:
+def test_what_json_does_not_hold_is_named():
     record = record_of(scored(Reward(1.0, {"right": 1.0}, score=1.0)), {}, {"when": {1, 2}})
     with pytest.raises(AgentError, match="set"):
         record.line()
 
 
-def test_a_kept_episode_is_learned_from(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kept_episode_is_learned_from(tmp_path, monkeypatch):
     file = tmp_path / "gold.jsonl"
     on_disk: list[int] = []
     synced = os.fsync

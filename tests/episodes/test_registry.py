@@ -1,10 +1,7 @@
 """Agents by their names, and what every agent of a folder must say of itself."""
 
-from __future__ import annotations
-
 import argparse
 import os
-from pathlib import Path
 
 import pytest
 
@@ -17,7 +14,7 @@ from tests.messages import missing
 NAMES = sorted(path.parent.name.removesuffix("_agent") for path in ROOT.glob("*_agent/agent.py"))
 
 
-def test_the_agents_are_the_folders_and_what_is_registered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_agents_are_the_folders_and_what_is_registered(monkeypatch):
     assert "sql" in NAMES
     monkeypatch.setattr(registry, "_registered", {})
     agent = GuessingAgent()
@@ -28,9 +25,7 @@ def test_the_agents_are_the_folders_and_what_is_registered(monkeypatch: pytest.M
         registry.get("sqll")
 
 
-def test_processes_started_later_find_an_agent_of_another_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_processes_started_later_find_an_agent_of_another_folder(tmp_path, monkeypatch):
     """Runners, Ray's workers and the parts of a demo do not start where the command did."""
     (tmp_path / "faraway_agent").mkdir()
     (tmp_path / "faraway_agent" / "agent.py").write_text(
@@ -43,9 +38,7 @@ def test_processes_started_later_find_an_agent_of_another_folder(
     assert os.environ["PYTHONPATH"] == os.pathsep.join([str(tmp_path), "before"])
 
 
-def test_a_command_has_the_flags_of_the_agent_that_it_names(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_command_has_the_flags_of_the_agent_that_it_names(capsys):
     parser, words = argparse.ArgumentParser(), ["--n", "3", "diagnosis", "--simulator", "llm"]
     parser.add_argument("--n")
     assert registry.add_agent(parser, words) is registry.get("diagnosis")

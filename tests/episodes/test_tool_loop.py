@@ -1,8 +1,5 @@
 """The loop with tools: a call that cannot be carried out is answered with an error, and what the
 machine does wrong raises.
-
-Keeps of docs/evaluate-and-serve.md, "How episodes end": every end has its stop reason, and the machine's
-doing none.
 """
 
 from __future__ import annotations
@@ -56,7 +53,7 @@ def play(policy: ScriptedPolicy, tools: list[Tool] = TOOLS) -> Episode:
     return asyncio.run(play_with_tools(policy, "You look.", "Where is it?", tools))
 
 
-def test_each_request_extends_the_one_before_and_names_the_same_tools() -> None:
+def test_each_request_extends_the_one_before_and_names_the_same_tools():
     policy = ScriptedPolicy(calls("look", word="a"), calls("look", word="b"), says("c"))
     episode = play(policy)
     assert policy.asked[0] == episode.messages[:2]
@@ -71,7 +68,7 @@ def test_each_request_extends_the_one_before_and_names_the_same_tools() -> None:
             assert {name: function[name] for name in tool.spec["function"]} == tool.spec["function"]
 
 
-def test_several_calls_are_answered_in_their_order_however_long_each_takes() -> None:
+def test_several_calls_are_answered_in_their_order_however_long_each_takes():
     """Together they would be answered as they end: the same reply would lead to other tokens, and
     to another reward.
     """
@@ -92,9 +89,7 @@ def test_several_calls_are_answered_in_their_order_however_long_each_takes() -> 
 
 
 @pytest.mark.parametrize("arguments", ["", "null", '{"word": 1}', '{"words": "x"}'])
-def test_arguments_the_tool_does_not_take_are_answered_with_an_error_and_cost_a_turn(
-    arguments: str,
-) -> None:
+def test_arguments_the_tool_does_not_take_are_answered_with_an_error_and_cost_a_turn(arguments):
     policy = ScriptedPolicy(calls_text("look", arguments), says("c"))
     episode = play(policy)
     assert (episode.stop_reason, episode.answer, policy.turns) == ("answered", "c", 2)
@@ -114,13 +109,13 @@ async def look_closely(**arguments: Any) -> str:
 
 
 @pytest.mark.parametrize("arguments", ['{"word": 1}', '{"word": "a", "why": "b", "new": [2]}'])
-def test_a_tool_that_takes_the_whole_call_gets_all_there_is(arguments: str) -> None:
+def test_a_tool_that_takes_the_whole_call_gets_all_there_is(arguments):
     policy = ScriptedPolicy(calls_text("look", arguments), says("c"))
     episode = play(policy, [Tool(WHOLE, look_closely, whole=True)])
     assert (episode.messages[3]["content"], episode.stop_reason) == (arguments, "answered")
 
 
-def test_an_unknown_tool_is_answered_with_the_names_of_those_there_are() -> None:
+def test_an_unknown_tool_is_answered_with_the_names_of_those_there_are():
     episode = play(ScriptedPolicy(calls("lok", word="a"), says("c")))
     assert episode.stop_reason == "answered"
     assert not missing(episode.messages[3]["content"], "error", "lok", "look", "add", "index")
@@ -133,13 +128,13 @@ CUT_CALL = calls("look", word="a") | {"finish_reason": "length"}
     "cut",
     [says("in the", "length"), says("", "length"), says("<tool_call>{", "length"), CUT_CALL],
 )
-def test_a_reply_cut_by_its_limit_is_named_and_no_answer(cut: dict[str, Any]) -> None:
+def test_a_reply_cut_by_its_limit_is_named_and_no_answer(cut):
     policy = ScriptedPolicy(cut)
     episode = play(policy)
     assert (episode.stop_reason, episode.answer, policy.turns) == ("length", None, 1)
 
 
-def test_what_stops_the_policy_is_the_reason() -> None:
+def test_what_stops_the_policy_is_the_reason():
     first = calls("look", word="a")
     stopped = play(ScriptedPolicy(first, PolicyStop("context_overflow")))
     assert stopped.stop_reason == "context_overflow"
@@ -152,9 +147,7 @@ def test_what_stops_the_policy_is_the_reason() -> None:
     ("raised", "seen"),
     [(EpisodeError("database_error", "gone"), EpisodeError), (KeyError("a bug"), UserError)],
 )
-def test_what_a_tool_raises_is_raised_and_not_shown_to_the_policy(
-    raised: Exception, seen: type[Exception]
-) -> None:
+def test_what_a_tool_raises_is_raised_and_not_shown_to_the_policy(raised, seen):
     async def broken(word: str) -> str:
         raise raised
 
@@ -164,7 +157,7 @@ def test_what_a_tool_raises_is_raised_and_not_shown_to_the_policy(
     assert policy.turns == 1
 
 
-def test_nothing_of_an_episode_is_traced_to_anybody() -> None:
+def test_nothing_of_an_episode_is_traced_to_anybody():
     """With OPENAI_API_KEY set, the library would upload prompts, calls and results."""
     told: list[str] = []
 
@@ -191,14 +184,10 @@ JSON_VALUES = nested(
 @settings(max_examples=15, deadline=None)
 @given(arguments=st.text() | JSON_VALUES.map(json.dumps))
 @example(arguments="[" * 9000)
-def test_no_arguments_make_the_episode_raise(arguments: str) -> None:
+@example(arguments='{"word": "\\ud800"}')
+def test_no_arguments_make_the_episode_raise(arguments):
     episode = play(ScriptedPolicy(calls_text("look", arguments), says("c")))
     assert episode.stop_reason in {"answered", "bad_tool_call"}
-
-
-def test_half_a_surrogate_pair_in_arguments_is_the_policy_s_and_no_error() -> None:
-    policy = ScriptedPolicy(calls_text("look", '{"word": "\\ud800"}'), says("c"))
-    assert play(policy).stop_reason == "answered"
 
 
 @pytest.mark.parametrize(
@@ -210,7 +199,7 @@ def test_half_a_surrogate_pair_in_arguments_is_the_policy_s_and_no_error() -> No
         "<function=look>",
     ],
 )
-def test_a_call_left_as_text_is_handed_back_in_whatever_form(left: str) -> None:
+def test_a_call_left_as_text_is_handed_back_in_whatever_form(left):
     """It was taken for the answer where another family than Hermes wrote it."""
     policy = ScriptedPolicy(says(left), says("c"))
     assert (play(policy).answer, policy.turns) == ("c", 2)

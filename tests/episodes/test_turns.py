@@ -1,8 +1,4 @@
-"""The budget of a run, where it comes from, and budgets drawn by task.
-
-Keeps of docs/agents.md, "Budgets": a task's budget is drawn once and is the same for its whole
-group.
-"""
+"""The budget of a run, where it comes from, and budgets drawn by task."""
 
 from __future__ import annotations
 
@@ -24,18 +20,18 @@ def settings(**given: int) -> Settings:
 
 
 @pytest.fixture(autouse=True)
-def nothing_set(monkeypatch: pytest.MonkeyPatch) -> None:
+def nothing_set(monkeypatch):
     for name in ("MAX_TURNS", "MIN_TURNS", "TURNS_SEED"):
         monkeypatch.delenv(name, raising=False)
 
 
 @pytest.mark.parametrize(("text", "found"), [("6", (6, 6)), ("2-10", (2, 10)), ("4-4", (4, 4))])
-def test_a_number_or_a_range(text: str, found: tuple[int, int]) -> None:
+def test_a_number_or_a_range(text, found):
     assert turns(text) == found
 
 
 @pytest.mark.parametrize("text", ["0", "0-3", "5-2", "-3", "2-", "two", "", "1.5", "9" * 5000])
-def test_what_is_neither(text: str) -> None:
+def test_what_is_neither(text):
     with pytest.raises(ArgumentTypeError, match="2-10"):
         turns(text)
 
@@ -49,12 +45,7 @@ def test_what_is_neither(text: str) -> None:
         ({"max_turns": 4, "min_turns": 2}, (5, 5), (5, 5), (5, 5)),
     ],
 )
-def test_the_flag_then_the_settings_then_the_agent(
-    given: dict[str, int],
-    flag: tuple[int, int] | None,
-    sql: tuple[int, int],
-    consultation: tuple[int, int],
-) -> None:
+def test_the_flag_then_the_settings_then_the_agent(given, flag, sql, consultation):
     for agent, expected in ((SQL, sql), (CONSULTATION, consultation)):
         found = with_turns(agent, settings(**given), flag)
         assert (found.min_turns, found.max_turns) == expected
@@ -62,12 +53,12 @@ def test_the_flag_then_the_settings_then_the_agent(
         assert (again.min_turns, again.max_turns) == expected
 
 
-def test_fewer_than_the_most_is_asked_for() -> None:
+def test_fewer_than_the_most_is_asked_for():
     with pytest.raises(AgentError, match=r"MIN_TURNS=5 .* 3"):
         with_turns(SQL, settings(min_turns=5))
 
 
-def test_a_drawn_budget_is_the_task_s_and_changes_with_the_seed() -> None:
+def test_a_drawn_budget_is_the_task_s_and_changes_with_the_seed():
     one, other = (settings(min_turns=2, max_turns=10, turns_seed=seed) for seed in (0, 1))
     drawn = [turns_of(task, one) for task in TASKS]
     assert drawn == [turns_of(task, one) for task in TASKS]

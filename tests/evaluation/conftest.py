@@ -3,14 +3,11 @@
 import json
 import shutil
 import subprocess
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.episodes.conftest import database_url, llm  # noqa: F401
-from tests.episodes.scripted import ScriptedLLM
 from tests.evaluation.visiting import served
 from tests.sql_agent.curation.conftest import no_waiting  # noqa: F401
 
@@ -20,7 +17,7 @@ CHROMIUM = (
 
 
 @pytest.fixture
-def case_without_facts(tmp_path: Path) -> Path:
+def case_without_facts(tmp_path):
     """A file with a case of a consultation of which the patient knows nothing."""
     row = {
         "prompt": [{"role": "user", "content": "我咳嗽。"}],
@@ -32,7 +29,7 @@ def case_without_facts(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
+def browser():
     """Chromium; what asks for it is skipped, saying so, where there is none or no playwright."""
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     if CHROMIUM is None:
@@ -50,14 +47,14 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture
-def sql(llm: ScriptedLLM, database_url: str) -> Iterator[str]:  # noqa: F811
+def sql(llm, database_url):  # noqa: F811
     """The address of the served SQL agent."""
     with served("sql", llm.base_url, database_url=database_url) as (address, _):
         yield address
 
 
 @pytest.fixture
-def visit(browser: Any) -> Iterator[Any]:
+def visit(browser):
     """Opens the page of a served agent; afterwards nothing may have been asked of another host,
     and nothing have failed.
     """

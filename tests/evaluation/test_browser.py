@@ -6,7 +6,6 @@ Skipped, saying so, where there is no Chromium (Debian's package `chromium`) or 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -14,7 +13,7 @@ from urllib.parse import quote
 import pytest
 
 from evaluation.report.__main__ import main
-from tests.episodes.scripted import ScriptedLLM, asks, says
+from tests.episodes.scripted import asks, says
 from tests.evaluation.evaluations import evaluation, record
 from tests.evaluation.folders import (
     hostile_records,
@@ -43,7 +42,7 @@ CHOOSE = """(at) => new Promise((done) => {
 
 
 @pytest.fixture
-def open_page(browser: Any) -> Iterator[Any]:
+def open_page(browser):
     """Open a file, with what the browser complained about and what it asked the network for as
     `page.seen`.
     """
@@ -70,7 +69,7 @@ def open_page(browser: Any) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def two(tmp_path_factory):
     """Two evaluations of the same tasks, and a training run."""
     folder = tmp_path_factory.mktemp("two")
     said = [
@@ -90,7 +89,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "report.html"
 
 
-def test_hostile_texts_do_nothing(tmp_path: Path, open_page: Any) -> None:
+def test_hostile_texts_do_nothing(tmp_path, open_page):
     folder = evaluation(tmp_path / "e", [record()])
     records = hostile_records()
     write_lines(folder / "episodes.jsonl", records)
@@ -114,7 +113,7 @@ def test_hostile_texts_do_nothing(tmp_path: Path, open_page: Any) -> None:
     assert page.evaluate("location.protocol") == "file:"
 
 
-def test_hostile_tokens_do_nothing(tmp_path: Path, open_page: Any) -> None:
+def test_hostile_tokens_do_nothing(tmp_path, open_page):
     run = training_run(tmp_path / "run")
     texts = hostile_texts()
     said = {"trained": True, "ids": [*range(len(texts))], "texts": texts}
@@ -131,7 +130,7 @@ def test_hostile_tokens_do_nothing(tmp_path: Path, open_page: Any) -> None:
     assert page.seen == []
 
 
-def test_the_policy_would_stop_what_got_in(two: Path, open_page: Any) -> None:
+def test_the_policy_would_stop_what_got_in(two, open_page):
     page = open_page(two)
     for markup in (
         "document.body.insertAdjacentHTML('beforeend', '<img src=https://a.invalid/x onerror=window.hacked=1>')",
@@ -142,9 +141,7 @@ def test_the_policy_would_stop_what_got_in(two: Path, open_page: Any) -> None:
     assert page.evaluate("window.hacked") is None
 
 
-def test_the_table_of_failures_leads_to_its_episodes_and_worst_is_of_the_chosen_run(
-    two: Path, open_page: Any
-) -> None:
+def test_the_table_of_failures_leads_to_its_episodes_and_worst_is_of_the_chosen_run(two, open_page):
     page = open_page(two)
     row = page.locator("#failures tr", has_text="no query")
     assert row.inner_text() == "no query\t20 (50.0)\t0 (0.0)"
@@ -163,7 +160,7 @@ def test_the_table_of_failures_leads_to_its_episodes_and_worst_is_of_the_chosen_
     assert page.locator("thead th:not([title])").all_text_contents() == []
 
 
-def test_a_link_to_one_episode_survives_copying(two: Path, open_page: Any) -> None:
+def test_a_link_to_one_episode_survives_copying(two, open_page):
     page = open_page(two, "#episode=t3&sample=0")
     assert page.inner_text("#one h3") == "question t3"
     assert page.locator("#one .member").count() == 2  # both evaluations played it
@@ -173,7 +170,7 @@ def test_a_link_to_one_episode_survives_copying(two: Path, open_page: Any) -> No
     assert "not on this page" in gone.inner_text("#one")
 
 
-def test_it_is_used_by_keys_alone(two: Path, open_page: Any) -> None:
+def test_it_is_used_by_keys_alone(two, open_page):
     page = open_page(two)
     page.keyboard.press("/")
     page.keyboard.type("question t1")
@@ -193,7 +190,7 @@ def test_it_is_used_by_keys_alone(two: Path, open_page: Any) -> None:
     assert "step 2" in page.locator("figure").first.inner_text()
 
 
-def test_the_page_speaks_the_readers_language_and_has_a_button(two: Path, open_page: Any) -> None:
+def test_the_page_speaks_the_readers_language_and_has_a_button(two, open_page):
     page = open_page(two, "#episode=t3&sample=0", locale="zh-CN")
     seen = page.locator("body").inner_text()
     assert not missing(seen, "变好了。", "药品单项", "已作答")
@@ -203,7 +200,7 @@ def test_the_page_speaks_the_readers_language_and_has_a_button(two: Path, open_p
     assert "Episodes" in page.inner_text("nav")
 
 
-def test_a_question_is_asked_by_the_keyboard_alone(sql: str, llm: ScriptedLLM, visit: Any) -> None:
+def test_a_question_is_asked_by_the_keyboard_alone(sql, llm, visit):
     llm.script(asks(QUERY), says(f"贮藏方法：{STORAGE}"))
     page = visit(sql, locale="zh-CN", permissions=["clipboard-read", "clipboard-write"])
     page.keyboard.type("朵莎洛片怎么保存？")
@@ -220,7 +217,7 @@ def test_a_question_is_asked_by_the_keyboard_alone(sql: str, llm: ScriptedLLM, v
     assert QUERY in page.evaluate("navigator.clipboard.readText()")
 
 
-def test_what_a_served_model_writes_cannot_run(sql: str, llm: ScriptedLLM, visit: Any) -> None:
+def test_what_a_served_model_writes_cannot_run(sql, llm, visit):
     """Characters that turn a line around or are not seen would show another dose than was written."""
     unseen = "take \u202e05\u202c mg\u200b daily"
     llm.script(asks(HOSTILE), asks(unseen), says(HOSTILE))

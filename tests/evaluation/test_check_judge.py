@@ -2,19 +2,13 @@
 table in the docs.
 
 .venv/bin/python -m tests.evaluation.test_check_judge      # writes the table of docs/rewards.md anew
-
-Keeps of docs/rewards.md, "Before a run": a judge that pays dishonest answers is refused, and the
-table is the code's.
 """
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator
 
 import pytest
 
-from common.settings import ROOT, load_settings
+from common.settings import ROOT
 from episodes import registry
 from evaluation.check_judge import HEADER, main
 from evaluation.tables import table
@@ -28,7 +22,7 @@ TABLE = re.compile(rf"^{re.escape(table([HEADER])[0])}\n(?:\|.*\n)+", re.MULTILI
 
 
 @pytest.fixture(autouse=True)
-def offline(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def offline(monkeypatch):
     """The default settings: no judge but the offline one."""
     for name in (
         "DATABASE_URL",
@@ -39,13 +33,10 @@ def offline(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     ):
         monkeypatch.delenv(name, raising=False)
     registry.register(DIGITS)
-    load_settings.cache_clear()
-    yield
-    load_settings.cache_clear()
 
 
 @pytest.fixture
-def generous(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+def generous(monkeypatch):
     """A reward model that gives everything full marks."""
     server = Server()
     server.replies = [(200, '{"score": 1.0}')]
@@ -55,9 +46,7 @@ def generous(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 
 
 @pytest.mark.system
-def test_the_offline_judge_passes_on_the_bundled_questions_and_the_page_shows_the_table(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_the_offline_judge_passes_on_the_bundled_questions_and_the_page_shows_the_table(capsys):
     code = main(["sql"])
     shown = capsys.readouterr()
     assert code == 0, shown.err
@@ -67,9 +56,7 @@ def test_the_offline_judge_passes_on_the_bundled_questions_and_the_page_shows_th
     )
 
 
-def test_a_judge_that_likes_everything_fails_after_few_calls(
-    generous: Server, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_judge_that_likes_everything_fails_after_few_calls(generous, capsys):
     assert main(["sql"]) == 1
     shown = capsys.readouterr()
     assert not missing(shown.err, "5 of 5 tasks", "TEACHER_MODEL")
@@ -77,7 +64,7 @@ def test_a_judge_that_likes_everything_fails_after_few_calls(
     assert 10 < len(generous.requests) <= 30
 
 
-def test_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_usage(capsys):
     for wrong in (["sqll"], ["sql", "--sample", "0"], ["sql", "--dta", "x"]):
         with pytest.raises(SystemExit) as ended:
             main(wrong)

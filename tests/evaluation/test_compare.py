@@ -1,7 +1,4 @@
-"""Comparing two evaluations: paired differences, what changed, and what must be said with them.
-
-Keeps of docs/evaluate-and-serve.md: differences are paired by question, and chance is not called a change.
-"""
+"""Comparing two evaluations: paired differences, what changed, and what must be said with them."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ def compared(a: Path, b: Path, capsys: Any, *options: str) -> dict[str, Any]:
     return dict(json.loads(capsys.readouterr().out))
 
 
-def test_the_difference_is_paired(tmp_path: Path, capsys: Any) -> None:
+def test_the_difference_is_paired(tmp_path, capsys):
     """Every question gains 0.1: whatever their own spread, the difference has none."""
     chance = random.Random(0)
     scores = {str(number): chance.uniform(0, 0.9) for number in range(40)}
@@ -38,7 +35,7 @@ def test_the_difference_is_paired(tmp_path: Path, capsys: Any) -> None:
     assert (overall["n"], overall["better"], overall["worse"]) == (40, 40, 0)
 
 
-def test_samples_are_averaged_and_changes_listed_largest_first(tmp_path: Path, capsys: Any) -> None:
+def test_samples_are_averaged_and_changes_listed_largest_first(tmp_path, capsys):
     a = evaluation(
         tmp_path / "a", [record("x", 0.0), record("x", 1.0), record("y", 1.0), record("z", 0.5)]
     )
@@ -52,9 +49,7 @@ def test_samples_are_averaged_and_changes_listed_largest_first(tmp_path: Path, c
     assert result["worse"][0]["a"]["score"] == 1.0
 
 
-def test_the_report_shows_the_20_that_changed_most_and_what_else_differs(
-    tmp_path: Path, capsys: Any
-) -> None:
+def test_the_report_shows_the_20_that_changed_most_and_what_else_differs(tmp_path, capsys):
     scores = {f"q{number:02}": number / 40 for number in range(1, 22)}
     before = [*(record(name, 0.0) for name in scores), record("bad", 0.5), record("once", None)]
     a = evaluation(tmp_path / "a", before)
@@ -85,9 +80,7 @@ def test_the_report_shows_the_20_that_changed_most_and_what_else_differs(
         ([1.0] * 9, "too few"),
     ],
 )
-def test_chance_is_not_called_a_change(
-    tmp_path: Path, capsys: Any, changes: list[float], verdict: str
-) -> None:
+def test_chance_is_not_called_a_change(tmp_path, capsys, changes, verdict):
     """A checkpoint would be kept or thrown away for noise."""
     after = {str(number): 0.5 + change / 2 for number, change in enumerate(changes)}
     before = {str(number): 0.5 - change / 2 for number, change in enumerate(changes)}
@@ -99,7 +92,7 @@ def test_chance_is_not_called_a_change(
     assert f"B against A: {said}" in capsys.readouterr().out
 
 
-def test_other_data_compares_what_both_have_and_says_so(tmp_path: Path, capsys: Any) -> None:
+def test_other_data_compares_what_both_have_and_says_so(tmp_path, capsys):
     a = evaluation(tmp_path / "a", [record("x", 0.0), record("y", 0.0), record("w", None)])
     other = {"file": "e.parquet", "sha256": "1" * 64, "questions": 2}
     changed = record("y", 1.0, question="another question")
@@ -110,7 +103,7 @@ def test_other_data_compares_what_both_have_and_says_so(tmp_path: Path, capsys: 
     assert "THE DATA FILES DIFFER" in capsys.readouterr().out
 
 
-def test_what_cannot_be_compared_is_told_in_one_line(tmp_path: Path, capsys: Any) -> None:
+def test_what_cannot_be_compared_is_told_in_one_line(tmp_path, capsys):
     a = evaluation(tmp_path / "a", [record("x", 0.0)])
     b = evaluation(tmp_path / "b", [record("y", 0.0)])
     c = evaluation(tmp_path / "c", [record("x", 0.0)])
@@ -121,9 +114,7 @@ def test_what_cannot_be_compared_is_told_in_one_line(tmp_path: Path, capsys: Any
         assert named in line
 
 
-def test_two_agents_are_not_compared_and_the_headline_is_the_agents(
-    tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_agents_are_not_compared_and_the_headline_is_the_agents(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(registry, "_registered", {"guessing": GuessingAgent()})
     a = evaluation(
         tmp_path / "a",
@@ -148,7 +139,7 @@ def change(folder: Path, **values: Any) -> None:
     )
 
 
-def test_a_chinese_reader_gets_chinese_tables(tmp_path, capsys, monkeypatch) -> None:
+def test_a_chinese_reader_gets_chinese_tables(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("LC_ALL", "zh_CN.UTF-8")
     tasks = [record(f"q{n}", n > 3, task_type=f"kind {n % 2}") for n in range(12)]
     a = evaluation(tmp_path / "a", tasks)

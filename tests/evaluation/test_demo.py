@@ -1,8 +1,5 @@
 """The demo: which commands it runs, what its numbers are made of, and that it refuses and stops as
 it says.
-
-Keeps of README.md, "Watch it learn": the demo evaluates, trains and evaluates, and its numbers are
-those of the parts.
 """
 
 from __future__ import annotations
@@ -14,7 +11,6 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -29,7 +25,7 @@ from tests.evaluation.folders import write_lines
 from tests.messages import missing
 
 
-def test_the_gains_of_all_kinds_add_up_to_the_gain_of_the_score() -> None:
+def test_the_gains_of_all_kinds_add_up_to_the_gain_of_the_score():
     unscored = record("u", None)
     cut = record("z", 0.0, stop_reason="length")
     before = [record("x", 0.3), record("y", 0.0, stop_reason="no_answer"), record("z", 0.95)]
@@ -58,7 +54,7 @@ def write_training(folder: Path) -> None:
 
 
 @pytest.fixture
-def commands(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+def commands(monkeypatch):
     """The parts' commands; instead of running, each leaves behind what it would have written."""
     seen: list[list[str]] = []
     scores = {"before": [0.0, 0.2, 1.0], "after": [1.0, 0.8, 1.0]}
@@ -85,9 +81,7 @@ class OtherAgent(SqlAgent):
     name = "other"
 
 
-def test_several_agents_are_evaluated_each_and_trained_once(
-    tmp_path: Path, commands: list[list[str]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_several_agents_are_evaluated_each_and_trained_once(tmp_path, commands, monkeypatch):
     monkeypatch.setattr(registry, "_registered", {"other": OtherAgent()})
     folder = tmp_path / "run"
     flags = ["sql+other", "--run-dir", str(folder), "--model", "hub/name", "data.x=1"]
@@ -107,8 +101,8 @@ def test_several_agents_are_evaluated_each_and_trained_once(
 
 
 def test_a_demo_is_three_commands_whose_parts_become_numbers_and_a_report(
-    tmp_path: Path, commands: list[list[str]], capsys: Any
-) -> None:
+    tmp_path, commands, capsys
+):
     folder = tmp_path / "run"
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "cold_start.json").write_text('{"ceiling": 93.5}')
@@ -138,9 +132,7 @@ def test_a_demo_is_three_commands_whose_parts_become_numbers_and_a_report(
     assert capsys.readouterr().out.splitlines()[-1] == str(folder)
 
 
-def test_an_interrupted_demo_goes_on(
-    tmp_path: Path, commands: list[list[str]], monkeypatch: pytest.MonkeyPatch, capsys: Any
-) -> None:
+def test_an_interrupted_demo_goes_on(tmp_path, commands, monkeypatch, capsys):
     folder = tmp_path / "run"
     flags = ["sql", "--run-dir", str(folder), "--model", "hub/name"]
     play = demo.run_part
@@ -167,9 +159,7 @@ def test_an_interrupted_demo_goes_on(
     assert read_result(folder)["gain"] == pytest.approx(160 / 3)
 
 
-def test_a_folder_that_holds_something_is_refused(
-    tmp_path: Path, commands: list[list[str]], capsys: Any
-) -> None:
+def test_a_folder_that_holds_something_is_refused(tmp_path, commands, capsys):
     (tmp_path / "notes.txt").write_text("mine")
     assert demo.main(["sql", "--run-dir", str(tmp_path)]) == 2
     assert str(tmp_path) in capsys.readouterr().err
@@ -177,16 +167,14 @@ def test_a_folder_that_holds_something_is_refused(
 
 
 @pytest.mark.parametrize("arguments", [[], ["sql", "--n", "1"], ["sql", "word"]])
-def test_wrong_usage_ends_with_2(arguments: list[str]) -> None:
+def test_wrong_usage_ends_with_2(arguments):
     with pytest.raises(SystemExit, match="2"):
         demo.main(arguments)
 
 
 @pytest.mark.system
 @pytest.mark.parametrize(("code", "ended"), [(3, 1), (2, 2), (130, 130)])
-def test_a_failed_part_ends_the_demo(
-    code: int, ended: int, monkeypatch: pytest.MonkeyPatch, capfd: Any
-) -> None:
+def test_a_failed_part_ends_the_demo(code, ended, monkeypatch, capfd):
     monkeypatch.setattr(
         demo, "demo", lambda *_: demo.run_part("before", ["-c", f"raise SystemExit({code})"])
     )
@@ -198,7 +186,7 @@ def test_a_failed_part_ends_the_demo(
 
 @pytest.mark.system
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_ctrl_c_and_kill_reach_the_part_and_leave_one_message(tmp_path: Path, number: int) -> None:
+def test_ctrl_c_and_kill_reach_the_part_and_leave_one_message(tmp_path, number):
     """The part ends as it wants to; the demo waits for it."""
     part = (
         "import pathlib,signal,sys,time\n"

@@ -3,9 +3,6 @@ refuses.
 
 The model's side is a real HTTP server with scripted replies; tool, data and offline judge are the
 real ones.
-
-Keeps of docs/evaluate-and-serve.md: every way to play, what is written, how episodes end, and that a
-stopped evaluation goes on.
 """
 
 from __future__ import annotations
@@ -18,7 +15,6 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
@@ -92,16 +88,14 @@ ROWS = [
 
 
 @pytest.fixture
-def data(tmp_path: Path, database_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def data(tmp_path, database_url, monkeypatch):
     """A question file for the small database, and settings that know no other place."""
     path = tmp_path / "questions.parquet"
     parquet.write_table(pa.Table.from_pylist(ROWS), path)
     for name in ("TEACHER_MODEL", "REWARD_MODEL_URL", "SECOND_JUDGE_MODEL", "OPENAI_BASE_URL"):
         monkeypatch.setenv(name, "")
     monkeypatch.setenv("DATABASE_URL", database_url)
-    load_settings.cache_clear()
-    yield path
-    load_settings.cache_clear()
+    return path
 
 
 def run(
@@ -118,7 +112,7 @@ def run(
     )
 
 
-def test_gold_is_right_in_everything(data: Path) -> None:
+def test_gold_is_right_in_everything(data):
     code, scores, episodes = run(data, "--gold")
     assert code == 0
     overall = scores["overall"]
@@ -136,7 +130,7 @@ def test_gold_is_right_in_everything(data: Path) -> None:
     assert len(scores["data"]["sha256"]) == 64
 
 
-def test_baselines_stand_beside_a_score(data: Path) -> None:
+def test_baselines_stand_beside_a_score(data):
     """Gold first; then the same command with the flag adds the baselines without playing again."""
     _, before, _ = run(data, "--gold")
     code, scores, episodes = run(data, "--gold", "--with-baselines")
@@ -155,7 +149,7 @@ def test_baselines_stand_beside_a_score(data: Path) -> None:
     assert "NOT ABOVE" not in table
 
 
-async def test_a_baseline_without_a_score_ends_the_command() -> None:
+async def test_a_baseline_without_a_score_ends_the_command():
     """A mean over fewer tasks would stand beside the player's."""
 
     async def play_one(sample: Sample) -> dict[str, Any]:
@@ -165,12 +159,12 @@ async def test_a_baseline_without_a_score_ends_the_command() -> None:
         await evaluate.played_once([Task(id="q0", question="")], play_one, "silent")
 
 
-def test_a_score_that_silence_earns_is_marked(data: Path) -> None:
+def test_a_score_that_silence_earns_is_marked(data):
     run(data, "--baseline", "silent", "--with-baselines")
     assert "NOT ABOVE" in (data.parent / "out" / "table.md").read_text("utf-8")
 
 
-def test_a_model_behind_an_endpoint(data: Path, llm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_behind_an_endpoint(data, llm, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "key-canary")
     llm.script(asks("SELECT nothing FROM drugs_info"), asks(ROWS[0]["sql"]), says(ANSWERS["q0"]))
     one = ("--model", "m", "--base-url", llm.base_url, "--concurrency", "1", "--n", "1")
@@ -187,9 +181,7 @@ def test_a_model_behind_an_endpoint(data: Path, llm: Any, monkeypatch: pytest.Mo
     assert "key-canary" not in written
 
 
-def test_litellm_carries_the_same_agent(
-    data: Path, llm: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_litellm_carries_the_same_agent(data, llm, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "key-canary")
     monkeypatch.setenv("OPENAI_API_BASE", llm.base_url)
     llm.script(asks(ROWS[0]["sql"]), says(ANSWERS["q0"]))
@@ -201,9 +193,7 @@ def test_litellm_carries_the_same_agent(
     assert (episode["stop_reason"], episode["score"]) == ("context_overflow", 0)
 
 
-def test_what_the_machine_broke_is_unscored_and_tried_again(
-    data: Path, llm: Any, capsys: Any
-) -> None:
+def test_what_the_machine_broke_is_unscored_and_tried_again(data, llm, capsys):
     llm.status = 500
     flags = ("--model", "m", "--base-url", llm.base_url)
     code, scores, episodes = run(data, *flags)
@@ -219,7 +209,7 @@ def test_what_the_machine_broke_is_unscored_and_tried_again(
     assert (code, scores["overall"]["unscored"], scores["overall"]["score"]) == (0, {}, 0)
 
 
-def test_what_stayed_unscored_is_tried_once_more_by_the_same_command(tmp_path: Path) -> None:
+def test_what_stayed_unscored_is_tried_once_more_by_the_same_command(tmp_path):
     """A judge may be away for a moment; a command of hours would end without a score of one task."""
     samples = [Sample(Task(id=name, question=""), 0) for name in ("a", "b", "c")]
     played: Counter[str] = Counter()
@@ -237,9 +227,7 @@ def test_what_stayed_unscored_is_tried_once_more_by_the_same_command(tmp_path: P
     assert kept == [True, True, False]
 
 
-def test_a_judge_that_is_not_there_stops_before_anything_is_played(
-    data: Path, llm: Any, monkeypatch: pytest.MonkeyPatch, capsys: Any
-) -> None:
+def test_a_judge_that_is_not_there_stops_before_anything_is_played(data, llm, monkeypatch, capsys):
     monkeypatch.setenv("REWARD_MODEL_URL", "http://127.0.0.1:9/score")
     monkeypatch.setenv("JUDGE_TIMEOUT", "0.5")
     out = str(data.parent / "out")
@@ -253,7 +241,7 @@ def test_a_judge_that_is_not_there_stops_before_anything_is_played(
     assert llm.requests == []
 
 
-def test_the_same_command_again_plays_nothing(data: Path, llm: Any) -> None:
+def test_the_same_command_again_plays_nothing(data, llm):
     llm.script(says(WRONG))
     flags = ("--model", "m", "--base-url", llm.base_url, "--k", "2")
     first = run(data, *flags)
@@ -270,9 +258,7 @@ def test_the_same_command_again_plays_nothing(data: Path, llm: Any) -> None:
 
 
 @pytest.mark.parametrize("flags", [("--seed", "5"), ("--temperature", "0.3")])
-def test_another_evaluation_is_not_overwritten(
-    data: Path, llm: Any, capsys: Any, flags: tuple[str, ...]
-) -> None:
+def test_another_evaluation_is_not_overwritten(data, llm, capsys, flags):
     llm.script(says(WRONG))
     model = ("--model", "m", "--base-url", llm.base_url)
     run(data, *model)
@@ -283,7 +269,7 @@ def test_another_evaluation_is_not_overwritten(
 
 
 @pytest.mark.system
-def test_ctrl_c_keeps_what_is_done(data: Path, llm: Any) -> None:
+def test_ctrl_c_keeps_what_is_done(data, llm):
     llm.script(says(WRONG))
     llm.delay = 0.5
     command = [sys.executable, "-m", "evaluation.evaluate", "sql", "--data", str(data)]
@@ -323,7 +309,7 @@ def test_ctrl_c_keeps_what_is_done(data: Path, llm: Any) -> None:
         (["sql", "--gold", "--base-url", "http://x/v1"], "--base-url needs --model"),
     ],
 )
-def test_a_wrong_flag_is_named(data: Path, capsys: Any, flags: list[str], named: str) -> None:
+def test_a_wrong_flag_is_named(data, capsys, flags, named):
     with pytest.raises(SystemExit, match="2"):
         evaluate.main(flags)
     assert named in capsys.readouterr().err.splitlines()[-1]
@@ -337,9 +323,7 @@ def test_a_wrong_flag_is_named(data: Path, capsys: Any, flags: list[str], named:
         (["--model", "/tmp"], "config.json"),
     ],
 )
-def test_what_is_not_there_is_told_in_one_line(
-    data: Path, capsys: Any, flags: list[str], named: str
-) -> None:
+def test_what_is_not_there_is_told_in_one_line(data, capsys, flags, named):
     assert evaluate.main(["sql", "--data", str(data), *flags]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert named in line
@@ -354,9 +338,7 @@ def test_what_is_not_there_is_told_in_one_line(
         ({}, 768),
     ],
 )
-def test_replies_are_as_long_as_in_training(
-    tmp_path: Path, config: dict[str, Any], tokens: int
-) -> None:
+def test_replies_are_as_long_as_in_training(tmp_path, config, tokens):
     """Only a model that has no room for more is cut like the bundled one; one that does not say is
     not tiny.
     """
@@ -364,7 +346,7 @@ def test_replies_are_as_long_as_in_training(
     assert evaluate.reply_tokens(AGENT, Player("served", str(tmp_path)), False) == tokens
 
 
-def test_what_model_means(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_model_means(tmp_path, monkeypatch):
     settings = Settings(_env_file=None)
     assert find_player(str(tmp_path), None, settings).kind == "served"
     monkeypatch.chdir(tmp_path)
@@ -385,9 +367,7 @@ def test_what_model_means(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert here.fingerprint() != there.fingerprint(), "another model of the same name"
 
 
-def test_a_model_served_here_is_sampled_as_in_training(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_served_here_is_sampled_as_in_training(tmp_path, monkeypatch):
     """And not with what its own generation_config.json cuts off."""
     served = SimpleNamespace(base_url="http://127.0.0.1:9/v1", name="policy")
     monkeypatch.setattr(players, "serve", lambda *_, **__: nullcontext(served))
@@ -402,7 +382,7 @@ def test_a_model_served_here_is_sampled_as_in_training(
         assert (found.temperature, found.top_p, found.max_tokens) == (0.5, 1.0, 9)
 
 
-def test_a_sample_has_every_task_types_share_and_its_seed() -> None:
+def test_a_sample_has_every_task_types_share_and_its_seed():
     rows = [{"id": str(number), "task_type": "abc"[number % 10 // 4]} for number in range(100)]
     chosen = sample_rows(rows, 25, seed=1)
     assert Counter(row["task_type"] for row in chosen) == {"a": 10, "b": 10, "c": 5}
@@ -413,15 +393,13 @@ def test_a_sample_has_every_task_types_share_and_its_seed() -> None:
 
 
 @pytest.fixture
-def guessing(monkeypatch: pytest.MonkeyPatch) -> GuessingAgent:
+def guessing(monkeypatch):
     agent = GuessingAgent()
     monkeypatch.setattr(registry, "_registered", {"guessing": agent})
     return agent
 
 
-def test_any_agent_is_evaluated_with_its_own_flags_and_numbers(
-    tmp_path: Path, llm: Any, guessing: GuessingAgent
-) -> None:
+def test_any_agent_is_evaluated_with_its_own_flags_and_numbers(tmp_path, llm, guessing):
     words = tmp_path / "words.txt"
     words.write_text("salt sugar gone")
     llm.script(says("salt"))
@@ -438,9 +416,7 @@ def test_any_agent_is_evaluated_with_its_own_flags_and_numbers(
     assert [environment.closed for environment in guessing.opened] == [True, True]
 
 
-def test_a_gold_that_an_agent_does_not_have_is_named_by_its_task(
-    tmp_path: Path, guessing: GuessingAgent, capsys: Any
-) -> None:
+def test_a_gold_that_an_agent_does_not_have_is_named_by_its_task(tmp_path, guessing, capsys):
     words = tmp_path / "words.txt"
     words.write_text("salt")
     command = ["guessing", "--gold", "--data", str(words), "--out", str(tmp_path / "out")]
@@ -449,9 +425,7 @@ def test_a_gold_that_an_agent_does_not_have_is_named_by_its_task(
     assert guessing.opened[0].closed
 
 
-def test_cases_that_the_patient_knows_nothing_of_are_refused(
-    tmp_path: Path, case_without_facts: Path, capsys: Any
-) -> None:
+def test_cases_that_the_patient_knows_nothing_of_are_refused(tmp_path, case_without_facts, capsys):
     """Every answer would be "not sure", and the score that of guessing."""
     out = tmp_path / "out"
     arguments = ["consultation", "--gold", "--data", str(case_without_facts), "--out", str(out)]

@@ -1,16 +1,10 @@
 """`evaluation.lengths` says what `Sizes` must hold, and what is missing: docs/agents.md."""
 
-from __future__ import annotations
-
-import pytest
-
 from episodes import registry
 from evaluation import lengths
 
 
-def test_measured_lengths_stand_beside_what_a_tiny_model_is_given(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_measured_lengths_stand_beside_what_a_tiny_model_is_given(capsys):
     agent = registry.get("diagnosis")
     assert lengths.main(["diagnosis", "--n", "2"]) == 0
     cells = [line.strip("| ").split(" | ") for line in capsys.readouterr().out.splitlines()]

@@ -1,8 +1,5 @@
 """The arithmetic of evaluations: clusters, intervals, pass@k, and what is None because nothing was
 there to measure.
-
-Keeps of docs/evaluate-and-serve.md: numbers are means over questions, intervals come from resampling
-questions, what is unscored is left out and counted.
 """
 
 from __future__ import annotations
@@ -24,7 +21,7 @@ def scores_of(records: list[dict[str, Any]]) -> dict[str, Any]:
     return metrics.scores_of(AGENT, records)
 
 
-def test_the_facts_of_an_agent_stand_beside_the_score_with_the_intervals_it_asks_for() -> None:
+def test_the_facts_of_an_agent_stand_beside_the_score_with_the_intervals_it_asks_for():
     facts = ((0.0, 1.0), (1.0, 4.0), (None, 4.0))
     records = [
         record(str(number), 1.0, facts={"silent": silent, "guesses": guesses})
@@ -39,13 +36,13 @@ def test_the_facts_of_an_agent_stand_beside_the_score_with_the_intervals_it_asks
     assert metrics.headline_of(GuessingAgent(), record(score=None)) is None
 
 
-def test_samples_of_a_question_are_one_cluster() -> None:
+def test_samples_of_a_question_are_one_cluster():
     scores = scores_of([record("a", 1.0), record("a", 1.0), record("a", 1.0), record("b", 0.0)])
     assert (scores["n"], scores["episodes"]) == (2, 4)
     assert scores["score"] == 0.5
 
 
-def test_an_unscored_episode_is_counted_and_is_not_0() -> None:
+def test_an_unscored_episode_is_counted_and_is_not_0():
     broken = [record(name, None, stop_reason="") for name in "ab"]
     scores = scores_of([record("a", 1.0), *broken])
     assert scores["score"] == 1.0
@@ -54,7 +51,7 @@ def test_an_unscored_episode_is_counted_and_is_not_0() -> None:
     assert scores["unscored"] == {"judge_failed": 2}
 
 
-def test_what_nothing_was_there_to_measure_for_is_none() -> None:
+def test_what_nothing_was_there_to_measure_for_is_none():
     for records in ([record()], [record(score=None)]):
         scores = scores_of(records)
         for name in ("execution_accuracy", "execution_accuracy_ci95", "evidence_recall", "sql_ok"):
@@ -63,7 +60,7 @@ def test_what_nothing_was_there_to_measure_for_is_none() -> None:
     assert (scores["score"], scores["ci95"], scores["latency"]) == (None, None, None)
 
 
-def test_groups_and_other_numbers() -> None:
+def test_groups_and_other_numbers():
     records = [
         record("a", 0.2, task_type="t", difficulty="hard", seconds=3.0, turns=5),
         *(record("b", 0.8, stop_reason="length") for _ in range(2)),
@@ -84,15 +81,13 @@ def test_groups_and_other_numbers() -> None:
 
 @pytest.mark.parametrize(("samples", "successes"), [(4, 0), (5, 2), (3, 3)])
 @pytest.mark.parametrize("k", [1, 3])
-def test_pass_at_k_and_pass_all_k_are_the_shares_of_draws(
-    samples: int, successes: int, k: int
-) -> None:
+def test_pass_at_k_and_pass_all_k_are_the_shares_of_draws(samples, successes, k):
     draws = list(combinations([True] * successes + [False] * (samples - successes), k))
     assert pass_at(samples, successes, k) == pytest.approx(sum(map(any, draws)) / len(draws))
     assert pass_all(samples, successes, k) == pytest.approx(sum(map(all, draws)) / len(draws))
 
 
-def test_passes_go_up_to_the_samples_every_question_has() -> None:
+def test_passes_go_up_to_the_samples_every_question_has():
     of_a = [record("a", SUCCESS), record("a", 0.0), record("a", 0.0)]
     scores = scores_of([*of_a, record("b", SUCCESS), record("b", SUCCESS)])
     assert scores["pass@k"] == pytest.approx({"1": (1 / 3 + 1) / 2, "2": (2 / 3 + 1) / 2})
@@ -100,7 +95,7 @@ def test_passes_go_up_to_the_samples_every_question_has() -> None:
 
 
 @pytest.mark.parametrize(("truth", "n"), [(0.7, 100), (0.97, 10), (0.97, 30), (0.9, 10)])
-def test_intervals_cover_the_truth_as_often_as_they_say(truth: float, n: int) -> None:
+def test_intervals_cover_the_truth_as_often_as_they_say(truth, n):
     """200 samples of coin throws: a 95 % interval misses 10 times; 22 is 3.9 sigma away. Resampled
     tasks missed 150 times of 200 near 1, and said [100, 100] of ten right answers.
     """
@@ -112,7 +107,7 @@ def test_intervals_cover_the_truth_as_often_as_they_say(truth: float, n: int) ->
     assert covered >= 178
 
 
-def test_scores_that_spread_less_than_shares_have_a_narrower_interval() -> None:
+def test_scores_that_spread_less_than_shares_have_a_narrower_interval():
     shares = interval([0.0, 1.0] * 20)
     scores = interval([0.4, 0.6] * 20)
     assert shares == pytest.approx([0.352, 0.648], abs=0.001), "Wilson's"
@@ -128,11 +123,11 @@ def test_scores_that_spread_less_than_shares_have_a_narrower_interval() -> None:
         ([1.0, -1.0], 1.0),
     ],
 )
-def test_the_sign_test_is_exact_for_right_and_wrong_answers(changes: list[float], p: float) -> None:
+def test_the_sign_test_is_exact_for_right_and_wrong_answers(changes, p):
     assert metrics.sign_test(changes) == pytest.approx(p)
 
 
-def test_samples_of_one_question_do_not_narrow_the_interval() -> None:
+def test_samples_of_one_question_do_not_narrow_the_interval():
     """Ten copies of every episode say no more about questions than one."""
     facts = {"execution_accuracy": 1.0, "evidence_recall": None, "queried": 0.0}
     other = {**facts, "execution_accuracy": 0.0}
@@ -146,6 +141,6 @@ def test_samples_of_one_question_do_not_narrow_the_interval() -> None:
         assert few[name] == many[name]
 
 
-def test_one_question_says_nothing_about_the_spread() -> None:
+def test_one_question_says_nothing_about_the_spread():
     assert interval([0.5]) == [0.0, 1.0]
     assert interval([]) is None

@@ -11,10 +11,7 @@ import json
 import os
 import pty
 import select
-import signal
 import sys
-from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -42,16 +39,10 @@ TABLES = [
 
 
 @pytest.fixture(autouse=True)
-def _defaults(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """No judge but the offline one, and Ctrl-C as it was."""
-    kept = {name: signal.getsignal(name) for name in (signal.SIGINT, signal.SIGTERM)}
+def _defaults(monkeypatch):
+    """No judge but the offline one."""
     for name in ("TEACHER_MODEL", "REWARD_MODEL_URL", "OPENAI_BASE_URL"):
         monkeypatch.setenv(name, "")
-    load_settings.cache_clear()
-    yield
-    load_settings.cache_clear()
-    for name, handler in kept.items():
-        signal.signal(name, handler)
 
 
 def typed(message: Message) -> str:
@@ -86,12 +77,8 @@ def run(monkeypatch: pytest.MonkeyPatch, lines: str, *flags: str) -> int:
 @pytest.mark.system
 @pytest.mark.parametrize("name", registry.names())
 def test_every_agent_is_played_by_piped_lines_and_good_episodes_are_kept(
-    name: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    has_packages_of: Callable[[str], None],
-) -> None:
+    name, tmp_path, monkeypatch, capsys, has_packages_of
+):
     has_packages_of(name)
     agent, file = registry.get(name), tmp_path / "gold.jsonl"
     task = str(agent.rows(agent.splits["test"])[3]["id"])
@@ -114,9 +101,7 @@ def test_every_agent_is_played_by_piped_lines_and_good_episodes_are_kept(
 
 
 @pytest.mark.parametrize(("reply", "kept"), [("y\n", 1), ("n\n", 0), ("", 0)])
-def test_below_gold_the_person_decides(
-    reply: str, kept: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_below_gold_the_person_decides(reply, kept, monkeypatch, tmp_path):
     file = tmp_path / "kept.jsonl"
     file.write_text('{"messages": [{"role": "user", "content": "1"}]}')  # with no end of line
     lines = f"answer nothing\n{reply}"
@@ -124,9 +109,7 @@ def test_below_gold_the_person_decides(
     assert len([*read_jsonl(file)]) == 1 + kept
 
 
-def test_frames_need_not_be_typed_and_what_is_no_reply_costs_no_turn(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_frames_need_not_be_typed_and_what_is_no_reply_costs_no_turn(monkeypatch, capsys):
     agent = registry.get("consultation")
     row = agent.rows(agent.splits["test"])[0]
     lines = "/help\n\n诊断：阑尾炎\n哪里不舒服？\n诊断：阑尾炎 建议：马上去急诊\n"
@@ -139,9 +122,7 @@ def test_frames_need_not_be_typed_and_what_is_no_reply_costs_no_turn(
     assert row["task_type"] in after
 
 
-def test_the_end_of_the_input_is_one_line_and_loses_nothing(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_the_end_of_the_input_is_one_line_and_loses_nothing(monkeypatch, capsys, tmp_path):
     file, task = tmp_path / "kept.jsonl", DIGITS.rows(DIGITS.splits["test"])[0]["id"]
     lines = gold_lines(DIGITS, task)
     assert run(monkeypatch, lines, "digits", "--task", task, "--save", str(file)) == 0
@@ -160,21 +141,14 @@ def test_the_end_of_the_input_is_one_line_and_loses_nothing(
         (["digits", "--data", "none.jsonl"], "none.jsonl"),
     ],
 )
-def test_wrong_usage_is_one_line(
-    flags: list[str],
-    named: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_wrong_usage_is_one_line(flags, named, monkeypatch, capsys):
     assert run(monkeypatch, "", *flags) in (1, 2)
     error = capsys.readouterr().err
     assert named in error
     assert error.count("\n") == 1
 
 
-def test_a_file_that_is_no_jsonl_is_not_added_to(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_a_file_that_is_no_jsonl_is_not_added_to(monkeypatch, capsys, tmp_path):
     file = tmp_path / "notes.txt"
     file.write_text("notes\n")
     assert run(monkeypatch, "x\n", "digits", "--save", str(file)) == 2
@@ -186,7 +160,7 @@ def test_a_file_that_is_no_jsonl_is_not_added_to(
 @pytest.mark.parametrize(
     ("key", "code", "said"), [(b"\x03", 130, "interrupted"), (b"\x04", 1, "the input ended")]
 )
-def test_ctrl_c_and_ctrl_d_in_a_terminal(key: bytes, code: int, said: str) -> None:
+def test_ctrl_c_and_ctrl_d_in_a_terminal(key, code, said):
     """In a process with a terminal of its own, where the line discipline makes signals of keys."""
     program = (
         "import sys; from episodes import registry; from tests.digits_agent.agent import AGENT; "
@@ -225,7 +199,7 @@ def press_until_it_answers(terminal: int, key: bytes) -> str:
     return found.decode()
 
 
-def test_calls_are_read() -> None:
+def test_calls_are_read():
     call = message_of("/q SELECT 1", TOOLS, 0)["tool_calls"][0]["function"]
     assert call == {"name": "query_database_by_sql", "arguments": '{"sql": "SELECT 1"}'}
     assert (
@@ -246,7 +220,7 @@ BAD: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("row", BAD.values(), ids=BAD)
-def test_what_is_no_kept_episode_is_named_by_its_line(row: Any, tmp_path: Path) -> None:
+def test_what_is_no_kept_episode_is_named_by_its_line(row, tmp_path):
     file = tmp_path / "kept.jsonl"
     good = {"messages": [{"role": "assistant", "content": "x"}]}
     file.write_text("".join(json.dumps(one) + "\n" for one in (good, row)), encoding="utf-8")

@@ -1,7 +1,4 @@
-"""Did it get better: the first screen of a report says so only where the numbers do.
-
-Keeps of docs/runs.md what a card shows, and that fewer than ten tasks give no verdict.
-"""
+"""Did it get better: the first screen of a report says so only where the numbers do."""
 
 from __future__ import annotations
 
@@ -47,8 +44,8 @@ def trained(folder: Path, first: list[float], last: list[float]) -> Path:
     ],
 )
 def test_two_evaluations_have_one_card_that_says_what_the_interval_says(
-    tmp_path: Path, before: list[float], after: list[float], verdict: str
-) -> None:
+    tmp_path, before, after, verdict
+):
     [card] = cards(scored(tmp_path / "before", *before), scored(tmp_path / "after", *after))
     low, high = map(float, card["bounds"])
     assert low <= float(card["change"]) <= high
@@ -57,7 +54,7 @@ def test_two_evaluations_have_one_card_that_says_what_the_interval_says(
     assert dict(card["facts"])["episodes"] == 24
 
 
-def test_fewer_than_ten_tasks_give_no_verdict_and_no_interval(tmp_path: Path) -> None:
+def test_fewer_than_ten_tasks_give_no_verdict_and_no_interval(tmp_path):
     few = [scored(tmp_path / "a", *[0.0] * 9), scored(tmp_path / "b", *[1.0] * 9)]
     [card] = cards(*few)
     assert (card["tone"], card["bounds"], card["change"]) == ("too few", None, "+100.0")
@@ -66,7 +63,7 @@ def test_fewer_than_ten_tasks_give_no_verdict_and_no_interval(tmp_path: Path) ->
     assert "bounds" not in alone
 
 
-def test_a_training_whose_evaluations_are_compared_has_no_second_verdict(tmp_path: Path) -> None:
+def test_a_training_whose_evaluations_are_compared_has_no_second_verdict(tmp_path):
     before = scored(tmp_path / "before", *[0.0, 1.0] * 6)
     run = trained(tmp_path / "run", [0.0, 0.2] * 6, [1.0, 0.8] * 6)
     after = scored(tmp_path / "after", *[0.0, 1.0] * 6)
@@ -75,7 +72,7 @@ def test_a_training_whose_evaluations_are_compared_has_no_second_verdict(tmp_pat
     assert (training["tone"], training["verdict"], training["before"]) == ("", "", "0.100")
 
 
-def test_a_training_run_is_its_first_validation_and_its_last(tmp_path: Path) -> None:
+def test_a_training_run_is_its_first_validation_and_its_last(tmp_path):
     run = trained(tmp_path / "run", [0.0, 0.2] * 6, [1.0, 0.8] * 6)
     summary = json.loads((run / "summary.json").read_text())
     (run / "summary.json").write_text(json.dumps(summary | {"seconds": {"total": 90}}))
@@ -93,7 +90,7 @@ def test_a_training_run_is_its_first_validation_and_its_last(tmp_path: Path) -> 
     assert (few["tone"], few["bounds"]) == ("too few", None)
 
 
-def test_what_was_measured_once_or_not_at_all_is_no_change(tmp_path: Path) -> None:
+def test_what_was_measured_once_or_not_at_all_is_no_change(tmp_path):
     [once] = cards(trained(tmp_path / "once", [], [1.0] * 12))
     assert (once["verdict"], once["after"]) == (ONE_VALIDATION, "1.000")
     [never] = cards(trained(tmp_path / "never", [], []))

@@ -3,11 +3,7 @@
 The model is a scripted one over HTTP, and it is gone when the episodes are scored again.
 """
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -35,7 +31,7 @@ REPLIES = {
 
 
 @pytest.fixture
-def evaluated(tmp_path: Path, llm: Any, request: pytest.FixtureRequest) -> Path:
+def evaluated(tmp_path, llm, request):
     """An evaluation of an agent whose model gives the replies in turn, until it is full."""
     llm.script(*REPLIES[request.param], {**says("cut"), "finish_reason": "length"})
     folder = tmp_path / "kept"
@@ -46,7 +42,7 @@ def evaluated(tmp_path: Path, llm: Any, request: pytest.FixtureRequest) -> Path:
 
 
 @pytest.mark.parametrize("evaluated", REPLIES, indirect=True)
-def test_what_did_not_change_is_equal_to_the_last_bit(evaluated: Path) -> None:
+def test_what_did_not_change_is_equal_to_the_last_bit(evaluated):
     assert rescore.main([str(evaluated)]) == 0
     again = evaluated.with_name("kept-rescored")
     for name in ("episodes.jsonl", "scores.json"):
@@ -56,9 +52,7 @@ def test_what_did_not_change_is_equal_to_the_last_bit(evaluated: Path) -> None:
 
 
 @pytest.mark.parametrize("evaluated", ["diagnosis"], indirect=True)
-def test_a_reward_that_changed_changes_the_scores(
-    evaluated: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_reward_that_changed_changes_the_scores(evaluated, capsys):
     flags = ["--out", str(evaluated.with_name("other")), "--reward", "format=1"]
     assert rescore.main([str(evaluated), *flags]) == 0
     said = capsys.readouterr().out
@@ -67,9 +61,7 @@ def test_a_reward_that_changed_changes_the_scores(
     assert {name for line in lines for name in json.loads(line)["terms"]} == {"format"}
 
 
-def test_single_turns_are_scored_again_by_the_policy_s_own_replies(
-    tmp_path: Path, llm: Any
-) -> None:
+def test_single_turns_are_scored_again_by_the_policy_s_own_replies(tmp_path, llm):
     """The transcript is gold's but for its end: gold's orders were scored as the policy's."""
     llm.script(says("Current diagnosis: x\nFurther examination needed: hair analysis.\nReason: y"))
     folder = tmp_path / "kept"
@@ -83,7 +75,7 @@ def test_single_turns_are_scored_again_by_the_policy_s_own_replies(
 
 
 @pytest.mark.parametrize("evaluated", ["sql"], indirect=True)
-def test_what_the_machine_broke_stays_unscored(evaluated: Path) -> None:
+def test_what_the_machine_broke_stays_unscored(evaluated):
     """Its transcript ends where the machine did: played again, the policy would be blamed for it."""
     path = evaluated / "episodes.jsonl"
     first, *others = [json.loads(line) for line in path.read_text().splitlines()]
@@ -97,9 +89,7 @@ def test_what_the_machine_broke_stays_unscored(evaluated: Path) -> None:
 
 
 @pytest.mark.parametrize("evaluated", ["sql"], indirect=True)
-def test_bad_input_is_named(
-    evaluated: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_bad_input_is_named(evaluated, tmp_path, capsys):
     gold = str(tmp_path / "gold")
     assert evaluate.main(["sql", "--gold", "--n", "2", "--out", gold]) == 0
     for words, named in (

@@ -1,9 +1,5 @@
 """Run folders are read as far as they got, whatever stands in them, one line in memory at a time."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +11,7 @@ from tests.evaluation.evaluations import evaluation, record
 from tests.evaluation.folders import training_run
 
 
-def test_a_demo_is_its_three_parts_and_several_folders_have_short_names(tmp_path: Path) -> None:
+def test_a_demo_is_its_three_parts_and_several_folders_have_short_names(tmp_path):
     for name in ("a", "b"):
         evaluation(tmp_path / name / "before", [record()])
         training_run(tmp_path / name / "train")
@@ -33,7 +29,7 @@ def test_a_demo_is_its_three_parts_and_several_folders_have_short_names(tmp_path
     assert all(not run.missing for run in both)
 
 
-def test_a_run_that_died_is_read_as_far_as_it_got(tmp_path: Path) -> None:
+def test_a_run_that_died_is_read_as_far_as_it_got(tmp_path):
     run = training_run(tmp_path / "run")
     for name in ("summary.json", "versions.json"):
         (run / name).unlink()
@@ -48,9 +44,7 @@ def test_a_run_that_died_is_read_as_far_as_it_got(tmp_path: Path) -> None:
         assert name in told
 
 
-def test_runs_and_evaluations_are_listed_newest_first(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_runs_and_evaluations_are_listed_newest_first(tmp_path, capsys):
     evaluation(tmp_path / "demo" / "before", [record(str(n), n % 2) for n in range(10)])
     training_run(tmp_path / "run")
     (tmp_path / "other").mkdir()
@@ -73,16 +67,14 @@ def test_runs_and_evaluations_are_listed_newest_first(
         (lambda path: (path.mkdir(), (path / "x.txt").touch()), "x.txt"),
     ],
 )
-def test_what_is_no_run_is_named(tmp_path: Path, make: object, named: str) -> None:
+def test_what_is_no_run_is_named(tmp_path, make, named):
     make(tmp_path / "given")  # type: ignore[operator]
     with pytest.raises(UsageError, match=named):
         open_folders([tmp_path / "given"])
 
 
 @given(st.binary(max_size=400))
-def test_no_bytes_make_reading_raise(
-    tmp_path_factory: pytest.TempPathFactory, found: bytes
-) -> None:
+def test_no_bytes_make_reading_raise(tmp_path_factory, found):
     folder = tmp_path_factory.mktemp("run")
     for name in (*FILES["training"], "scores.json"):
         (folder / name).write_bytes(found)

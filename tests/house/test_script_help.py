@@ -11,7 +11,7 @@ SCRIPTS = ["check.sh", "install.sh", "restart_ray.sh", "training/external.sh"]
 
 @pytest.mark.parametrize("script", SCRIPTS)
 @pytest.mark.parametrize("flag", ["-h", "--help"])
-def test_help_is_shown_and_nothing_starts(script: str, flag: str) -> None:
+def test_help_is_shown_and_nothing_starts(script, flag):
     done = subprocess.run(
         ["bash", script, flag], cwd=ROOT, capture_output=True, text=True, check=False, timeout=20
     )

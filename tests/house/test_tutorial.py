@@ -1,8 +1,4 @@
-"""The tutorial says what happens: its commands run on its own table and print what it shows.
-
-Keeps of docs/tutorial.md: every command and its output. What needs an engine is checked for its
-arguments only; its numbers were measured once.
-"""
+"""The tutorial says what happens: its commands run on its own table and print what it shows."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A program outside plays an agent's episodes and gets the rewards that an evaluation gives.
-
-Keeps of docs/interop.md.
-"""
+"""A program outside plays an agent's episodes and gets the rewards that an evaluation gives."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def agent_of(folder: Path, python: Path, taskset: str = "any") -> VerifiersAgent
 
 
 @pytest.fixture
-def program(tmp_path: Path) -> Path:
+def program(tmp_path):
     path = tmp_path / "python"
     path.write_text(PROGRAM, encoding="utf-8")
     path.chmod(0o755)
@@ -103,7 +103,7 @@ def played(agent: VerifiersAgent, part: str, policy: Policy) -> Scored:
         return asyncio.run(play(environment, task, environment.play(task, policy), policy, SECONDS))
 
 
-def test_its_reward_and_its_conversation_are_the_episodes(program: Path, tmp_path: Path) -> None:
+def test_its_reward_and_its_conversation_are_the_episodes(program, tmp_path):
     scored = played(agent_of(tmp_path, program), "train", Script(["1", "2"], 3))
     assert (scored.reward.total, scored.reward.terms) == (0.75, {"right": 0.5, "short": 0.25})
     assert [message["content"] for message in scored.episode.messages] == ["one?", "1", "and?", "2"]
@@ -111,15 +111,15 @@ def test_its_reward_and_its_conversation_are_the_episodes(program: Path, tmp_pat
     assert (scored.episode.answer, scored.episode.stop_reason) == ("2", "answered")
 
 
-def test_what_fails_there_is_unscored_and_says_why(program: Path, tmp_path: Path) -> None:
+def test_what_fails_there_is_unscored_and_says_why(program, tmp_path):
     scored = played(agent_of(tmp_path, program), "test", Script(["1"], 3))
     assert (scored.reward.total, scored.reward.unscored) == (None, "rollout_failed")
     assert "the world broke" in scored.detail
 
 
 def test_a_policy_that_stops_earns_nothing_and_an_endpoint_that_fails_is_unscored(
-    program: Path, tmp_path: Path
-) -> None:
+    program, tmp_path
+):
     class Failing(Script):
         async def reply(self, messages: object, tools: object = ()) -> Message:
             raise EpisodeError("endpoint_error", "status 500")
@@ -130,9 +130,7 @@ def test_a_policy_that_stops_earns_nothing_and_an_endpoint_that_fails_is_unscore
     assert failed.reward.unscored == "endpoint_error"
 
 
-def test_a_python_that_is_not_there_or_has_no_verifiers_is_said(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_python_that_is_not_there_or_has_no_verifiers_is_said(tmp_path, capfd):
     with pytest.raises(AgentError, match="nowhere"):
         agent_of(tmp_path, tmp_path / "nowhere").write_rows()
     agent = agent_of(tmp_path, Path("/usr/bin/env"))  # ends at once
@@ -143,9 +141,7 @@ def test_a_python_that_is_not_there_or_has_no_verifiers_is_said(
 
 
 @pytest.mark.nightly
-def test_verifiers_itself_plays_a_task_with_a_tool(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_verifiers_itself_plays_a_task_with_a_tool(tmp_path, monkeypatch):
     folder = tmp_path / "verifiers"
     python = Path(os.environ.get("VERIFIERS_PYTHON") or folder / "bin/python")
     if not python.exists():

@@ -1,13 +1,10 @@
 """Cases drawn from the tables: as many as asked for, no two alike, told in words, and solvable by
 asking alone.
-
-Keeps of docs/consultation.md: patients that training never sees, a quarter in words it never saw.
 """
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,7 +19,7 @@ FOLDER = ROOT / "data" / "consultation"
 
 
 @pytest.fixture(scope="module")
-def bundled() -> dict[str, list[dict[str, Any]]]:
+def bundled():
     from pyarrow import parquet
 
     return {split: parquet.read_table(FOLDER / f"{split}.parquet").to_pylist() for split in ROWS}
@@ -34,7 +31,7 @@ def said(row: dict[str, Any]) -> set[str]:
 
 
 @pytest.mark.system
-def test_the_bundled_files_are_what_the_command_makes(tmp_path: Path) -> None:
+def test_the_bundled_files_are_what_the_command_makes(tmp_path):
     assert main(["consultation", "--out", str(tmp_path)]) == 0
     for split in ROWS:
         assert (tmp_path / f"{split}.parquet").read_bytes() == (
@@ -42,9 +39,7 @@ def test_the_bundled_files_are_what_the_command_makes(tmp_path: Path) -> None:
         ).read_bytes()
 
 
-def test_unseen_rows_say_nothing_that_training_says(
-    bundled: dict[str, list[dict[str, Any]]],
-) -> None:
+def test_unseen_rows_say_nothing_that_training_says(bundled):
     """But for wordings that fit a condition alone because all others name it."""
     known = set().union(*(said(row) for row in bundled["train"]))
     unseen = [row for row in bundled["test"] if row["extra_info"]["wording"] == "unseen"]
@@ -54,7 +49,7 @@ def test_unseen_rows_say_nothing_that_training_says(
     assert all(row["prompt"][0]["content"] not in known for row in unseen)
 
 
-def test_nothing_of_a_row_names_its_diagnosis(bundled: dict[str, list[dict[str, Any]]]) -> None:
+def test_nothing_of_a_row_names_its_diagnosis(bundled):
     for row in (row for rows in bundled.values() for row in rows):
         condition = TABLES.conditions[row["extra_info"]["condition"]]
         told = [*said(row), row["reward_model"]["enhanced_description"]]
@@ -64,12 +59,12 @@ def test_nothing_of_a_row_names_its_diagnosis(bundled: dict[str, list[dict[str, 
 
 
 @pytest.mark.parametrize("rows", ["train=0", "other=3"])
-def test_rows_that_cannot_be_made_are_a_wrong_usage(tmp_path: Path, rows: str) -> None:
+def test_rows_that_cannot_be_made_are_a_wrong_usage(tmp_path, rows):
     with pytest.raises(SystemExit, match="2"):
         main(["consultation", "--out", str(tmp_path), "--rows", rows])
 
 
-def test_files_are_not_replaced_unasked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_files_are_not_replaced_unasked(tmp_path, capsys):
     (tmp_path / "val.parquet").touch()
     assert main(["consultation", "--out", str(tmp_path), "--rows", "val=2"]) == 2
     assert "--force" in capsys.readouterr().err

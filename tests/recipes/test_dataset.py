@@ -1,8 +1,5 @@
 """The database and question files: reproducible, disjoint, confirmed by the database, the committed
 ones current.
-
-Keeps of docs/your-data.md and README.md: test questions are about what training never sees, half in
-words it never saw.
 """
 
 from __future__ import annotations

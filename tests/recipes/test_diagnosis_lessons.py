@@ -16,7 +16,7 @@ FEW = {"train": 3, "val": 2, "test": 4}  # rows drawn before the lessons
 
 
 @pytest.fixture(autouse=True)
-def _few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+def _few_rows(monkeypatch):
     monkeypatch.setattr(recipe, "ROWS", FEW)
 
 
@@ -32,7 +32,7 @@ def learned(one: Conversation) -> list[Order | Conclusion | Malformed]:
     return [said for said, learn in zip(replies(one), one.learn, strict=True) if learn]
 
 
-def test_right_lessons_end_with_a_diagnosis_and_teach_no_mistake() -> None:
+def test_right_lessons_end_with_a_diagnosis_and_teach_no_mistake():
     made = lessons(60, 0, Random(1)).right
     for one in made:
         assert isinstance(replies(one)[-1], Conclusion)

@@ -1,20 +1,18 @@
-"""Questions from databases that are not the bundled one: real names, other names, repeated names,
-awkward texts.
-"""
-
-from __future__ import annotations
+"""Questions from databases that are not the bundled one, and from other engines."""
 
 import sqlite3
-from pathlib import Path
 
 import pytest
 
+from recipes.build_database import DEFAULT_PATH
 from recipes.build_database import main as build_database
 from recipes.build_dataset import make_dataset, request_for
 from recipes.questions.generate import overlap
 from sql_agent.curation.near_duplicates import NearDuplicates
 from sql_agent.gold.checker import Checker
+from sql_agent.intake.import_database import main as import_database
 from sql_agent.intake.question_files import DataError
+from tests.tools.sql.servers import fresh_database
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +90,7 @@ def test_no_question_is_nearly_one_of_another_split(tmp_path):
     assert [row for row in dataset.splits["train"] if near.nearest(row["question"])] == []
 
 
-def test_a_made_up_name_is_asked_about_in_one_split_alone(tmp_path: Path) -> None:
+def test_a_made_up_name_is_asked_about_in_one_split_alone(tmp_path):
     """Names with few beginnings and endings give the same made-up ones in every split."""
     heads = [chr(0x4E00 + 7 * n) + chr(0x5E00 + 7 * n) for n in range(8)]
     tails = [chr(0x6E00 + 7 * n) + chr(0x7E00 + 7 * n) + "片" for n in range(9)]
@@ -135,3 +133,21 @@ def test_a_database_of_another_kind_is_one_line(tmp_path, statement, message):
         connection.execute(statement)
     with pytest.raises(DataError, match=message):
         made(url, 10)
+
+
+@pytest.fixture(scope="module", params=["postgres", "mariadb"])
+def url(request):
+    target = fresh_database(request.getfixturevalue(request.param), "generated")
+    assert import_database([f"sqlite:///{DEFAULT_PATH}", "--to", target]) == 0
+    return target.replace("+psycopg", "")
+
+
+@pytest.mark.system
+def test_questions_are_confirmed_and_do_not_depend_on_the_engine(url):
+    here = make_dataset(f"sqlite:///{DEFAULT_PATH}", request_for(200))
+    there = make_dataset(url, request_for(200))
+    rows = [row for part in there.splits.values() for row in part]
+    assert [f for f in Checker(url).check(rows) if f.problems or f.unchecked] == []
+    for split, rows in here.splits.items():
+        assert [row["question"] for row in rows] == [row["question"] for row in there.splits[split]]
+        assert [row["sql"] for row in rows] == [row["sql"] for row in there.splits[split]]

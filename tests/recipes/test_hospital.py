@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
@@ -14,20 +12,21 @@ from common.settings import ROOT
 from recipes.hospital import build, questions
 from recipes.hospital.hospital import COLUMNS, DATABASE
 from recipes.hospital.hospital_questions import NAMES, ROWS, TEMPLATES, divided, selected
+from tests.corpora import cases_of
 
 TABLES = ROOT / "data" / "ehr" / "tables"
 CODE = ROOT / "data" / "code"
 
 
 @pytest.fixture(scope="module")
-def rebuilt(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def rebuilt(tmp_path_factory):
     folder = tmp_path_factory.mktemp("ehr") / "tables"
     assert build.main(["--out", str(folder)]) == 0
     return folder
 
 
 @pytest.fixture
-def hospital() -> Iterator[sqlite3.Connection]:
+def hospital():
     with closing(sqlite3.connect(f"file:{TABLES / DATABASE}?mode=ro", uri=True)) as database:
         yield database
 
@@ -57,7 +56,7 @@ FORMULARY = {
 }
 
 
-def test_a_pharmacist_would_dispense_every_prescription(hospital: sqlite3.Connection) -> None:
+def test_a_pharmacist_would_dispense_every_prescription(hospital):
     given = hospital.execute(
         "SELECT DISTINCT drug, dose_val_rx, dose_unit_rx, route FROM prescriptions"
     ).fetchall()
@@ -74,29 +73,8 @@ def test_a_pharmacist_would_dispense_every_prescription(hospital: sqlite3.Connec
     assert hospital.execute(f"{colitis} {sepsis}").fetchall() == [("po",)]
 
 
-@pytest.mark.parametrize(
-    "impossible",
-    [
-        "SELECT * FROM patients JOIN diagnoses_icd USING (subject_id)"
-        " WHERE gender = 'f' AND icd9_code IN ('185', '60000')",
-        "SELECT * FROM patients JOIN procedures_icd USING (subject_id)"
-        " WHERE gender = 'f' AND icd9_code IN ('605', '602')",
-        "SELECT * FROM admissions JOIN diagnoses_icd USING (hadm_id)"
-        " WHERE age < 50 AND icd9_code IN ('3310', '185', '60000')",
-        "SELECT * FROM admissions WHERE age < 65 AND insurance = 'medicare'",
-        "SELECT * FROM admissions JOIN patients USING (subject_id)"
-        " WHERE (dod IS dischtime) != (discharge_location = 'dead/expired')",
-        "SELECT * FROM admissions JOIN patients USING (subject_id) WHERE admittime > dod",
-        "SELECT * FROM chartevents WHERE itemid = 220277 AND valuenum > 100",
-        "SELECT * FROM chartevents s JOIN chartevents d USING (icustay_id)"
-        " WHERE s.itemid = 220179 AND d.itemid = 220180 AND d.valuenum >= s.valuenum",
-        "SELECT * FROM chartevents WHERE itemid = 224639"
-        " GROUP BY icustay_id HAVING MAX(valuenum) - MIN(valuenum) > 10",
-        "SELECT * FROM labevents WHERE itemid = 51237 AND valuenum < 0.8",
-        "SELECT * FROM labevents WHERE itemid = 50820 AND valuenum NOT BETWEEN 6.9 AND 7.7",
-    ],
-)
-def test_no_row_is_impossible(hospital: sqlite3.Connection, impossible: str) -> None:
+@pytest.mark.parametrize("impossible", cases_of(__file__, "impossible_rows"))
+def test_no_row_is_impossible(hospital, impossible):
     assert hospital.execute(impossible).fetchall() == []
 
 
@@ -107,7 +85,7 @@ def rows_of(split: str) -> list[dict]:
 
 
 @pytest.mark.system
-def test_the_same_seed_gives_the_committed_bytes(rebuilt: Path) -> None:
+def test_the_same_seed_gives_the_committed_bytes(rebuilt):
     assert {path.name for path in rebuilt.iterdir()} == {path.name for path in TABLES.iterdir()}
     for table in COLUMNS:
         assert (rebuilt / f"{table}.csv").read_bytes() == (TABLES / f"{table}.csv").read_bytes(), (
@@ -119,7 +97,7 @@ def test_the_same_seed_gives_the_committed_bytes(rebuilt: Path) -> None:
 
 
 @pytest.mark.nightly
-def test_the_same_seed_gives_the_committed_questions(tmp_path: Path) -> None:
+def test_the_same_seed_gives_the_committed_questions(tmp_path):
     assert questions.main(["--out", str(tmp_path)]) == 0
     for split in ROWS:
         assert (tmp_path / f"{split}.parquet").read_bytes() == (
@@ -127,9 +105,7 @@ def test_the_same_seed_gives_the_committed_questions(tmp_path: Path) -> None:
         ).read_bytes()
 
 
-def test_a_hospital_that_is_too_small_is_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_hospital_that_is_too_small_is_named(tmp_path, capsys):
     assert build.main(["--out", str(tmp_path / "small"), "--patients", "30"]) == 0
     assert (
         questions.main(["--out", str(tmp_path / "out"), "--tables", str(tmp_path / "small")]) == 1
@@ -138,9 +114,7 @@ def test_a_hospital_that_is_too_small_is_named(
     assert not list((tmp_path / "out").iterdir())
 
 
-def test_splits_share_no_name_and_two_templates_are_only_tested(
-    hospital: sqlite3.Connection,
-) -> None:
+def test_splits_share_no_name_and_two_templates_are_only_tested(hospital):
     rows = {split: rows_of(split) for split in ROWS}
     templates = {split: {row["template"] for row in each} for split, each in rows.items()}
     assert templates["train"] == templates["val"]
@@ -156,7 +130,7 @@ def test_splits_share_no_name_and_two_templates_are_only_tested(
             assert {split_of[name] for name in asked} == {split}, slot
 
 
-def test_half_of_the_test_is_worded_as_nothing_in_training() -> None:
+def test_half_of_the_test_is_worded_as_nothing_in_training():
     train, test = rows_of("train"), rows_of("test")
     assert {row["wording"] for row in train + rows_of("val")} == {"seen"}
     often = Counter(
@@ -165,7 +139,7 @@ def test_half_of_the_test_is_worded_as_nothing_in_training() -> None:
     assert often["seen"] == often["unseen"]
 
 
-def test_no_answer_is_worth_guessing() -> None:
+def test_no_answer_is_worth_guessing():
     for split in ROWS:
         often: dict[str, Counter[str]] = {}
         for row in rows_of(split):

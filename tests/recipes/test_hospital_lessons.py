@@ -22,7 +22,7 @@ def replies(conversation: Conversation) -> list[str]:
     ]
 
 
-def test_no_name_and_no_wording_of_the_test_file_is_taught() -> None:
+def test_no_name_and_no_wording_of_the_test_file_is_taught():
     teacher = Teacher(ROWS, Random(1))
     told = [teacher.right().messages[1]["content"] for _ in range(400)]
     test = read_rows(AGENT.splits["test"])
@@ -41,7 +41,7 @@ def test_no_name_and_no_wording_of_the_test_file_is_taught() -> None:
     }
 
 
-def test_a_right_lesson_runs_the_gold_program_and_hands_in() -> None:
+def test_a_right_lesson_runs_the_gold_program_and_hands_in():
     teacher = Teacher(ROWS, Random(2))
     for _ in range(50):
         conversation = teacher.right()

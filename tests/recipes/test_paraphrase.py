@@ -1,7 +1,5 @@
 """Rewordings by an LLM: taken when faithful, refused when not, never asked for twice."""
 
-from __future__ import annotations
-
 import json
 import os
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from functools import cache
 
 from diagnosis_agent.agent import AGENT
@@ -14,9 +13,6 @@ from episodes.episode import Conversation
 from recipes.doctors.world_lessons import MOST_EVENTS, partner_lessons
 
 EVENT = re.compile(r"Exam name:\n(.+)\n(?:Reference Range:\n(.+)\n)?Exam results:\n\Z")
-TASK = DiagnosisTask(
-    id="1", question="q", reference="gout", text="A man of 50.", results={"Ankle test": "warm"}
-)
 
 
 @cache
@@ -28,7 +24,7 @@ def text_of(told: Conversation) -> str:
     return "".join(str(message["content"]) for message in told.messages)
 
 
-def test_every_recorded_result_is_learned_once_and_others_are_normal() -> None:
+def test_every_recorded_result_is_learned_once_and_others_are_normal():
     for task in tasks():
         asked = [
             message["content"] for told in partner_lessons([task]) for message in told.messages
@@ -43,7 +39,7 @@ def test_every_recorded_result_is_learned_once_and_others_are_normal() -> None:
         assert len(names) == len(learned) > len(task.results)
 
 
-def test_a_lesson_without_ranges_is_what_the_model_is_asked() -> None:
+def test_a_lesson_without_ranges_is_what_the_model_is_asked():
     for told in partner_lessons(tasks()):
         text = re.sub(r"Reference Range:\n.+\n", "", text_of(told))
         task = next(one for one in tasks() if text.startswith(one.text) and one.reference in text)
@@ -55,12 +51,3 @@ def test_a_lesson_without_ranges_is_what_the_model_is_asked() -> None:
         assert prompt_for(task, last.name, past) + last.text + SEPARATOR == text
         assert (told.raw, told.learn) == (True, [True] * len(events))
         assert len(events) <= MOST_EVENTS
-
-
-def test_lessons_come_out_alike_and_a_case_without_results_has_none() -> None:
-    assert [*partner_lessons(tasks())] == [*partner_lessons(tasks())]
-    assert [
-        text_of(one).endswith("Ankle test\nExam results:\nwarm<SEP>")
-        for one in partner_lessons([TASK])
-    ] == [True]
-    assert [*partner_lessons([replace(TASK, results={})])] == []

@@ -1,7 +1,5 @@
 """A scripted judge server, and no waiting between attempts."""
 
-from __future__ import annotations
-
 import pytest
 
 from common.llm import retry

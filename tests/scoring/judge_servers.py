@@ -1,19 +1,14 @@
 """A real HTTP server that plays scripted replies, and what the tests of judges share."""
 
-from __future__ import annotations
-
 import asyncio
 import json
-import socket
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import SimpleNamespace
+from http.server import ThreadingHTTPServer
 
 from scoring.case import Case, Verdict
 from scoring.judge import LLMJudge, RewardModelJudge
 from sql_agent.judge_words import WORDS
+from tests.serving import JsonHandler
 
 CASE = Case(
     "问题？",
@@ -45,10 +40,9 @@ class Server(ThreadingHTTPServer):
         self.url = f"http://127.0.0.1:{self.server_port}"
 
 
-class Handler(BaseHTTPRequestHandler):
+class Handler(JsonHandler):
     def do_POST(self):
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.server.requests.append((self.path, self.headers, json.loads(body)))
+        self.server.requests.append((self.path, self.headers, self.asked()))
         self.server.since = self.server.since or time.monotonic()
         if time.monotonic() - self.server.since < self.server.busy:
             status, text = 429, "{}"
@@ -59,25 +53,9 @@ class Handler(BaseHTTPRequestHandler):
                 else self.server.replies[0]
             )
         time.sleep(self.server.delay)
-        self.send_response(status)
-        if status == 429 and self.server.retry_after:
-            self.send_header("Retry-After", self.server.retry_after)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(text.encode())))
-        self.end_headers()
-        self.wfile.write(text.encode())
+        pause = status == 429 and self.server.retry_after
+        self.answer(text.encode(), status, **{"Retry_After": pause} if pause else {})
         self.server.answered += 1
-
-    def log_message(self, *arguments):
-        pass
-
-
-@contextmanager
-def nobody() -> Iterator[SimpleNamespace]:
-    """The address of a server that is not there: the port is held, and nobody listens."""
-    with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))
-        yield SimpleNamespace(url=f"http://127.0.0.1:{held.getsockname()[1]}")
 
 
 def completion(content, finish_reason="stop"):

@@ -1,10 +1,4 @@
-"""What an LLM judge reads: nothing leaves the fence; what it replies: the four scores or nothing.
-
-Keeps of docs/rewards.md, "Judges": one JSON object between two lines with a random mark, and scores
-or a named failure.
-"""
-
-from __future__ import annotations
+"""What an LLM judge reads: nothing leaves the fence; what it replies: the four scores or nothing."""
 
 import json
 import unicodedata

@@ -1,21 +1,20 @@
-"""Rubrics to the number: what a value is paid, what a factor takes of it, and that what is not
-scored has no total.
-
-Keeps of docs/rewards.md, "Terms": a sum of values in [0, 1] times their weights and factors.
-"""
+"""Rubrics to the number, raw scores to [0, 1], and that what is not scored has no total."""
 
 import math
 
 import pytest
 
 from common.command import UsageError
+from common.settings import SettingsError
 from scoring.rubric import Reward, Rubric, parse_rubric
+from scoring.scale import LogisticScale, load_scale
+from tests.corpora import cases_of
 from tests.messages import missing
 
 KNOWN = ("rule", "judge", "format")
 
 
-def test_a_value_is_paid_by_its_weight_and_what_its_factors_leave() -> None:
+def test_a_value_is_paid_by_its_weight_and_what_its_factors_leave():
     rubric = parse_rubric(" rule = 0.1, judge=2.0*format*rule", KNOWN)
     assert rubric == Rubric({"rule": 0.1, "judge": 2.0}, {"judge": ["format", "rule"]})
     assert (rubric.highest, rubric.names) == (2.1, {"rule", "judge", "format"})
@@ -23,7 +22,7 @@ def test_a_value_is_paid_by_its_weight_and_what_its_factors_leave() -> None:
     assert paid == {"rule": 0.05, "judge": 0.75 * 2.0 * 0.5 * 0.5}
 
 
-def test_a_factor_without_a_value_takes_nothing_and_a_term_without_one_pays_nothing() -> None:
+def test_a_factor_without_a_value_takes_nothing_and_a_term_without_one_pays_nothing():
     rubric = parse_rubric("rule=0.1,judge=1.0*format", KNOWN)
     assert rubric.weigh({"judge": 0.5}) == {"judge": 0.5}
     assert rubric.weigh({"judge": 0.5, "format": 0.0}) == {"judge": 0.0}
@@ -32,7 +31,7 @@ def test_a_factor_without_a_value_takes_nothing_and_a_term_without_one_pays_noth
 @pytest.mark.parametrize(
     ("value", "refused"), [(0.0, False), (1.0, False), (-1e-9, True), (1 + 1e-9, True)]
 )
-def test_values_lie_in_0_to_1(value: float, refused: bool) -> None:
+def test_values_lie_in_0_to_1(value, refused):
     """A judge that gives 7 of 10 would teach more in one episode than the others in a step."""
     rubric = parse_rubric("rule=0.5", KNOWN)
     if refused:
@@ -42,32 +41,19 @@ def test_values_lie_in_0_to_1(value: float, refused: bool) -> None:
         assert rubric.weigh({"rule": value}) == {"rule": value / 2}
 
 
-def test_a_value_that_nobody_weighs_is_a_mistake() -> None:
+def test_a_value_that_nobody_weighs_is_a_mistake():
     with pytest.raises(ValueError, match="judge"):
         parse_rubric("rule=0.5", KNOWN).weigh({"rule": 1.0, "judge": 1.0})
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("rule", ["'rule'", "NAME=WEIGHT"]),
-        ("", ["NAME=WEIGHT"]),
-        ("rule=1,other=1", ["'other'", *KNOWN]),
-        ("rule=1*other", ["'other'"]),
-        ("rule=1,rule=2", ["'rule'", "twice"]),
-        ("rule=0", ["'rule'", "'0'"]),
-        ("rule=-1", ["'rule'", "'-1'"]),
-        ("rule=inf", ["'rule'", "'inf'"]),
-        ("rule=much", ["'rule'", "'much'"]),
-    ],
-)
-def test_what_is_no_rubric_is_said(text: str, said: list[str]) -> None:
+@pytest.mark.parametrize(("text", "said"), cases_of(__file__, "no_rubrics"))
+def test_what_is_no_rubric_is_said(text, said):
     with pytest.raises(UsageError) as caught:
         parse_rubric(text, KNOWN)
     assert not missing(str(caught.value), *said)
 
 
-def test_a_reward_has_a_total_or_a_cause_and_never_both_or_neither() -> None:
+def test_a_reward_has_a_total_or_a_cause_and_never_both_or_neither():
     assert Reward(0.0, {}).unscored is None
     assert Reward(None, {}, "judge_failed").total is None
     for total, unscored in ((0.0, "judge_failed"), (None, None)):
@@ -79,14 +65,14 @@ def test_a_reward_has_a_total_or_a_cause_and_never_both_or_neither() -> None:
     ("total", "terms"),
     [(math.inf, {}), (math.nan, {}), (0.0, {"rule": math.nan}), (0.0, {"rule": -math.inf})],
 )
-def test_a_reward_is_finite(total: float, terms: dict[str, float]) -> None:
+def test_a_reward_is_finite(total, terms):
     with pytest.raises(ValueError, match="finite"):
         Reward(total, terms)
     with pytest.raises(ValueError, match="finite"):
         Reward(None, {"rule": math.nan}, "judge_failed")
 
 
-def test_a_score_lies_in_its_bounds_and_terms_add_up_to_the_total() -> None:
+def test_a_score_lies_in_its_bounds_and_terms_add_up_to_the_total():
     for score in (-0.1, 1.1, math.nan):
         with pytest.raises(ValueError, match="score"):
             Reward(0.0, {}, score=score)
@@ -97,8 +83,48 @@ def test_a_score_lies_in_its_bounds_and_terms_add_up_to_the_total() -> None:
     assert Reward(None, {"rule": 0.1}, "judge_failed").terms == {"rule": 0.1}
 
 
-def test_what_an_answer_is_worth_is_what_is_paid_of_its_score() -> None:
+def test_what_an_answer_is_worth_is_what_is_paid_of_its_score():
     assert Reward(1.0, {}, score=0.5, factor=0.5).worth == 0.25
     assert Reward(1.0, {}, score=0.5).worth == 0.5
     unscored = Reward(None, {}, "judge_failed")
     assert not unscored.worth >= 0, "not scored reaches no bound, 0 included"
+
+
+def write(tmp_path, text):
+    path = tmp_path / "scale.json"
+    path.write_text(text)
+    return path
+
+
+def test_a_quantile_scale_is_linear_between_its_points_and_flat_outside(tmp_path):
+    scale = load_scale(
+        write(tmp_path, '{"kind": "quantile", "raw": [-2, 0, 4], "unit": [0.1, 0.5, 1]}')
+    )
+    assert [scale.apply(raw) for raw in (-9, -2, -1, 0, 1, 4, 9)] == pytest.approx(
+        [0.1, 0.1, 0.3, 0.5, 0.625, 1, 1]
+    )
+
+
+@pytest.mark.parametrize("raw", [math.nan, math.inf, -math.inf])
+def test_a_score_that_is_not_finite_is_refused(raw):
+    with pytest.raises(SettingsError, match="finite"):
+        LogisticScale(center=0.0, scale=1.0).apply(raw)
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ('{"kind": "quantile", "raw": [1, "2"], "unit": [0, 1]}', r"quantile\.raw\.1: "),
+        ('{"kind": "quantile", "raw": [1, 2, 3], "unit": [0, 1]}', "3 points"),
+        ('{"kind": "quantile", "raw": [0, 1], "unit": [1, 0]}', "fall"),
+        ('{"kind": "logistic", "center": 0, "scale": 0}', "scale"),
+        ('{"kind": "logistic", "center": NaN, "scale": 1}', "center"),
+    ],
+)
+def test_a_file_that_is_no_scale_is_refused_with_the_reason(tmp_path, text, named):
+    path = write(tmp_path, text)
+    with pytest.raises(SettingsError, match=named) as caught:
+        load_scale(path)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert "(: " not in str(caught.value)

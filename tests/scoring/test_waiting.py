@@ -1,7 +1,5 @@
 """Judges that are slow, busy or ask for a pause, in real seconds: a budget is kept, and waiting as
 told costs no score.
-
-Keeps of docs/rewards.md, "When a judge fails": the time of `JUDGE_TIMEOUT`, and `Retry-After`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,6 @@
 """A database with both tables of the SQL agent and one row in each."""
 
-from __future__ import annotations
-
 import sqlite3
-from pathlib import Path
 
 import pytest
 
@@ -14,7 +11,7 @@ COMMENTS = {"med_name": "med_name /* 药品名称 */", "storage": "storage /* �
 
 
 @pytest.fixture
-def database_url(tmp_path: Path) -> str:
+def database_url(tmp_path):
     path = tmp_path / "small.db"
     connection = sqlite3.connect(path)
     for table, columns in COLUMNS.items():

@@ -1,7 +1,5 @@
 """Canaries are really bad answers, which the offline judge hardly ever accepts; what stands against
 them is right.
-
-Keeps of docs/rewards.md, "Canaries": they are bad, and what beats them is honest.
 """
 
 from __future__ import annotations
@@ -64,7 +62,7 @@ def drawn(case: Case = CASE, names: tuple[str, ...] = ("朵朵片",), seed: int 
 
 @pytest.mark.system
 @pytest.mark.parametrize(("split", "every"), [("test", 1), ("train", 3)])
-def test_the_offline_judge_accepts_too_few_to_warn(split: str, every: int) -> None:
+def test_the_offline_judge_accepts_too_few_to_warn(split, every):
     environment = SqlEnvironment(SqlSettings(_env_file=None))
     column, judge, random = environment.known.column, ReferenceJudge(), Random(1)
     judged, accepted = Counter[str](), []
@@ -80,7 +78,7 @@ def test_the_offline_judge_accepts_too_few_to_warn(split: str, every: int) -> No
     assert all(kinds[kind] <= 0.05 * judged[kind] for kind in judged), accepted
 
 
-def test_the_near_ones_differ_from_the_right_one_in_one_thing() -> None:
+def test_the_near_ones_differ_from_the_right_one_in_one_thing():
     value = "一次15毫克，饭后服用"
     gold = {"structured_gt": {"columns": ["dosage"], "rows": [[value]]}}
     case = Case("朵朵片怎么吃？", "", f"朵朵片的用法用量：{value}", [], gold)
@@ -98,7 +96,7 @@ def test_the_near_ones_differ_from_the_right_one_in_one_thing() -> None:
     }
 
 
-def test_what_the_database_lacks_may_be_said_to_be_missing() -> None:
+def test_what_the_database_lacks_may_be_said_to_be_missing():
     assert is_nothing(EMPTY)
     assert honest_answers(EMPTY) == {"reference answer": EMPTY.reference}
     found = drawn(EMPTY, ("花花片",))

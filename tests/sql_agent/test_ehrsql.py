@@ -77,7 +77,7 @@ ROWS = [
 
 
 @pytest.fixture(autouse=True)
-def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _own_folder(tmp_path, monkeypatch):
     monkeypatch.setattr(ehrsql_questions, "FOLDER", tmp_path / "drawn")
 
 
@@ -106,9 +106,7 @@ def played(environment: EhrsqlEnvironment, answer: str | None, *statements: str)
     return Episode(answer=answer, stop_reason=stop, events=queries)
 
 
-def test_gold_is_100_and_what_cannot_be_asked_is_counted(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_gold_is_100_and_what_cannot_be_asked_is_counted(tmp_path, capsys):
     data, schema = files(tmp_path)
     assert evaluate(data, schema, "--gold", "--with-baselines") == 0
     said = capsys.readouterr().err
@@ -119,7 +117,7 @@ def test_gold_is_100_and_what_cannot_be_asked_is_counted(
     assert floors == {"silent": 0.0, "at_once": 1 / 7, "commonest": 1 / 7, "checklist": 0.0}
 
 
-def test_the_same_files_give_the_same_database(tmp_path: Path) -> None:
+def test_the_same_files_give_the_same_database(tmp_path):
     data, schema = files(tmp_path)
     folder = prepare([data], schema)
     first = list(sqlite3.connect(folder / DATABASE).iterdump())
@@ -128,7 +126,7 @@ def test_the_same_files_give_the_same_database(tmp_path: Path) -> None:
     assert list(sqlite3.connect(folder / DATABASE).iterdump()) == first
 
 
-def test_another_schema_gives_another_database(tmp_path: Path) -> None:
+def test_another_schema_gives_another_database(tmp_path):
     """The statements would run on tables that the new schema does not have."""
     data, schema = files(tmp_path)
     folder = prepare([data], schema)
@@ -136,7 +134,7 @@ def test_another_schema_gives_another_database(tmp_path: Path) -> None:
     assert prepare([data], schema) != folder
 
 
-def test_what_is_handed_in_is_the_last_statement_that_ran(tmp_path: Path) -> None:
+def test_what_is_handed_in_is_the_last_statement_that_ran(tmp_path):
     drawn = PreparedSet.read(prepare_files(tmp_path))
     environment = EhrsqlEnvironment(drawn.folder)
     tasks = {row["id"]: task_of(row) for row in load_rows(drawn.questions[0])}
@@ -167,7 +165,7 @@ def test_what_is_handed_in_is_the_last_statement_that_ran(tmp_path: Path) -> Non
         assert score("who", sentence, gold) == 0.0, sentence
 
 
-def test_statements_run_as_the_benchmarks_run_them() -> None:
+def test_statements_run_as_the_benchmarks_run_them():
     published = "SELECT A FROM T WHERE X > = current_time AND strftime('%y',B) < = '2100'"
     assert EHRSQL.as_run(published) == (
         "select a from t where x >= '2105-12-31 23:59:00' and strftime('%Y',b) <= '2100'"
@@ -180,7 +178,7 @@ def test_statements_run_as_the_benchmarks_run_them() -> None:
     )
 
 
-def test_results_are_compared_as_the_benchmarks_compare_them() -> None:
+def test_results_are_compared_as_the_benchmarks_compare_them():
     assert EHRSQL.answer([("b", 1), ("a", 2)]) == EHRSQL.answer([("a", 3), ("b", 4)])
     assert EHRSQL.answer([(1.0,)]) != EHRSQL.answer([(1.01,)])
     assert EHRSQL_2024.answer([("b", 1), ("a", 2)]) != EHRSQL_2024.answer([("a", 3), ("b", 4)])
@@ -191,9 +189,7 @@ def test_results_are_compared_as_the_benchmarks_compare_them() -> None:
 
 
 @pytest.mark.parametrize("given", ["label.json", "data.json"])
-def test_the_two_files_of_2024_are_read_together(
-    given: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_two_files_of_2024_are_read_together(given, tmp_path, capsys):
     labels = {name: f"{sql.upper()};" for name, sql in ANSWERABLE.items() if name == "ages"}
     asked = [{"id": name, "question": f"{name}?"} for name in (*labels, "who")]
     files(tmp_path, {"version": "1", "data": asked}, "data.json")
@@ -213,18 +209,14 @@ def test_the_two_files_of_2024_are_read_together(
         ({"count": ANSWERABLE["count"]}, "data.json"),
     ],
 )
-def test_another_file_is_one_line(
-    questions: Any, seen: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_another_file_is_one_line(questions, seen, tmp_path, capsys):
     assert evaluate(*files(tmp_path, questions), "--gold") == 2
     said = capsys.readouterr().err
     assert seen in said
     assert len(said.strip().splitlines()) == 1
 
 
-def test_a_schema_that_makes_no_tables_is_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_schema_that_makes_no_tables_is_one_line(tmp_path, capsys):
     data, schema = files(tmp_path)
     schema.write_text("no SQL (", encoding="utf-8")
     assert evaluate(data, schema, "--gold") == 2
@@ -244,9 +236,7 @@ def own_database(folder: Path) -> Path:
     return path
 
 
-def test_a_users_own_database_is_scored_as_the_benchmark_scores(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_users_own_database_is_scored_as_the_benchmark_scores(tmp_path, capsys):
     """Gold that is empty, a constant or fails counts there, too; a wrong result costs ten."""
     database = own_database(tmp_path)
     data, _ = files(tmp_path)
@@ -262,7 +252,7 @@ def test_a_users_own_database_is_scored_as_the_benchmark_scores(
     assert overall["reliability"] == pytest.approx({"RS(0)": 1 / 11, "RS(10)": 1 / 11})
 
 
-def test_a_users_database_shows_its_views_and_none_of_sqlites_own_tables(tmp_path: Path) -> None:
+def test_a_users_database_shows_its_views_and_none_of_sqlites_own_tables(tmp_path):
     """Its folder may have a name that a URL would take for options."""
     folder = tmp_path / "what? #1 50%25"
     folder.mkdir()
@@ -279,9 +269,7 @@ def test_a_users_database_shows_its_views_and_none_of_sqlites_own_tables(tmp_pat
 
 
 @pytest.mark.parametrize("content", [None, b"", b"no database"])
-def test_a_file_that_is_no_database_is_one_line(
-    content: bytes | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_that_is_no_database_is_one_line(content, tmp_path, capsys):
     data, _ = files(tmp_path)
     path = tmp_path / "own.sqlite"
     if content is not None:
@@ -292,15 +280,13 @@ def test_a_file_that_is_no_database_is_one_line(
     assert len(said.strip().splitlines()) == 1
 
 
-def test_without_a_schema_the_questions_are_not_played_on_another_database(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_a_schema_the_questions_are_not_played_on_another_database(tmp_path, capsys):
     data, _ = files(tmp_path)
     assert main(["sql", "--data", str(data), "--gold"]) == 2
     assert "--schema" in capsys.readouterr().err
 
 
-def test_the_tool_takes_the_words_of_the_benchmark(tmp_path: Path) -> None:
+def test_the_tool_takes_the_words_of_the_benchmark(tmp_path):
     drawn = PreparedSet.read(prepare_files(tmp_path))
     environment = EhrsqlEnvironment(drawn.folder)
     task = next(
@@ -325,9 +311,7 @@ def two_files(folder: Path) -> list[Path]:
     return found
 
 
-def test_a_run_trains_and_validates_on_one_database(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_trains_and_validates_on_one_database(tmp_path, capsys):
     """The prepared files that are named then need no flag, in a warm-up either."""
     train, valid = two_files(tmp_path)
     given = ["--train-file", str(train), "--val-file", str(valid)]
@@ -347,9 +331,7 @@ def test_a_run_trains_and_validates_on_one_database(
 
 
 @pytest.mark.parametrize("other", ["plain", "2022"])
-def test_files_of_two_kinds_are_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], other: str
-) -> None:
+def test_files_of_two_kinds_are_refused(tmp_path, capsys, other):
     train, valid = two_files(tmp_path)
     prepared = PreparedSet.read(prepare([train, valid], tmp_path / "ward.sql"))
     if other == "plain":
@@ -361,9 +343,7 @@ def test_files_of_two_kinds_are_refused(
     assert not missing(capsys.readouterr().err, *given[1:4:2])
 
 
-def test_an_impossible_question_of_another_word_and_a_file_of_another_kind(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_impossible_question_of_another_word_and_a_file_of_another_kind(tmp_path, capsys):
     told = {"id": "told", "question": "Who was it?", "query": "nan", "is_impossible": True}
     data, schema = files(tmp_path, [*ROWS, told])
     assert evaluate(data, schema, "--gold") == 0

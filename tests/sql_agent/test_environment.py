@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +19,7 @@ from sql_agent.intake.question_files import COLUMNS
 from sql_agent.prompts import PROMPT_VERSION, TOOL
 from sql_agent.settings import SqlSettings
 from sql_agent.task import task_of
+from tests.corpora import cases_of
 from tests.episodes.scripted import asks, calls, says
 from tests.sql_agent.small_database import STORAGE
 from tools.sql.database import DatabaseError, MachineTooSlow
@@ -48,9 +48,7 @@ def play(llm: Any, url: str, max_turns: int = 3, **settings: Any) -> Episode:
     return asyncio.run(opened(url, **settings).play(TASK, policy))
 
 
-def test_an_evaluation_pays_by_the_factors_of_the_run_and_asks_the_judge_beside(
-    database_url: str,
-) -> None:
+def test_an_evaluation_pays_by_the_factors_of_the_run_and_asks_the_judge_beside(database_url):
     environment = opened(database_url, evaluating=True, reward_terms="execution=1*format")
     assert environment.rubric.weights == {"execution": 1.0, "judge": 1.0}
     assert (
@@ -60,9 +58,7 @@ def test_an_evaluation_pays_by_the_factors_of_the_run_and_asks_the_judge_beside(
     )
 
 
-def test_a_wrong_query_is_told_to_the_policy_and_the_requests_extend_each_other(
-    llm: Any, database_url: str
-) -> None:
+def test_a_wrong_query_is_told_to_the_policy_and_the_requests_extend_each_other(llm, database_url):
     llm.script(asks("SELECT nothing FROM drugs_info"), asks(SQL), says("好"))
     episode = play(llm, database_url)
     assert [query.result.ok for query in episode.events] == [False, True]
@@ -73,7 +69,7 @@ def test_a_wrong_query_is_told_to_the_policy_and_the_requests_extend_each_other(
     assert [request.get("tool_choice") for request in llm.requests] == [None, None, "none"]
 
 
-def test_a_policy_on_an_unfamiliar_database_looks_around_first(llm: Any, database_url: str) -> None:
+def test_a_policy_on_an_unfamiliar_database_looks_around_first(llm, database_url):
     """Describing the database takes turns and is no query; the tools for it are offered when they
     are asked for.
     """
@@ -98,9 +94,7 @@ def test_a_policy_on_an_unfamiliar_database_looks_around_first(llm: Any, databas
     assert "tools" not in opened(database_url).record(TASK, own)
 
 
-def test_a_database_that_is_gone_raises_and_is_not_told_to_the_policy(
-    llm: Any, tmp_path: Path
-) -> None:
+def test_a_database_that_is_gone_raises_and_is_not_told_to_the_policy(llm, tmp_path):
     llm.script(asks(SQL), says("好"))
     with pytest.raises(EpisodeError) as caught:
         play(llm, f"sqlite:///{tmp_path}/gone.db")
@@ -108,9 +102,7 @@ def test_a_database_that_is_gone_raises_and_is_not_told_to_the_policy(
     assert len(llm.requests) == 1
 
 
-def test_a_machine_that_is_too_slow_is_not_called_a_database_that_failed(
-    database_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_machine_that_is_too_slow_is_not_called_a_database_that_failed(database_url, monkeypatch):
     def slow(sql: str) -> None:
         raise MachineTooSlow("3 tries of a statement")
 
@@ -121,7 +113,7 @@ def test_a_machine_that_is_too_slow_is_not_called_a_database_that_failed(
     assert caught.value.cause == "machine_too_slow"
 
 
-def test_the_description_has_what_scores_depend_on_and_no_secret() -> None:
+def test_the_description_has_what_scores_depend_on_and_no_secret():
     found = opened(
         "postgresql://user:secret@host/db", teacher_model="m", database_tools="schema"
     ).description()
@@ -135,9 +127,7 @@ def test_the_description_has_what_scores_depend_on_and_no_secret() -> None:
     }
 
 
-def test_what_does_not_answer_is_said_before_anything_is_loaded(
-    tmp_path: Path, database_url: str
-) -> None:
+def test_what_does_not_answer_is_said_before_anything_is_loaded(tmp_path, database_url):
     asyncio.run(opened(database_url).check())
     with pytest.raises(DatabaseError, match=r"gone\.db"):
         asyncio.run(opened(f"sqlite:///{tmp_path}/gone.db").check())
@@ -147,7 +137,7 @@ def test_what_does_not_answer_is_said_before_anything_is_loaded(
     asyncio.run(opened(database_url, reward_terms="rule=1", **judge).check())
 
 
-def test_where_only_weights_are_made_answers_are_drafted_without_a_database(tmp_path: Path) -> None:
+def test_where_only_weights_are_made_answers_are_drafted_without_a_database(tmp_path):
     """The runners get the trainer's rows: an answer missing there would leave every episode
     unscored.
     """
@@ -158,3 +148,29 @@ def test_where_only_weights_are_made_answers_are_drafted_without_a_database(tmp_
     assert "1 answers drafted" in notes[0]
     with pytest.raises(DatabaseError, match=r"gone\.db"):
         AGENT.check({"train": [row]}, settings, plays=True)
+
+
+RAN, FAILED = {"ok": True}, {"ok": False}
+
+
+def record(
+    score: float = 0.0, *queries: dict[str, Any], execution: float | None = None, **changes: Any
+) -> Any:
+    plain = {"score": score, "stop_reason": "answered", "unanswerable": False, "abstained": False}
+    return plain | {"queries": list(queries), "facts": {"execution_accuracy": execution}} | changes
+
+
+@pytest.mark.parametrize(("kind", "found"), cases_of(__file__, "kinds"))
+def test_an_episode_has_the_kind_the_page_defines(kind, found):
+    assert AGENT.showing.failure(found) == kind
+
+
+def test_abstention_precision_and_recall():
+    records = [
+        record(unanswerable=True, abstained=True),
+        record(unanswerable=True),
+        record(unanswerable=True),
+        record(abstained=True),
+    ]
+    found = AGENT.showing.summarise(records)["abstention"]
+    assert found == {"precision": 1 / 2, "recall": 1 / 3, "abstained": 2, "unanswerable": 3}

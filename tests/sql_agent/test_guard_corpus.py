@@ -36,15 +36,13 @@ def run(folder: Path, questions: Any) -> int:
     [ROWS, {"a": COUNT, "b": COUNT, "c": "null"}],
     ids=["EHRSQL", "EHRSQL-2024"],
 )
-def test_counts_of_a_file(
-    questions: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_counts_of_a_file(questions, tmp_path, capsys):
     assert run(tmp_path, questions) == 0
     said = capsys.readouterr().out
     assert not missing(said, "3 questions", "1 without", "1 different", "0 refused")
 
 
-def test_a_refused_statement_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_refused_statement_is_named(tmp_path, capsys):
     bad = {"question": "?", "query": "select load_extension('x') from visits"}
     assert run(tmp_path, [*ROWS, bad]) == 1
     out = capsys.readouterr().out

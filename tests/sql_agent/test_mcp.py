@@ -1,7 +1,4 @@
-"""`--mcp FILE`: the SQL agent with the tools of a real stdio server, our own SQL tool for others.
-
-Keeps of docs/safety.md, "Other people's tools".
-"""
+"""`--mcp FILE`: the SQL agent with the tools of a real stdio server, our own SQL tool for others."""
 
 from __future__ import annotations
 
@@ -53,9 +50,7 @@ def scored(environment: SqlEnvironment, llm: ScriptedLLM) -> Any:
     return asyncio.run(play(environment, task, environment.play(task, policy), policy, 60.0))
 
 
-def test_an_episode_calls_a_servers_tool_and_its_own(
-    tmp_path: Path, database_url: str, llm: ScriptedLLM
-) -> None:
+def test_an_episode_calls_a_servers_tool_and_its_own(tmp_path, database_url, llm):
     environment = opened(database_url, written(tmp_path, str(BAD), "good"))
     llm.script(calls("repeat", word="阿朵"), asks(QUERY), says(STORAGE))
     asyncio.run(environment.check())
@@ -70,9 +65,7 @@ def test_an_episode_calls_a_servers_tool_and_its_own(
     assert sorted(offered) == ["query_database_by_sql", "repeat"]
 
 
-def test_a_servers_tool_with_the_name_of_an_own_one_is_refused(
-    tmp_path: Path, database_url: str
-) -> None:
+def test_a_servers_tool_with_the_name_of_an_own_one_is_refused(tmp_path, database_url):
     path = written(tmp_path, "-m", "tools.sql.mcp", PYTHONPATH=str(ROOT), DATABASE_URL=database_url)
     environment = opened(database_url, path)
     with pytest.raises(UsageError) as refused:
@@ -81,9 +74,7 @@ def test_a_servers_tool_with_the_name_of_an_own_one_is_refused(
     assert "query_database_by_sql" in str(refused.value)
 
 
-def test_the_run_keeps_what_the_servers_offered_and_no_secret(
-    tmp_path: Path, database_url: str
-) -> None:
+def test_the_run_keeps_what_the_servers_offered_and_no_secret(tmp_path, database_url):
     environment = opened(database_url, written(tmp_path, str(BAD), "good", KEY="secret-of-a-ward"))
     description = environment.description()
     environment.close()
@@ -92,9 +83,7 @@ def test_the_run_keeps_what_the_servers_offered_and_no_secret(
     assert "secret-of-a-ward" not in json.dumps(description)
 
 
-def test_an_environment_that_is_closed_leaves_no_server_behind(
-    tmp_path: Path, database_url: str
-) -> None:
+def test_an_environment_that_is_closed_leaves_no_server_behind(tmp_path, database_url):
     """A program that opens one for every evaluation would collect them until it ends."""
     environment = opened(database_url, written(tmp_path, str(BAD), "good"))
     before = {*psutil.Process().children(recursive=True)}

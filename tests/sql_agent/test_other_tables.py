@@ -8,7 +8,6 @@ import asyncio
 import hashlib
 import json
 import sqlite3
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,7 +31,7 @@ ROW = {"id": "q1", "question": "甲住哪个病区？", "sql": SQL, "entities": 
 
 
 @pytest.fixture
-def url(tmp_path: Path) -> str:
+def url(tmp_path):
     with sqlite3.connect(tmp_path / "hospital.db") as connection:
         connection.execute("CREATE TABLE Patients (id INTEGER PRIMARY KEY, name TEXT, ward TEXT)")
         connection.execute("CREATE TABLE salaries (id INTEGER PRIMARY KEY, amount INTEGER)")
@@ -41,7 +40,7 @@ def url(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def questions(tmp_path: Path) -> Path:
+def questions(tmp_path):
     """The user's own file: a question with its gold SQL, the answer drafted from it."""
     source = tmp_path / "my.jsonl"
     source.write_text(json.dumps(ROW, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -54,9 +53,7 @@ def opened(url: str, **options: Any) -> SqlEnvironment:
     return found
 
 
-def test_the_policy_reads_the_tables_named_and_may_query_no_other(
-    llm: Any, url: str, questions: Path
-) -> None:
+def test_the_policy_reads_the_tables_named_and_may_query_no_other(llm, url, questions):
     environment = opened(url, database_tables="Patients")
     task = AGENT.task(AGENT.rows(questions)[0], environment.settings)
     llm.script(asks("SELECT amount FROM salaries"), asks(SQL), says("三病区"))
@@ -69,7 +66,7 @@ def test_the_policy_reads_the_tables_named_and_may_query_no_other(
     assert environment.description()["tables"] == ["patients"]
 
 
-def test_one_of_our_tables_is_named_as_ever(llm: Any, database_url: str) -> None:
+def test_one_of_our_tables_is_named_as_ever(llm, database_url):
     llm.script(says("好"))
     environment = opened(database_url, database_tables="disease")
     task = AGENT.task(AGENT.rows(AGENT.splits["val"])[0], environment.settings)
@@ -84,12 +81,8 @@ def test_one_of_our_tables_is_named_as_ever(llm: Any, database_url: str) -> None
 
 
 def test_questions_with_gold_sql_are_validated_converted_and_evaluated(
-    url: str,
-    questions: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    url, questions, tmp_path, capsys, monkeypatch
+):
     named, target = ["--db", url, "--tables", "patients"], tmp_path / "my.parquet"
     assert validate.main([str(questions), *named, "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
@@ -110,12 +103,11 @@ def test_questions_with_gold_sql_are_validated_converted_and_evaluated(
         str(tmp_path / "out"),
     ]
     assert evaluate.main(arguments) == 0
-    load_settings.cache_clear()
     scores = json.loads((tmp_path / "out" / "scores.json").read_text(encoding="utf-8"))
     assert scores["overall"]["score"] == 1
 
 
-def test_training_checks_and_demonstrations_follow_too(url: str, questions: Path) -> None:
+def test_training_checks_and_demonstrations_follow_too(url, questions):
     settings = SqlSettings(_env_file=None, database_url=url).under(
         {"database_tables": "patients", "other": 1}
     )
@@ -133,9 +125,7 @@ def test_training_checks_and_demonstrations_follow_too(url: str, questions: Path
         )
 
 
-def test_an_evaluation_on_another_database_than_the_questions_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_evaluation_on_another_database_than_the_questions_is_refused(tmp_path, capsys):
     """Most of them would be answered with "nothing found", and gold would say that all is well."""
     rows = load_rows(ROOT / "data" / "test.parquet")
     own = [row for row in rows if row["task_type"] == "drug_field" and "= '" in row["sql"]][:8]

@@ -1,7 +1,4 @@
-"""Words that a policy selects as literals are its own, and not the database's.
-
-Keeps of docs/rewards.md: no term is earned by a statement that brings its result along.
-"""
+"""Words that a policy selects as literals are its own, and not the database's."""
 
 from __future__ import annotations
 
@@ -16,6 +13,7 @@ from sql_agent.judge_words import material
 from sql_agent.own_words import columns_of
 from sql_agent.reward import Query, case_of, term_values
 from sql_agent.task import SqlTask
+from tests.corpora import cases_of
 from tests.sql_agent.small_database import STORAGE, database_url
 from tools.sql.query import QueryTool
 
@@ -41,33 +39,7 @@ def played(url: str, sql: str, answer: str) -> Episode:
     return Episode(answer=answer, stop_reason="answered", events=[query], turns=2)
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        f"SELECT '{FALSE}' AS dosage FROM drugs_info",
-        f"SELECT d.dosage FROM drugs_info, (SELECT '{FALSE}' AS dosage) AS d",
-        f"WITH d AS (SELECT '{FALSE}' AS dosage) SELECT d.dosage FROM d, drugs_info",
-        f"WITH d(dosage) AS (VALUES ('{FALSE}')) SELECT d.dosage FROM d, drugs_info",
-        f"SELECT COALESCE(dosage, '{FALSE}') FROM drugs_info",
-        f"SELECT CASE WHEN id > 0 THEN '{FALSE}' ELSE dosage END FROM drugs_info",
-        "SELECT '一次500毫' || '克，一日9次' FROM drugs_info",
-        f"SELECT '{FALSE}' || substr(storage, 1, 0) FROM drugs_info",
-        f"SELECT replace(id, 1, '{FALSE}') FROM drugs_info",
-        f"SELECT dosage FROM drugs_info UNION SELECT '{FALSE}'",
-        f"```sql\nSELECT '{FALSE}' FROM drugs_info\n```",
-        "SELECT json_extract('[\"一次500毫克，一日9次\"]', '$[0]') FROM drugs_info",
-        f'SELECT "{FALSE}" FROM drugs_info',
-        f"SELECT CAST(x'{FALSE.encode().hex()}' AS TEXT) || substr(storage, 1, 0) FROM drugs_info",
-        f"SELECT substr('X{FALSE}', 2 + id * 0) FROM drugs_info",
-        f"SELECT substr('X{FALSE}' || substr(storage, 1, 0), 2) FROM drugs_info",
-        f"SELECT replace('X{FALSE}', 'X' || substr(storage, 1, 0), '') FROM drugs_info",
-        f"SELECT ltrim('X{FALSE}', 'X' || substr(storage, 1, 0)) FROM drugs_info",
-        f"SELECT trim(' {FALSE} ' || substr(storage, 1, 0)) FROM drugs_info",
-        f"SELECT json_extract('[\"{FALSE}\"]' || substr(storage, 1, 0), '$[0]') FROM drugs_info",
-        f"SELECT substr(COALESCE(dosage, 'X{FALSE}'), 2) FROM drugs_info",
-        f"SELECT x.a FROM drugs_info, (SELECT COUNT(*), '{FALSE}' AS a FROM drugs_info) AS x",
-    ],
-)
+@pytest.mark.parametrize("sql", cases_of(__file__, "own_literals"))
 def test_a_literal_bears_nothing_out_and_does_not_reach_the_judge(database_url, sql):
     episode = played(database_url, sql, f"说明书写明「{FALSE}」。")
     values = term_values(TASK, episode, ("rule", "numbers", "citations", "evidence_recall"))
@@ -95,54 +67,14 @@ def test_the_judge_reads_the_database_and_none_of_the_statement_s_words(database
     assert (STORAGE in shown, "满分" in shown) == (True, False)
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT storage FROM drugs_info WHERE med_name = '朵莎洛片'",
-        "SELECT storage FROM drugs_info WHERE storage LIKE '%密封%'",
-        "SELECT COALESCE(storage, '无') FROM drugs_info",
-        "SELECT med_name || '：' || storage FROM drugs_info",
-        "SELECT '药品' AS kind, storage FROM drugs_info UNION SELECT '疾病', cause FROM disease",
-        "SELECT substr(storage, 1, 20) FROM drugs_info",
-        "SELECT replace(replace(storage, ' ', ''), '甲乙', '丙') FROM drugs_info",
-        "SELECT trim(substr(storage, 1, 20), '《') FROM drugs_info",
-        "SELECT * FROM drugs_info",
-        "SELECT CASE WHEN 1 = 1 THEN storage END FROM drugs_info",
-        "SELECT storage, strftime('%Y', 'now') - id FROM drugs_info",
-        "SELECT storage, julianday('2024-01-01') - id FROM drugs_info",
-        "SELECT storage, CAST('5' AS INTEGER) + id FROM drugs_info",
-        "SELECT replace(storage, '片', '密封') AS n, storage FROM drugs_info",
-        "SELECT substr(storage, 1, 10 * 10) FROM drugs_info",
-        "SELECT substr(storage, instr(storage, '密封')) FROM drugs_info",
-        "WITH p AS (SELECT 2 * 3 AS k) SELECT storage, k FROM drugs_info, p WHERE id < k",
-        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1) "
-        "SELECT storage FROM drugs_info JOIN n ON n.i = drugs_info.id",
-        "SELECT * FROM drugs_info JOIN drugs_info AS other USING (id)",
-        "SELECT * FROM drugs_info NATURAL JOIN (SELECT id FROM drugs_info)",
-    ],
-)
+@pytest.mark.parametrize("sql", cases_of(__file__, "read_words"))
 def test_what_was_read_counts_whatever_stands_beside_it(database_url, sql):
     episode = played(database_url, sql, f"原文“{STORAGE}”")
     values = term_values(TASK, episode, ("rule", "numbers", "citations", "evidence_recall"))
     assert values == {"rule": 1, "numbers": 1, "citations": 1, "evidence_recall": 1}
 
 
-@pytest.mark.parametrize(
-    ("sql", "paid"),
-    [
-        ("SELECT COUNT(*) FROM drugs_info", 1),
-        ("SELECT COUNT(*) AS n FROM drugs_info WHERE storage LIKE '%密封%'", 1),
-        ("SELECT COUNT(*) FROM (SELECT 1 FROM drugs_info WHERE storage LIKE '%密封%')", 1),
-        ("SELECT SUM(CASE WHEN storage LIKE '%密封%' THEN 1 ELSE 0 END) FROM drugs_info", 1),
-        ("SELECT 1 FROM drugs_info", 0),
-        ("SELECT n FROM drugs_info, (SELECT 1.0 AS n)", 0),
-        ("SELECT CASE WHEN id > 0 THEN -(-1) END FROM drugs_info", 0),
-        ("SELECT COALESCE(NULLIF(id, id), 1.0) FROM drugs_info", 0),
-        ("SELECT TRUE FROM drugs_info", 0),
-        ("SELECT 3 - 2 FROM drugs_info", 0),
-        ("SELECT n FROM drugs_info, (SELECT 1 AS n)", 0),
-    ],
-)
+@pytest.mark.parametrize(("sql", "paid"), cases_of(__file__, "unread_numbers"))
 def test_a_number_that_was_not_read_is_no_count(database_url, sql, paid):
     assert term_values(COUNTED, played(database_url, sql, "共有1种。"), ("execution",)) == {
         "execution": paid

@@ -1,17 +1,12 @@
 """What the policy reads names what is really there, and the bundled model was taught it."""
 
-from __future__ import annotations
-
 import sqlite3
 
 from common.settings import ROOT
 from sql_agent.prompts import COLUMNS, SYSTEM_PROMPT
 
-MODEL = ROOT / "sql_agent" / "tiny_model"
-CONTEXT = 1024
 
-
-def test_the_prompt_names_every_table_and_column_of_the_database() -> None:
+def test_the_prompt_names_every_table_and_column_of_the_database():
     connection = sqlite3.connect(f"file:{ROOT / 'data' / 'medical.db'}?mode=ro", uri=True)
     for table, columns in COLUMNS.items():
         # `source` says where a row comes from and is nothing to ask about.

@@ -1,8 +1,4 @@
-"""Reward arithmetic: what earns the rule term, what the total is, and when there is none.
-
-Keeps of docs/rewards.md, "Terms": every row of the table, and that without a score there is no
-total.
-"""
+"""Reward arithmetic: what earns the rule term, what the total is, and when there is none."""
 
 from __future__ import annotations
 
@@ -77,16 +73,14 @@ def played(
     ],
 )
 @pytest.mark.parametrize("score", [0.0, 0.4, 1.0])
-def test_the_total_is_rule_plus_judge(
-    results: list[QueryResult], rule: float, score: float
-) -> None:
+def test_the_total_is_rule_plus_judge(results, rule, score):
     reward = asyncio.run(score_episode(TASK, played("密封", *results), FixedJudge(Verdict(score))))
     assert reward.terms == {"rule": pytest.approx(rule), "judge": pytest.approx(score)}
     assert reward.total == pytest.approx(rule + score)
     assert reward.unscored is None
 
 
-def test_a_judge_without_a_score_leaves_no_total() -> None:
+def test_a_judge_without_a_score_leaves_no_total():
     judge = FixedJudge(Verdict(None, cause="judge_failed", usage=Usage(4)))
     reward = asyncio.run(score_episode(TASK, played("密封", result()), judge))
     assert (reward.total, reward.unscored) == (None, "judge_failed")
@@ -96,7 +90,7 @@ def test_a_judge_without_a_score_leaves_no_total() -> None:
     )
 
 
-def test_the_judge_sees_question_answer_reference_and_what_was_read() -> None:
+def test_the_judge_sees_question_answer_reference_and_what_was_read():
     judge = FixedJudge(Verdict(1.0))
     asyncio.run(score_episode(TASK, played("密封", result()), judge))
     assert replace(judge.case, context=[]) == Case(TASK.question, "密封", "密封", [], None)
@@ -148,7 +142,7 @@ def total(task: SqlTask, episode: Episode, rubric: Rubric) -> float:
 
 
 @pytest.mark.parametrize("name", TERMS)
-def test_a_term_changes_the_total_by_its_weight(name: str) -> None:
+def test_a_term_changes_the_total_by_its_weight(name):
     task, good, bad = PAIRS[name]
     rubric = Rubric({**DEFAULT_RUBRIC.weights, name: 0.5})  # without factors
     others = Rubric(
@@ -160,7 +154,7 @@ def test_a_term_changes_the_total_by_its_weight(name: str) -> None:
     assert 0 <= less < 0.5 - 1e-6
 
 
-def test_an_honest_abstention_after_looking_earns_both_and_before_looking_no_rule() -> None:
+def test_an_honest_abstention_after_looking_earns_both_and_before_looking_no_rule():
     assert is_unanswerable(MISSING)
     assert total(MISSING, played(MISSING.reference, NOTHING), DEFAULT_RUBRIC) == pytest.approx(1.1)
     unseen = asyncio.run(score_episode(MISSING, played(MISSING.reference), ReferenceJudge()))
@@ -168,7 +162,7 @@ def test_an_honest_abstention_after_looking_earns_both_and_before_looking_no_rul
     assert term_values(MISSING, played(MISSING.reference))["abstention"] == 0
 
 
-def test_terms_without_gold_are_left_out() -> None:
+def test_terms_without_gold_are_left_out():
     names = {"execution", "evidence_recall", "abstention"}
     assert not names & term_values(TASK, played("密封", FOUND)).keys()
     assert term_values(GOLDEN, played(STORAGE, FOUND)).keys() == TERMS.keys() - {
@@ -177,7 +171,7 @@ def test_terms_without_gold_are_left_out() -> None:
     }
 
 
-def test_a_count_of_zero_is_an_answer() -> None:
+def test_a_count_of_zero_is_an_answer():
     gold = {"structured_gt": {"columns": ["count"], "rows": [[0]]}}
     assert not is_unanswerable(replace(GOLDEN, gold=gold))
     for rows, nothing in (
@@ -190,17 +184,17 @@ def test_a_count_of_zero_is_an_answer() -> None:
     assert not is_unanswerable(replace(GOLDEN, gold=None)), "nothing is known of it"
 
 
-def test_rows_that_are_not_shown_do_not_match() -> None:
+def test_rows_that_are_not_shown_do_not_match():
     assert execution(GOLDEN, played(STORAGE, replace(FOUND, count=2))) == 0
 
 
 @pytest.mark.parametrize("answer", ["", "？", GOLDEN.question])
-def test_an_answer_that_says_nothing_earns_no_manner(answer: str) -> None:
+def test_an_answer_that_says_nothing_earns_no_manner(answer):
     values = term_values(GOLDEN, played(answer, FOUND))
     assert [values[name] for name in ("numbers", "citations", "format")] == [0, 0, 0]
 
 
-def test_the_breakdown_says_what_the_judge_saw_and_took() -> None:
+def test_the_breakdown_says_what_the_judge_saw_and_took():
     verdict = Verdict(
         0.5,
         {"accuracy": 0.25},
@@ -229,20 +223,20 @@ def test_the_breakdown_says_what_the_judge_saw_and_took() -> None:
     )
 
 
-def test_without_a_judge_queries_are_counted_all_the_same() -> None:
+def test_without_a_judge_queries_are_counted_all_the_same():
     episode = played(STORAGE, FOUND, result(ok=False))
     reward = asyncio.run(score_episode(GOLDEN, episode, ReferenceJudge(), Rubric({"rule": 0.5})))
     assert (reward.total, reward.counters) == (0.5, {"sql_calls": 2, "sql_ok": 1})
 
 
-def test_a_number_of_the_rows_may_be_said() -> None:
+def test_a_number_of_the_rows_may_be_said():
     """Cells that are numbers are as well known as texts are."""
     counted = replace(FOUND, rows=[["片剂", 37]])
     assert term_values(GOLDEN, played("共37种", counted))["numbers"] == 1
     assert term_values(GOLDEN, played("共38种", counted))["numbers"] == 0
 
 
-def test_a_term_that_there_is_not_is_named_with_those_there_are() -> None:
+def test_a_term_that_there_is_not_is_named_with_those_there_are():
     with pytest.raises(SettingsError) as caught:
         rubric_from(SqlSettings(_env_file=None, reward_terms="rule=0.1,judgement=1"))
     assert not missing(str(caught.value), "'judgement'", *TERMS)
@@ -260,9 +254,7 @@ JSON = FOUND.to_json()
         ("密封", "length", 0),
     ],
 )
-def test_by_default_the_judge_s_score_is_paid_to_prose_only(
-    answer: str, stop_reason: str, paid: float
-) -> None:
+def test_by_default_the_judge_s_score_is_paid_to_prose_only(answer, stop_reason, paid):
     episode = played(answer, FOUND, stop_reason=stop_reason)
     reward = asyncio.run(score_episode(GOLDEN, episode, FixedJudge(Verdict(0.75))))
     assert (reward.terms, reward.total) == ({"rule": 0.1, "judge": paid}, pytest.approx(0.1 + paid))
@@ -273,7 +265,7 @@ def test_by_default_the_judge_s_score_is_paid_to_prose_only(
     assert (plain.terms, plain.worth, plain.measures) == ({"rule": 0.1, "judge": 0.75}, 0.75, {})
 
 
-def test_the_evidence_of_a_search_or_a_count_is_what_its_query_returns() -> None:
+def test_the_evidence_of_a_search_or_a_count_is_what_its_query_returns():
     quote = [{"table": "drugs_info", "row_id": 1, "field": "indication", "quote": "头痛"}]
     for column, right, wrong in (("med_name", "朵莎洛片", "维诺散"), ("count", 3, 13)):
         gold = {"structured_gt": {"columns": [column], "rows": [[right]]}, "evidence": quote}
@@ -283,7 +275,7 @@ def test_the_evidence_of_a_search_or_a_count_is_what_its_query_returns() -> None
             assert term_values(task, played("x", found))["evidence_recall"] == value
 
 
-def test_the_evidence_of_a_field_is_what_is_quoted_and_not_all_of_gold() -> None:
+def test_the_evidence_of_a_field_is_what_is_quoted_and_not_all_of_gold():
     """A policy that asks for the field alone would earn half of it."""
     gold = {
         **GOLD,
@@ -294,7 +286,7 @@ def test_the_evidence_of_a_field_is_what_is_quoted_and_not_all_of_gold() -> None
     assert "evidence_recall" not in term_values(replace(GOLDEN, gold=bare), played(STORAGE, FOUND))
 
 
-def test_an_empty_cell_is_no_evidence_and_bears_no_quote_out() -> None:
+def test_an_empty_cell_is_no_evidence_and_bears_no_quote_out():
     empty = QueryResult(["storage"], [[STORAGE], [None]], 2, tables_read=frozenset({"drugs_info"}))
     assert term_values(GOLDEN, played("原文“None”", empty))["citations"] == 0
     searched = {

@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -33,7 +32,7 @@ def run(folder: Path, *arguments: str, **environment: str) -> subprocess.Complet
     )
 
 
-def test_a_question_is_run_and_scored_from_any_folder(llm: Any, tmp_path: Path) -> None:
+def test_a_question_is_run_and_scored_from_any_folder(llm, tmp_path):
     row = AGENT.rows(AGENT.splits["val"])[0]
     sql = row["sql"]
     llm.script(asks(sql), says(row["answer"]))
@@ -52,9 +51,7 @@ def test_a_question_is_run_and_scored_from_any_folder(llm: Any, tmp_path: Path) 
     assert "secret-key" not in done.stdout + done.stderr
 
 
-def test_without_an_endpoint_it_says_what_to_give(
-    monkeypatch: pytest.MonkeyPatch, capsys: Any
-) -> None:
+def test_without_an_endpoint_it_says_what_to_give(monkeypatch, capsys):
     monkeypatch.setenv("OPENAI_BASE_URL", "")
     load_settings.cache_clear()
     with pytest.raises(SystemExit, match="2"):
@@ -62,7 +59,7 @@ def test_without_an_endpoint_it_says_what_to_give(
     assert "--base-url" in capsys.readouterr().err
 
 
-def test_an_endpoint_that_is_not_there_is_one_message(capsys: Any) -> None:
+def test_an_endpoint_that_is_not_there_is_one_message(capsys):
     assert sqlagent_test.main(["--base-url", "http://127.0.0.1:9/v1", "--model", "m"]) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert "127.0.0.1:9" in line

@@ -1,7 +1,4 @@
-"""The arithmetic behind reward terms: result sets, evidence, quantities, citations, manner.
-
-Keeps of docs/rewards.md, "Terms": what earns each term.
-"""
+"""The arithmetic behind reward terms: result sets, evidence, quantities, citations, manner."""
 
 from __future__ import annotations
 
@@ -32,7 +29,7 @@ def same(rows: list[list[Any]], gold: dict[str, Any], cut: bool = False) -> bool
         ([], False, False),
     ],
 )
-def test_result_sets(rows: list[list[Any]], is_same: bool, in_order: bool) -> None:
+def test_result_sets(rows, is_same, in_order):
     assert same(rows, GOLD) is is_same
     assert same(rows, GOLD | {"ordered": True}) is in_order
 
@@ -49,11 +46,11 @@ def test_result_sets(rows: list[list[Any]], is_same: bool, in_order: bool) -> No
         (12345678901234567, 12345678901234568, False),  # one number, where they are read as floats
     ],
 )
-def test_cells(shown: Any, gold: Any, is_same: bool) -> None:
+def test_cells(shown, gold, is_same):
     assert same([[shown]], {"columns": ["y"], "rows": [[gold]]}) is is_same
 
 
-def test_an_empty_result_is_the_gold_of_an_unanswerable_question() -> None:
+def test_an_empty_result_is_the_gold_of_an_unanswerable_question():
     assert same([], {"columns": ["dosage"], "rows": []})
     assert not same([["x"]], {"columns": ["dosage"], "rows": []})
 
@@ -62,7 +59,7 @@ def found(quotes: list[str], *cells: Cell) -> float:
     return terms.evidence_found(quotes, cells)
 
 
-def test_evidence() -> None:
+def test_evidence():
     quotes = ["密封，阴凉处保存", "一次1片"]
     assert found(quotes, Cell("密封, 阴凉处保存"), Cell("别的")) == 0.5
     assert found(quotes, Cell("密封，阴…", cut=True), Cell("一次1片，饭后")) == 1
@@ -77,7 +74,7 @@ def test_evidence() -> None:
         ("一次500毫升，一日3次", 0.75),
     ],
 )
-def test_quantities(answer: str, value: float) -> None:
+def test_quantities(answer, value):
     known = "一次500毫克，一日3次，饭后服用"
     assert terms.quantities_agree(answer, known, known) == value
 
@@ -90,7 +87,7 @@ def test_quantities(answer: str, value: float) -> None:
         ("密封保存，见 https://example.org/x", 0.0),
     ],
 )
-def test_claims(answer: str, value: float) -> None:
+def test_claims(answer, value):
     assert terms.claims_hold(answer, "密封，阴凉处保存") == value
 
 
@@ -105,5 +102,5 @@ def test_claims(answer: str, value: float) -> None:
         ("[用法用量]口服", True),
     ],
 )
-def test_prose(answer: str, plain: bool) -> None:
+def test_prose(answer, plain):
     assert terms.is_plain(answer) is plain

@@ -10,12 +10,12 @@ import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from copy import deepcopy
+from functools import cache
 from typing import Any
 
 import agentlightning as agl
 import pytest
 from agentlightning.types import EnqueueRolloutRequest, RolloutConfig
-from omegaconf import DictConfig
 
 from training.runners.episode_runner import EpisodeRunner
 from training.setup import verl_config
@@ -40,15 +40,13 @@ def own_port() -> int:
             return port
 
 
-@pytest.fixture(scope="session")
-def _verl_s_defaults() -> DictConfig:
-    return verl_config._verl_defaults()
+verl_s_defaults = cache(verl_config._verl_defaults)
 
 
-@pytest.fixture
-def composed_once(_verl_s_defaults: DictConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True)
+def composed_once(monkeypatch):
     """Read verl's files once: each time takes longer than all that a test does with them."""
-    monkeypatch.setattr(verl_config, "_verl_defaults", lambda: deepcopy(_verl_s_defaults))
+    monkeypatch.setattr(verl_config, "_verl_defaults", lambda: deepcopy(verl_s_defaults()))
 
 
 class ToyAgent(agl.LitAgent[dict[str, Any]]):
@@ -120,7 +118,7 @@ async def served(
 
 
 @pytest.fixture
-async def store() -> AsyncIterator[agl.LightningStoreClient]:
+async def store():
     async with served() as client:
         yield client
 

@@ -1,8 +1,4 @@
-"""The checks before every update find what would make the learning signal wrong.
-
-Keeps of docs/architecture.md, "How failures are handled": trained tokens, sequences and advantages
-that differ from the books stop the run; unscored is never 0.
-"""
+"""The checks before every update find what would make the learning signal wrong."""
 
 import pytest
 
@@ -43,21 +39,19 @@ def record(session: int, reward: float | None, group: str = "g", **fields: objec
         (record(0, 0.7, cause="judge_failed"), ["g_0_0"], 5, ("judge_failed",)),  # of a retry
     ],
 )
-def test_what_differs_from_the_books_stops(
-    book: RolloutRecord, keys: list[str], tokens: int, named: tuple[str, ...]
-) -> None:
+def test_what_differs_from_the_books_stops(book, keys, tokens, named):
     with pytest.raises(RunStopped) as stopped:
         check_episodes([book], keys, tokens)
     assert not missing(str(stopped.value), *named)
 
 
-def test_only_different_rewards_teach() -> None:
+def test_only_different_rewards_teach():
     same = [record(0, 0.5, "a"), record(1, 0.5, "a")]
     assert learnable_groups(same) == 0
     assert learnable_groups([*same, record(0, 0.0, "b"), record(1, 0.5, "b")]) == 1
 
 
-def test_an_unscored_episode_counted_as_zero_is_found() -> None:
+def test_an_unscored_episode_counted_as_zero_is_found():
     """Of three episodes one is unscored; with it as 0 the mean of the others would be 1/3 instead
     of 1/2.
     """
@@ -68,7 +62,7 @@ def test_an_unscored_episode_counted_as_zero_is_found() -> None:
     assert not missing(str(stopped.value), "0.6667", "0.5000")
 
 
-def test_an_advantage_is_measured_against_its_own_group() -> None:
+def test_an_advantage_is_measured_against_its_own_group():
     """Another question's rewards would make an easy question teach that everything is good."""
     books = [record(0, 1.0, "a"), record(1, 0.8, "a"), record(2, 0.2, "b"), record(3, 0.0, "b")]
     own = {"a_0": 0.1, "a_1": -0.1, "b_2": 0.1, "b_3": -0.1}

@@ -3,7 +3,6 @@ docs/gpu.md.
 """
 
 import socket
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -35,7 +34,7 @@ def config_of(
 
 
 @pytest.fixture
-def ray_address(monkeypatch: pytest.MonkeyPatch):
+def ray_address(monkeypatch):
     """RAY_ADDRESS of something that listens."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         monkeypatch.setenv("RAY_ADDRESS", f"127.0.0.1:{listening.getsockname()[1]}")
@@ -49,15 +48,13 @@ def ray_address(monkeypatch: pytest.MonkeyPatch):
         (2, 6, {"tensor": 4}, 4),  # a third replica would lie across the nodes
     ],
 )
-def test_replicas_that_do_not(
-    ray_address: None, nodes: int, gpus: int, sizes: dict[str, int], replica: int
-) -> None:
+def test_replicas_that_do_not(ray_address, nodes, gpus, sizes, replica):
     with pytest.raises(ConfigError) as refused:
         check_nodes_asked(config_of(nodes, gpus, **sizes))
     assert not missing(str(refused.value), f"{replica} GPUs", f"{nodes} x {gpus}", "--n-gpus")
 
 
-def test_several_nodes_need_a_ray(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_nodes_need_a_ray(monkeypatch):
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     check_nodes_asked(config_of(1))
     with pytest.raises(ConfigError) as refused:
@@ -65,7 +62,7 @@ def test_several_nodes_need_a_ray(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not missing(str(refused.value), "--n-nodes 2", "./restart_ray.sh --host")
 
 
-def test_a_ray_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_ray_that_does_not_answer(monkeypatch):
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))  # and does not listen
         address = f"127.0.0.1:{held.getsockname()[1]}"
@@ -75,9 +72,7 @@ def test_a_ray_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not missing(str(refused.value), f"RAY_ADDRESS={address}", "./restart_ray.sh")
 
 
-def test_a_run_does_not_begin_in_a_ray_without_room_for_it(
-    tmp_path: Path, ray_address: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_does_not_begin_in_a_ray_without_room_for_it(tmp_path, ray_address, monkeypatch):
     """verl would wait for the GPUs for ever."""
     import ray
 
@@ -93,9 +88,7 @@ def test_a_run_does_not_begin_in_a_ray_without_room_for_it(
 
 
 @pytest.mark.parametrize("joined", [False, True])
-def test_ray_is_told_to_keep_strangers_out(
-    joined: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ray_is_told_to_keep_strangers_out(joined, tmp_path, monkeypatch):
     """What a run's ports then answer is asked by tests/engine/test_ports.py, nightly."""
     told: dict[str, Any] = {}
     monkeypatch.setattr(algorithm, "_init_ray", lambda **options: told.update(options))

@@ -1,9 +1,4 @@
-"""A finished rollout becomes a record and a trajectory, however late its spans come.
-
-Keeps of docs/architecture.md, "How a step runs": what is trained is what the latest attempt
-generated, with the reward that attempt earned; whatever cannot be matched call for call is left out
-under a cause, never a number.
-"""
+"""A finished rollout becomes a record and a trajectory, however late its spans come."""
 
 from __future__ import annotations
 
@@ -42,7 +37,7 @@ NOTE = {
 
 
 @pytest.fixture
-async def store() -> RunStore:
+async def store():
     """A store with one rollout in its queue."""
     store = RunStore()
     await store.add_resources({})
@@ -71,7 +66,7 @@ async def report(
 
 
 @pytest.fixture
-async def played(store: RunStore) -> Any:
+async def played(store):
     """The rollout has ended, its annotation and reward written, its call not yet."""
     ids = await attempt(store)
     await report(store, ids, {})
@@ -107,9 +102,7 @@ def new_record(ids: dict[str, str]) -> RolloutRecord:
     return RolloutRecord(rollout_id=ids["rollout_id"], group="g", mode="train", step=1)
 
 
-async def test_late_spans_are_waited_for_and_not_longer(
-    played: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_late_spans_are_waited_for_and_not_longer(played, monkeypatch):
     store, ids = played
     monkeypatch.setattr(collect, "LATE_SPANS_SECONDS", 3600)
     asyncio.get_running_loop().call_later(
@@ -125,9 +118,7 @@ async def test_late_spans_are_waited_for_and_not_longer(
     assert trajectory.sequences[0].response_ids == [3]
 
 
-async def test_spans_that_never_come_leave_the_rollout_out(
-    played: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_spans_that_never_come_leave_the_rollout_out(played, monkeypatch):
     store, ids = played
     monkeypatch.setattr(collect, "LATE_SPANS_SECONDS", 0.2)
     record, trajectory = await collected(store, ids)
@@ -135,9 +126,7 @@ async def test_spans_that_never_come_leave_the_rollout_out(
     assert trajectory.sequences == []
 
 
-async def test_of_a_rollout_played_again_the_last_attempt_alone_is_trained_and_paid(
-    store: RunStore,
-) -> None:
+async def test_of_a_rollout_played_again_the_last_attempt_alone_is_trained_and_paid(store):
     """Else the tokens of a lost attempt would be trained on the reward of another."""
     lost = await attempt(store)
     await report(store, lost, {"terms": {"judge": 0.0}, "stop_reason": "max_turns"}, reward=0.0)
@@ -160,8 +149,8 @@ async def test_of_a_rollout_played_again_the_last_attempt_alone_is_trained_and_p
 
 
 async def test_an_episode_without_an_annotation_is_left_out_though_a_reward_is_there(
-    store: RunStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    store, monkeypatch
+):
     """How many calls it had is not known, so neither is whether all of its tokens are there."""
     monkeypatch.setattr(collect, "LATE_SPANS_SECONDS", 0.0)
     ids = await attempt(store)
@@ -174,9 +163,7 @@ async def test_an_episode_without_an_annotation_is_left_out_though_a_reward_is_t
 
 
 @pytest.mark.parametrize(("merge", "sequences"), [(True, 1), (False, 2)])
-async def test_every_call_keeps_its_own_log_probs_and_weights(
-    store: RunStore, merge: bool, sequences: int
-) -> None:
+async def test_every_call_keeps_its_own_log_probs_and_weights(store, merge, sequences):
     """Those of another call would correct the gradient for a policy that did not sample these
     tokens.
     """
@@ -212,9 +199,7 @@ async def test_every_call_keeps_its_own_log_probs_and_weights(
 @pytest.mark.parametrize(
     ("limit", "cause", "trained"), [(3, None, [[3, 3, 3]]), (2, "too_long", [])]
 )
-async def test_an_episode_over_the_limit_is_left_out_under_its_cause(
-    played: Any, limit: int, cause: str | None, trained: list[list[int]]
-) -> None:
+async def test_an_episode_over_the_limit_is_left_out_under_its_cause(played, limit, cause, trained):
     """Without the cause it would count as scored, enter its group's mean, and leave nothing to
     train on.
     """
@@ -235,9 +220,7 @@ async def test_an_episode_over_the_limit_is_left_out_under_its_cause(
         ({}, 0.0, None),
     ],
 )
-async def test_an_episode_without_a_score_is_left_out_and_0_is_a_score(
-    store: RunStore, note: dict[str, Any], reward: float | None, cause: str | None
-) -> None:
+async def test_an_episode_without_a_score_is_left_out_and_0_is_a_score(store, note, reward, cause):
     ids = await attempt(store)
     await store.add_span(call_span(ids, 3))
     await report(store, ids, note, reward=reward)
@@ -246,14 +229,14 @@ async def test_an_episode_without_a_score_is_left_out_and_0_is_a_score(
     assert (record.cause, len(trajectory.sequences)) == (cause, int(cause is None))
 
 
-async def test_an_episode_that_never_called_the_policy_is_not_trained(store: RunStore) -> None:
+async def test_an_episode_that_never_called_the_policy_is_not_trained(store):
     ids = await attempt(store)
     await report(store, ids, {"turns": 0})
     await store.update_attempt(**ids, status="succeeded")
     assert (await collected(store, ids))[0].cause == "no_calls"
 
 
-async def test_a_rollout_that_failed_is_left_out_whatever_it_wrote(store: RunStore) -> None:
+async def test_a_rollout_that_failed_is_left_out_whatever_it_wrote(store):
     ids = await attempt(store)
     await store.add_span(call_span(ids, 3))
     await report(store, ids, {})
@@ -262,7 +245,7 @@ async def test_a_rollout_that_failed_is_left_out_whatever_it_wrote(store: RunSto
     assert (record.cause, record.reward, trajectory.sequences) == ("rollout_failed", None, [])
 
 
-async def test_more_calls_in_the_trace_than_the_episode_made_are_not_trained(played: Any) -> None:
+async def test_more_calls_in_the_trace_than_the_episode_made_are_not_trained(played):
     """A call the agent knows nothing of, such as one that was sent twice, would be paid like those
     it made.
     """

@@ -1,7 +1,5 @@
-"""Our settings and verl's tree agree, or the run stops before anything heavy is imported.
-
-Keeps of docs/sql.md, "A turn": an override that makes agent and trainer differ, or a
-temperature, token budget or batch size that cannot work, stops the run.
+"""Our settings and verl's tree agree, or the run stops before anything heavy is imported; what
+`--algorithm` sets in it.
 """
 
 import subprocess
@@ -11,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from sql_agent.agent import AGENT
+from tests.corpora import cases_of
 from tests.messages import missing
 from tests.training.plans import plan_of
 from training.setup.agreement import last_step
+from training.setup.algorithms import keys_of
 from training.setup.plan import ConfigError
 from training.setup.presets import choose
 from training.setup.verl_config import build_config, parse_overrides
@@ -21,11 +21,12 @@ from training.setup.verl_config import build_config, parse_overrides
 ROOT = Path(__file__).parents[2]
 FILES = {"train": "train.parquet", "val": "val.parquet"}
 TURNS = "actor_rollout_ref.rollout.multi_turn.max_assistant_turns"
-pytestmark = pytest.mark.usefixtures("composed_once")
+ACTOR = "actor_rollout_ref.actor"
+SEQUENCES = "seq-mean-token-sum-norm"
 
 
 def build(tmp_path: Path, *overrides: str, device: str = "cpu", n_gpus: int = 1, **changes: object):
-    preset = choose(AGENT, "full", device, n_gpus)
+    preset = choose(AGENT, "full", device, n_gpus) | keys_of(changes.get("algorithm"))
     changes.setdefault("max_tokens", AGENT.sizes(device).reply)
     return build_config(
         plan_of(tmp_path, device=device, **changes).engine,
@@ -36,7 +37,7 @@ def build(tmp_path: Path, *overrides: str, device: str = "cpu", n_gpus: int = 1,
     )
 
 
-def test_validation_samples_as_training_does(tmp_path: Path) -> None:
+def test_validation_samples_as_training_does(tmp_path):
     """verl validates greedily by default: the reported reward would be of another policy than the
     one that learns.
     """
@@ -44,45 +45,13 @@ def test_validation_samples_as_training_does(tmp_path: Path) -> None:
     assert (rollout.temperature, rollout.val_kwargs.temperature) == (0.7, 0.7)
 
 
-def test_another_batch_is_still_one_update(tmp_path: Path) -> None:
+def test_another_batch_is_still_one_update(tmp_path):
     config = build(tmp_path, "data.train_batch_size=24")
     assert config.actor_rollout_ref.actor.ppo_mini_batch_size == 24
 
 
-@pytest.mark.parametrize(
-    ("override", "named"),
-    [
-        (f"{TURNS}=5", ("3 turns", "--max-turns", f"{TURNS}=5")),
-        ("actor_rollout_ref.rollout.temperature=0.7", ("1.0", "TEMPERATURE", "0.7")),
-        ("actor_rollout_ref.rollout.top_p=0.9", ("top_p=0.9", "top_p=1")),
-        ("actor_rollout_ref.rollout.top_k=20", ("top_k=20", "top_k=-1")),
-        ("data.max_response_length=200", ("288", "data.max_response_length=200", "--max-turns")),
-        ("data.max_prompt_length=900", ("900 + 384", "max_model_len=1024")),
-        ("actor_rollout_ref.actor.ppo_max_token_len_per_gpu=512", ("_per_gpu=512",)),
-        ("actor_rollout_ref.actor.ppo_mini_batch_size=5", ("=16", "ppo_mini_batch_size=5")),
-        ("trainer.n_gpus_per_node=3", ("3 devices",)),
-        ("actor_rollout_ref.rollout.n=1", ("rollout.n=1", "2")),
-        ("actor_rollout_ref.model.lora_rank=8", ("lora_rank=8", "--lora-rank")),
-        ("data.train_batch_sise=4", ("'data.train_batch_size'",)),
-        ("trainer.max_actor_ckpt_to_keep=2", ("max_actor_ckpt_to_keep=2", "--keep")),
-        ("trainer.total_training_steps=-3", ("trainer.total_training_steps=-3", "1")),
-        ("trainer.save_freq=null", ("trainer.save_freq=null", "-1")),
-        ("data.train_batch_size=true", ("data.train_batch_size=true", "1")),
-        ("actor_rollout_ref.rollout.max_num_seqs=0", ("max_num_seqs=0", "1")),
-        ("actor_rollout_ref.actor.optim.lr=.nan", ("optim.lr=.nan",)),
-        ("trainer=null", ("trainer=null",)),
-        ("trainer.default_local_dir=/elsewhere", ("/elsewhere", "--run-dir")),
-        ("trainer.resume_mode=auto", ("trainer.resume_mode=auto", "--resume")),
-        ("actor_rollout_ref.model.path=/other", ("/other", "--model")),
-        ("trainer.v1.trainer_mode=colocate_async", ("colocate_async", "--async")),
-        ("+trainer.nonsense=1", ("'trainer.nonsense'",)),
-        ("not-an-override", ("'not-an-override'", "--help")),
-        ("data.seed=[1", ("'data.seed=[1'", "YAML")),
-    ],
-)
-def test_a_contradiction_or_unknown_key_is_explained(
-    tmp_path: Path, override: str, named: tuple[str, ...]
-) -> None:
+@pytest.mark.parametrize(("override", "named"), cases_of(__file__, "contradictions"))
+def test_a_contradiction_or_unknown_key_is_explained(tmp_path, override, named):
     with pytest.raises(ConfigError) as refused:
         build(tmp_path, override)
     assert not missing(str(refused.value), *named)
@@ -97,9 +66,7 @@ def test_a_contradiction_or_unknown_key_is_explained(
         ("data.train_max_samples=40", 4),
     ],
 )
-def test_the_last_step_is_that_of_the_epochs_or_an_earlier_one(
-    tmp_path: Path, override: str, last: int
-) -> None:
+def test_the_last_step_is_that_of_the_epochs_or_an_earlier_one(tmp_path, override, last):
     sizes = ("data.train_batch_size=16", "trainer.total_epochs=2")
     assert last_step(build(tmp_path, *sizes, override), 70) == last
 
@@ -108,21 +75,19 @@ def test_the_last_step_is_that_of_the_epochs_or_an_earlier_one(
     ("changes", "named"),
     [({"asynchronous": "colocate"}, "--async"), ({"device": "cuda"}, "--device")],
 )
-def test_deterministic_promises_nothing_it_cannot_keep(
-    tmp_path: Path, changes: dict[str, object], named: str
-) -> None:
+def test_deterministic_promises_nothing_it_cannot_keep(tmp_path, changes, named):
     with pytest.raises(ConfigError) as refused:
         build(tmp_path, deterministic=True, **changes)
     assert not missing(str(refused.value), "--deterministic", named)
 
 
 @pytest.mark.parametrize("text", ["3e-4", "3.0e-4", "0.0003"])
-def test_a_learning_rate_is_a_number_however_it_is_written(tmp_path: Path, text: str) -> None:
+def test_a_learning_rate_is_a_number_however_it_is_written(tmp_path, text):
     config = build(tmp_path, f"actor_rollout_ref.actor.optim.lr={text}")
     assert config.actor_rollout_ref.actor.optim.lr == 0.0003
 
 
-def test_on_the_cpu_vllm_s_log_probs_are_the_old_policy_s(tmp_path: Path) -> None:
+def test_on_the_cpu_vllm_s_log_probs_are_the_old_policy_s(tmp_path):
     rollout, bypass = (
         "actor_rollout_ref.rollout.calculate_log_probs",
         "algorithm.rollout_correction.bypass_mode",
@@ -139,7 +104,7 @@ def test_on_the_cpu_vllm_s_log_probs_are_the_old_policy_s(tmp_path: Path) -> Non
         build(tmp_path, f"{rollout}=false", f"{bypass}=true")
 
 
-def test_too_few_rows_for_a_batch(tmp_path: Path) -> None:
+def test_too_few_rows_for_a_batch(tmp_path):
     config = build(tmp_path)
     with pytest.raises(ConfigError, match="15 rows"):
         last_step(config, 15)
@@ -149,7 +114,7 @@ def test_too_few_rows_for_a_batch(tmp_path: Path) -> None:
 
 
 @pytest.mark.system
-def test_a_disagreement_stops_before_heavy_imports() -> None:
+def test_a_disagreement_stops_before_heavy_imports():
     """The whole command line, in a process that reports whether torch, verl or ray were imported."""
     code = (
         "import sys; from training.start.command import main\n"
@@ -163,8 +128,49 @@ def test_a_disagreement_stops_before_heavy_imports() -> None:
     assert not missing(done.stderr, "3 turns", f"{TURNS}=7", "--max-turns")
 
 
-def test_vllm_of_a_run_stands_behind_its_door(tmp_path: Path) -> None:
+def test_vllm_of_a_run_stands_behind_its_door(tmp_path):
     """Without it any program of the machine could call the policy."""
     vllm = build(tmp_path).actor_rollout_ref.rollout.engine_kwargs.vllm
     assert vllm.middleware == "training.proxy.doors.Door"
     assert vllm.allowed_origins == "[]"
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "device", "advantage", "by_deviation", "loss", "mean", "clips"),
+    [
+        ("grpo", "cpu", "grpo", True, "bypass_mode", "token-mean", (0.2, 0.3)),
+        ("grpo", "cuda", "grpo", True, "vanilla", "token-mean", (0.2, 0.3)),
+        ("dr_grpo", "cuda", "grpo", False, "vanilla", SEQUENCES, (0.2, 0.3)),
+        ("gspo", "cpu", "grpo", True, "gspo", "seq-mean-token-mean", (3e-4, 4e-4)),
+        ("ppo", "cuda", "gae", True, "vanilla", "token-mean", (0.2, 0.3)),
+    ],
+)
+def test_a_name_is_verls_keys(
+    tmp_path, algorithm, device, advantage, by_deviation, loss, mean, clips
+):
+    """bypass_mode is the plain loss with vLLM's log-probabilities, which the CPU takes."""
+    config = build(tmp_path, algorithm=algorithm, device=device)
+    actor = config.actor_rollout_ref.actor
+    assert config.algorithm.adv_estimator == advantage
+    assert config.algorithm.norm_adv_by_std_in_grpo is by_deviation
+    assert (actor.policy_loss.loss_mode, actor.loss_agg_mode) == (loss, mean)
+    assert (actor.clip_ratio_low, actor.clip_ratio_high) == clips
+    whole = config.data.max_response_length
+    bypass = device == "cpu" and algorithm != "gspo"
+    assert config.algorithm.rollout_correction.bypass_mode is bypass
+    assert actor.loss_scale_factor == (whole if algorithm == "dr_grpo" else None)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "override", "named"),
+    [
+        ("gspo", f"{ACTOR}.policy_loss.loss_mode=vanilla", "loss_mode=gspo"),
+        ("gspo", f"{ACTOR}.loss_agg_mode=token-mean", "seq-mean-token-mean"),
+        ("dr_grpo", "algorithm.norm_adv_by_std_in_grpo=true", "norm_adv_by_std_in_grpo=False"),
+        ("ppo", "algorithm.adv_estimator=grpo", "adv_estimator=gae"),
+    ],
+)
+def test_what_contradicts_it_is_refused(tmp_path, algorithm, override, named):
+    with pytest.raises(ConfigError) as refused:
+        build(tmp_path, override, algorithm=algorithm)
+    assert not missing(str(refused.value), f"--algorithm {algorithm}", named)

@@ -1,13 +1,9 @@
-"""ZeroMQ sockets and vLLM's port in front of people who have no token, with real sockets.
-
-Keeps of docs/safety.md.
-"""
+"""ZeroMQ sockets and vLLM's port in front of people who have no token, with real sockets."""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
-from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -24,7 +20,7 @@ LONG, SHORT = 60_000, 1000
 
 
 @pytest.fixture
-def guarded(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def guarded(monkeypatch):
     """This process as Ray's worker of a run."""
     monkeypatch.setenv(TOKEN, "the-run's")
     monkeypatch.setattr(zmq.Socket, "bind", zmq.Socket.bind)  # put back at the end
@@ -49,7 +45,7 @@ def send(port: int, token: str | None, patience: int) -> None:
 @pytest.mark.parametrize(
     ("token", "heard"), [("the-run's", True), ("another", False), (None, False)]
 )
-def test_a_socket_hears_those_who_have_the_token(token: str | None, heard: bool) -> None:
+def test_a_socket_hears_those_who_have_the_token(token, heard):
     patience = LONG if heard else SHORT
     with zmq.Context() as context, context.socket(zmq.ROUTER) as socket:
         port = socket.bind_to_random_port("tcp://127.0.0.1")
@@ -64,9 +60,7 @@ def test_a_socket_hears_those_who_have_the_token(token: str | None, heard: bool)
             assert socket.recv_multipart()[1] == b"from the-run's"
 
 
-async def test_vllm_answers_completions_to_who_has_the_token(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_vllm_answers_completions_to_who_has_the_token(monkeypatch):
     monkeypatch.setenv(TOKEN, "the-run's")
     asked = []
 
@@ -103,7 +97,7 @@ async def test_vllm_answers_completions_to_who_has_the_token(
     assert set(asked) == {"/health", "/v1/chat/completions"}
 
 
-async def test_vllm_outside_of_training_answers_completions_alone() -> None:
+async def test_vllm_outside_of_training_answers_completions_alone():
     async def app(scope: Any, receive: Any, send: Any) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b"{}"})
@@ -122,9 +116,7 @@ async def test_vllm_outside_of_training_answers_completions_alone() -> None:
             assert (await client.request(method, path, content=b"{}")).status_code == status, path
 
 
-def test_each_run_of_a_ray_that_several_joined_finds_its_own_token(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_each_run_of_a_ray_that_several_joined_finds_its_own_token(monkeypatch):
     kept: dict[bytes, bytes] = {}
     monkeypatch.setattr("ray.experimental.internal_kv._internal_kv_put", kept.__setitem__)
     monkeypatch.setattr("ray.experimental.internal_kv._internal_kv_get", kept.__getitem__)

@@ -11,7 +11,6 @@ import shutil
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -34,7 +33,7 @@ VALIDATION = {1: 0.2, 2: 0.9, 3: 0.5, 4: 1.0}
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Path:
+def run(tmp_path):
     """A run with checkpoints of the steps 1 to 3, and one of step 4 that was not finished."""
     folder = tmp_path / "runs" / "mine"
     for step in VALIDATION:
@@ -72,18 +71,18 @@ def nothing_new(run: Path) -> bool:
 
 
 @pytest.mark.parametrize(("step", "found"), [("latest", 3), ("2", 2), ("best", 2)])
-def test_the_step_that_is_meant(run: Path, step: str, found: int) -> None:
+def test_the_step_that_is_meant(run, step, found):
     assert export.choose_checkpoint(run, step).name == f"global_step_{found}"
 
 
 @pytest.mark.parametrize("step", ["4", "last"])
-def test_a_step_without_a_complete_checkpoint_is_refused(run: Path, step: str, capsys: Any) -> None:
+def test_a_step_without_a_complete_checkpoint_is_refused(run, step, capsys):
     assert exported(run, f"--step={step}")[0] == 2
     assert "1, 2, 3" in capsys.readouterr().err
     assert nothing_new(run)
 
 
-def test_the_folder_has_what_loads_a_model_and_nothing_pickled(run: Path) -> None:
+def test_the_folder_has_what_loads_a_model_and_nothing_pickled(run):
     code, folder = exported(run)
     assert code == 0
     files = {path.name for path in folder.iterdir()}
@@ -91,7 +90,7 @@ def test_the_folder_has_what_loads_a_model_and_nothing_pickled(run: Path) -> Non
     assert (folder / "model.safetensors").read_bytes() == (TINY / "model.safetensors").read_bytes()
 
 
-def test_the_card_says_what_was_measured_and_what_was_not(run: Path, tmp_path: Path) -> None:
+def test_the_card_says_what_was_measured_and_what_was_not(run, tmp_path):
     scores = {
         "model": f"/elsewhere/{run.name}/checkpoints/global_step_2/actor/huggingface",
         "data": {"file": "/home/somebody/test.parquet", "sha256": "0" * 64},
@@ -112,7 +111,7 @@ def test_the_card_says_what_was_measured_and_what_was_not(run: Path, tmp_path: P
     assert "was not evaluated" in card
 
 
-def test_nothing_is_overwritten(run: Path, capsys: Any) -> None:
+def test_nothing_is_overwritten(run, capsys):
     (run.parent / "out").mkdir()
     assert exported(run)[0] == 2
     assert str(run.parent / "out") in capsys.readouterr().err
@@ -120,9 +119,7 @@ def test_nothing_is_overwritten(run: Path, capsys: Any) -> None:
     assert [*(run.parent / "out").iterdir()] == []
 
 
-def test_what_is_no_run_or_lacks_a_part_is_said_in_one_line(
-    run: Path, tmp_path: Path, capsys: Any
-) -> None:
+def test_what_is_no_run_or_lacks_a_part_is_said_in_one_line(run, tmp_path, capsys):
     assert exported(tmp_path / "runs", "--step", "1")[0] == 2
     (run / "checkpoints/global_step_3/actor/huggingface/tokenizer.json").unlink()
     assert exported(run)[0] == 2
@@ -139,9 +136,7 @@ def test_what_is_no_run_or_lacks_a_part_is_said_in_one_line(
         (([1], "same"), ("1 tokens", "2")),
     ],
 )
-def test_a_model_that_answers_otherwise_is_not_written(
-    run: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any, theirs: Any, named: tuple[str, ...]
-) -> None:
+def test_a_model_that_answers_otherwise_is_not_written(run, monkeypatch, capsys, theirs, named):
     """vLLM answers like this, and transformers with two tokens and "same"."""
     server = nullcontext(SimpleNamespace(base_url="", name=""))
     monkeypatch.setattr("training.export.first_prompt", lambda *_: export_check.FirstPrompt(1))

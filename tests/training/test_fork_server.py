@@ -1,5 +1,5 @@
 """Workers that are forks draw numbers of their own; without a server a worker is a Python of its
-own. tests/engine/test_fork_groups.py and test_fork_ids.py have forks of the real engine.
+own. tests/engine/test_forks.py has forks of the real engine.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -39,7 +38,7 @@ pytestmark = pytest.mark.system
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+def server(tmp_path):
     (tmp_path / "own").mkdir()
     address, parent = str(tmp_path / "own" / "socket"), str(os.getpid())
     process = subprocess.Popen([sys.executable, "-c", SERVER, address, parent], cwd=ROOT)
@@ -87,17 +86,13 @@ def ask(tmp_path: Path, *arguments: str, text: str = "") -> dict[str, object]:
     return dict(json.loads(found))
 
 
-def test_forks_draw_other_random_numbers(
-    tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_forks_draw_other_random_numbers(tmp_path, request, monkeypatch):
     monkeypatch.setenv("ENGINE", "numpy.random")
     request.getfixturevalue("server")
     assert ask(tmp_path)["drawn"] != ask(tmp_path)["drawn"]
 
 
-def test_a_run_leaves_no_folder_and_no_server(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_leaves_no_folder_and_no_server(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     before = {*psutil.Process().children()}
@@ -108,7 +103,7 @@ def test_a_run_leaves_no_folder_and_no_server(
     assert {*psutil.Process().children()} == before
 
 
-def test_without_a_server_the_worker_is_a_python_of_its_own(tmp_path: Path) -> None:
+def test_without_a_server_the_worker_is_a_python_of_its_own(tmp_path):
     told = ask(tmp_path, "--one", text="typed")
     assert (told["engine"], told["arguments"]) == (False, [str(tmp_path / "worker.py"), "--one"])
     assert told["read"] == "typed"

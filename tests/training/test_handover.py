@@ -1,15 +1,11 @@
 """News of the store comes at once from ours and is polled from others; what is done is released in
 time, and what a runner gives up is played again.
-
-Keeps of docs/architecture.md, "Runners and the store": nobody asks again and again, and no rollout
-is lost with a runner.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from pathlib import Path
 from typing import Any
 
 import agentlightning as agl
@@ -27,7 +23,7 @@ from training.store.live_store import RunStore
 
 
 @pytest.fixture(autouse=True)
-def nobody_asks_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+def nobody_asks_twice(monkeypatch):
     """Who is not told of news waits longer than any test."""
     monkeypatch.setattr(handover_module, "WAIT_SECONDS", 3600)
     monkeypatch.setattr(live_store, "LONGEST_WAIT", 3600)
@@ -41,7 +37,7 @@ async def finish(store: Any, *statuses: str) -> None:
 
 
 @pytest.fixture
-async def plain() -> Any:
+async def plain():
     """A store as `agl store` serves it, without the requests that wait."""
     port = own_port()
     server = agl.LightningStoreServer(
@@ -54,7 +50,7 @@ async def plain() -> Any:
     await server.stop()
 
 
-async def test_every_ending_is_handed_out_once_and_at_once(store: Any) -> None:
+async def test_every_ending_is_handed_out_once_and_at_once(store):
     ids = await enqueue(store, [{"name": str(i)} for i in range(3)])
     endings = Endings(store)
     futures = endings.expect(ids[:2])
@@ -68,9 +64,7 @@ async def test_every_ending_is_handed_out_once_and_at_once(store: Any) -> None:
     await endings.close()
 
 
-async def test_an_error_of_the_store_delays_an_ending_and_loses_none(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_an_error_of_the_store_delays_an_ending_and_loses_none(monkeypatch):
     """Taken for an answer, it would end the run."""
     monkeypatch.setattr(handover_module, "UNREACHABLE_SECONDS", 0.0)
 
@@ -92,7 +86,7 @@ async def test_an_error_of_the_store_delays_an_ending_and_loses_none(
         await endings.close()
 
 
-async def test_a_rollout_is_played_three_times_at_most(store: Any, tmp_path: Path) -> None:
+async def test_a_rollout_is_played_three_times_at_most(store, tmp_path):
     """By the rules of a run: a timeout and a silent runner are tried again, a failure is not."""
     rules = rules_of(60.0).model_dump()
     [often] = await enqueue(store, [{"name": "often"}], **rules)
@@ -107,14 +101,12 @@ async def test_a_rollout_is_played_three_times_at_most(store: Any, tmp_path: Pat
     assert (await store.get_rollout_by_id(once)).status == "failed"
 
 
-def test_runners_wait_longer_than_any_episode_may_take_and_the_store_longer_than_they(
-    tmp_path: Path,
-) -> None:
+def test_runners_wait_longer_than_any_episode_may_take_and_the_store_longer_than_they(tmp_path):
     """On a slow machine an episode is given a multiple of its time."""
     assert LONGEST * 60.0 < deadline_of(60.0) < (rules_of(60.0).timeout_seconds or 0.0)
 
 
-async def test_a_runner_gives_up_its_own_rollouts_alone(store: Any) -> None:
+async def test_a_runner_gives_up_its_own_rollouts_alone(store):
     """Runner 12 is another one than runner 123; and those that have ended are played already."""
     ended, own, other = await enqueue(store, [{"name": name} for name in ("ended", "own", "other")])
     for worker in (worker_name(12), worker_name(12), worker_name(123)):
@@ -127,7 +119,7 @@ async def test_a_runner_gives_up_its_own_rollouts_alone(store: Any) -> None:
     assert (await store.get_rollout_by_id(other)).status == "preparing"
 
 
-async def test_a_store_that_does_not_notify_is_polled(plain: Any) -> None:
+async def test_a_store_that_does_not_notify_is_polled(plain):
     handover, endings = Handover(plain), Endings(plain)
     await handover.queued()
     await handover.queued()
@@ -141,7 +133,7 @@ async def test_a_store_that_does_not_notify_is_polled(plain: Any) -> None:
     await handover.close()
 
 
-async def test_what_is_done_is_released_and_what_is_not_stays() -> None:
+async def test_what_is_done_is_released_and_what_is_not_stays():
     store = RunStore(release_seconds=3600)
     await store.add_resources({})
     ids = await enqueue(store, [{"name": str(i)} for i in range(51)])

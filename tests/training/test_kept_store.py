@@ -1,8 +1,4 @@
-"""A store on disk holds what it held when it is opened again, whatever happened.
-
-Keeps of docs/architecture.md, "Runners and the store", what is said of `--persist`; a store that is
-killed in the middle of a run is in tests/engine/test_roles.py.
-"""
+"""A store on disk holds what it held when it is opened again, whatever happened."""
 
 from __future__ import annotations
 
@@ -142,7 +138,7 @@ async def queue_of(store: KeptStore) -> list[Any]:
 
 @fuzzing(max_examples=40, deadline=None)
 @given(st.lists(STEPS, max_size=40))
-def test_opened_again_it_holds_what_it_held(steps: list[tuple[str, int]]) -> None:
+def test_opened_again_it_holds_what_it_held(steps):
     async def body(folder: Path) -> None:
         store = await KeptStore.open(folder)
         await play(store, steps)
@@ -162,9 +158,7 @@ def test_opened_again_it_holds_what_it_held(steps: list[tuple[str, int]]) -> Non
         asyncio.run(body(Path(folder)))
 
 
-async def test_what_was_taken_from_the_queue_and_given_to_nobody_is_queued_again(
-    tmp_path: Path,
-) -> None:
+async def test_what_was_taken_from_the_queue_and_given_to_nobody_is_queued_again(tmp_path):
     """A kill between the two writes of a dequeue."""
     store = await KeptStore.open(tmp_path)
     await play(store, [("enqueue", 3)])
@@ -177,9 +171,7 @@ async def test_what_was_taken_from_the_queue_and_given_to_nobody_is_queued_again
     again.database.close()
 
 
-async def test_runners_have_time_to_be_heard_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_runners_have_time_to_be_heard_again(tmp_path, monkeypatch):
     """A store that was away for long must not take every episode from the runners that play on."""
     store = await KeptStore.open(tmp_path)
     rules = RolloutConfig(
@@ -203,7 +195,7 @@ async def test_runners_have_time_to_be_heard_again(
     again.database.close()
 
 
-async def test_a_full_disk_delays_and_loses_nothing(tmp_path: Path) -> None:
+async def test_a_full_disk_delays_and_loses_nothing(tmp_path):
     store = await KeptStore.open(tmp_path)
     await play(store, [("enqueue", 5)])
     database = store.database
@@ -227,7 +219,7 @@ async def test_a_full_disk_delays_and_loses_nothing(tmp_path: Path) -> None:
     again.database.close()
 
 
-async def test_a_folder_that_cannot_be_used_is_one_clear_line(tmp_path: Path) -> None:
+async def test_a_folder_that_cannot_be_used_is_one_clear_line(tmp_path):
     store = await KeptStore.open(tmp_path / "new" / "a")
     with pytest.raises(ConfigError, match=r"new/a.*another store"):
         await KeptStore.open(tmp_path / "new" / "a")
@@ -242,7 +234,7 @@ async def test_a_folder_that_cannot_be_used_is_one_clear_line(tmp_path: Path) ->
     assert (tmp_path / "new" / "a" / FILE).stat().st_mode & 0o077 == 0
 
 
-async def test_an_answer_that_ends_too_early_is_asked_for_again() -> None:
+async def test_an_answer_that_ends_too_early_is_asked_for_again():
     """A store that is killed while it answers has sent its headers, and not all of what follows."""
     asked: list[str] = []
 
@@ -265,9 +257,7 @@ async def test_an_answer_that_ends_too_early_is_asked_for_again() -> None:
     assert len(asked) > 1
 
 
-async def test_a_step_that_a_store_took_before_it_froze_is_not_queued_twice(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_step_that_a_store_took_before_it_froze_is_not_queued_twice(monkeypatch):
     """The client's own time is up, and no connection was lost."""
     send = agl.LightningStoreClient.enqueue_many_rollouts
     asked = 0

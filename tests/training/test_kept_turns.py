@@ -1,7 +1,4 @@
-"""The next turn of an episode reads the tokens of the turns before, as the policy wrote them.
-
-Keeps of docs/architecture.md, "How a step runs".
-"""
+"""The next turn of an episode reads the tokens of the turns before, as the policy wrote them."""
 
 from __future__ import annotations
 
@@ -35,13 +32,13 @@ def asked_next(finish: str = "tool_calls", attempt: str = "r/a", **changed: Any)
     return orjson.loads(turns.add(attempt, orjson.dumps(request)))
 
 
-def test_a_request_names_the_turn_that_it_goes_on_from() -> None:
+def test_a_request_names_the_turn_that_it_goes_on_from():
     request = asked_next(chat_template_kwargs={})
     assert request["chat_template_kwargs"] == {KEPT: {"messages": 2, "tokens": [1, 2, 3, 4]}}
     assert request["messages"][2] == RESULT
 
 
-def test_a_call_that_nobody_can_read_is_handed_back_without_arguments() -> None:
+def test_a_call_that_nobody_can_read_is_handed_back_without_arguments():
     turns = KeptTurns()
     unreadable = {"id": "call-1", "function": {"name": "look", "arguments": '"SELECT 1"'}}
     reply = {"message": {**REPLY, "tool_calls": [unreadable]}, "finish_reason": "tool_calls"}
@@ -64,7 +61,7 @@ def test_a_call_that_nobody_can_read_is_handed_back_without_arguments() -> None:
         {"messages": [ASKED, {**REPLY, "tool_calls": [OTHER_CALL]}, RESULT]},
     ],
 )
-def test_what_is_another_conversation_is_rendered(changed: dict[str, Any]) -> None:
+def test_what_is_another_conversation_is_rendered(changed):
     assert KEPT not in (asked_next(**changed).get("chat_template_kwargs") or {})
 
 
@@ -76,7 +73,7 @@ def text(ids: list[int]) -> str:
     return "".join(map(chr, ids))
 
 
-def test_what_follows_a_turn_stands_behind_its_own_tokens() -> None:
+def test_what_follows_a_turn_stands_behind_its_own_tokens():
     """`$` ends a turn."""
     prompt = continued(
         tokens("q$ call $\nresult$\n>"), tokens("q$ call $\n"), tokens("q$call$"), text
@@ -95,7 +92,5 @@ def test_what_follows_a_turn_stands_behind_its_own_tokens() -> None:
         ("q$call$\nresult$\n>", "q$call$\n", "q$call#"),
     ],
 )
-def test_the_template_decides_where_it_writes_another_turn(
-    prompt: str, written: str, kept: str
-) -> None:
+def test_the_template_decides_where_it_writes_another_turn(prompt, written, kept):
     assert text(continued(tokens(prompt), tokens(written), tokens(kept), text)) == prompt

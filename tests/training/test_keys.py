@@ -1,8 +1,5 @@
 """Keys appear nowhere: a store on disk, a runner and a proxy work with planted ones, and all they
 leave is searched.
-
-Keeps of docs/safety.md, "Strangers". The trainer's own files, and what trackers write, are searched
-by `tests/engine/test_roles.py`.
 """
 
 from __future__ import annotations
@@ -15,7 +12,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +83,7 @@ class Started:
 
 
 @pytest.fixture
-def programs(tmp_path: Path) -> Iterator[Started]:
+def programs(tmp_path):
     started = Started(tmp_path)
     yield started
     for process in started.processes:
@@ -122,13 +118,7 @@ def in_prose(self: StandInVllm, request: dict[str, Any]) -> tuple[int, dict[str,
 
 
 @pytest.mark.timeout(600)
-async def test_keys_appear_nowhere(
-    programs: Started,
-    servers: list[StandInVllm],  # noqa: F811
-    tmp_path: Path,
-    caplog: pytest.LogCaptureFixture,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_keys_appear_nowhere(programs, servers, tmp_path, caplog, monkeypatch):  # noqa: F811
     caplog.set_level(logging.DEBUG)
     monkeypatch.setattr(StandInVllm, "complete", in_prose)
     port, teacher = own_port(), LLMServer()

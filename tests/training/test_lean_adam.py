@@ -1,7 +1,5 @@
 """The optimizer of large models on the CPU (needs torch)."""
 
-from __future__ import annotations
-
 import copy
 
 import pytest
@@ -9,7 +7,7 @@ import pytest
 pytestmark = pytest.mark.system
 
 
-def test_it_goes_where_adamw_goes() -> None:
+def test_it_goes_where_adamw_goes():
     import torch
 
     from training.cpu.lean_adam import LeanAdamW
@@ -31,7 +29,7 @@ def test_it_goes_where_adamw_goes() -> None:
     assert moved > 0.01
 
 
-def test_it_goes_on_from_what_it_saved() -> None:
+def test_it_goes_on_from_what_it_saved():
     import torch
 
     from training.cpu.lean_adam import LeanAdamW

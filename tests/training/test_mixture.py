@@ -1,12 +1,8 @@
-"""In which order tasks are drawn where several agents are trained together.
-
-Keeps of docs/training.md: every step holds each agent's share, and every row is drawn.
-"""
+"""The rows that verl is given: their lines untouched, and in which order where agents are mixed."""
 
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import orjson
@@ -27,7 +23,7 @@ def rows(counts: dict[str, int], weights: dict[str, float]) -> list[dict[str, An
     ]
 
 
-def test_a_batch_holds_each_agent_by_its_weight() -> None:
+def test_a_batch_holds_each_agent_by_its_weight():
     found = rows({"sql": 60, "diagnosis": 30}, {"sql": 1, "diagnosis": 3})
     names = [found[line][WHOSE] for line in draws(found, seed=1)]
     batches = [Counter(names[at : at + BATCH]) for at in range(0, len(names) - BATCH + 1, BATCH)]
@@ -38,9 +34,7 @@ def test_a_batch_holds_each_agent_by_its_weight() -> None:
     counts=st.dictionaries(st.sampled_from("abcd"), st.integers(1, 40), min_size=1),
     weights=st.tuples(*[st.floats(0.1, 10)] * 4),
 )
-def test_every_row_is_drawn_before_one_is_drawn_twice(
-    counts: dict[str, int], weights: tuple[float, ...]
-) -> None:
+def test_every_row_is_drawn_before_one_is_drawn_twice(counts, weights):
     found = rows(counts, dict(zip("abcd", weights, strict=True)))
     drawn = Counter(draws(found, seed=3))
     assert set(drawn) == set(range(len(found)))
@@ -49,15 +43,25 @@ def test_every_row_is_drawn_before_one_is_drawn_twice(
         assert max(own) - min(own) <= 1
 
 
-def test_the_order_depends_on_the_seed_alone() -> None:
-    found = rows({"a": 20, "b": 20}, {"a": 1, "b": 1})
-    assert draws(found, seed=1) == draws(found, seed=1) != draws(found, seed=2)
-
-
-def test_verl_is_given_the_rows_in_this_order_under_their_own_numbers(tmp_path: Path) -> None:
+def test_verl_is_given_the_rows_in_this_order_under_their_own_numbers(tmp_path):
     file = tmp_path / "train.jsonl"
     found = rows({"sql": 4, "code": 2}, {"sql": 1, "code": 2})
     file.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in found))
     dataset = RolloutDataset(str(file), config=OmegaConf.create({"seed": 7}))
     assert [dataset[at]["index"] for at in range(len(dataset))] == draws(found, seed=7)
     assert [dataset[at]["agent"] for at in range(3)].count("code") == 2
+
+
+def test_lines_travel_as_they_are_and_groups_are_read_once(tmp_path):
+    first, second = tmp_path / "first.jsonl", tmp_path / "second.jsonl"
+    lines = ['{"a":  1, "kind": "x"}', '{"a": "一\u2028二"}', '{"kind": "y"}']
+    first.write_text(f"{lines[0]}\n{lines[1]}\n", encoding="utf-8")
+    second.write_text(lines[2], encoding="utf-8")
+    rows = RolloutDataset(
+        [str(first), str(second)], config=OmegaConf.create({"group_column": "kind"})
+    )
+    assert [rows[i]["task"] for i in range(len(rows))] == lines
+    assert [rows[i]["data_source"] for i in range(3)] == ["x", "all", "y"]
+    assert [rows[i]["index"] for i in range(3)] == [0, 1, 2]
+    assert {RolloutDataset(str(first))[i]["data_source"] for i in range(2)} == {"all"}
+    assert len(RolloutDataset([str(first), str(second)], max_samples=2)) == 2

@@ -1,4 +1,6 @@
-"""A model folder that cannot work is named before anything starts."""
+"""A model folder that cannot work is named before anything starts; which device a run uses."""
+
+from __future__ import annotations
 
 import hashlib
 import json
@@ -17,6 +19,7 @@ from common.settings import ROOT
 from episodes.agent import bundled_model
 from sql_agent.agent import AGENT
 from tests.messages import missing
+from training.setup import device
 from training.setup.device import is_large
 from training.setup.model_folder import check_disk, check_model
 from training.setup.plan import ConfigError
@@ -25,7 +28,7 @@ COMMIT = "0" * 40
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     return Path(shutil.copytree(bundled_model(AGENT), tmp_path / "model"))
 
 
@@ -90,7 +93,7 @@ def check_at_hub(files: dict[str, bytes], cache: Path) -> subprocess.CompletedPr
 
 
 @pytest.mark.system
-def test_of_a_hub_s_model_only_safetensors_and_texts_are_fetched(tmp_path: Path) -> None:
+def test_of_a_hub_s_model_only_safetensors_and_texts_are_fetched(tmp_path):
     model = Path(bundled_model(AGENT))
     files = {path.name: path.read_bytes() for path in model.iterdir() if path.is_file()}
     code = {"modeling.py": b"raise SystemExit(9)", "pytorch_model.bin": b"a pickle"}
@@ -101,19 +104,19 @@ def test_of_a_hub_s_model_only_safetensors_and_texts_are_fetched(tmp_path: Path)
 
 
 @pytest.mark.system
-def test_a_hub_s_model_that_has_pickles_alone_is_refused(tmp_path: Path) -> None:
+def test_a_hub_s_model_that_has_pickles_alone_is_refused(tmp_path):
     done = check_at_hub({"config.json": b"{}", "pytorch_model.bin": b"a pickle"}, tmp_path)
     assert not missing(done.stderr.splitlines()[-1], "owner/name", "safetensors")
     assert Hub.given == ["config.json"]
 
 
 @pytest.mark.parametrize("name", ["/nowhere/model", "nowhere", "runs/nme"])
-def test_a_missing_folder(name: str) -> None:
+def test_a_missing_folder(name):
     with pytest.raises(ConfigError, match=name):
         check_model(name)
 
 
-def test_of_an_agent_s_missing_model_the_command_that_makes_it_is_named() -> None:
+def test_of_an_agent_s_missing_model_the_command_that_makes_it_is_named():
     with pytest.raises(ConfigError) as refused:
         check_model("/elsewhere/triage_agent/tiny_model")
     assert not missing(str(refused.value), "training.cold_start triage", "--model")
@@ -127,21 +130,19 @@ def test_of_an_agent_s_missing_model_the_command_that_makes_it_is_named() -> Non
         ("chat_template.jinja", "chat template"),
     ],
 )
-def test_a_folder_without_a_part_is_refused(folder: Path, file: str, named: str) -> None:
+def test_a_folder_without_a_part_is_refused(folder, file, named):
     check_model(str(folder), 1024)
     (folder / file).unlink()
     with pytest.raises(ConfigError, match=named):
         check_model(str(folder))
 
 
-def test_more_context_than_positions(folder: Path) -> None:
+def test_more_context_than_positions(folder):
     with pytest.raises(ConfigError, match=r"1,?000,?000"):
         check_model(str(folder), 1_000_000)
 
 
-def test_a_model_of_the_hub_has_the_size_of_what_was_found(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_of_the_hub_has_the_size_of_what_was_found(folder, tmp_path, monkeypatch):
     """13 checkpoints of a 7B model passed with 60 GB free, and a real model got a tiny one's preset."""
     monkeypatch.setattr("training.setup.model_folder._fetch", lambda model: folder)
     assert not is_large("owner/model")
@@ -204,7 +205,7 @@ def spoil(folder: Path, kind: str) -> None:
         ("template of another encoding", "chat_template.jinja"),
     ],
 )
-def test_weights_that_cannot_be_used_are_named(kind: str, named: str, tmp_path: Path) -> None:
+def test_weights_that_cannot_be_used_are_named(kind, named, tmp_path):
     """Each failed up to a minute later, in the engine's words."""
     folder = Path(shutil.copytree(ROOT / "sql_agent" / "tiny_model", tmp_path / "model"))
     check_model(str(folder), trained=True)
@@ -213,3 +214,48 @@ def test_weights_that_cannot_be_used_are_named(kind: str, named: str, tmp_path: 
         check_model(str(folder), trained=True)
     if kind == "quantised":
         check_model(str(folder))  # it can be served
+
+
+def test_a_run_s_processes_find_the_user_s_modules(monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(["/own/agents", "/own/tools"]))
+    path = device.environment("cpu")["PYTHONPATH"].split(os.pathsep)
+    assert path[:3] == [str(ROOT), "/own/agents", "/own/tools"]
+
+
+def test_a_user_without_a_name_gets_one(monkeypatch):
+    """`docker run --user` gives such an id; torch's compiler then ended with a KeyError."""
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+    assert "USER" not in device.environment("cuda")
+    monkeypatch.setattr(os, "getuid", lambda: 54321)
+    assert device.environment("cuda")["USER"] == "uid54321"
+
+
+@pytest.mark.parametrize(
+    ("torch", "driver", "chosen"),
+    [
+        ("2.13.0+cpu", True, "cpu"),  # the README's first command on a machine with a GPU
+        ("2.13.0+cpu", False, "cpu"),
+        ("2.11.0", True, "cuda"),
+        ("2.11.0", False, "cpu"),
+    ],
+)
+def test_auto_means_a_gpu_only_where_torch_is_built_for_it(
+    torch, driver, chosen, tmp_path, monkeypatch
+):
+    if driver:
+        (tmp_path / "nvidia-smi").write_text("#!/bin/sh\n")
+        (tmp_path / "nvidia-smi").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(device, "version", lambda name: torch)
+    assert device.choose_device("auto") == chosen
+
+
+@pytest.mark.parametrize(
+    ("torch", "asked", "lock"), [("2.13.0+cpu", "cuda", "gpu"), ("2.11.0", "cpu", "cpu")]
+)
+def test_each_lock_refuses_the_other_device(torch, asked, lock, monkeypatch):
+    monkeypatch.setattr(device, "version", lambda name: torch)
+    with pytest.raises(ConfigError) as refused:
+        device.check_libraries(asked)
+    assert not missing(str(refused.value), asked, torch, f"DEVICE={lock}", "./install.sh")

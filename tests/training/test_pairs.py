@@ -47,7 +47,7 @@ def written(path: Path, *rows: Any) -> Path:
     return path
 
 
-def test_the_best_stand_against_the_worst(tmp_path: Path) -> None:
+def test_the_best_stand_against_the_worst(tmp_path):
     lines = [episode(score, f"{score}") for score in (0.5, 1.0, 0.0, 0.45)]
     other = [episode(1.0, "a", id="t2"), episode(0.95, "b", id="t2")]
     path = written(tmp_path / "episodes.jsonl", *lines, *other)
@@ -61,7 +61,7 @@ def test_the_best_stand_against_the_worst(tmp_path: Path) -> None:
     assert len(halves) == 1, "a difference of the margin itself is enough"
 
 
-def test_unscored_and_silent_episodes_are_counted_and_left_out(tmp_path: Path) -> None:
+def test_unscored_and_silent_episodes_are_counted_and_left_out(tmp_path):
     silent = {**episode(1.0, "x"), "transcript": None}
     lines = [episode(1.0, "a"), episode(0.0, "b"), episode(None, "c"), episode(0.0), silent]
     path = written(tmp_path / "kept.jsonl", *lines)
@@ -70,7 +70,7 @@ def test_unscored_and_silent_episodes_are_counted_and_left_out(tmp_path: Path) -
     assert left_out == {"episodes without a score": 1, "episodes without messages": 2}
 
 
-def test_a_pair_of_a_rollout_is_read(tmp_path: Path) -> None:
+def test_a_pair_of_a_rollout_is_read(tmp_path):
     right = History(3, 0, [*PROMPT, *said("a", "b")], {"result": "success"})
     wrong = History(3, 1, [*PROMPT, *said("c")], {"result": "failure"})
     path = written(tmp_path / "pairs.jsonl", *dpo_rows([right, wrong]))
@@ -91,7 +91,7 @@ def test_a_pair_of_a_rollout_is_read(tmp_path: Path) -> None:
         {"prompt": "How many?", "chosen": [*PROMPT[1:], *said("five")], "rejected": "six"},
     ],
 )
-def test_public_forms_of_a_pair(tmp_path: Path, row: dict[str, Any]) -> None:
+def test_public_forms_of_a_pair(tmp_path, row):
     (found,), _ = pairs_of_file(written(tmp_path / "pairs.jsonl", row), AGENT)
     assert found.chosen.messages == [*PROMPT[1:], *said("five")]
     assert found.rejected.messages == [*PROMPT[1:], *said("six")]
@@ -107,13 +107,13 @@ def test_public_forms_of_a_pair(tmp_path: Path, row: dict[str, Any]) -> None:
         ({"prompt": "a", "chosen": "b", "rejected": "c", "chosen_score": "high"}, "'high'"),
     ],
 )
-def test_a_file_of_another_form(tmp_path: Path, row: dict[str, Any], named: str) -> None:
+def test_a_file_of_another_form(tmp_path, row, named):
     with pytest.raises(UsageError) as refused:
         pairs_of_file(written(tmp_path / "pairs.jsonl", row), AGENT)
     assert not missing(str(refused.value), "line 1", named)
 
 
-def test_places_without_episodes(tmp_path: Path) -> None:
+def test_places_without_episodes(tmp_path):
     with pytest.raises(UsageError, match=r"episodes\.jsonl"):
         pairs_of_episodes([tmp_path], AGENT, margin=0.2)
     (tmp_path / "scores.json").write_text('{"agent": "sql"}')
@@ -141,12 +141,12 @@ def calling(arguments: str) -> Side:
         (pair("five", "five of them"), "length alone"),
     ],
 )
-def test_why_a_pair_is_left_out(found: Pair, reason: str | None) -> None:
+def test_why_a_pair_is_left_out(found, reason):
     problem = problem_of(found, {"tested"})
     assert problem == reason if reason is None else reason in str(problem)
 
 
-def test_what_a_command_learns_from_is_checked(tmp_path: Path) -> None:
+def test_what_a_command_learns_from_is_checked(tmp_path):
     """Pairs of the test file would be learned, and then be measured on."""
     tested = AGENT.rows(AGENT.splits["test"])[0]["id"]
     row = {"prompt": "?", "chosen": "better", "rejected": "worse"}

@@ -1,13 +1,11 @@
-"""What a resumed run is told: where it goes on, in which folder, and whether it validates first.
-
-Keeps of docs/runs.md.
-"""
+"""What a run is told before it starts: where it goes on, in which folder, and what its rows are."""
 
 from __future__ import annotations
 
 import json
 import os
 from argparse import Namespace
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +15,8 @@ from omegaconf import OmegaConf
 from common.settings import Settings, load_settings
 from episodes import registry
 from episodes.joint import WEIGHT, WHOSE
+from tests.digits_agent.agent import AGENT
+from tests.messages import missing
 from tests.training.plans import plan_of
 from training.setup.plan import ConfigError, Plan
 from training.start.arguments import parse
@@ -30,6 +30,7 @@ from training.start.make_plan import (
     tracker_variables,
     with_runners,
 )
+from training.start.prepare import prepare
 
 
 def plan(run_dir: Path) -> Plan:
@@ -53,9 +54,7 @@ def resumed(run: Path, resume: str | None = "latest") -> tuple[Plan, Path | None
     return continued(plan(run), Namespace(resume=resume, run_dir=run, ci_fast=False))
 
 
-def test_without_a_folder_the_newest_run_or_that_of_the_checkpoint_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_folder_the_newest_run_or_that_of_the_checkpoint_goes_on(tmp_path, monkeypatch):
     monkeypatch.setattr("training.start.make_plan.RUNS", tmp_path)
     older, newer = (make_run(tmp_path / name, step) for name, step in (("one", 3), ("two", 4)))
     os.utime(tmp_path / "one", (1, 1))
@@ -83,9 +82,7 @@ def test_without_a_folder_the_newest_run_or_that_of_the_checkpoint_goes_on(
         ({"swanlab_api_key": "key", "wandb_mode": "offline"}, ["swanlab", "wandb"]),
     ],
 )
-def test_a_tracker_is_told_what_is_set_for_it_and_others_are_left_out(
-    given: dict[str, str], trackers: list[str]
-) -> None:
+def test_a_tracker_is_told_what_is_set_for_it_and_others_are_left_out(given, trackers):
     for name in TRACKER_VARIABLES:
         os.environ.pop(name, None)
     settings = Settings(_env_file=None, **given)
@@ -97,9 +94,7 @@ def test_a_tracker_is_told_what_is_set_for_it_and_others_are_left_out(
     ("data", "validates"),
     [({"val-core/a/reward/mean@1": 0.0}, False), ({"timing_s/step": 1.0}, True), ({}, True)],
 )
-def test_a_step_that_was_validated_is_not_validated_again(
-    data: dict[str, float], validates: bool, tmp_path: Path
-) -> None:
+def test_a_step_that_was_validated_is_not_validated_again(data, validates, tmp_path):
     """0 is a validation; a step without one, such as the last before a kill, is none, whatever its
     neighbours have.
     """
@@ -108,7 +103,7 @@ def test_a_step_that_was_validated_is_not_validated_again(
     assert keys.get("trainer.val_before_train", True) is validates
 
 
-def test_rows_of_several_agents_keep_their_weights_and_are_not_shuffled() -> None:
+def test_rows_of_several_agents_keep_their_weights_and_are_not_shuffled():
     """verl's order would give a batch other shares than the weights say."""
     both = registry.joined({"sql": 3.0, "diagnosis": 1.0})
     rows, keys = read_rows(both, both.splits)
@@ -121,17 +116,12 @@ def test_rows_of_several_agents_keep_their_weights_and_are_not_shuffled() -> Non
     assert read_rows(sql, {"val": sql.splits["val"]})[1] == {}
 
 
-def test_a_new_run_has_a_folder_of_its_own(tmp_path: Path) -> None:
+def test_a_new_run_has_a_folder_of_its_own(tmp_path):
     assert resumed(tmp_path / "run", None)[1:] == (None, {})
     assert resumed(tmp_path / "run", "auto")[1:] == (None, {})
     make_run(tmp_path / "run", 4)
     with pytest.raises(ConfigError, match="--resume"):
         resumed(tmp_path / "run", None)
-
-
-def planned(*flags: str) -> tuple[Plan, dict[str, Any]]:
-    agent = registry.get("sql")
-    return make_plan(agent, parse(agent, ["--device", "cpu", *flags]))
 
 
 @pytest.mark.parametrize(
@@ -145,9 +135,7 @@ def planned(*flags: str) -> tuple[Plan, dict[str, Any]]:
         (16, ["--n-runners", "1", "--concurrency", "7"], 1, 7),
     ],
 )
-def test_a_whole_step_is_played_at_once(
-    batch: int, flags: list[str], runners: int, episodes: int
-) -> None:
+def test_a_whole_step_is_played_at_once(batch, flags, runners, episodes):
     """128 episodes were in flight, however many GPUs waited for them."""
     agent = registry.get("sql")
     sizes = {"train_batch_size": batch}
@@ -157,9 +145,7 @@ def test_a_whole_step_is_played_at_once(
     assert (made.store.n_runners, made.store.concurrency) == (runners, episodes)
 
 
-def test_the_settings_of_a_run_are_under_the_agent_s_own_flags(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_settings_of_a_run_are_under_the_agent_s_own_flags(monkeypatch):
     agent = registry.get("sql")
     nothing_set, _ = run_settings(agent, parse(agent, ["--device", "cpu"]))
     assert nothing_set.max_turns == agent.turns
@@ -173,3 +159,16 @@ def test_the_settings_of_a_run_are_under_the_agent_s_own_flags(
         settings, flags = run_settings(agent, parse(agent, ["--device", "cpu", *given]))
         assert (settings.database_tables, settings.max_turns) == (tables, turns)
         assert flags["database_tables"] == (tables if given else None)
+
+
+def test_what_an_agent_says_of_its_rows_and_of_this_partner_is_shown(monkeypatch, capsys):
+    """Else episodes that no partner can play fail while a GPU works."""
+    monkeypatch.setattr(
+        type(AGENT.flags), "check", lambda _, tasks, options: [f"{len(tasks)} {options['partner']}"]
+    )
+    settings = Settings(_env_file=None)
+    rows = {name: AGENT.rows(AGENT.splits[name]) for name in ("train", "val")}
+    with closing(AGENT.open(settings, {})) as environment:
+        prepare(AGENT, rows, settings, {"partner": "unplayable"}, environment)
+    wanted = [f"{name}: {len(part)} unplayable" for name, part in rows.items()]
+    assert not missing(capsys.readouterr().out, *wanted)

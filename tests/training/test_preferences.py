@@ -94,9 +94,7 @@ def margin(model: Path) -> float:
     return found[0] - found[1]
 
 
-def test_the_chosen_side_becomes_likelier(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_chosen_side_becomes_likelier(tmp_path, capsys):
     pairs_file(tmp_path)
     assert main(command(tmp_path, "out", "--epochs", "2")) == 0
     said = capsys.readouterr()
@@ -108,7 +106,7 @@ def test_the_chosen_side_becomes_likelier(
     assert not work_path(tmp_path / "out").exists()
 
 
-def test_only_what_the_policy_wrote_is_learned() -> None:
+def test_only_what_the_policy_wrote_is_learned():
     _, tokenizer, context = dpo.load(SQL, tools=True, thinking=False)
     prompt = [{"role": "system", "content": "查。"}, {"role": "user", "content": "几？"}]
     result = {"role": "tool", "tool_call_id": CALL["id"], "name": "query", "content": "[[7]]"}
@@ -137,7 +135,7 @@ def test_only_what_the_policy_wrote_is_learned() -> None:
     ]
 
 
-def test_a_pair_whose_earlier_turns_the_template_rewrites_is_left_out() -> None:
+def test_a_pair_whose_earlier_turns_the_template_rewrites_is_left_out():
     """Of its first turn alone another answer would be learned."""
     _, tokenizer, context = dpo.load(SQL, tools=True, thinking=False)
     tokenizer.chat_template = (
@@ -154,7 +152,7 @@ def test_a_pair_whose_earlier_turns_the_template_rewrites_is_left_out() -> None:
         dpo.encoded([Pair("t", "几？", *sides)], tokenizer, context, Counter())
 
 
-def test_what_exists_is_not_replaced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_exists_is_not_replaced(tmp_path, capsys):
     pairs_file(tmp_path)
     (tmp_path / "out").mkdir()
     assert main(command(tmp_path, "out")) == 2
@@ -164,9 +162,7 @@ def test_what_exists_is_not_replaced(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert not missing(capsys.readouterr().err, tmp_path / "out", "--force")
 
 
-def test_what_was_begun_with_another_model_is_not_gone_on_with(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_begun_with_another_model_is_not_gone_on_with(tmp_path, capsys, monkeypatch):
     """The result would have the weights of one model and the name of the other."""
 
     def interrupted(*_: Any) -> None:
@@ -205,9 +201,7 @@ def steps_of(trainer: type[Trainer], monkeypatch: pytest.MonkeyPatch) -> list[in
     return taken
 
 
-def test_a_killed_command_ends_where_an_undisturbed_one_does(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_killed_command_ends_where_an_undisturbed_one_does(tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(os.environ, "OMP_NUM_THREADS", "1")
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # as the killed process has it: sums depend on it

@@ -1,8 +1,5 @@
 """The LLM proxy and the direct endpoint, real ones, before a stand-in vLLM that speaks its protocol
 over HTTP.
-
-Keeps of docs/architecture.md, "How a step runs": every call of the policy is in the store with the
-token ids that vLLM read and generated, sampled as the trainer was told.
 """
 
 from __future__ import annotations
@@ -11,7 +8,7 @@ import asyncio
 import json
 import socket
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -41,13 +38,13 @@ VALIDATION = {"temperature": 0.25, "top_p": 0.5, "top_k": 7}
 
 
 @pytest.fixture
-def servers() -> Iterator[list[StandInVllm]]:
+def servers():
     with standing(2) as found:
         yield found
 
 
 @pytest.fixture(autouse=True)
-def no_earlier_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_earlier_proxy(monkeypatch):
     """What one asked litellm for would be asked for as long as this process lives."""
     monkeypatch.setattr("agentlightning.llm_proxy._callbacks_before_litellm_start", [])
 
@@ -122,8 +119,8 @@ async def spans_of(store: LightningStoreClient, rollout_id: str, count: int) -> 
 
 @pytest.mark.parametrize("kind", ["direct", "litellm"])
 async def test_calls_are_recorded_once_in_order_and_stay_with_one_server(
-    kind: str, servers: list[StandInVllm], monkeypatch: pytest.MonkeyPatch
-) -> None:
+    kind, servers, monkeypatch
+):
     monkeypatch.setenv(
         "DATABASE_URL", "sqlite:///own.db"
     )  # the agent's, and nothing of the proxy's
@@ -162,9 +159,7 @@ async def test_calls_are_recorded_once_in_order_and_stay_with_one_server(
     assert "maximum context length" in refused.text
 
 
-async def test_a_call_is_stamped_with_the_weights_that_answered_it(
-    servers: list[StandInVllm],
-) -> None:
+async def test_a_call_is_stamped_with_the_weights_that_answered_it(servers):
     """A change that waits for the call goes on as soon as it has left the gate."""
 
     class ChangesAtOnce(CallGate):
@@ -191,9 +186,7 @@ async def test_a_call_is_stamped_with_the_weights_that_answered_it(
         ({"proxy_public_host": "https://llm.example.org/"}, "https://llm.example.org/rollout/ro/"),
     ],
 )
-async def test_a_proxy_is_published_by_an_address_that_others_reach(
-    told: dict[str, str], named: str, servers: list[StandInVllm]
-) -> None:
+async def test_a_proxy_is_published_by_an_address_that_others_reach(told, named, servers):
     async with served() as store:
         policy = access("direct", servers, store, **told)
         async with started(policy):
@@ -203,8 +196,8 @@ async def test_a_proxy_is_published_by_an_address_that_others_reach(
 
 @pytest.mark.parametrize("kind", ["direct", "litellm"])
 async def test_a_deterministic_run_seeds_every_call_from_its_own_seed_and_the_weights(
-    kind: str, servers: list[StandInVllm]
-) -> None:
+    kind, servers
+):
     async with served() as store:
         policy = access(kind, servers, store, deterministic=True)
         async with started(policy):
@@ -219,9 +212,7 @@ async def test_a_deterministic_run_seeds_every_call_from_its_own_seed_and_the_we
 
 
 @pytest.mark.parametrize("kind", ["direct", "litellm"])
-async def test_vllm_is_shown_the_run_s_token(
-    kind: str, servers: list[StandInVllm], monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_vllm_is_shown_the_run_s_token(kind, servers, monkeypatch):
     """Else every call would be refused: vLLM asks for it."""
     monkeypatch.setenv(TOKEN, "drawn")
     async with served() as store:
@@ -233,9 +224,7 @@ async def test_vllm_is_shown_the_run_s_token(
     assert servers[0].keys == ["Bearer drawn"]
 
 
-async def test_a_proxy_that_is_gone_is_named(
-    servers: list[StandInVllm], monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_proxy_that_is_gone_is_named(servers, monkeypatch):
     """And what lives is asked directly, whatever proxy the environment names."""
     async with served() as store:
         policy = access("direct", servers, store)
@@ -247,7 +236,7 @@ async def test_a_proxy_that_is_gone_is_named(
             await policy.check_engine()
 
 
-async def test_direct_refuses_what_it_cannot_do(servers: list[StandInVllm]) -> None:
+async def test_direct_refuses_what_it_cannot_do(servers):
     call = {"model": "policy-0", "messages": []}
     asked: dict[str, tuple[dict[str, Any], int, str]] = {
         "not json": ({"content": b"{"}, 400, "JSON"),
@@ -273,9 +262,7 @@ async def test_direct_refuses_what_it_cannot_do(servers: list[StandInVllm]) -> N
 
 
 @pytest.mark.parametrize("kind", ["direct", "litellm"])
-async def test_a_call_that_is_no_json_or_says_where_it_goes_is_refused(
-    kind: str, servers: list[StandInVllm]
-) -> None:
+async def test_a_call_that_is_no_json_or_says_where_it_goes_is_refused(kind, servers):
     call = b'{"model": "policy-0", "messages": [{"role": "user", "content": "x"}]'
     bodies = [
         call + b', "temperature": NaN}',
@@ -293,9 +280,7 @@ async def test_a_call_that_is_no_json_or_says_where_it_goes_is_refused(
 
 
 @pytest.mark.parametrize("server", ["store", "direct", "litellm"])
-async def test_half_a_request_is_dropped(
-    server: str, servers: list[StandInVllm], monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_half_a_request_is_dropped(server, servers, monkeypatch):
     """Also where nobody has made such connections the usual ones, as vLLM's middleware does."""
     monkeypatch.setitem(HTTP_PROTOCOLS, "auto", "uvicorn.protocols.http.auto:AutoHTTPProtocol")
     for name in ("HEADER_SECONDS", "BODY_SECONDS", "SECOND_LOOK"):

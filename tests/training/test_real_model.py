@@ -1,7 +1,4 @@
-"""`make real-model`: which file becomes a model folder, and what is said where none can.
-
-Keeps of docs/training.md: nothing half-made stays, what was fetched does, each failure is one line.
-"""
+"""`make real-model`: which file becomes a model folder, and what is said where none can."""
 
 from __future__ import annotations
 
@@ -9,9 +6,8 @@ import hashlib
 import re
 import shutil
 import signal
-from collections.abc import Callable, Iterator
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -21,7 +17,7 @@ import pytest
 
 from common.settings import ROOT
 from tests.messages import missing
-from tests.serving import serving
+from tests.serving import JsonHandler, serving
 from training import real_model
 from training.real_model import MODELS, main
 
@@ -35,7 +31,7 @@ def left(folder: Path) -> list[str]:
 
 
 @pytest.fixture
-def published(monkeypatch: pytest.MonkeyPatch) -> Any:
+def published(monkeypatch):
     """Qwen's model, published as CONTENT; it becomes a folder without being read."""
     digest = hashlib.sha256(CONTENT).hexdigest()
     one = replace(MODELS[QWEN], bytes=len(CONTENT), sha256=digest)
@@ -50,25 +46,19 @@ def published(monkeypatch: pytest.MonkeyPatch) -> Any:
     return one
 
 
-class Hub(BaseHTTPRequestHandler):
+class Hub(JsonHandler):
     content: ClassVar[bytes] = CONTENT
-    asked: ClassVar[list[tuple[str, str]]] = []
+    seen: ClassVar[list[tuple[str, str]]] = []
 
     def do_GET(self) -> None:
-        self.asked.append((self.path, self.headers.get("Range", "")))
+        self.seen.append((self.path, self.headers.get("Range", "")))
         begin = re.match(r"bytes=(\d+)-", self.headers.get("Range", ""))
         body = self.content[int(begin[1]) if begin else 0 :]
-        self.send_response(206 if begin else 200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: Any) -> None:
-        pass
+        self.answer(body, 206 if begin else 200)
 
 
 @pytest.fixture
-def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Hub]]:
+def hub(monkeypatch):
     server = ThreadingHTTPServer(("127.0.0.1", 0), Hub)
     address = f"http://127.0.0.1:{server.server_address[1]}"
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
@@ -77,15 +67,13 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Hub]]:
         address + "/{repo_id}/resolve/{revision}/{filename}",
     )
     monkeypatch.setattr(real_model, "MODELSCOPE", f"{address}/modelscope")
-    monkeypatch.setattr(Hub, "asked", [])
+    monkeypatch.setattr(Hub, "seen", [])
     with serving(server):
         yield Hub
 
 
 @pytest.mark.parametrize("content", [CONTENT[:-1], CONTENT[::-1]], ids=["half", "another"])
-def test_another_file_of_that_name_is_refused(
-    content: bytes, published: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_another_file_of_that_name_is_refused(content, published, tmp_path, capsys):
     file = tmp_path / published.file
     file.write_bytes(content)
     out = tmp_path / "models" / "real"
@@ -94,59 +82,46 @@ def test_another_file_of_that_name_is_refused(
     assert not out.exists()
 
 
-def test_an_unknown_model() -> None:
+def test_an_unknown_model():
     with pytest.raises(SystemExit, match="2"):
         main(["unknown"])
 
 
-def test_an_existing_folder_stays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_existing_folder_stays(tmp_path, capsys):
     assert main(["--out", str(tmp_path)]) == 2
     assert not missing(capsys.readouterr().err, tmp_path)
 
 
 @pytest.mark.parametrize("short", ["disk", "memory"])
 def test_too_little_room_is_said_before_anything_is_fetched(
-    short: str,
-    published: Any,
-    hub: type[Hub],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    short, published, hub, tmp_path, monkeypatch, capsys
+):
     if short == "disk":
         monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=0))
     else:
         monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=0))
     assert main([QWEN, "--out", str(tmp_path / "models" / "real")]) == 1
     assert not missing(capsys.readouterr().err, short, "0.0 GB")
-    assert not hub.asked
+    assert not hub.seen
 
 
 @pytest.mark.parametrize(
     ("source", "path"), [("hub", "/Qwen/"), ("modelscope", "/modelscope/Qwen/")]
 )
-def test_fetching_goes_on_where_it_was_stopped(
-    source: str, path: str, published: Any, hub: type[Hub], tmp_path: Path
-) -> None:
+def test_fetching_goes_on_where_it_was_stopped(source, path, published, hub, tmp_path):
     out = tmp_path / "models" / "real"
     out.parent.mkdir()
     (out.parent / f"{published.file}.part").write_bytes(CONTENT[:1000])
     assert main([QWEN, "--from", source, "--out", str(out)]) == 0
     assert (out / "model.safetensors").read_bytes() == CONTENT
-    [(asked, begin)] = hub.asked
+    [(asked, begin)] = hub.seen
     assert asked.startswith(path)
     assert asked.endswith(published.file)
     assert begin.startswith("bytes=1000-")
     assert left(out.parent) == ["real"]
 
 
-def test_another_file_from_the_hub_is_refused(
-    published: Any,
-    hub: type[Hub],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_another_file_from_the_hub_is_refused(published, hub, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(hub, "content", CONTENT[::-1])
     out = tmp_path / "models" / "real"
     assert main([QWEN, "--out", str(out)]) == 1
@@ -155,12 +130,7 @@ def test_another_file_from_the_hub_is_refused(
 
 
 @pytest.mark.system
-def test_no_network(
-    published: Any,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_no_network(published, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(real_model, "MODELSCOPE", "http://127.0.0.1:9")
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
     out = tmp_path / "models" / "real"
@@ -184,13 +154,8 @@ def stopped() -> None:
 
 @pytest.mark.parametrize(("what", "code"), [(full_disk, 1), (stopped, 130)])
 def test_a_failure_in_the_middle_keeps_what_was_fetched_alone(
-    what: Callable[[], None],
-    code: int,
-    published: Any,
-    hub: type[Hub],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    what, code, published, hub, tmp_path, monkeypatch
+):
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # else an unheard one would end the tests
 
     def half(weights: Path, _: Any, draft: Path) -> None:
@@ -206,7 +171,7 @@ def test_a_failure_in_the_middle_keeps_what_was_fetched_alone(
 
 @pytest.mark.system
 @pytest.mark.parametrize(("noise", "tied"), [(0.05, True), (1.0, False)])
-def test_matrices_that_differ_by_quantisation_alone_become_one(noise: float, tied: bool) -> None:
+def test_matrices_that_differ_by_quantisation_alone_become_one(noise, tied):
     import torch
     from transformers import AutoModelForCausalLM
 
@@ -224,7 +189,7 @@ def test_matrices_that_differ_by_quantisation_alone_become_one(noise: float, tie
 
 
 @pytest.mark.system
-def test_a_reply_ends_where_the_template_ends_a_turn() -> None:
+def test_a_reply_ends_where_the_template_ends_a_turn():
     """A file's own end of text is not what an instruction-tuned model writes behind a reply."""
     from transformers import AutoTokenizer
 

@@ -1,8 +1,5 @@
 """What is in a store of a call and of an emitted span, and for how long a store that is away is
 waited for.
-
-Keeps of docs/architecture.md, "How a step runs": every call is in the store with the token ids that
-vLLM read and generated, or counted as lost. `test_proxy.py` records calls that a proxy answered.
 """
 
 from __future__ import annotations
@@ -43,7 +40,7 @@ def core(begin: float | None = None, end: float | None = None) -> SpanCoreFields
     )
 
 
-async def test_emitted_spans_are_in_the_store_as_they_were_and_in_order() -> None:
+async def test_emitted_spans_are_in_the_store_as_they_were_and_in_order():
     """Taken for one, or under another attempt, a reward would be that of other tokens."""
     async with taking() as (store, rollout, attempt):
         sender = SpanSender(TOKEN)
@@ -93,7 +90,7 @@ class Answering:
 
 
 @pytest.fixture
-def pauses(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def pauses(monkeypatch):
     """After which attempts there was a pause, of no length."""
     found: list[int] = []
 
@@ -105,9 +102,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return found
 
 
-async def test_spans_are_sent_again_whole_while_the_store_is_away(
-    pauses: list[int], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_spans_are_sent_again_whole_while_the_store_is_away(pauses, monkeypatch, caplog):
     """A store that hangs is away, too; connections are kept."""
     monkeypatch.setattr(recorder_module, "REQUEST_SECONDS", 0.5)
     store = Answering(503, None)
@@ -126,7 +121,7 @@ async def test_spans_are_sent_again_whole_while_the_store_is_away(
 
 
 @pytest.mark.usefixtures("pauses")
-async def test_calls_a_dead_store_did_not_take_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_calls_a_dead_store_did_not_take_are_counted(monkeypatch):
     """Those that came together go together."""
     monkeypatch.setattr(recorder_module, "OUTAGE_SECONDS", 0.0)
     store = Answering(503, 503, 503)

@@ -1,8 +1,4 @@
-"""The engine's books: adds up what agents report without knowing their names.
-
-Keeps of docs/architecture.md, "How a step runs": an unscored rollout is absent from its group's
-mean; it is never 0.
-"""
+"""The engine's books: adds up what agents report without knowing their names."""
 
 import json
 
@@ -32,7 +28,7 @@ def record(number: int, **fields: object) -> RolloutRecord:
     return RolloutRecord(**{**base, "status": "succeeded", "reward": 0.5, **fields})  # type: ignore[arg-type]
 
 
-def test_unknown_terms_and_counters_are_added_up() -> None:
+def test_unknown_terms_and_counters_are_added_up():
     same = {"stop_reason": "diagnosed"}
     records = [
         record(0, reward=1.0, terms={"a": 1.0, "b": 0.0}, counters={"exams": 2}, **same),
@@ -46,7 +42,7 @@ def test_unknown_terms_and_counters_are_added_up() -> None:
     assert (metrics["episodes/rollouts"], metrics["episodes/unscored"]) == (2, 0)
 
 
-def test_unscored_rollouts_are_counted_and_do_not_lower_the_mean() -> None:
+def test_unscored_rollouts_are_counted_and_do_not_lower_the_mean():
     records = [
         record(0, reward=1.0, terms={"judge": 1.0}),
         record(
@@ -66,13 +62,13 @@ def test_unscored_rollouts_are_counted_and_do_not_lower_the_mean() -> None:
     ("rewards", "equal"),
     [([0.1, 0.1, 0.1, 0.9], 1), ([0.0, 1.0, 0.0, 0.0], 1), ([0.5, 0.5, 0.5], 1), ([0.5], 0)],
 )
-def test_groups_with_equal_reward_are_counted(rewards: list[float], equal: int) -> None:
+def test_groups_with_equal_reward_are_counted(rewards, equal):
     """A reward of 0 is a reward, and one episode alone has nobody to be equal to."""
     records = [record(number, reward=reward) for number, reward in enumerate(rewards)]
     assert step_metrics(records, "x")["x/equal_reward_groups"] == equal
 
 
-def test_agents_that_are_trained_together_have_their_own_numbers() -> None:
+def test_agents_that_are_trained_together_have_their_own_numbers():
     records = [
         record(0, agent="sql", reward=1.0, terms={"judge": 1.0}),
         record(1, agent="sql", reward=0.0, terms={"judge": 0.0}),
@@ -92,7 +88,7 @@ def test_agents_that_are_trained_together_have_their_own_numbers() -> None:
     assert "episodes/sql/equal_reward_groups" not in alone
 
 
-def test_a_validation_is_the_mean_over_task_types() -> None:
+def test_a_validation_is_the_mean_over_task_types():
     """Of each the mean over its scored tasks: one with many tasks weighs no more than another."""
     records = [
         record(0, task_type="a", reward=1.0, terms={"judge": 1.0}),
@@ -107,7 +103,7 @@ def test_a_validation_is_the_mean_over_task_types() -> None:
     assert validation_reward({"val-aux/c": 9.0}) is None
 
 
-def test_an_annotation_must_be_whole() -> None:
+def test_an_annotation_must_be_whole():
     whole = {
         "terms": {},
         "reward": 1.0,
@@ -122,7 +118,7 @@ def test_an_annotation_must_be_whole() -> None:
         read_annotation(json.dumps(whole))
 
 
-def test_the_age_of_the_weights_is_counted_by_call() -> None:
+def test_the_age_of_the_weights_is_counted_by_call():
     first, second = record(1, weights=[3, 3]), record(2, weights=[2, 3, 3])
     assert weights_age([first, second], step=4) == {
         "books/weights_age/mean": 0.2,

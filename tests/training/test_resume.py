@@ -1,7 +1,5 @@
 """What a resumed run checks before anything is loaded, what its books go on with, and what its disk
 must take.
-
-Keeps of docs/runs.md; tests/engine/test_resume_exact.py does it with the engine.
 """
 
 from __future__ import annotations
@@ -72,7 +70,7 @@ def make_checkpoint(run: Path, step: int, saved_by: DictConfig) -> Path:
 
 
 @pytest.mark.parametrize("given", [{}, {"devices": 2}, {"rank": 8}, {"estimator": "gae"}])
-def test_the_same_run_is_resumed(given: dict[str, Any], tmp_path: Path) -> None:
+def test_the_same_run_is_resumed(given, tmp_path):
     check_resumable(make_checkpoint(tmp_path, 2, config_of(**given)), config_of(**given))
 
 
@@ -85,16 +83,14 @@ def test_the_same_run_is_resumed(given: dict[str, Any], tmp_path: Path) -> None:
         ({}, {"estimator": "gae"}, ("critic/model_world_size_1_rank_0.pt",)),
     ],
 )
-def test_another_run_is_not(
-    theirs: dict[str, Any], ours: dict[str, Any], named: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_another_run_is_not(theirs, ours, named, tmp_path):
     checkpoint = make_checkpoint(tmp_path, 2, config_of(**theirs))
     with pytest.raises(ConfigError) as refused:
         check_resumable(checkpoint, config_of(**ours))
     assert not missing(str(refused.value), *named, "--model", "huggingface")
 
 
-def test_another_model_is_refused_wherever_it_stands(tmp_path: Path) -> None:
+def test_another_model_is_refused_wherever_it_stands(tmp_path):
     """verl would go on with the checkpoint's weights, or fail a minute later at their shapes."""
     checkpoint = make_checkpoint(tmp_path, 2, config_of())
     check_resumable(checkpoint, config_of())  # a run of an earlier version noted no model
@@ -110,7 +106,7 @@ def test_another_model_is_refused_wherever_it_stands(tmp_path: Path) -> None:
     assert not missing(str(refused.value), TINY, moved, "--model")
 
 
-def test_what_a_resumed_run_is_given_otherwise_is_said(tmp_path: Path) -> None:
+def test_what_a_resumed_run_is_given_otherwise_is_said(tmp_path):
     rate = {"actor_rollout_ref": {"actor": {"optim": {"lr": 3e-4}}}}
     saved_by = OmegaConf.merge(config_of(), rate)
     checkpoint = make_checkpoint(tmp_path, 2, saved_by)
@@ -123,7 +119,7 @@ def test_what_a_resumed_run_is_given_otherwise_is_said(tmp_path: Path) -> None:
     assert not missing(said[1], "1 instead of 2")
 
 
-def test_a_run_that_played_nothing_begins_again_in_its_folder(tmp_path: Path) -> None:
+def test_a_run_that_played_nothing_begins_again_in_its_folder(tmp_path):
     """A command that was stopped while its engine was loading is typed again as it was."""
     assert not holds_something(tmp_path / "new")
     for name in ("config.yaml", "run.log", "summary.json", "episodes.jsonl"):
@@ -139,7 +135,7 @@ def test_a_run_that_played_nothing_begins_again_in_its_folder(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("lost", ["data.pt", "actor/optim_world_size_2_rank_1.pt"])
-def test_a_checkpoint_that_lacks_a_file_is_not_loaded(lost: str, tmp_path: Path) -> None:
+def test_a_checkpoint_that_lacks_a_file_is_not_loaded(lost, tmp_path):
     checkpoint = make_checkpoint(tmp_path, 2, config_of(devices=2))
     (checkpoint / lost).unlink()
     with pytest.raises(ConfigError, match=lost):
@@ -157,9 +153,7 @@ def steps_in(path: Path) -> list[int]:
     return [row["step"] for row in read_lines(path)]
 
 
-def test_the_books_go_on_where_the_checkpoint_was_made(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_books_go_on_where_the_checkpoint_was_made(tmp_path, capsys):
     checkpoint = make_checkpoint(tmp_path, 2, config_of())
     write_books(tmp_path, 5)
     with (tmp_path / "episodes.jsonl").open("a") as file:
@@ -178,7 +172,7 @@ def test_the_books_go_on_where_the_checkpoint_was_made(
     assert capsys.readouterr().out.count("global_step_4") == 1, "what was removed is named"
 
 
-def test_a_new_folder_begins_with_the_books_of_the_old_one(tmp_path: Path) -> None:
+def test_a_new_folder_begins_with_the_books_of_the_old_one(tmp_path):
     old, new = tmp_path / "old", tmp_path / "new"
     checkpoint = make_checkpoint(old, 2, config_of())
     write_books(old, 5)
@@ -190,7 +184,7 @@ def test_a_new_folder_begins_with_the_books_of_the_old_one(tmp_path: Path) -> No
     assert not list(new.glob("*.1.*"))
 
 
-def test_a_run_that_begins_anew_keeps_all_books_aside(tmp_path: Path) -> None:
+def test_a_run_that_begins_anew_keeps_all_books_aside(tmp_path):
     write_books(tmp_path, 2)
     prepare_run_dir(plan(tmp_path), config_of())
     assert not (tmp_path / "metrics.jsonl").exists()
@@ -207,9 +201,7 @@ def test_a_run_that_begins_anew_keeps_all_books_aside(tmp_path: Path) -> None:
         (9, True, 0, 40, 0, 2),
     ],
 )
-def test_checkpoints_to_come(
-    keep: int | None, best: bool, step: int, last: int, there: int, to_come: int, tmp_path: Path
-) -> None:
+def test_checkpoints_to_come(keep, best, step, last, there, to_come, tmp_path):
     told = plan(tmp_path, output_keep=keep, output_keep_best=best).output
     assert checkpoints_to_come(config_of(), told, step, last, there) == to_come
 
@@ -227,8 +219,8 @@ def ended(
 
 
 def test_what_fails_before_the_engine_starts_is_a_failure_and_no_interruption(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, monkeypatch
+):
     def fails(_: Any) -> None:
         raise OSError("no memory")
 
@@ -240,8 +232,8 @@ def test_what_fails_before_the_engine_starts_is_a_failure_and_no_interruption(
 
 @pytest.mark.parametrize(("failed", "code"), [(True, 1), (False, 130)])
 def test_runners_for_another_machine_s_run_say_whether_they_failed(
-    failed: bool, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    failed, code, tmp_path, monkeypatch
+):
     told = {"store_role": "runner", "store_external_address": "http://h:9", "failed": failed}
     assert ended(tmp_path, monkeypatch, lambda _: None, **told) == code
 
@@ -258,7 +250,7 @@ with held(Path(sys.argv[1])):
 
 
 @pytest.mark.system
-def test_two_commands_do_not_train_in_one_folder(tmp_path: Path) -> None:
+def test_two_commands_do_not_train_in_one_folder(tmp_path):
     """A requeued job trained over the first, which still ran; both ended with exit code 0."""
     command = [sys.executable, "-c", HOLDS, str(tmp_path)]
     with subprocess.Popen(

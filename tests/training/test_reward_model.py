@@ -9,7 +9,6 @@ import socket
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -61,14 +60,14 @@ def command(folder: Path, *flags: str, count: int = 40, ties: bool = False) -> l
 
 
 @pytest.fixture(scope="module")
-def learned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def learned(tmp_path_factory):
     """A reward model that prefers what quotes a row."""
     folder = tmp_path_factory.mktemp("reward")
     assert main(command(folder, "--epochs", "2")) == 0
     return folder / "out"
 
 
-def test_it_ranks_answers_of_tasks_that_it_never_saw(learned: Path) -> None:
+def test_it_ranks_answers_of_tasks_that_it_never_saw(learned):
     facts = json.loads((learned / "reward_model.json").read_text())
     held = facts["held_out"]
     assert (facts["pairs"], held["pairs"], held["tasks"]) == (32, 8, 8)
@@ -81,7 +80,7 @@ def test_it_ranks_answers_of_tasks_that_it_never_saw(learned: Path) -> None:
     assert good > bad
 
 
-def test_what_is_measured_on_is_what_was_held_out(learned: Path) -> None:
+def test_what_is_measured_on_is_what_was_held_out(learned):
     """reward_model.json counts 32 pairs as learned: those of the other tasks."""
     lines = [json.loads(line) for line in (learned / "scores.jsonl").read_text().splitlines()]
     pairs = [AnswerPair(str(number), "?", "a", "b") for number in range(40)]
@@ -92,9 +91,7 @@ def test_what_is_measured_on_is_what_was_held_out(learned: Path) -> None:
         split_by_task(pairs[:1], 0.2, seed=1)
 
 
-def test_scores_that_say_nothing_get_no_map(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_scores_that_say_nothing_get_no_map(tmp_path, capsys):
     """An adapter is trained here: what is written is one model, as without."""
     flags = ["--lr", "1e-7", "--epochs", "0.2", "--lora-rank", "4"]
     assert main(command(tmp_path, *flags, count=80, ties=True)) == 1
@@ -107,7 +104,7 @@ def test_scores_that_say_nothing_get_no_map(
     assert [name for name in names if "lora" in name] == []
 
 
-def test_pairs_without_two_answers_are_left_out() -> None:
+def test_pairs_without_two_answers_are_left_out():
     def side(answer: str) -> Side:
         return Side([{"role": "user", "content": "?"}], answer)
 
@@ -120,7 +117,7 @@ def test_pairs_without_two_answers_are_left_out() -> None:
         answer_pairs(pairs[1:2], Counter())
 
 
-def test_the_accuracy_is_one_over_tasks_beside_that_of_length() -> None:
+def test_the_accuracy_is_one_over_tasks_beside_that_of_length():
     pairs = [
         AnswerPair("1", "?", "longer by far", "b"),
         AnswerPair("1", "?", "a", "much longer"),
@@ -134,7 +131,7 @@ def test_the_accuracy_is_one_over_tasks_beside_that_of_length() -> None:
     assert low < 0.8 < high
 
 
-def test_a_map_is_the_probability_of_being_better() -> None:
+def test_a_map_is_the_probability_of_being_better():
     """Of logistic scores it finds their own centre and scale again."""
     draw = random.Random(0)
     good, bad = [], []
@@ -150,7 +147,7 @@ def test_a_map_is_the_probability_of_being_better() -> None:
 
 
 @pytest.fixture(scope="module")
-def address(learned: Path) -> Iterator[tuple[str, str]]:
+def address(learned):
     """The URL and the scale that the served reward model names."""
     asked = [sys.executable, "-m", "training.serve", "--reward-model", str(learned)]
     process = subprocess.Popen(asked, cwd=ROOT, stdout=subprocess.PIPE, text=True)
@@ -162,7 +159,7 @@ def address(learned: Path) -> Iterator[tuple[str, str]]:
     process.wait()
 
 
-def test_the_judge_reads_what_is_served(address: tuple[str, str], learned: Path) -> None:
+def test_the_judge_reads_what_is_served(address, learned):
     url, scale = address
     judge = RewardModelJudge(url, timeout=30, scale=load_scale(scale))
 
@@ -178,14 +175,14 @@ def test_the_judge_reads_what_is_served(address: tuple[str, str], learned: Path)
     assert good > 0.8 > 0.2 > bad
 
 
-def test_a_text_that_does_not_fit_is_unscored_and_never_cut(address: tuple[str, str]) -> None:
+def test_a_text_that_does_not_fit_is_unscored_and_never_cut(address):
     judge = RewardModelJudge(address[0], timeout=30, scale=load_scale(address[1]))
     verdict = asyncio.run(judge.judge(Case("药品5？", "不良反应：皮疹" * 2000, "", [], {})))
     assert verdict.score is None
     assert "1024" in judge.last_failure
 
 
-def test_a_folder_without_a_reward_model_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_without_a_reward_model_is_refused(capsys):
     from training.serve import main as serve
 
     with socket.create_server(("127.0.0.1", 0)) as taken:  # it could not be served in any case

@@ -1,15 +1,11 @@
 """A step's rollouts between real neighbours: a store, the proxy, a runner, and a vLLM that speaks
 its protocol over HTTP.
-
-Keeps of docs/architecture.md, "How a step runs" and "What is done about what": what is put into
-verl's queue is what was played, judged and scored, and nothing of a skipped step.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -26,13 +22,11 @@ DEAD = {"name": "dead", "rewards": [None]}
 
 
 @pytest.fixture(autouse=True)
-def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_pause(monkeypatch):
     monkeypatch.setattr("training.engine.watchdog.PAUSE_SECONDS", 0.0)
 
 
-async def test_a_step_is_queued_as_it_was_played(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_step_is_queued_as_it_was_played(tmp_path, monkeypatch):
     async with played_by(tmp_path, monkeypatch) as run:
         await run.play([GOOD, {**OTHER, "turns": 2, "agent": "sql"}], step=3)
         known = {rollout.rollout_id for rollout in await run.store.query_rollouts()}
@@ -59,9 +53,7 @@ async def test_a_step_is_queued_as_it_was_played(
     }
 
 
-async def test_an_episode_alone_in_its_group_is_left_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_episode_alone_in_its_group_is_left_out(tmp_path, monkeypatch):
     """With no other to compare it with, verl would train on its raw reward."""
     lone = {"name": "lone", "rewards": [1.0, None]}
     async with played_by(tmp_path, monkeypatch, max_unscored_share=0.9) as run:
@@ -72,9 +64,7 @@ async def test_an_episode_alone_in_its_group_is_left_out(
     assert causes == ["alone_in_group", "judge_failed"]
 
 
-async def test_a_skipped_step_leaves_nothing_in_the_queue(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_skipped_step_leaves_nothing_in_the_queue(tmp_path, monkeypatch):
     async with played_by(tmp_path, monkeypatch) as run:
         await run.play([GOOD, DEAD], step=1)
         records = run.manager.take_step_records()
@@ -85,9 +75,7 @@ async def test_a_skipped_step_leaves_nothing_in_the_queue(
     assert sorted(str(line["cause"]) for line in run.lines()) == found
 
 
-async def test_after_a_skipped_step_the_run_pauses(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_after_a_skipped_step_the_run_pauses(tmp_path, monkeypatch):
     """A judge may be down for a minute; without the pause three steps are lost in seconds."""
     pauses, sleep = list[float](), asyncio.sleep
 
@@ -103,9 +91,7 @@ async def test_after_a_skipped_step_the_run_pauses(
     assert pauses.count(3600) == 1
 
 
-async def test_an_error_ends_the_run_while_others_play(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_error_ends_the_run_while_others_play(tmp_path, monkeypatch):
     async with played_by(tmp_path, monkeypatch) as run:
 
         async def broken(*_: Any) -> Any:
@@ -117,7 +103,7 @@ async def test_an_error_ends_the_run_while_others_play(
             await run.settled("a", "b")
 
 
-async def test_a_validation_is_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_validation_is_its_own(tmp_path, monkeypatch):
     """It is sampled with its own settings, n of its own, and enters no step's metrics."""
     validation = {"temperature": 0.25, "top_p": 0.5, "top_k": 7}
     prefix = "actor_rollout_ref.rollout.val_kwargs"
@@ -139,9 +125,7 @@ async def test_a_validation_is_its_own(tmp_path: Path, monkeypatch: pytest.Monke
     assert not any(line["tokens"] for line in run.lines()[:2])
 
 
-async def test_a_validation_that_was_not_scored_stops(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_validation_that_was_not_scored_stops(tmp_path, monkeypatch):
     """Its number would name the best checkpoint."""
     async with played_by(tmp_path, monkeypatch) as run:
         run.ask([GOOD, DEAD], step=1, validate=True)
@@ -150,9 +134,7 @@ async def test_a_validation_that_was_not_scored_stops(
     assert run.queue.rows == {}
 
 
-async def test_the_tokens_and_messages_of_a_step_are_kept_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_tokens_and_messages_of_a_step_are_kept_once(tmp_path, monkeypatch):
     """Groups that replace failed ones belong to the step, whose worst and best are noted."""
     many = {"name": "a", "rewards": [0.1, 0.2]}
     async with played_by(tmp_path, monkeypatch) as run:
@@ -165,9 +147,7 @@ async def test_the_tokens_and_messages_of_a_step_are_kept_once(
     assert all(text[0] == "[7]" for text in texts)
 
 
-async def test_a_run_in_which_nothing_ends_stops_but_not_while_calls_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_run_in_which_nothing_ends_stops_but_not_while_calls_end(tmp_path, monkeypatch):
     """A slow policy may need longer for an episode than the run bears silence. It looks when the
     limit has passed, and asks both clocks each time.
     """
@@ -199,9 +179,7 @@ async def test_a_run_in_which_nothing_ends_stops_but_not_while_calls_end(
             await run.settled("a")
 
 
-async def test_a_run_whose_engine_is_gone_says_so_and_not_that_nothing_ended(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_run_whose_engine_is_gone_says_so_and_not_that_nothing_ended(tmp_path, monkeypatch):
     monkeypatch.setattr("training.engine.rollout_manager.silence_limit", lambda seconds: 0.2)
     async with played_by(tmp_path, monkeypatch, runner=False) as run:
         await asyncio.to_thread(run.engine[0].stop)
@@ -213,9 +191,7 @@ async def test_a_run_whose_engine_is_gone_says_so_and_not_that_nothing_ended(
 ASYNC = {"asynchronous": "colocate"}
 
 
-async def test_asynchronously_a_group_is_delivered_without_the_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_asynchronously_a_group_is_delivered_without_the_others(tmp_path, monkeypatch):
     async with played_by(tmp_path, monkeypatch, **ASYNC) as run:
         run.ask([GOOD, {**OTHER, "held": True}], step=1)
         await run.settled("a")
@@ -225,9 +201,7 @@ async def test_asynchronously_a_group_is_delivered_without_the_others(
         await run.settled("b")
 
 
-async def test_records_older_than_verl_trains_on_are_forgotten(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_records_older_than_verl_trains_on_are_forgotten(tmp_path, monkeypatch):
     """verl drops sequences more than the bound behind; a run of days would keep their records."""
     async with played_by(tmp_path, monkeypatch, **ASYNC) as run:
         for step, name in enumerate("abcd", start=1):
@@ -242,8 +216,8 @@ async def test_records_older_than_verl_trains_on_are_forgotten(
 
 
 async def test_a_resumed_asynchronous_run_knows_what_the_queue_may_still_hold(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, monkeypatch
+):
     base: dict[str, Any] = {"group": "a", "mode": "train", "step": 1, "reward": 1.0}
     rows = [
         {**base, "sample": 0},
@@ -257,9 +231,7 @@ async def test_a_resumed_asynchronous_run_knows_what_the_queue_may_still_hold(
     assert [record.reward for record in taken] == [1.0]
 
 
-async def test_rollouts_are_queued_with_the_rules_of_a_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_rollouts_are_queued_with_the_rules_of_a_run(tmp_path, monkeypatch):
     """Without them a rollout that hangs, or whose runner died, is lost, or played for ever."""
     async with played_by(tmp_path, monkeypatch, runner=False) as run:
         run.ask([GOOD], step=1)
@@ -273,16 +245,14 @@ async def test_rollouts_are_queued_with_the_rules_of_a_run(
 
 
 async def test_a_step_is_used_up_to_the_share_of_unscored_episodes_that_a_user_sets(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, monkeypatch
+):
     async with played_by(tmp_path, monkeypatch, max_unscored_share=0.5) as run:
         await run.play([GOOD, DEAD], step=1)
     assert run.queue.statuses("train") == {"a": "finished", "dead": "failure"}
 
 
-async def test_a_step_that_is_skipped_asks_whether_the_engine_lives(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_step_that_is_skipped_asks_whether_the_engine_lives(tmp_path, monkeypatch):
     async with played_by(tmp_path, monkeypatch) as run:
         run.ask([{**DEAD, "held": True}, {**DEAD, "name": "other", "held": True}], step=1)
         while len(run.engine[0].requests) < 4:
@@ -293,9 +263,7 @@ async def test_a_step_that_is_skipped_asks_whether_the_engine_lives(
             await run.settled("dead", "other")
 
 
-async def test_an_update_begins_another_window(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_update_begins_another_window(tmp_path, monkeypatch):
     """Half of the second step is unscored; beside the first, trained already, it would be a
     quarter and be used.
     """

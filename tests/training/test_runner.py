@@ -1,8 +1,5 @@
 """Many episodes in one process: apart from each other, bounded, and given back when something goes
 wrong.
-
-Keeps of docs/architecture.md, "Runners and the store": each way an attempt ends, and that one
-result of a rollout counts, that of its latest attempt.
 """
 
 from __future__ import annotations
@@ -35,9 +32,7 @@ async def emitted(store: agl.LightningStore, rollout_id: str) -> list[str]:
     return [str(span.attributes["episode"]) for span in spans if "episode" in span.attributes]
 
 
-async def test_episodes_run_together_within_the_limit_and_keep_their_spans_apart(
-    store: Any,
-) -> None:
+async def test_episodes_run_together_within_the_limit_and_keep_their_spans_apart(store):
     agent = ToyAgent()
     ids = await enqueue(
         store, [{"name": f"n{i}", "sleep": 0.3, "reward": i / 10} for i in range(20)]
@@ -53,7 +48,7 @@ async def test_episodes_run_together_within_the_limit_and_keep_their_spans_apart
         assert [span.sequence_id for span in spans] == [1, 2]
 
 
-async def test_a_hanging_episode_is_ended_at_its_deadline_and_played_again(store: Any) -> None:
+async def test_a_hanging_episode_is_ended_at_its_deadline_and_played_again(store):
     (hanging,) = await enqueue(store, [{"name": "hangs", "sleep": 3600, "first_only": True}])
     agent = ToyAgent()
     async with running(EpisodeRunner(2, 2), agent, store):
@@ -64,7 +59,7 @@ async def test_a_hanging_episode_is_ended_at_its_deadline_and_played_again(store
     assert [attempt.status for attempt in attempts] == ["timeout", "succeeded"]
 
 
-async def test_an_episode_that_refuses_to_be_cancelled_frees_its_place(store: Any) -> None:
+async def test_an_episode_that_refuses_to_be_cancelled_frees_its_place(store):
     agent = ToyAgent()
     ids = await enqueue(
         store, [{"name": "stubborn", "stubborn": True, "first_only": True}, {"name": "next"}]
@@ -75,7 +70,7 @@ async def test_an_episode_that_refuses_to_be_cancelled_frees_its_place(store: An
         agent.released.set()
 
 
-async def test_blocking_tools_that_hang_delay_nobody(store: Any) -> None:
+async def test_blocking_tools_that_hang_delay_nobody(store):
     """Forty of them: more threads than asyncio's own pool has. Nor does stopping wait for them."""
     agent = ToyAgent()
     await enqueue(store, [{"name": "blocks", "block": True} for _ in range(40)])
@@ -86,7 +81,7 @@ async def test_blocking_tools_that_hang_delay_nobody(store: Any) -> None:
     agent.released.set()
 
 
-async def test_an_agent_that_raises_fails_and_is_not_played_again(store: Any) -> None:
+async def test_an_agent_that_raises_fails_and_is_not_played_again(store):
     ids = await enqueue(
         store, [{"name": "a", "raise": True}, {"name": "b"}, {"name": "c", "reward": "much"}]
     )
@@ -96,9 +91,7 @@ async def test_an_agent_that_raises_fails_and_is_not_played_again(store: Any) ->
     assert len(await store.query_attempts(ids[0])) == 1
 
 
-async def test_a_late_result_of_a_lost_attempt_does_not_count(
-    store: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_late_result_of_a_lost_attempt_does_not_count(store, monkeypatch):
     """The first attempt is taken away while it plays, and reports after the second has ended."""
     agent, send = ToyAgent(), SpanSender.send
     reported = asyncio.Event()
@@ -126,29 +119,7 @@ async def test_a_late_result_of_a_lost_attempt_does_not_count(
     assert {span.attempt_id for span in latest} == {now.attempt.attempt_id}
 
 
-async def test_the_spans_are_in_the_store_before_the_rollout_counts_as_ended(
-    store: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The other way round, a process that dies between the two leaves an ended rollout without its
-    reward.
-    """
-    (rollout_id,) = await enqueue(store, [{"name": "a"}])
-    send, seen = SpanSender.send, []
-
-    async def look(sender: SpanSender, endpoint: str, spans: Any) -> None:
-        seen.append((await store.get_rollout_by_id(rollout_id)).status)
-        await send(sender, endpoint, spans)
-
-    monkeypatch.setattr(SpanSender, "send", look)
-    async with running(EpisodeRunner(1, 30), ToyAgent(), store):
-        (rollout,) = await ends(store, [rollout_id])
-    assert rollout.status == "succeeded"
-    assert seen == ["preparing"]
-
-
-async def test_an_episode_whose_spans_are_lost_is_not_reported_as_played(
-    store: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_episode_whose_spans_are_lost_is_not_reported_as_played(store, monkeypatch):
     """It stays the store's to give to somebody else; as ended it would be an episode nobody knows
     the reward of.
     """
@@ -169,8 +140,8 @@ async def test_an_episode_whose_spans_are_lost_is_not_reported_as_played(
 
 @pytest.mark.parametrize("how", ["unresponsive", "cancelled", "another's", "released"])
 async def test_an_attempt_that_the_store_has_given_up_is_dropped_and_not_kept_alive(
-    how: str, store: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    how, store, monkeypatch
+):
     """Kept alive beside the one that replaced it, it would be played to its end and paid for."""
     agent = ToyAgent()
 
@@ -197,7 +168,7 @@ async def test_an_attempt_that_the_store_has_given_up_is_dropped_and_not_kept_al
         assert (await store.query_attempts(rollout_id))[0].last_heartbeat_time == before
 
 
-async def test_a_runner_that_is_stopped_by_its_event_returns_and_gives_back() -> None:
+async def test_a_runner_that_is_stopped_by_its_event_returns_and_gives_back():
     """Its requests carry the token of its store."""
     async with served(token="secret") as store:
         agent, stopped = ToyAgent(), threading.Event()

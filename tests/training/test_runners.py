@@ -1,8 +1,4 @@
-"""What the end of a runner process means, decided without an engine.
-
-Keeps of docs/architecture.md, "How failures are handled": a dead runner is started again, within a
-budget and unless its cause repeats; the last one stops the run. With an agent: test_handover.py.
-"""
+"""What the end of a runner process means, decided without an engine."""
 
 from __future__ import annotations
 
@@ -33,7 +29,7 @@ def ended(begun: float = 0.0, replaced: int | None = None) -> Runner:
     return Runner(0, None, begun, replaced)
 
 
-def test_runners_are_started_again_so_often_in_so_many_minutes() -> None:
+def test_runners_are_started_again_so_often_in_so_many_minutes():
     budget = Budget()
     for second in range(RESTARTS):
         assert budget.refusal(ended(), -9, second) is None
@@ -46,17 +42,13 @@ def test_runners_are_started_again_so_often_in_so_many_minutes() -> None:
     ("code", "replaced", "lived", "again"),
     [(-9, -9, 0, False), (-9, -9, REPEATS_SECONDS, True), (-9, -11, 0, True), (3, None, 0, True)],
 )
-def test_a_cause_that_repeats_is_not_tried_again(
-    code: int, replaced: int | None, lived: float, again: bool
-) -> None:
+def test_a_cause_that_repeats_is_not_tried_again(code, replaced, lived, again):
     refusal = Budget().refusal(ended(100, replaced), code, 100 + lived)
     assert (refusal is None) == again
 
 
 @pytest.fixture
-def keeper(
-    monkeypatch: pytest.MonkeyPatch,
-) -> Callable[[Callable[[int], None]], tuple[Keeper, list[str]]]:
+def keeper(monkeypatch):
     """A keeper whose runners are processes that do `work`, and what it says; no store need be told."""
 
     async def nobody(*_: Any) -> int:
@@ -77,7 +69,7 @@ def keeper(
     return make
 
 
-def test_what_ends_at_once_is_started_once_more_and_the_others_go_on(keeper: Any) -> None:
+def test_what_ends_at_once_is_started_once_more_and_the_others_go_on(keeper):
     kept, said = keeper(lambda number: time.sleep(600) if number else os._exit(3))
     assert kept.keep(2, lambda: len(said) == 2) == 3
     assert not missing(said[0], "exit code 3", "2 play")
@@ -85,9 +77,7 @@ def test_what_ends_at_once_is_started_once_more_and_the_others_go_on(keeper: Any
     assert multiprocessing.active_children() == []
 
 
-def test_the_rollouts_of_a_runner_that_ended_are_given_back_at_once(
-    keeper: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_rollouts_of_a_runner_that_ended_are_given_back_at_once(keeper, monkeypatch):
     """Else they wait a minute until the store misses its heartbeats."""
     kept, _ = keeper(lambda number: os._exit(3))
     begun: list[Any] = []
@@ -109,13 +99,13 @@ def test_the_rollouts_of_a_runner_that_ended_are_given_back_at_once(
     assert given_back == [worker_name(process.pid) for process in begun]
 
 
-def test_a_frozen_runner_does_not_outlive_the_run(keeper: Any) -> None:
+def test_a_frozen_runner_does_not_outlive_the_run(keeper):
     kept, _ = keeper(lambda number: os.kill(os.getpid(), signal.SIGSTOP))
     assert kept.keep(1, lambda: True) == 0
     assert multiprocessing.active_children() == []
 
 
-def test_a_runner_does_not_outlive_a_killed_keeper() -> None:
+def test_a_runner_does_not_outlive_a_killed_keeper():
     """It would play the next run's rollouts, with this run's agent."""
     begun = FORK.SimpleQueue()
 
@@ -138,7 +128,7 @@ def test_a_runner_does_not_outlive_a_killed_keeper() -> None:
 
 
 @pytest.mark.timeout(60)
-def test_the_end_of_the_last_runner_stops_the_run() -> None:
+def test_the_end_of_the_last_runner_stops_the_run():
     async def fails(*_: Any) -> None:
         raise RuntimeError("agent-lightning has logged it")
 

@@ -1,7 +1,5 @@
-"""A checkpoint is there whole or not at all, whenever the process that saves or removes it is
-killed; which ones stay.
-
-Keeps of docs/runs.md.
+"""A checkpoint is there whole or not at all, whenever a process is killed; which ones stay, and which one
+a run goes on from.
 """
 
 from __future__ import annotations
@@ -23,9 +21,12 @@ from tests.messages import missing
 from training.engine.checkpoints import (
     FULL_BYTES,
     MARK,
+    best_step,
     checkpoints,
+    find_checkpoint,
     latest_checkpoint,
     prune,
+    run_of,
     saving,
     step_of,
     sweep,
@@ -97,9 +98,7 @@ def assert_whole(run: Path, contents: tuple[str, ...] = ("whole",)) -> None:
 
 
 @pytest.mark.system
-def test_a_kill_at_any_moment_of_saving_leaves_the_old_checkpoint_or_the_new_one(
-    tmp_path: Path,
-) -> None:
+def test_a_kill_at_any_moment_of_saving_leaves_the_old_checkpoint_or_the_new_one(tmp_path):
     save(tmp_path / "base", 1)
     seen = set()
     for touch in count():
@@ -120,7 +119,7 @@ def test_a_kill_at_any_moment_of_saving_leaves_the_old_checkpoint_or_the_new_one
 
 
 @pytest.mark.system
-def test_a_kill_while_old_ones_are_removed(tmp_path: Path) -> None:
+def test_a_kill_while_old_ones_are_removed(tmp_path):
     for step in (1, 2, 3):
         save(tmp_path / "base", step)
     for touch in count():
@@ -140,7 +139,7 @@ def save_on_a_full_disk(run: Path) -> None:
         raise OSError("Ray's own lines\nthe disk is full")
 
 
-def test_a_full_disk_is_called_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_called_one(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="full"):
         save_on_a_full_disk(tmp_path)
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=FULL_BYTES - 1))
@@ -159,9 +158,7 @@ def test_a_full_disk_is_called_one(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         (1, True, {}, {5}),
     ],
 )
-def test_the_last_ones_stay_and_the_best_by_validation(
-    keep: int, best: bool, scores: dict[int, float], left: set[int], tmp_path: Path
-) -> None:
+def test_the_last_ones_stay_and_the_best_by_validation(keep, best, scores, left, tmp_path):
     validated(tmp_path, scores)
     for step in range(1, 6):
         save(tmp_path, step)
@@ -169,7 +166,7 @@ def test_the_last_ones_stay_and_the_best_by_validation(
     assert checkpoints(tmp_path).keys() == left
 
 
-def test_checkpoints_of_a_course_that_was_left_do_not_push_out_the_new_one(tmp_path: Path) -> None:
+def test_checkpoints_of_a_course_that_was_left_do_not_push_out_the_new_one(tmp_path):
     """Steps 40 and 60 were saved, then the run was resumed from step 20."""
     for step in (20, 40, 60, 30):
         save(tmp_path, step)
@@ -179,7 +176,7 @@ def test_checkpoints_of_a_course_that_was_left_do_not_push_out_the_new_one(tmp_p
 
 
 @pytest.mark.parametrize("mark", [None, "x"])
-def test_a_mark_that_is_torn_loses_nothing(mark: str | None, tmp_path: Path) -> None:
+def test_a_mark_that_is_torn_loses_nothing(mark, tmp_path):
     for step in (20, 40):
         save(tmp_path, step)
     (tmp_path / "checkpoints/global_step_60/actor").mkdir(parents=True)
@@ -187,3 +184,85 @@ def test_a_mark_that_is_torn_loses_nothing(mark: str | None, tmp_path: Path) -> 
     if mark is not None:
         (tmp_path / "checkpoints" / MARK).write_text(mark)
     assert step_of(latest_checkpoint(tmp_path) or Path()) == 40
+
+
+def make_run(runs: Path, name: str, steps: list[int], age: float) -> Path:
+    run = runs / name
+    for step in steps:
+        (run / "checkpoints" / f"global_step_{step}" / "actor").mkdir(parents=True)
+    run.mkdir(parents=True, exist_ok=True)
+    if steps:
+        mark = run / "checkpoints" / "latest_checkpointed_iteration.txt"
+        mark.write_text(str(max(steps)))
+        os.utime(mark, (age, age))
+    return run
+
+
+def test_latest_is_the_newest_complete_checkpoint_of_the_newest_run_that_has_one(tmp_path):
+    make_run(tmp_path, "old", [20, 40], age=1)
+    newer = make_run(tmp_path, "newer", [20], age=2)
+    make_run(tmp_path, "newest-without", [], age=3)
+    (tmp_path / "old" / "report.html").touch()  # which the old run's folder has last
+    found = find_checkpoint("latest", None, tmp_path)
+    assert (run_of(found), step_of(found)) == (newer, 20)
+
+
+def test_of_equal_validations_the_later_step_is_the_best(tmp_path):
+    """It was trained longer; a step without a validation or a checkpoint is none."""
+    scores = {10: 0.5, 20: 0.7, 30: 0.7, 40: None, 50: 0.9}
+    lines = [
+        {"step": step, "data": {} if score is None else {"val-core/all/reward/mean@1": score}}
+        for step, score in scores.items()
+    ]
+    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert best_step(tmp_path, [10, 20, 30, 40]) == 30
+    assert best_step(tmp_path, [10, 20]) == 20
+    assert best_step(tmp_path, [40]) is None
+
+
+def test_the_merged_model_has_the_adapter_at_its_own_scale(tmp_path):
+    """peft adds alpha / rank of it; with another scale an export answers otherwise than what was
+    trained.
+    """
+    import torch
+    from safetensors.torch import load_file, save_file
+
+    from training.engine.checkpoints import split_adapter
+
+    layer = "base_model.model.model.layers.0.mlp.down_proj"
+    base = torch.eye(3, dtype=torch.bfloat16)
+    down = torch.tensor([[1.0, 0.0, 2.0], [0.0, 0.0, 0.0]])
+    up = torch.tensor([[0.5, 0.0], [0.0, 0.0], [1.0, 0.0]])
+    tensors = {
+        f"{layer}.base_layer.weight": base,
+        f"{layer}.lora_A.default.weight": down,
+        f"{layer}.lora_B.default.weight": up,
+        "base_model.model.model.norm.weight": 3 * base[0],
+    }
+    model, adapter = tmp_path / "huggingface", tmp_path / "lora_adapter"
+    model.mkdir()
+    adapter.mkdir()
+    save_file(tensors, model / "model-00001-of-00002.safetensors")
+    save_file(
+        {"base_model.model.lm_head.weight": 2 * base}, model / "model-00002-of-00002.safetensors"
+    )
+    (model / "model.safetensors.index.json").write_text("{}")
+    (tmp_path / "lora_train_meta.json").write_text('{"r": 2, "lora_alpha": 16}')
+    split_adapter(tmp_path, "base/model")
+    assert [path.name for path in model.iterdir()] == ["model.safetensors"]
+    merged = load_file(model / "model.safetensors")
+    changed = base + 8.0 * torch.tensor([[0.5, 0, 1], [0, 0, 0], [1, 0, 2.0]])
+    whole = {
+        "model.layers.0.mlp.down_proj.weight": changed.to(torch.bfloat16),
+        "model.norm.weight": 3 * base[0],
+        "lm_head.weight": 2 * base,
+    }
+    assert merged.keys() == whole.keys()
+    for name, tensor in whole.items():
+        assert merged[name].dtype == torch.bfloat16
+        assert merged[name].equal(tensor)
+    config = json.loads((adapter / "adapter_config.json").read_text())
+    assert (config["r"], config["lora_alpha"], config["target_modules"]) == (2, 16, ["down_proj"])
+    assert (config["base_model_name_or_path"], config["task_type"]) == ("base/model", "CAUSAL_LM")
+    kept = load_file(adapter / "adapter_model.safetensors")
+    assert kept[f"{layer}.lora_A.weight"].equal(down)

@@ -1,8 +1,4 @@
-"""What verl is handed of a scored rollout.
-
-Keeps of docs/architecture.md, "How a step runs": exactly the generated tokens are trained, each
-episode with its own reward, in an order that does not depend on which ended first.
-"""
+"""What verl is handed of a scored rollout."""
 
 from __future__ import annotations
 
@@ -18,7 +14,7 @@ PROMPTS = {"b": {"uid": "b", "task": "{}"}, "a": {"uid": "a", "task": "{}"}}
 
 
 @pytest.fixture
-def queue(monkeypatch: pytest.MonkeyPatch) -> Queue:
+def queue(monkeypatch):
     import transfer_queue as tq
 
     queue = Queue()
@@ -43,7 +39,7 @@ def put(*scored: tuple[RolloutRecord, Trajectory], partition: str = "train") -> 
     sequences.put(list(scored), PROMPTS, partition)
 
 
-def test_a_sequence_has_the_tokens_mask_and_reward_of_its_episode(queue: Queue) -> None:
+def test_a_sequence_has_the_tokens_mask_and_reward_of_its_episode(queue):
     put(finished("a", 3, 5, 6, 7, weights=[2, 3]))
     row = queue.rows["train", "a_3_0"]
     plain = {name: value.tolist() for name, value in row.items() if hasattr(value, "tolist")}
@@ -67,18 +63,9 @@ def test_a_sequence_has_the_tokens_mask_and_reward_of_its_episode(queue: Queue) 
     }
 
 
-def test_their_order_is_by_group_as_asked_and_by_content(queue: Queue) -> None:
+def test_their_order_is_by_group_as_asked_and_by_content(queue):
     """verl sums in this order, and two deterministic runs must be the same to the last bit."""
     episodes = [finished("a", 0, 9), finished("b", 0, 8), finished("a", 1, 5), finished("b", 1, 7)]
     put(*episodes)
     put(*reversed(episodes))
     assert queue.puts == [["b_1_0", "b_0_0", "a_1_0", "a_0_0"]] * 2
-
-
-def test_the_sequences_of_an_episode_are_numbered_and_all_of_them_are_put(queue: Queue) -> None:
-    record, first = finished("a", 0, 9)
-    _, second = finished("a", 0, 5)
-    put((record, Trajectory([*first.sequences, *second.sequences])), partition="val")
-    assert queue.puts == [["a_0_0", "a_0_1"]]
-    responses = [queue.rows["val", key]["responses"].tolist() for key in queue.puts[0]]
-    assert responses == [[9], [5]]

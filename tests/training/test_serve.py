@@ -22,13 +22,13 @@ TINY = ROOT / "sql_agent" / "tiny_model"
 
 
 @pytest.fixture(autouse=True)
-def under_either_lock(monkeypatch: pytest.MonkeyPatch) -> None:
+def under_either_lock(monkeypatch):
     """The GPU lock refuses the CPU, on which these tests serve."""
     monkeypatch.setattr("training.setup.device.built_for", lambda: "cpu")
 
 
 @pytest.fixture
-def run_folder(tmp_path: Path) -> Path:
+def run_folder(tmp_path):
     """A run with two checkpoints, the first of which is complete."""
     for step in (1, 2):
         shutil.copytree(
@@ -38,7 +38,7 @@ def run_folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_folders_runs_and_checkpoints_can_be_served(run_folder: Path) -> None:
+def test_folders_runs_and_checkpoints_can_be_served(run_folder):
     steps = [run_folder / "checkpoints" / f"global_step_{step}" for step in (1, 2)]
     assert serve.servable(str(TINY)) == str(TINY)
     assert serve.servable(str(run_folder)) == str(steps[0] / "actor" / "huggingface")
@@ -46,7 +46,7 @@ def test_folders_runs_and_checkpoints_can_be_served(run_folder: Path) -> None:
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
-def test_the_server_listens_on_loopback_behind_its_door(device: str) -> None:
+def test_the_server_listens_on_loopback_behind_its_door(device):
     """vLLM's other routes load adapters from any folder, and a file in the model's own folder would
     set what a client leaves out.
     """
@@ -56,9 +56,7 @@ def test_the_server_listens_on_loopback_behind_its_door(device: str) -> None:
     assert "--generation-config vllm" in words
 
 
-def test_a_model_that_knows_no_tools_is_served_with_tools_in_words(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_that_knows_no_tools_is_served_with_tools_in_words(tmp_path, monkeypatch):
     folder = Path(shutil.copytree(TINY, tmp_path / "model"))
     started: list[list[str]] = []
     monkeypatch.setattr(
@@ -77,9 +75,7 @@ def test_a_model_that_knows_no_tools_is_served_with_tools_in_words(
     assert "--chat-template" not in second
 
 
-def test_a_server_that_ends_at_once_is_told_with_its_last_words(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_that_ends_at_once_is_told_with_its_last_words(tmp_path, monkeypatch):
     said = "echo 'SomeError: too little'; echo noise; exit 3"
     monkeypatch.setattr(serve, "command", lambda *_: ["bash", "-c", said])
     log = tmp_path / "logs" / "log"
@@ -99,7 +95,7 @@ sys.exit(serve.main(sys.argv[1:]))
 
 
 @pytest.mark.system
-def test_a_stop_signal_ends_the_server_in_order(tmp_path: Path) -> None:
+def test_a_stop_signal_ends_the_server_in_order(tmp_path):
     """Killed instead, its processes would keep the memory for a while."""
     log = tmp_path / "log"
     words = [sys.executable, "-c", SERVING, str(TINY), "--device", "cpu", "--log", str(log)]

@@ -1,7 +1,4 @@
-"""Store and proxy in front of people who should not be there, and of requests that mean nothing.
-
-Keeps of docs/safety.md, "Strangers".
-"""
+"""Store and proxy in front of people who should not be there, and of requests that mean nothing."""
 
 from __future__ import annotations
 
@@ -10,7 +7,6 @@ import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import agentlightning as agl
@@ -26,7 +22,6 @@ from common.settings import load_settings
 from tests.messages import missing
 from tests.training.conftest import HOST, enqueue, own_port, served
 from tests.training.plans import plan_of
-from tests.training.standins import StandInVllm
 from tests.training.test_proxy import (
     access,
     ask,
@@ -112,7 +107,7 @@ def span_of(rollout_id: str, attempt_id: str) -> Span:
     )
 
 
-async def test_nothing_is_had_without_the_token() -> None:
+async def test_nothing_is_had_without_the_token():
     """Of no route, asked as it wants to be asked, and of none that there is not; nor does a wrong
     one help.
     """
@@ -138,7 +133,7 @@ async def test_nothing_is_had_without_the_token() -> None:
         ).is_success
 
 
-async def test_the_run_s_own_store_has_the_run_s_token(tmp_path: Path) -> None:
+async def test_the_run_s_own_store_has_the_run_s_token(tmp_path):
     settings: dict[str, Any] = {"store_port": own_port(), "store_token": TOKEN}
     plan = plan_of(tmp_path, **settings).store
     url = f"{plan.address}/v1/agl/statistics"
@@ -147,7 +142,7 @@ async def test_the_run_s_own_store_has_the_run_s_token(tmp_path: Path) -> None:
         assert (await client.get(url, headers=bearer(TOKEN))).status_code == 200
 
 
-def test_a_plan_that_is_shown_does_not_say_the_token(tmp_path: Path) -> None:
+def test_a_plan_that_is_shown_does_not_say_the_token(tmp_path):
     """Whoever reads it in a log could read and change the run's store."""
     plan = plan_of(tmp_path, store_token=TOKEN)
     for shown in (str(plan), repr(plan), repr(replace(plan.store, role="runner"))):
@@ -161,7 +156,7 @@ def filled(path: str, *names: str) -> str:
 
 
 @pytest.mark.system
-async def test_malformed_requests_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_malformed_requests_change_nothing(monkeypatch):
     monkeypatch.setattr(live_store, "MOST_BYTES", 2**19)
     door = Door(storm.TOKEN, own_port())
     door.app.most_per_second = MALFORMED
@@ -192,11 +187,7 @@ def assert_refused(answers: list[storm.Answer]) -> None:
 
 @pytest.mark.system
 @pytest.mark.parametrize("kind", ["direct", "litellm"])
-async def test_malformed_calls_reach_no_model(
-    kind: str,
-    servers: list[StandInVllm],  # noqa: F811
-    monkeypatch: Any,
-) -> None:
+async def test_malformed_calls_reach_no_model(kind, servers, monkeypatch):  # noqa: F811
     monkeypatch.setattr(proxy, "MOST_BYTES", 2**19)
     async with served(token=storm.TOKEN) as store:
         policy = access(kind, servers, store, store_token=storm.TOKEN)
@@ -210,7 +201,7 @@ async def test_malformed_calls_reach_no_model(
             assert len(await spans_of(store, rollout.rollout_id, 1)) == 1
 
 
-async def test_what_is_said_of_rollouts_that_are_not_there_is_not_kept() -> None:
+async def test_what_is_said_of_rollouts_that_are_not_there_is_not_kept():
     """Nor does a late call of a released rollout keep out those that were sent with it."""
     door = Door(None)
     gone = ("ro-gone", "at-gone", span_of("ro-gone", "at-gone"))
@@ -235,7 +226,7 @@ async def test_what_is_said_of_rollouts_that_are_not_there_is_not_kept() -> None
         assert len(await door.store.query_spans(rollout)) == 1
 
 
-async def test_a_wrong_or_missing_token_is_said() -> None:
+async def test_a_wrong_or_missing_token_is_said():
     async with served(token=TOKEN) as store:
         address = store.server_address_root
         await asyncio.to_thread(check_external, address, TOKEN)
@@ -246,7 +237,7 @@ async def test_a_wrong_or_missing_token_is_said() -> None:
 
 
 @pytest.mark.parametrize("kind", ["direct", "litellm"])
-async def test_the_proxy_answers_nobody_else(kind: str, servers: list[StandInVllm]) -> None:  # noqa: F811
+async def test_the_proxy_answers_nobody_else(kind, servers):  # noqa: F811
     async with served(token=TOKEN) as store:
         policy = access(kind, servers, store, store_token=TOKEN)
         async with started(policy):
@@ -276,9 +267,7 @@ async def test_the_proxy_answers_nobody_else(kind: str, servers: list[StandInVll
 
 
 @pytest.mark.parametrize("address", [[], ["--host", "0.0.0.0"]])
-def test_a_store_needs_a_token_on_ones_own_machine_too(
-    address: list[str], capsys: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_store_needs_a_token_on_ones_own_machine_too(address, capsys, monkeypatch):
     monkeypatch.setattr(command, "serve", lambda *_: pytest.fail("it is served to everybody here"))
     monkeypatch.delenv("AGL_TOKEN", raising=False)
     load_settings.cache_clear()
@@ -287,7 +276,7 @@ def test_a_store_needs_a_token_on_ones_own_machine_too(
     assert not missing(line, "AGL_TOKEN", *address)
 
 
-async def test_a_store_listens_where_it_was_told_and_shows_nobody_its_errors() -> None:
+async def test_a_store_listens_where_it_was_told_and_shows_nobody_its_errors():
     class Broken(RunStore):
         async def query_rollouts(self, **asked: Any) -> Any:
             raise RuntimeError("of the inside")
@@ -307,7 +296,7 @@ async def test_a_store_listens_where_it_was_told_and_shows_nobody_its_errors() -
     assert "of the inside" not in answer.text
 
 
-async def test_the_status_of_a_store() -> None:
+async def test_the_status_of_a_store():
     async with served(token=TOKEN) as store:
         await enqueue(store, [{"name": str(number)} for number in range(6)])
         for status in ("succeeded", "failed", "succeeded", None):

@@ -1,19 +1,20 @@
-"""summary.json is computed from a run's plain files, whatever state they are in.
+"""summary.json and the lines of a run are made of its plain files, whatever state they are in."""
 
-Keeps of docs/runs.md, "The files": what was left out is counted under its cause and
-enters no mean.
-"""
+from __future__ import annotations
 
 import json
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.messages import missing
+from training.engine.playing import Playing
 from training.engine.records import RolloutRecord
 from training.engine.watchdog import MISMATCH
+from training.report.progress import Progress
 from training.report.summary import (
     ENVIRONMENT,
     HIGHEST,
@@ -28,7 +29,7 @@ ABOUT = {"device": "cpu", "model": "model", "store": "managed"}
 
 
 @pytest.fixture
-def run_dir(tmp_path: Path) -> Path:
+def run_dir(tmp_path):
     return tmp_path
 
 
@@ -55,7 +56,7 @@ def write(run_dir: Path, records: list[RolloutRecord], steps: list[dict[str, flo
     (run_dir / "metrics.jsonl").write_text("".join(rows))
 
 
-def test_what_a_run_did_not_come_to_is_no_0(run_dir: Path) -> None:
+def test_what_a_run_did_not_come_to_is_no_0(run_dir):
     summary = write_summary(run_dir, ABOUT, "failed", "题", started=0.0)
     assert summary["reward"]["mean"] is None
     assert summary["seconds"]["to_first_step"] is summary["seconds"]["per_step"] is None
@@ -98,9 +99,7 @@ def played(run_dir: Path) -> None:
     (run_dir / "timeline.json").write_text(json.dumps({"first_step": 112.5678}))
 
 
-def test_every_number_of_a_summary_is_the_run_s(
-    run_dir: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_number_of_a_summary_is_the_run_s(run_dir, monkeypatch):
     """A mean over all validations, or of left-out rollouts, would be reported as what training
     reached.
     """
@@ -148,29 +147,7 @@ def test_every_number_of_a_summary_is_the_run_s(
     assert seconds["by_phase"] == {**dict.fromkeys(PHASES, 0), **spent}
 
 
-def test_tokens_left_out_are_counted_by_cause(run_dir: Path) -> None:
-    books = {"books/generated_tokens": 10, "books/trained_tokens": 10, "books/weight_updates": 1}
-    step = {"timing_s/step": 2.0, "timing_s/update_weights": 0.1, **books}
-    records = [
-        record("train", 1, 1.0),
-        record("train", 1, None, "judge_failed", tokens=4),
-        record("train", 1, 0.0, "step_skipped", tokens=3),
-        record("train", 1, 0.1, "too_long", tokens=9),
-        record("train", 2, 0.5, tokens=5),
-    ]
-    write(run_dir, records, [step])
-    summary = build_summary(run_dir, ABOUT, "failed", "", started=0.0)
-    left_out = {"judge_failed": 4, "step_skipped": 3, "too_long": 9, "no_update": 5}
-    assert summary["dropped_tokens"] == left_out
-    assert summary["generated_tokens"] == summary["trained_tokens"] == 10
-    assert summary["reward"]["mean"] == 0.75, (
-        "what was left out has a reward, and is not in the mean"
-    )
-    assert summary["rollouts"] == {"finished": 5, "failed": 0, "unscored": 3}
-    assert summary["weight_updates"] == 1
-
-
-def test_each_agent_of_several_has_its_own_reward_and_validation(run_dir: Path) -> None:
+def test_each_agent_of_several_has_its_own_reward_and_validation(run_dir):
     told = (("a", "train", 0.25), ("a", "val", 0.75), ("b", "val", 0.5))
     write(
         run_dir, [replace(record(mode, 1, score), agent=agent) for agent, mode, score in told], []
@@ -183,7 +160,7 @@ def test_each_agent_of_several_has_its_own_reward_and_validation(run_dir: Path) 
     assert found == {"a": (0.25, 0.75), "b": (None, 0.5)}
 
 
-def test_the_curve_of_a_resumed_run_is_that_of_the_weights_it_went_on_with(run_dir: Path) -> None:
+def test_the_curve_of_a_resumed_run_is_that_of_the_weights_it_went_on_with(run_dir):
     """Steps that were played again count as played last, and what was not measured is no 0."""
     parts = (
         (
@@ -213,7 +190,7 @@ def test_the_curve_of_a_resumed_run_is_that_of_the_weights_it_went_on_with(run_d
     ]
 
 
-def test_what_an_operator_reads_is_shown(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_an_operator_reads_is_shown(run_dir, capsys):
     """Who chooses a run by them reads the lines instead of the file."""
     played(run_dir)
     notes = {"database": "x", "notes": ["may write"], HIGHEST: 1.25}
@@ -236,26 +213,68 @@ def ends(first: list[float], last: list[float]) -> list[dict[str, float]]:
 
 
 @pytest.mark.parametrize(
-    ("last", "worse"), [([0.2, 0.4] * 5, True), ([0.4, 0.6] * 5, False), ([0.6, 0.8] * 5, False)]
+    ("first", "last", "worse"),
+    [
+        ([0.45, 0.65] * 5, [0.2, 0.4] * 5, True),
+        ([0.45, 0.65] * 5, [0.4, 0.6] * 5, False),
+        ([0.5] * 10, [0.499999] * 10, False),  # a rounding
+    ],
 )
-def test_a_run_that_gets_worse_says_so(
-    run_dir: Path, capsys: pytest.CaptureFixture[str], last: list[float], worse: bool
-) -> None:
-    write(run_dir, [], ends([0.45, 0.65] * 5, last))
+def test_a_run_that_gets_worse_says_so(run_dir, capsys, first, last, worse):
+    write(run_dir, [], ends(first, last))
     summary = build_summary(run_dir, ABOUT, "completed", "", started=0.0)
     assert summary["course"]["worse"] == worse
-    assert summary["course"]["reward"] == pytest.approx([0.55, sum(last) / 10])
+    assert summary["course"]["reward"] == pytest.approx([sum(first) / 10, sum(last) / 10])
     assert summary["course"]["cut"] == [0.0, 0.25]
     show(summary, run_dir)
     assert ("got worse" in capsys.readouterr().out) == worse
 
 
-def test_a_short_run_is_not_compared_with_itself(run_dir: Path) -> None:
+def test_a_short_run_is_not_compared_with_itself(run_dir):
     write(run_dir, [], ends([0.5] * 9, [0.1] * 10))
     assert build_summary(run_dir, ABOUT, "completed", "", started=0.0)["course"] == {}
 
 
-def test_a_run_whose_rewards_do_not_vary_is_not_worse_by_a_rounding(run_dir: Path) -> None:
-    write(run_dir, [], ends([0.5] * 10, [0.499999] * 10))
-    summary = build_summary(run_dir, ABOUT, "completed", "", started=0.0)
-    assert summary["course"]["worse"] is False
+def add(folder: Path, name: str, *rows: dict[str, Any]) -> None:
+    with (folder / name).open("a", encoding="utf-8") as file:
+        file.writelines(json.dumps(row) + "\n" for row in rows)
+
+
+def episode(step: int, **changes: Any) -> dict[str, Any]:
+    record = RolloutRecord(
+        rollout_id="r",
+        group="g",
+        mode="train",
+        step=step,
+        status="succeeded",
+        reward=1.0,
+        generated_tokens=50,
+    )
+    return json.loads(record.to_json()) | changes
+
+
+def test_a_judge_that_died_is_said_before_the_step_ends(tmp_path, capsys):
+    progress = Progress(tmp_path, 4)
+    capsys.readouterr()
+    failed = episode(1, cause="judge_failed")
+    add(tmp_path, "episodes.jsonl", failed, failed, episode(1, cause="step_skipped"))
+    progress.look()
+    assert not missing(capsys.readouterr().out, "3 of 3", "judge_failed 2", "step_skipped 1")
+    add(tmp_path, "episodes.jsonl", *[episode(1)] * 7, failed)
+    progress.look()
+    assert capsys.readouterr().out == "", "a few are counted in the line of their step"
+
+
+def test_a_long_step_says_how_far_it_is(tmp_path, capsys, monkeypatch):
+    progress = Progress(tmp_path, 4)
+    monkeypatch.setattr("training.report.progress.SECONDS_A_LINE", 0.0)
+    monkeypatch.setattr("training.engine.playing.SECONDS", 0.0)
+    playing = Playing(tmp_path)
+    for step in (1, 2):
+        playing.begin("train", step, 3)
+        playing.end()
+        playing.end()
+        progress.look()
+        progress.look()
+        assert capsys.readouterr().out.count(f"step {step}: 2 of 3") == 1
+        playing.end()

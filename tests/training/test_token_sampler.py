@@ -22,9 +22,7 @@ def seeded(*seeds: int) -> dict[int, torch.Generator]:
 
 
 @pytest.mark.parametrize("generators", [{}, seeded(*range(2_000))])
-def test_tokens_are_drawn_as_often_as_they_are_likely(
-    generators: dict[int, torch.Generator],
-) -> None:
+def test_tokens_are_drawn_as_often_as_they_are_likely(generators):
     torch.manual_seed(1)
     drawn = torch.bincount(draw(logits(2_000), generators), minlength=len(PROBABILITIES)) / 2_000
     for share, probability in zip(drawn.tolist(), PROBABILITIES, strict=True):
@@ -32,7 +30,7 @@ def test_tokens_are_drawn_as_often_as_they_are_likely(
         assert abs(share - probability) <= 4 * math.sqrt(probability * (1 - probability) / 2_000)
 
 
-def test_a_row_with_a_seed_is_drawn_by_it_whatever_stands_beside_it() -> None:
+def test_a_row_with_a_seed_is_drawn_by_it_whatever_stands_beside_it():
     alone, beside = seeded(7), seeded(8, 7)
     for _ in range(20):
         first = draw(logits(1), alone)[0]
@@ -40,7 +38,7 @@ def test_a_row_with_a_seed_is_drawn_by_it_whatever_stands_beside_it() -> None:
         assert first == second
 
 
-def test_a_forbidden_token_is_not_drawn_where_probabilities_sum_to_less_than_one() -> None:
+def test_a_forbidden_token_is_not_drawn_where_probabilities_sum_to_less_than_one():
     """Rounding takes a little from them; what is left over must not go to the last token."""
     row = torch.tensor([[0.0] * 61 + [-math.inf]])
     seed = 124_336_557  # its first number lies between the sum and 1

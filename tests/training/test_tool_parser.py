@@ -1,13 +1,9 @@
-"""vLLM's parser of tool calls is the one that reads a call as the model's own template writes it.
-
-Keeps of docs/gpu.md, "Which model".
-"""
+"""vLLM's parser of tool calls is the one that reads a call as the model's own template writes it."""
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from importlib.util import find_spec
 from multiprocessing import get_context
@@ -75,7 +71,7 @@ FORMS = {
 IN_WORDS = "{% if m.tool_calls %}please use {{ m.tool_calls[0].function.name }}{% endif %}"
 
 
-def test_the_form_of_hermes_is_known_without_vllm(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_form_of_hermes_is_known_without_vllm(monkeypatch):
     monkeypatch.setattr(tool_parser.subprocess, "run", lambda *_, **__: pytest.fail("asked vLLM"))
     assert find_parser(TINY, read_template(TINY)) == "hermes"
 
@@ -102,13 +98,13 @@ def public_template(name: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def other_process() -> Iterator[ProcessPoolExecutor]:
+def other_process():
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         yield pool
 
 
 @pytest.fixture
-def one_import_of_vllm(other_process: ProcessPoolExecutor, monkeypatch: pytest.MonkeyPatch) -> None:
+def one_import_of_vllm(other_process, monkeypatch):
     """One process reads the calls of all families, where the product starts one for each."""
 
     def run(command: list[str], input: str, **_: object) -> SimpleNamespace:
@@ -121,7 +117,7 @@ def one_import_of_vllm(other_process: ProcessPoolExecutor, monkeypatch: pytest.M
 @pytest.mark.system
 @pytest.mark.usefixtures("one_import_of_vllm")
 @pytest.mark.parametrize("name", [*PUBLIC, *FORMS])
-def test_the_parser_reads_calls_as_templates_write_them(name: str, tmp_path: Path) -> None:
+def test_the_parser_reads_calls_as_templates_write_them(name, tmp_path):
     if name in PUBLIC:
         kind, tokens, parser = PUBLIC[name]
         template = public_template(name)
@@ -132,13 +128,13 @@ def test_the_parser_reads_calls_as_templates_write_them(name: str, tmp_path: Pat
     assert find_parser(str(model), template) == parser
 
 
-def test_a_public_template_that_cannot_render_a_call_is_named() -> None:
+def test_a_public_template_that_cannot_render_a_call_is_named():
     with pytest.raises(ConfigError, match="chat_template=FILE"):
         find_parser(TINY, public_template("deepseekv3"))
 
 
 @pytest.mark.system
-def test_a_form_that_no_parser_reads_is_named_before_anything_is_loaded() -> None:
+def test_a_form_that_no_parser_reads_is_named_before_anything_is_loaded():
     template = OPENING + IN_WORDS + CLOSING
     assert rendered_call(template) == "please use look"
     with pytest.raises(ConfigError, match=r"please use look.*--tool-parser"):
@@ -151,27 +147,25 @@ SWITCHED = OPENING + CLOSING.replace(
 
 
 @pytest.mark.parametrize(("thinking", "told"), [(False, True), (True, False)])
-def test_thinking_is_off_unless_it_is_asked_for(
-    thinking: bool, told: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_thinking_is_off_unless_it_is_asked_for(thinking, told, tmp_path, monkeypatch):
     monkeypatch.setattr(reading, "read_template", lambda *_: SWITCHED)
     flags = reading.reading_flags(TINY, tmp_path / "log", tools=False, thinking=thinking)
     assert ("--default-chat-template-kwargs" in flags) is told
 
 
-def test_a_user_names_another_parser(tmp_path: Path) -> None:
+def test_a_user_names_another_parser(tmp_path):
     flags = reading.reading_flags(TINY, tmp_path / "log", tools=True, tool_parser="pythonic")
     assert flags == ["--enable-auto-tool-choice", "--tool-call-parser", "pythonic"]
 
 
-def test_thinking_needs_a_template_that_can_turn_it_off(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_thinking_needs_a_template_that_can_turn_it_off(monkeypatch):
     with pytest.raises(ConfigError, match="enable_thinking"):
         reading.thought_tokens(TINY, True)
     monkeypatch.setattr(reading, "read_template", lambda *_: SWITCHED)
     assert reading.thought_tokens(TINY, True) == reading.THOUGHT_TOKENS
 
 
-def test_a_model_whose_replies_would_never_end_is_named(tmp_path: Path) -> None:
+def test_a_model_whose_replies_would_never_end_is_named(tmp_path):
     """A base model with a chat template: all episodes were cut at their limit, exit code 0."""
     folder = Path(shutil.copytree(TINY, tmp_path / "model"))
     reading.check_end(str(folder), read_template(TINY))

@@ -1,8 +1,5 @@
 """What the trainer does around verl's own steps, on verl's trainer itself. Its workers, its
 TransferQueue and vLLM stand in; store, proxy, runner and rollout manager are real.
-
-Keeps of docs/architecture.md, "How a step runs" and "What is done about what": before every update
-what verl is about to train on is compared with what was played; weights change behind the gate.
 """
 
 from __future__ import annotations
@@ -10,7 +7,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -69,7 +65,7 @@ async def update(run: Steps, trainer: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-async def played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Steps]:
+async def played(tmp_path, monkeypatch):
     """A step of two questions that was played and queued."""
     async with played_by(tmp_path, monkeypatch) as run:
         await run.play(TASKS, step=1)
@@ -81,7 +77,7 @@ def change(run: Steps, key: str, name: str, value: Any) -> None:
     row[name] = value(row[name])
 
 
-async def test_an_update_is_accounted_for(played: Steps) -> None:
+async def test_an_update_is_accounted_for(played):
     trainer = trainer_of(played)
     metrics = await update(played, trainer)
     assert [sorted(keys) for keys in trainer.actor_rollout_wg.updates] == [
@@ -105,7 +101,7 @@ async def test_an_update_is_accounted_for(played: Steps) -> None:
     assert 0 <= metrics["policy/idle_share"] <= 1
 
 
-async def test_an_advantage_that_is_not_the_rewards_stops_before_the_update(played: Steps) -> None:
+async def test_an_advantage_that_is_not_the_rewards_stops_before_the_update(played):
     trainer = trainer_of(played)
     batch = played.queue.batch()
     trainer._compute_advantage(batch, {})
@@ -116,7 +112,7 @@ async def test_an_advantage_that_is_not_the_rewards_stops_before_the_update(play
     assert trainer.actor_rollout_wg.updates == []
 
 
-async def test_a_token_too_many_stops_before_the_update(played: Steps) -> None:
+async def test_a_token_too_many_stops_before_the_update(played):
     trainer = trainer_of(played)
     batch = played.queue.batch()
     trainer._compute_advantage(batch, {})
@@ -126,7 +122,7 @@ async def test_a_token_too_many_stops_before_the_update(played: Steps) -> None:
     assert trainer.actor_rollout_wg.updates == []
 
 
-async def test_rows_that_fill_a_batch_up_are_no_episodes(played: Steps) -> None:
+async def test_rows_that_fill_a_batch_up_are_no_episodes(played):
     """verl adds copies that train nothing until its workers have equal shares."""
     trainer = trainer_of(played)
     batch = played.queue.batch()
@@ -138,9 +134,7 @@ async def test_rows_that_fill_a_batch_up_are_no_episodes(played: Steps) -> None:
     assert metrics["books/sequences"] == 6
 
 
-async def test_a_step_that_teaches_nothing_is_no_update(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_step_that_teaches_nothing_is_no_update(tmp_path, monkeypatch):
     async with played_by(tmp_path, monkeypatch) as run:
         await run.play(EQUAL, step=1)
         trainer = trainer_of(run)
@@ -150,9 +144,7 @@ async def test_a_step_that_teaches_nothing_is_no_update(
 
 
 @pytest.mark.parametrize(("mismatch", "warns"), [(0.01, True), (1e-8, False)])
-async def test_another_policy_than_the_one_that_plays_is_warned_of(
-    mismatch: float, warns: bool, played: Steps, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_another_policy_than_the_one_that_plays_is_warned_of(mismatch, warns, played, caplog):
     """verl measures it in the loss, under a name of its own."""
     caplog.set_level(logging.WARNING, logger="training.engine.watchdog")
     metrics = await update(played, trainer_of(played, **{MISMATCH: mismatch, "pg_loss": 1.0}))
@@ -177,7 +169,7 @@ def holds_back(run: Steps, loop: asyncio.AbstractEventLoop) -> bool:
 
 
 @pytest.mark.parametrize("kind", ["sync", "colocate_async"])
-async def test_weights_change_while_calls_are_held_back(kind: str, played: Steps) -> None:
+async def test_weights_change_while_calls_are_held_back(kind, played):
     """A call that passes while they do would be of both; one that passes after carries the step."""
     seen, loop = [], asyncio.get_running_loop()
 
@@ -195,9 +187,7 @@ async def test_weights_change_while_calls_are_held_back(kind: str, played: Steps
     assert [line["weights"] for line in played.lines() if line["group"] == "c"] == [[5], [5]]
 
 
-async def test_calls_are_held_back_before_verl_puts_vllm_to_sleep(
-    played: Steps, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_calls_are_held_back_before_verl_puts_vllm_to_sleep(played, monkeypatch):
     """On a GPU a call that came late was answered when vLLM woke, which waited for that call."""
     from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 
@@ -209,9 +199,7 @@ async def test_calls_are_held_back_before_verl_puts_vllm_to_sleep(
     gate.open()
 
 
-def test_the_metrics_of_a_resumed_run_follow_those_before(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_metrics_of_a_resumed_run_follow_those_before(tmp_path, monkeypatch):
     """Each line is there at once, for whoever watches the run."""
     import verl.utils.tracking
 
@@ -224,9 +212,7 @@ def test_the_metrics_of_a_resumed_run_follow_those_before(
     assert [json.loads(line)["step"] for line in path.read_text().splitlines()] == [1, 2]
 
 
-async def test_asynchronously_calls_are_held_back_while_the_engine_sleeps(
-    played: Steps, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_asynchronously_calls_are_held_back_while_the_engine_sleeps(played, monkeypatch):
     """Calls in flight have the time of an episode to end."""
     seen: list[bool] = []
     waits: list[float] = []

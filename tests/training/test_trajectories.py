@@ -1,15 +1,14 @@
-"""Merging an episode's calls: exactly the generated tokens are trained, whatever the calls look
-like.
+"""Exactly the generated tokens are trained, whatever the calls look like; and so they are kept."""
 
-Keeps of README.md, "How data flows": the policy is trained on the tokens it generated, never on a
-tool's or a prompt's.
-"""
+from __future__ import annotations
 
 import pytest
 from hypothesis import given
+from hypothesis import settings as fuzzing
 from hypothesis import strategies as st
 
-from training.engine.trajectories import Call, Limits, merge_calls
+from training.engine.kept_sample import pieces, stretches
+from training.engine.trajectories import Call, Limits, TokenSequence, merge_calls
 
 WIDE = Limits(prompt=10_000, response=10_000)
 tokens = st.lists(st.integers(0, 5), max_size=8)
@@ -35,9 +34,7 @@ def episodes(draw: st.DrawFn) -> list[Call]:
 
 
 @given(episodes(), st.booleans(), st.integers(4, 60))
-def test_trained_tokens_are_the_generated_tokens_in_order(
-    calls: list[Call], merge: bool, response: int
-) -> None:
+def test_trained_tokens_are_the_generated_tokens_in_order(calls, merge, response):
     limits = Limits(prompt=10_000, response=response)
     trajectory = merge_calls(calls, limits, merge)
     if trajectory.too_long:
@@ -62,7 +59,7 @@ def test_trained_tokens_are_the_generated_tokens_in_order(
 
 
 @given(episodes())
-def test_every_sequence_reads_as_the_engine_saw_it(calls: list[Call]) -> None:
+def test_every_sequence_reads_as_the_engine_saw_it(calls):
     """Prompt + response of a sequence equals prompt + response of its last call: no token invented,
     moved or lost.
     """
@@ -73,7 +70,7 @@ def test_every_sequence_reads_as_the_engine_saw_it(calls: list[Call]) -> None:
 
 
 @given(episodes())
-def test_no_prompt_or_tool_token_is_trained(calls: list[Call]) -> None:
+def test_no_prompt_or_tool_token_is_trained(calls):
     """Give every generated token a number of its own, from 100 up: the mask must mark these and
     nothing else.
     """
@@ -93,7 +90,7 @@ def _with_distinct_generated_tokens(calls: list[Call]) -> list[Call]:
     return fresh
 
 
-def test_a_changed_prefix_starts_a_new_sequence_and_is_counted() -> None:
+def test_a_changed_prefix_starts_a_new_sequence_and_is_counted():
     trajectory = merge_calls([Call([1, 2], [3]), Call([1, 7, 3], [4])], WIDE)
     assert [sequence.prompt_ids for sequence in trajectory.sequences] == [[1, 2], [1, 7, 3]]
     assert trajectory.breaks == {"prefix_mismatch": 1}
@@ -102,9 +99,7 @@ def test_a_changed_prefix_starts_a_new_sequence_and_is_counted() -> None:
 
 
 @pytest.mark.parametrize(("between", "breaks"), [(0, {}), (1, {"length": 1})])
-def test_a_merged_sequence_may_be_as_long_as_the_limit_and_no_token_longer(
-    between: int, breaks: dict
-) -> None:
+def test_a_merged_sequence_may_be_as_long_as_the_limit_and_no_token_longer(between, breaks):
     """One token over, and verl would cut the last one the policy generated off, or refuse the
     batch.
     """
@@ -123,14 +118,45 @@ def test_a_merged_sequence_may_be_as_long_as_the_limit_and_no_token_longer(
         (Call([1] * 13, [2]), True),
     ],
 )
-def test_a_call_over_the_limit_leaves_the_episode_out(call: Call, too_long: bool) -> None:
+def test_a_call_over_the_limit_leaves_the_episode_out(call, too_long):
     trajectory = merge_calls([Call([1], [2]), call], Limits(prompt=8, response=4))
     assert trajectory.too_long == too_long
     assert bool(trajectory.sequences) != too_long
 
 
-def test_log_probs_have_one_number_a_token_and_are_not_made_up() -> None:
+def test_log_probs_have_one_number_a_token_and_are_not_made_up():
     with pytest.raises(ValueError, match=r"1 .* 2"):
         Call([1], [2, 3], [-0.5])
     half_known = merge_calls([Call([1], [2], [-0.5]), Call([1, 2], [3])], WIDE)
     assert half_known.sequences[0].log_probs is None
+
+
+SEQUENCE = TokenSequence([1, 2], [3, 4, 9, 5], [1, 1, 0, 1], [-0.5, -0.25, 0.0, -1.23456])
+
+
+def letters(ids: list[int]) -> str:
+    return "".join(chr(96 + number) for number in ids)
+
+
+def utf8(ids: list[int]) -> str:
+    """A tokenizer of bytes, each of which is a token."""
+    return bytes(ids).decode("utf-8", "replace")
+
+
+def test_stretches_are_trained_or_not_and_hold_every_token_once():
+    found = stretches(SEQUENCE, letters)
+    assert found == [
+        {"trained": False, "ids": [1, 2], "texts": ["ab"]},
+        {"trained": True, "ids": [3, 4], "texts": ["c", "d"], "log_probs": [-0.5, -0.25]},
+        {"trained": False, "ids": [9], "texts": ["i"]},
+        {"trained": True, "ids": [5], "texts": ["e"], "log_probs": [-1.2346]},
+    ]
+
+
+@fuzzing(max_examples=30)
+@given(st.text(max_size=20))
+def test_every_token_has_a_piece_of_the_text_though_a_character_has_several(text):
+    ids = [*text.encode()]
+    texts = pieces(ids, utf8)
+    assert len(texts) == len(ids)
+    assert "".join(texts) == text

@@ -1,8 +1,4 @@
-"""What stops a run, skips a step or only warns.
-
-Keeps of docs/architecture.md, "How failures are handled": every row of its table, at its rate and
-over its window.
-"""
+"""What stops a run, skips a step or only warns."""
 
 from dataclasses import replace
 
@@ -43,7 +39,7 @@ def records(
     ]
 
 
-def test_a_step_with_many_is_skipped_and_three_in_a_row_stop() -> None:
+def test_a_step_with_many_is_skipped_and_three_in_a_row_stop():
     watch = Watch(10)
     assert watch.judge(records(7) + records(3, "judge_failed")) is None, "a few are borne"
     bad = records(6) + records(3, "judge_failed") + records(1, "timeout")
@@ -54,7 +50,7 @@ def test_a_step_with_many_is_skipped_and_three_in_a_row_stop() -> None:
         watch.judge(bad)
 
 
-def test_a_window_is_all_that_was_played_since_the_update() -> None:
+def test_a_window_is_all_that_was_played_since_the_update():
     """Judged over the last groups alone, a good step would be thrown away for one bad group at its
     end.
     """
@@ -74,9 +70,7 @@ LOST = [
 
 
 @pytest.mark.parametrize(("lost", "stops"), LOST)
-def test_a_lost_group_that_replaces_a_failed_one_is_judged_with_its_step(
-    lost: list[RolloutRecord], stops: str | None
-) -> None:
+def test_a_lost_group_that_replaces_a_failed_one_is_judged_with_its_step(lost, stops):
     watch = Watch(16)
     assert watch.judge(records(16)) is None
     assert watch.judge(lost) is None
@@ -87,9 +81,7 @@ def test_a_lost_group_that_replaces_a_failed_one_is_judged_with_its_step(
 
 
 @pytest.mark.parametrize(("lost", "stops"), LOST)
-def test_groups_that_arrive_alone_are_judged_over_as_many_rollouts_as_a_step_has(
-    lost: list[RolloutRecord], stops: str | None
-) -> None:
+def test_groups_that_arrive_alone_are_judged_over_as_many_rollouts_as_a_step_has(lost, stops):
     watch = Watch(16)
     for _ in range(3):
         assert watch.judge(lost) is None, "fewer rollouts than a step has"
@@ -101,7 +93,7 @@ def test_groups_that_arrive_alone_are_judged_over_as_many_rollouts_as_a_step_has
             watch.judge(lost)
 
 
-def test_spans_are_counted_over_the_last_rollouts_and_to_the_share_in_the_table() -> None:
+def test_spans_are_counted_over_the_last_rollouts_and_to_the_share_in_the_table():
     watch = Watch(1000)
     assert watch.judge(records(20, SPANS_MISSING, triplets=1)) is None, "no full window yet"
     for _ in range(3):
@@ -120,7 +112,7 @@ def judged(n: int, accepted: int = 0) -> list[RolloutRecord]:
     return found
 
 
-def test_accepted_canaries_warn_and_then_stop(caplog: pytest.LogCaptureFixture) -> None:
+def test_accepted_canaries_warn_and_then_stop(caplog):
     watch = Watch(1)
     watch.judge(judged(CANARY_WINDOW, accepted=4))
     assert "canaries" not in caplog.text
@@ -131,7 +123,7 @@ def test_accepted_canaries_warn_and_then_stop(caplog: pytest.LogCaptureFixture) 
         watch.judge(judged(11, accepted=11))
 
 
-def test_disagreeing_log_probs_warn(caplog: pytest.LogCaptureFixture) -> None:
+def test_disagreeing_log_probs_warn(caplog):
     watch = Watch(1)
     assert not watch.compare_log_probs({}, "float32")
     assert not watch.compare_log_probs({MISMATCH: MISMATCH_WARNS}, "float32")
@@ -143,7 +135,7 @@ def test_disagreeing_log_probs_warn(caplog: pytest.LogCaptureFixture) -> None:
     assert caplog.text.count("log-probabilities differ") == 3
 
 
-def test_the_share_of_unscored_rollouts_is_a_setting() -> None:
+def test_the_share_of_unscored_rollouts_is_a_setting():
     half = records(5) + records(5, "judge_failed")
     assert Watch(10, 0.5).judge(half) is None
     assert Watch(10, 0.4).judge(half)
@@ -153,14 +145,14 @@ def of(agent: str, found: list[RolloutRecord]) -> list[RolloutRecord]:
     return [replace(record, agent=agent) for record in found]
 
 
-def test_the_failed_judge_of_one_agent_does_not_hide_behind_the_others() -> None:
+def test_the_failed_judge_of_one_agent_does_not_hide_behind_the_others():
     good, bad = of("sql", records(80)), of("code", records(8) + records(8, "judge_failed"))
     assert not missing(str(Watch(96).judge(good + bad)), "50% of 16", "code", "judge_failed: 8")
     few = of("code", records(4) + records(4, "judge_failed"))
     assert Watch(96).judge(of("sql", records(88)) + few) is None, "a few prove little"
 
 
-def test_canaries_are_counted_by_agent() -> None:
+def test_canaries_are_counted_by_agent():
     watch = Watch(4)
     fooled = {"judged": CANARY_WINDOW, "accepted": CANARY_WINDOW}
     honest = {"judged": 10 * CANARY_WINDOW, "accepted": 0}

@@ -1,7 +1,5 @@
 """Numbers of persons that are still in a text, found without a look at the program's own patterns."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 

@@ -1,11 +1,8 @@
 """Chat exports in every form, what is dropped and why, and hostile exports."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
-from pathlib import Path
 
 import openpyxl
 import pytest
@@ -14,6 +11,7 @@ from hypothesis import strategies as st
 
 from sql_agent.curation.chat_questions import judge
 from sql_agent.curation.chat_session_filter import main
+from tests.corpora import cases_of
 from tests.sql_agent.curation.survivors import survivors
 
 MOBILES = st.from_regex(r"1[3-9][0-9]{9}", fullmatch=True)
@@ -97,7 +95,7 @@ def test_every_form_of_export_gives_the_same_rows(tmp_path, name):
     assert report["masked"] == {"name": 1, "phone": 1}
 
 
-def test_what_is_dropped_is_written_masked_with_its_reason(tmp_path: Path) -> None:
+def test_what_is_dropped_is_written_masked_with_its_reason(tmp_path):
     said = [*MESSAGES, {"role": "user", "content": "我电话13800138000"}, {"role": "user"}]
     said.append({"role": "user", "content": "药" * 1_150 + "13800138000" + "药" * 1_000})
     filtered(tmp_path, "a.json", dump([{"id": "s1", "messages": said}]).encode())
@@ -124,7 +122,7 @@ def test_what_is_dropped_is_written_masked_with_its_reason(tmp_path: Path) -> No
     assert survivors(text) == []
 
 
-def test_session_numbers_of_a_workbook_have_no_fraction(tmp_path: Path) -> None:
+def test_session_numbers_of_a_workbook_have_no_fraction(tmp_path):
     book = openpyxl.Workbook()
     book.active.append(["会话ID", "角色", "内容"])
     book.active.append([0, "用户", "布洛芬一天吃几次？"])
@@ -133,24 +131,7 @@ def test_session_numbers_of_a_workbook_have_no_fraction(tmp_path: Path) -> None:
     assert [row["session"] for row in rows] == ["0"]
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("你好", "greeting"),
-        ("好的，谢谢医生！", "thanks"),
-        ("[图片]", "empty"),
-        ("布洛芬", "too_short"),
-        ("我昨天去医院做了检查", "not_a_question"),
-        ("布洛芬能吃吗？" * 60, "too_long"),
-        ("那孕妇呢？", "follow_up"),
-        ("一天吃几次？", "follow_up"),
-        ("这个药孕妇可以吃吗", "follow_up"),
-        ("布洛芬副作用", None),
-        ("孩子发烧39度怎么办呢？", None),
-        ("我得了高血压，它能治好吗？", None),
-        ("What is ibuprofen for?", None),
-    ],
-)
+@pytest.mark.parametrize(("text", "reason"), cases_of(__file__, "judged_messages"))
 def test_a_message_is_judged(text, reason):
     assert judge(text)[1] == reason
 
@@ -198,9 +179,7 @@ def test_unreadable_records_are_counted_and_named(tmp_path, capsys):
     assert all(f"unreadable: {line}" in said for line in report["unreadable"])
 
 
-def test_personal_data_in_a_role_is_in_no_report_and_not_on_the_terminal(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_personal_data_in_a_role_is_in_no_report_and_not_on_the_terminal(tmp_path, capsys):
     """Some exports name the speaker in place of a role."""
     content = dump([{"role": "患者王建国13800138000", "content": "布洛芬怎么吃？"}]).encode()
     _, report = filtered(tmp_path, "a.json", content, code=1)

@@ -2,17 +2,18 @@
 endpoint.
 """
 
-from __future__ import annotations
-
 import json
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 
 import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from sql_agent.curation.filter_new_question import main
-from tests.serving import serving
+from sql_agent.curation.near_duplicates import NEAR, NearDuplicates, pairs_of, similarity
+from tests.serving import JsonHandler, serving
 from tests.sql_agent.curation.questions import rows_of
 
 KEY = "key-canary-0123456789"
@@ -29,11 +30,12 @@ class EmbeddingServer(ThreadingHTTPServer):
         self.url = f"http://127.0.0.1:{self.server_port}/v1"
 
 
-class EmbeddingHandler(BaseHTTPRequestHandler):
+class EmbeddingHandler(JsonHandler):
     def do_POST(self):
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        body = self.asked()
         if self.server.faults:
-            return self.send(self.server.faults.pop(0), {"error": {"message": f"down {KEY}"}})
+            error = {"message": f"down {KEY}"}
+            return self.answer({"error": error}, self.server.faults.pop(0))
         assert self.path == "/v1/embeddings"
         assert self.headers["Authorization"] == f"Bearer {KEY}"
         self.server.inputs += body["input"]
@@ -42,22 +44,11 @@ class EmbeddingHandler(BaseHTTPRequestHandler):
             for index, text in enumerate(body["input"])
         ]
         usage = {"prompt_tokens": 1, "total_tokens": 1}
-        return self.send(200, {"object": "list", "data": data[::-1], "model": "m", "usage": usage})
+        return self.answer({"object": "list", "data": data[::-1], "model": "m", "usage": usage})
 
     def vector(self, text):
         topics = [place for word, place in TOPICS.items() if word in text] or [3]
         return [2.0 * (place in topics) + 0.01 for place in range(self.server.size)]
-
-    def send(self, status, body):
-        text = json.dumps(body).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(text)))
-        self.end_headers()
-        self.wfile.write(text)
-
-    def log_message(self, *arguments):
-        pass
 
 
 @pytest.fixture
@@ -189,3 +180,18 @@ def test_an_output_that_is_an_input_is_refused_even_with_force(tmp_path, capsys)
         assert main([str(new), *flags]) == 2
         assert output.name in capsys.readouterr().err
     assert (new.read_bytes(), known.read_bytes()) == before
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.text(alphabet="药片怎么吃", max_size=12), min_size=1, max_size=8),
+    st.sampled_from([0.5, NEAR, 1.0]),
+)
+def test_the_nearest_is_that_of_comparing_with_all(texts, near):
+    *known, asked = texts
+    found = NearDuplicates(near)
+    for number, text in enumerate(known):
+        found.add(str(number), text)
+    scores = [similarity(pairs_of(asked), pairs_of(text)) for text in known]
+    best = max(scores, default=0.0)
+    assert found.nearest(asked) == ((str(scores.index(best)), best) if best >= near else None)

@@ -1,10 +1,6 @@
 """Both LLM filters as programs against a stand-in endpoint: outputs, failures, kills, and no call
 made twice.
-
-Keeps of docs/your-data.md, "Killed or interrupted": each of its promises about a row and a reply.
 """
-
-from __future__ import annotations
 
 import json
 import os

@@ -1,7 +1,5 @@
 """filter_with_llm as a real process: killed, interrupted, started twice; no reply that arrived is
 paid for twice.
-
-Keeps of docs/your-data.md, "Killed or interrupted": what was paid for is not lost.
 """
 
 from __future__ import annotations

@@ -4,11 +4,8 @@ survives.
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from contextlib import closing
-from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
@@ -16,6 +13,7 @@ from hypothesis import strategies as st
 
 from common.settings import ROOT
 from sql_agent.curation.personal_data import has_check_digit, mask
+from tests.corpora import cases_of
 from tests.sql_agent.curation.survivors import survivors
 
 
@@ -75,13 +73,8 @@ def test_a_number_is_found_in_every_script_with_every_separator(before, number, 
     assert mask(before + "：" + number + " " + after)[1]
 
 
-def lines_of(name: str) -> list[dict[str, Any]]:
-    text = Path(__file__).with_name(name).read_text(encoding="utf-8")
-    return [json.loads(line) for line in text.splitlines()]
-
-
-@pytest.mark.parametrize("case", lines_of("masking.jsonl"), ids=lambda case: case["text"])
-def test_personal_data_is_masked_and_other_text_stays(case: dict[str, Any]) -> None:
+@pytest.mark.parametrize("case", cases_of(__file__, "masking"), ids=lambda case: case["text"])
+def test_personal_data_is_masked_and_other_text_stays(case):
     assert mask(case["text"]) == (case["masked"], case["kinds"])
 
 
@@ -104,13 +97,13 @@ def database_names() -> list[str]:
 
 
 @pytest.mark.parametrize("text", BESIDE_LABELS)
-def test_no_drug_and_no_disease_of_the_database_is_a_name(text: str) -> None:
+def test_no_drug_and_no_disease_of_the_database_is_a_name(text):
     names = database_names()
     assert len(names) > 900
     assert [name for name in names if name not in mask(text.format(name))[0]] == []
 
 
-CASES = lines_of("names.jsonl")
+CASES = cases_of(__file__, "names")
 BY_FORM = {"contact_field", "birth_date", "plate", "passport", "phone_id", "other_id"}
 BY_LABEL = {"kinship_before_name", "role_before_name", "title_after_name", "name_sex_age"}
 
@@ -126,14 +119,14 @@ def leaks(kinds: set[str] | None = None) -> tuple[int, int]:
     return stayed, secrets
 
 
-def test_of_messages_that_others_wrote_no_more_stays_than_published() -> None:
+def test_of_messages_that_others_wrote_no_more_stays_than_published():
     """Lines of {text, kind, and secrets or keep}; docs/your-data.md has the same figures."""
     assert leaks(BY_FORM) == (0, 85)
     assert leaks(BY_LABEL) == (0, 56)
     assert leaks() == (67, 260)
 
 
-def test_nothing_medical_is_masked_in_messages_that_others_wrote() -> None:
+def test_nothing_medical_is_masked_in_messages_that_others_wrote():
     kept = [(word, mask(case["text"])[0]) for case in CASES for word in case.get("keep", ())]
     assert len(kept) == 208
     assert [word for word, masked in kept if word not in masked] == []

@@ -1,9 +1,7 @@
 """Fitting reward scales: every source of scores, and a stand-in reward model."""
 
-from __future__ import annotations
-
 import json
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 
 import pytest
 from hypothesis import given
@@ -12,7 +10,7 @@ from hypothesis import strategies as st
 from common.command import UsageError
 from scoring.scale import load_scale
 from sql_agent.curation.reward_scale import fit, main
-from tests.serving import serving
+from tests.serving import JsonHandler, serving
 
 
 class RewardServer(ThreadingHTTPServer):
@@ -24,21 +22,15 @@ class RewardServer(ThreadingHTTPServer):
         self.url = f"http://127.0.0.1:{self.server_port}/score"
 
 
-class RewardHandler(BaseHTTPRequestHandler):
+class RewardHandler(JsonHandler):
     def do_POST(self):
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        body = self.asked()
         assert body.keys() == {"prompt", "response"}
         score = {"score": float(len(body["response"])) - 20}
         status, text = self.server.faults.pop(0) if self.server.faults else (200, json.dumps(score))
         if status == 200:
             self.server.asked.append(body["response"])
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(text)))
-        self.end_headers()
-        self.wfile.write(text.encode())
-
-    def log_message(self, *arguments):
-        pass
+        self.answer(text.encode(), status)
 
 
 @pytest.fixture

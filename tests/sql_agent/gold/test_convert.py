@@ -2,8 +2,6 @@
 answers come from gold.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -13,28 +11,14 @@ import pytest
 from common.settings import ROOT
 from sql_agent.gold import convert
 from sql_agent.gold.checker import Checker, gold_tool
-from sql_agent.gold.draft import NOTHING_FOUND, draft_answer, fill_answers
+from sql_agent.gold.draft import draft_answer, fill_answers
 from sql_agent.intake.question_files import COLUMNS, count_without_reference, load_rows, statements
 from sql_agent.task import task_of
+from tests.corpora import cases_of
 from tests.messages import missing
 from tools.sql.settings import DEFAULT_DATABASE
 
-FOREIGN = {
-    "qid": "f1",
-    "question": "戊颗粒的适应症<br/>是什么？",
-    "sql": ["SELECT indication FROM drugs_info WHERE id = 90001", "SELECT 1"],
-    "evidence": [
-        {
-            "source_table": "drugs_info",
-            "row_id": 90001,
-            "field": "indication",
-            "quote": "<p>目赤<a id='1'>头痛</a></p>",
-        }
-    ],
-    "structured_gt": {"columns": ["indication"], "rows": [["<p>目赤头痛</p>"]]},
-    "meta": {"entity": {"drug_name": "戊颗粒"}},
-    "ground_truth": "**戊颗粒**：目赤<a class='x'>头痛</a>",
-}
+[FOREIGN] = cases_of(__file__, "foreign_answered")
 FOUND = '[{"quote":"头痛","field":"indication"}]'
 
 
@@ -122,45 +106,7 @@ def test_missing_answers_are_drafted_and_counted(tmp_path, capsys):
     assert [one["answer"] for one in load_rows(out)] == ["戊颗粒的适应症：目赤头痛", ""]
 
 
-@pytest.mark.parametrize(
-    ("changes", "answer"),
-    [
-        ({}, ""),
-        ({"structured_gt": '{"columns":["count"],"rows":[[3]]}'}, "共有3个。"),
-        ({"structured_gt": '{"columns":["count(DISTINCT d.id)"],"rows":[[3]]}'}, "共有3个。"),
-        (
-            {"structured_gt": '{"columns":["avg(cost)"],"rows":[[2.5]]}', "entities": '["甲片"]'},
-            "甲片的cost的平均值：2.5",
-        ),
-        (
-            {"structured_gt": '{"columns":["med_name"],"rows":[["甲片"],["乙丸"]]}'},
-            "符合条件的有：甲片、乙丸。",
-        ),
-        (
-            {
-                "structured_gt": '{"columns":["med_name","storage"],"rows":[["甲片","密封"],["乙丸","避光"]]}'
-            },
-            "甲片的贮藏：密封\n乙丸的贮藏：避光",
-        ),
-        (
-            {"structured_gt": '{"columns":["storage"],"rows":[["密封"]]}', "entities": '["甲片"]'},
-            "甲片的贮藏：密封",
-        ),
-        ({"structured_gt": '{"columns":["storage"],"rows":[[null]]}'}, NOTHING_FOUND),
-        ({"evidence": FOUND, "task_type": "disease_to_drug"}, ""),
-        (
-            {"evidence": FOUND, "task_type": "disease_to_drug", "entities": '["甲片"]'},
-            "甲片的适应症：头痛",
-        ),
-        ({"sql": "SELECT 7 AS count"}, "共有7个。"),
-        ({"sql": "DROP TABLE disease"}, ""),
-        ({"sql": "SELECT storage FROM drugs_info WHERE id = -1"}, ""),
-        (
-            {"sql": "SELECT storage FROM drugs_info WHERE id = -1", "task_type": "unanswerable"},
-            NOTHING_FOUND,
-        ),
-    ],
-)
+@pytest.mark.parametrize(("changes", "answer"), cases_of(__file__, "drafts"))
 def test_the_words_of_a_draft(changes, answer):
     assert draft_answer(row(**changes), gold_tool(DEFAULT_DATABASE)) == answer
 

@@ -1,7 +1,5 @@
 """data.validate: every kind of trouble is named by row and field, and what cannot be checked is not
 called wrong.
-
-Keeps of docs/your-data.md: gold that the database contradicts, or that its own answer misses, is named.
 """
 
 from __future__ import annotations
@@ -21,6 +19,7 @@ from sql_agent.gold.markup import plain
 from sql_agent.gold.rebuild import rebuild
 from sql_agent.intake.question_files import load_rows
 from sql_agent.tables import metadata
+from tests.corpora import cases_of
 from tests.messages import missing
 from tools.sql.query import QueryTool
 from tools.sql.settings import DEFAULT_DATABASE
@@ -29,7 +28,7 @@ FIELD = "口服，一次 4 片，一日 3 次。<br/>\n饭后<a class = 'x' data
 
 
 @pytest.fixture(scope="module")
-def url(tmp_path_factory) -> str:
+def url(tmp_path_factory):
     """Two drugs, one with HTML in its field, and a cell longer than the tool reads."""
     from sqlalchemy import create_engine
 
@@ -91,95 +90,13 @@ def report(capsys, *arguments) -> tuple[int, dict]:
     return code, json.loads(capsys.readouterr().out)
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {},
-        {"answer": ""},
-        {"sql": "SELECT id, med_name, STORAGE FROM drugs_info WHERE id = 1"},
-        {
-            "sql": [
-                "SELECT storage FROM drugs_info WHERE id = 1",
-                "SELECT storage FROM drugs_info WHERE id = 2",
-            ],
-            "structured_gt": {"columns": ["storage"], "rows": [["避光"], ["密封"]]},
-            "answer": "甲片密封，乙丸避光",
-        },
-        {
-            "sql": "SELECT dosage FROM drugs_info WHERE id = 1",
-            "structured_gt": None,
-            "evidence": quote(field="dosage", quote="一日3次。\n饭后温水送服"),
-            "answer": "**用法**：\n- 口服，一次4片，一日３次。\n- 饭后温水送服。",
-        },
-        {
-            "task_type": "unanswerable",
-            "question": "丁丸怎么保存？",
-            "sql": "SELECT storage FROM drugs_info WHERE med_name = '丁丸'",
-            "structured_gt": {"columns": ["storage"], "rows": []},
-            "evidence": [],
-            "answer": "数据库中没有找到丁丸。",
-            "entities": ["丁丸"],
-        },
-    ],
-)
+@pytest.mark.parametrize("changes", cases_of(__file__, "good_rows"))
 def test_good_rows_are_valid(url, tmp_path, capsys, changes):
     code, found = report(capsys, write(tmp_path / "a.jsonl", row(**changes)), "--db", url)
     assert (code, found["problems"], found["valid"], found["not_checkable"]) == (0, [], 1, 0)
 
 
-@pytest.mark.parametrize(
-    ("changes", "field", "message"),
-    [
-        ({"sql": "SELECT nope FROM drugs_info"}, "sql", "nope"),
-        ({"sql": "DROP TABLE drugs_info"}, "sql", "gold SQL fails"),
-        (
-            {
-                "sql": "WITH RECURSIVE a(n) AS (SELECT 1 UNION ALL SELECT n+1 FROM a WHERE n < 30) SELECT n FROM a"
-            },
-            "sql",
-            "30 rows",
-        ),
-        ({"answer": "甲片怎么保存？"}, "answer", "'密封'"),
-        (
-            {"structured_gt": {"columns": ["storage"], "rows": [["避光"]]}, "answer": ""},
-            "structured_gt",
-            "says",
-        ),
-        (
-            {"sql": "SELECT storage FROM drugs_info WHERE id = 99", "structured_gt": None},
-            "sql",
-            "returns no rows",
-        ),
-        ({"evidence": quote(quote="冷藏"), "answer": ""}, "evidence", "'冷藏'"),
-        ({"evidence": quote(table="sqlite_master")}, "evidence", "'sqlite_master'"),
-        ({"evidence": quote(field="storage FROM drugs_info; --")}, "evidence", "no column"),
-        ({"evidence": quote(row_id="1 OR 1=1")}, "evidence", "'1 OR 1=1'"),
-        ({"evidence": quote(row_id=2**63)}, "evidence", str(2**63)),
-        ({"answer": "甲片要避光"}, "answer", "'密封'"),
-        (  # the name is gold, too, and the question says it
-            {
-                "answer": "要避光",
-                "sql": "SELECT med_name, storage FROM drugs_info WHERE id = 1",
-                "structured_gt": {"columns": ["med_name", "storage"], "rows": [["甲片", "密封"]]},
-            },
-            "answer",
-            "'密封'",
-        ),
-        (  # a policy would be paid in full only for leaving one of twelve names out
-            {
-                "question": "哪些药要密封？",
-                "answer": "、".join(TWELVE[:-1]),
-                "evidence": None,
-                **listed(TWELVE),
-            },
-            "answer",
-            "'丑丸'",
-        ),
-        ({"question": "适应症包含<li><p的药品有哪些？"}, "question", "'<p'"),
-        ({"evidence": "{"}, "evidence", "not JSON"),
-        ({"id": None}, "id", "empty"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "field", "message"), cases_of(__file__, "problems"))
 def test_each_problem_is_named_by_row_and_field(url, tmp_path, capsys, changes, field, message):
     path = write(
         tmp_path / "a.jsonl", row(id="good", question="甲片的贮藏是什么？"), row(**changes)
@@ -282,59 +199,7 @@ def test_our_own_files_are_valid(capsys):
     assert found["rows"] == found["valid"] == sum(len(load_rows(file)) for file in files)
 
 
-FOREIGN = [
-    {
-        "qid": "f2",
-        "task_type": "compare_drugs",
-        "question": "对比戊颗粒和己膏的禁忌？",
-        "sql": [
-            "SELECT id, med_name, contraindications FROM drugs_info WHERE id IN (90001, 90002)"
-        ],
-        "evidence": [
-            {
-                "source_table": "drugs_info",
-                "row_id": 90001,
-                "field": "contraindications",
-                "quote": "孕妇禁用。",
-            },
-            {
-                "source_table": "drugs_info",
-                "row_id": 90002,
-                "field": "contraindications",
-                "quote": "<p>尚不明确。</p>",
-            },
-        ],
-        "meta": {
-            "entity": {
-                "drug_name_a": "戊颗粒",
-                "drug_name_b": "己膏",
-                "drug_id_a": 90001,
-                "drug_id_b": 90002,
-            }
-        },
-        "ground_truth": "| 戊颗粒 | 己膏 |\n| --- | --- |\n| 孕妇禁用 | 尚不明确 |",
-    },
-    {
-        "qid": "f3",
-        "task_type": "drug_search_by_kw",
-        "question": "适应症包含头痛的药品有哪些？",
-        "sql": [
-            "SELECT id, med_name, indication FROM drugs_info WHERE indication LIKE '%头痛%' LIMIT 3"
-        ],
-        "evidence": [
-            {
-                "source_table": "drugs_info",
-                "row_id": 90001,
-                "field": "indication",
-                "quote": "'67'>头痛</a>",
-            },
-            {"source_table": "drugs_info", "row_id": 90003, "field": "indication", "quote": "头痛"},
-            {"source_table": "elsewhere", "row_id": 1, "field": "indication", "quote": "头痛"},
-        ],
-        "meta": {"entity": {"keyword": "头痛"}},
-        "ground_truth": "",
-    },
-]
+FOREIGN = cases_of(__file__, "foreign")
 
 
 def test_rows_of_a_database_nobody_has(tmp_path, capsys):

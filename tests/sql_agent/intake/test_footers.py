@@ -1,7 +1,4 @@
-"""What stands in people's tables and is no row: totals, subtotals, signatures, merged cells.
-
-Keeps of docs/your-data.md: none of it becomes a drug, and nothing is left out without a word.
-"""
+"""What stands in people's tables and is no row: totals, subtotals, signatures, merged cells."""
 
 from __future__ import annotations
 

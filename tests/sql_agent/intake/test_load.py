@@ -15,6 +15,7 @@ from sql_agent.intake.question_files import (
     load_rows,
     statements,
 )
+from tests.corpora import cases_of
 
 
 def write(path, columns):
@@ -111,22 +112,7 @@ def test_a_table_in_text_is_told_what_is_read(tmp_path):
         load_rows(path)
 
 
-FOREIGN = {
-    "qid": "7",
-    "task_type": "compare_drugs",
-    "question": "对比甲片和乙片的禁忌？",
-    "sql": ["SELECT 1", " ", "SELECT 2"],
-    "evidence": [
-        {
-            "source_table": "drugs_info",
-            "row_id": 7,
-            "field": "contraindications",
-            "quote": "孕妇<b>禁用</b>",
-        }
-    ],
-    "meta": {"entity": {"drug_name_a": "甲片", "drug_id_a": 7, "drug_name_b": "乙片"}},
-    "ground_truth": "**甲片**：孕妇禁用。",
-}
+[FOREIGN] = cases_of(__file__, "foreign")
 
 
 @pytest.mark.parametrize("form", ["jsonl", "json", "parquet"])

@@ -6,8 +6,6 @@ set) is a question with its reference, gold and tool results, an answer of a kin
 worth; people wrote them who had read no judge. A line of `labels.jsonl` is one graded by the first
 author before the judge was tuned; cases of a task type in the order of sha256(case) are held out
 and tuned on in turn, and the answers to one question are never in both halves.
-
-Keeps of docs/rewards.md: the judge agrees with people as far as the page says.
 """
 
 from __future__ import annotations

@@ -4,8 +4,6 @@ same question, and none leaves the fence around what an LLM judge reads.
 `attack_cases.jsonl` has questions with gold, the rows the tool returned, an honest partial answer
 and a wrong one. `attacks.jsonl` has texts by kind; {partial}, {wrong}, {value} (all that is right),
 {question} and {row} (all cells of the result) are filled in.
-
-Keeps of docs/rewards.md: an answer cannot earn by addressing the judge.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """What an answer may say beside gold, and how it may say that there is nothing: frames, heads and
 abstentions.
-
-Keeps of docs/rewards.md: polite frames cost nothing, another name, field or sign is not paid.
 """
 
 from __future__ import annotations
@@ -10,6 +8,7 @@ import pytest
 
 from sql_agent.judge.nothing import honesty
 from sql_agent.judge.reference import ReferenceJudge
+from tests.corpora import cases_of
 
 NAME, LABEL, FIELD = "朵朵片", "不良反应", "头晕、恶心，偶见皮疹"
 PAID = 0.5
@@ -117,19 +116,7 @@ def test_saying_in_any_usual_words_that_nothing_is_there_is_right_only_where_it_
     assert score(answer) == 0
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        "没有找到记录，可以吃。",
-        "没有记录。孕妇可以吃朵朵片。",
-        "没有不良反应。",
-        "数据库中没有找到朵朵片的不良反应？",
-        "数据库中没有找到朵朵片的不良反应是谣言。",
-        "除了数据库中没有找到朵朵片的不良反应。",
-        "没有找到每次15毫克以外的用法。",
-        "Nothing was found, so it is safe to take two tablets with some water after meals.",
-    ],
-)
+@pytest.mark.parametrize("answer", cases_of(__file__, "claims"))
 def test_a_claim_beside_an_abstention_is_made_up(answer):
     question = "孕妇可以吃朵朵片吗？是禁用还是慎用？"
     assert ReferenceJudge().score(question=question, answer=answer, reference=NOTHING, rows=[]) == 0
@@ -139,24 +126,6 @@ PRICE = "阿司匹林的价格是多少？"
 NO_PRICE = "抱歉，没有查询到阿司匹林的价格"
 
 
-@pytest.mark.parametrize(
-    ("answer", "paid"),
-    [
-        (f"{NO_PRICE}，建议您咨询医生或者药师。", 1),
-        (f"{NO_PRICE}，不过您可以联系厂家或者正规药店。", 1),
-        (f"{NO_PRICE}，请以实际销售价格为准，感谢您的理解和支持。", 1),
-        ("数据库中没有找到阿司匹林的价格或者规格。", 1),
-        ("未查到该药品，请检查名称是否错误，或者换一个名称。", 1),
-        ("没有找到该药品的信息，您是不是输错了？", 1),
-        ("No records found. Please check the spelling or try another name.", 1),
-        (f"{NO_PRICE}，不过其实是很便宜。", 0),
-        (f"{NO_PRICE}，通常医生说便宜。", 0),
-        (f"{NO_PRICE}，或者有。", 0),
-        (f"{NO_PRICE}是错误的。", 0),
-        (f"{NO_PRICE}，请咨询医生或者服用布洛芬。", 0),
-        (f"{NO_PRICE}，换阿司匹林。", 0),
-        ("No price records were found, but actually the doctor says it is cheap.", 0),
-    ],
-)
+@pytest.mark.parametrize(("answer", "paid"), cases_of(__file__, "abstentions"))
 def test_an_abstention_goes_with_advice_and_courtesy_and_with_no_claim(answer, paid):
     assert honesty(answer, PRICE) == paid

@@ -1,8 +1,4 @@
-"""What gold is taken apart into, and where its facts may stand in an answer.
-
-Keeps of docs/rewards.md: a value stands with its name and its field, and a count among the
-words of its question.
-"""
+"""What gold is taken apart into, and where its facts may stand in an answer."""
 
 from __future__ import annotations
 
@@ -12,33 +8,14 @@ from decimal import Decimal
 import pytest
 
 from sql_agent.judge.reference import ReferenceJudge
+from tests.corpora import cases_of
 
 PAID = 0.5
 
 worth = ReferenceJudge().score
 
 
-@pytest.mark.parametrize(
-    ("answer", "paid"),
-    [
-        ("牙龈酸痛相关的疾病有4种。", 1),
-        ("牙龈酸痛相关的疾病有：四个。", 1),
-        ("4", 1),
-        ("会并发牙龈酸痛的病一共4类", 1),
-        ("牙龈酸痛相关的疾病有14种。", 0),
-        ("牙龈酸痛相关的疾病有约4种。", 0),
-        ("牙龈酸痛相关的疾病没有4种。", 0),
-        ("牙龈酸痛相关的药品有4种。", 0),
-        ("耳后酸痛相关的疾病有4种。", 0),
-        ("4到5种", 0),
-        ("共有>4种", 0),
-        ("4%", 0),
-        ("4种以上", 0),
-        ("牙龈酸痛相关的疾病有4种多。", 0),
-        ("共有4种？", 0),
-        ("牙龈酸痛相关的疾病有：牙龈酸痛。", 0),
-    ],
-)
+@pytest.mark.parametrize(("answer", "paid"), cases_of(__file__, "counts"))
 def test_a_count_is_its_number_in_a_sentence_about_what_was_asked(answer, paid):
     asked = {"question": "会并发牙龈酸痛的病有几种？", "reference": "共有4种。"}
     assert worth(answer=answer, **asked) == paid

@@ -2,8 +2,6 @@
 
 A line of number_forms.jsonl is an answer with a number, a short gold or a frame; its author had not
 read the judge and said whether it is right.
-
-Keeps of docs/rewards.md: a number is paid for its value and unit.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
 """The offline judge: it pays what is quoted, in any order and in any form that means the same, and
 nothing else.
-
-Keeps of docs/rewards.md: gold itself earns 1, a changed word, number or sign is not paid, nor
-is a denial.
 """
 
 from __future__ import annotations

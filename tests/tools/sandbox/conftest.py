@@ -3,7 +3,6 @@ skipped.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import pytest
@@ -14,7 +13,7 @@ from tools.sandbox import sandbox as sandbox_module
 
 
 @pytest.fixture(scope="session")
-def sandbox(bubblewrap: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+def sandbox(bubblewrap, tmp_path_factory):
     """One for all, as its users have one: every test has an event loop and episodes of its own."""
     data = tmp_path_factory.mktemp("data") / "tables"
     data.mkdir()
@@ -25,7 +24,7 @@ def sandbox(bubblewrap: None, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 @pytest.fixture
-def run(sandbox: Sandbox, request: pytest.FixtureRequest) -> Callable[..., Awaitable[Run]]:
+def run(sandbox, request):
     """Runs a program in an episode of this test's."""
 
     async def run(code: str, episode: str = "", **options: Any) -> Run:
@@ -35,7 +34,7 @@ def run(sandbox: Sandbox, request: pytest.FixtureRequest) -> Callable[..., Await
 
 
 @pytest.fixture
-def bare(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+def bare(monkeypatch):
     """Sandboxes are processes of this account, which start at once."""
     monkeypatch.setenv("SANDBOX", "process")
     monkeypatch.setattr(sandbox_module, "WARM", ())

@@ -10,7 +10,6 @@ import json
 import re
 import socket
 import subprocess
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -75,7 +74,7 @@ class Machine:
 
 
 @pytest.fixture
-def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
+def machine(tmp_path, monkeypatch):
     monkeypatch.setenv(VARIABLE, SECRET)
     folder = tmp_path / "host"
     folder.mkdir()
@@ -91,7 +90,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine
 
 @pytest.mark.usefixtures("bubblewrap")
 @pytest.mark.parametrize(("kind", "those"), [*FIRST, *OTHERS])
-async def test_no_attack_gets_anywhere(kind: str, those: list[Attack], machine: Machine) -> None:
+async def test_no_attack_gets_anywhere(kind, those, machine):
     sandbox, problems, turn = Sandbox(), list[str](), asyncio.Semaphore(AT_ONCE)
 
     async def play(attack: Attack) -> None:

@@ -7,16 +7,13 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
-from tools.sandbox import Run, Sandbox
+from tools.sandbox import Sandbox
 from tools.sandbox.inside.clock import Clock, Times, times_of
 from tools.sandbox.sandbox import number_of
-
-Runs = Callable[..., Awaitable[Run]]
 
 
 class Machine:
@@ -56,15 +53,13 @@ class Machine:
         ({"halted": 1.0}, "timeout", 3.1),  # nobody else is shown to have stopped it
     ],
 )
-def test_only_what_the_machine_took_does_not_count(
-    shares: dict[str, float], verdict: str, most: float
-) -> None:
+def test_only_what_the_machine_took_does_not_count(shares, verdict, most):
     ended, after = Machine().verdict_of(**shares)
     assert ended == verdict
     assert most - 0.2 <= after <= most
 
 
-def test_ticks_that_the_supervisor_lost_do_not_count_but_its_work_does() -> None:
+def test_ticks_that_the_supervisor_lost_do_not_count_but_its_work_does():
     machine = Machine()
     machine.time += 1.5
     machine.clock.beat(0.05, False)
@@ -77,7 +72,7 @@ def test_ticks_that_the_supervisor_lost_do_not_count_but_its_work_does() -> None
 
 
 @pytest.mark.system
-def test_processor_time_of_children_that_have_ended_is_the_programs_own() -> None:
+def test_processor_time_of_children_that_have_ended_is_the_programs_own():
     """A program that lets others work would get three deadlines, or end its run."""
     now = 0.0
     clock = Clock(0.4, lambda: times_of(lambda: [os.getpid()]), now=lambda: now, own=lambda: 0.0)
@@ -103,7 +98,7 @@ async def begun(sandbox: Sandbox, name: str) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("who", [0, 1], ids=["supervisor", "interpreter"])
-async def test_a_program_stopped_from_outside_ends_right(sandbox: Sandbox, who: int) -> None:
+async def test_a_program_stopped_from_outside_ends_right(sandbox, who):
     """It needs 0.5 s of its 1.0, and is stopped for 1.5 in between; what it had defined is there."""
     name = f"stopped {who}"
     await sandbox.run("x = 41", name)
@@ -128,9 +123,7 @@ async def test_a_program_stopped_from_outside_ends_right(sandbox: Sandbox, who: 
     ],
     ids=["waits", "stops itself", "stops its supervisor"],
 )
-async def test_what_a_program_does_to_itself_is_its_own_doing(
-    sandbox: Sandbox, code: str, request: pytest.FixtureRequest
-) -> None:
+async def test_what_a_program_does_to_itself_is_its_own_doing(sandbox, code, request):
     name = request.node.name
     assert (await sandbox.run(code, name, deadline=1.5)).status == "timeout"
     await sandbox.end(name)

@@ -1,7 +1,5 @@
-"""What a hostile program gets out of the sandbox: nothing, and no neighbour notices. The programs of
-test_attacks.py try more.
-
-Keeps of docs/safety.md, "What holds, and by what": every row.
+"""What a hostile program gets out of the sandbox: nothing, and no neighbour notices. The programs
+of test_attacks.py try more.
 """
 
 import asyncio
@@ -11,7 +9,6 @@ import re
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import psutil
 import pytest
@@ -44,7 +41,7 @@ pytestmark = pytest.mark.usefixtures("bubblewrap")
         "import tools.sandbox",
     ],
 )
-async def test_is_refused(run, code: str) -> None:
+async def test_is_refused(run, code):
     ended = await run(code)
     assert ended.status == "error"
     assert re.search(
@@ -54,7 +51,7 @@ async def test_is_refused(run, code: str) -> None:
     )
 
 
-async def test_a_shell_is_held_like_a_program(run) -> None:
+async def test_a_shell_is_held_like_a_program(run):
     """By the filter of system calls, without a way to more rights, and within limits."""
     said = (
         await run("grep -E '^(NoNewPrivs|Seccomp):' /proc/self/status; ulimit -v", language="sh")
@@ -62,7 +59,7 @@ async def test_a_shell_is_held_like_a_program(run) -> None:
     assert re.fullmatch(r"NoNewPrivs:\t1\nSeccomp:\t2\n\d+\n", said), said
 
 
-async def test_nothing_of_this_process_is_seen(run, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_nothing_of_this_process_is_seen(run, monkeypatch):
     monkeypatch.setenv("TEACHER_API_KEY", "sk-secret")
     sandbox = Sandbox()
     try:
@@ -94,7 +91,7 @@ print(json.dumps([sorted(os.environ), os.listdir('/'), len(numbers), os.getuid()
     assert (processes, user, host) == (2, 1000, "sandbox")
 
 
-async def test_no_file_or_memory_is_shared_for_writing(run) -> None:
+async def test_no_file_or_memory_is_shared_for_writing(run):
     code = """
 import os
 print([row for row in open('/proc/self/maps') if row.split()[1].startswith('rw') and row.split()[1][3] == 's'])
@@ -104,7 +101,7 @@ print(os.access('/dev/shm', os.W_OK), [name for name in os.listdir('/dev') if na
     assert (await run(code)).output == "[]\n['/dev/null']\nTrue []\n"
 
 
-async def test_no_rights_are_left(run) -> None:
+async def test_no_rights_are_left(run):
     status = (await run("print(open('/proc/self/status').read())")).output
     facts = dict(re.findall(r"^(\w+):\s*(\S+)", status, re.M))
     assert [int(facts[name], 16) for name in ("CapInh", "CapPrm", "CapEff", "CapAmb")] == [
@@ -116,7 +113,7 @@ async def test_no_rights_are_left(run) -> None:
     assert (facts["NoNewPrivs"], facts["Seccomp"]) == ("1", "2")
 
 
-async def test_programs_are_the_first_to_go_when_the_machine_runs_out_of_memory(run) -> None:
+async def test_programs_are_the_first_to_go_when_the_machine_runs_out_of_memory(run):
     """Otherwise the kernel could end the trainer or vLLM for what a program holds."""
     for code, language in (
         ("print(open('/proc/self/oom_score_adj').read(), end='')", "python"),
@@ -125,7 +122,7 @@ async def test_programs_are_the_first_to_go_when_the_machine_runs_out_of_memory(
         assert (await run(code, language=language)).output == "1000\n", "the most there is"
 
 
-async def test_the_supervisor_comes_before_its_programs_where_they_want_one_processor(run) -> None:
+async def test_the_supervisor_comes_before_its_programs_where_they_want_one_processor(run):
     """It ends them when their time is over, however busy they keep the machine."""
     for code, language in (
         ("import os\nfor pid in (0, 1): print(os.getpriority(os.PRIO_PROCESS, pid))", "python"),
@@ -135,13 +132,13 @@ async def test_the_supervisor_comes_before_its_programs_where_they_want_one_proc
         assert own > supervisor or own == 19, "the most there is"
 
 
-async def test_the_limits_are_those_of_the_table(run) -> None:
+async def test_the_limits_are_those_of_the_table(run):
     show = "print(*resource.getrlimit(getattr(resource, 'RLIMIT_' + name)))"
     code = f"import resource\nfor name in {list(LIMITS)}: {show}"
     assert (await run(code)).output == "".join(f"{value} {value}\n" for value in LIMITS.values())
 
 
-async def test_signals_do_not_reach_the_supervisor(run) -> None:
+async def test_signals_do_not_reach_the_supervisor(run):
     code = "import os\nfor number in range(1, 65):\n    if number not in (32, 33): os.kill(1, number)\nx = 1"
     assert (await run(code)).status == "ok"
     assert not (await run("x")).fresh
@@ -163,7 +160,7 @@ async def test_signals_do_not_reach_the_supervisor(run) -> None:
         ("import os; os.closerange(0, 100)", {"crashed"}),
     ],
 )
-async def test_a_bomb_hurts_its_own_episode_only(run, code: str, statuses: set[str]) -> None:
+async def test_a_bomb_hurts_its_own_episode_only(run, code, statuses):
     await run("x = 1", "neighbour")
     bomb = asyncio.create_task(run(code, "bomb", deadline=2.0))
     beside = await run("print(x)", "neighbour")
@@ -179,7 +176,7 @@ async def test_a_bomb_hurts_its_own_episode_only(run, code: str, statuses: set[s
     assert (await run("print(x)", "neighbour")).output == "1\n"
 
 
-def test_it_ends_with_its_caller_who_needs_no_main_guard(tmp_path: Path) -> None:
+def test_it_ends_with_its_caller_who_needs_no_main_guard(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
         "import asyncio\n"
@@ -203,7 +200,7 @@ def test_it_ends_with_its_caller_who_needs_no_main_guard(tmp_path: Path) -> None
     assert alive == []
 
 
-async def test_close_leaves_nothing(bubblewrap: None) -> None:
+async def test_close_leaves_nothing(bubblewrap):
     sandbox = Sandbox()
     await asyncio.gather(*(sandbox.run("import os; os.fork()", f"{number}") for number in range(3)))
     assert sandbox._process
@@ -213,9 +210,7 @@ async def test_close_leaves_nothing(bubblewrap: None) -> None:
     assert alive == []
 
 
-async def test_as_a_process_it_says_what_it_does_not_hold(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
-) -> None:
+async def test_as_a_process_it_says_what_it_does_not_hold(monkeypatch, caplog, tmp_path):
     monkeypatch.setenv("SANDBOX", "process")
     monkeypatch.setenv("TEACHER_API_KEY", "sk-secret")
     (tmp_path / "data.csv").write_text("a\n1\n", encoding="utf-8")

@@ -1,9 +1,4 @@
-"""The line to a supervisor: what is asked, and what an answer or its absence means.
-
-Keeps of docs/safety.md what each `status` means. Here programs run without protection and without
-warm packages, which is quick; `test_holds.py` and `test_episodes.py` run them as a policy's are
-run.
-"""
+"""The line to a supervisor: what is asked, and what an answer or its absence means."""
 
 import asyncio
 import itertools
@@ -12,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -28,7 +22,7 @@ QUESTION = {"source": "x", "language": "python", "deadline": 1.0}
 
 
 @pytest.fixture
-def line() -> Iterator[tuple[Episode, socket.socket, subprocess.Popen[bytes]]]:
+def line():
     """An episode, the supervisor's end of its line, and a process that stands for the supervisor."""
     ours, theirs = socket.socketpair()
     ours.setblocking(False)
@@ -40,7 +34,7 @@ def line() -> Iterator[tuple[Episode, socket.socket, subprocess.Popen[bytes]]]:
         process.kill()
 
 
-async def test_a_supervisor_that_refuses_says_why(line) -> None:
+async def test_a_supervisor_that_refuses_says_why(line):
     episode, theirs, _ = line
     theirs.sendall(frame({"refused": "no namespaces"}))
     with pytest.raises(SandboxError, match="no namespaces"):
@@ -48,9 +42,7 @@ async def test_a_supervisor_that_refuses_says_why(line) -> None:
 
 
 @pytest.mark.parametrize("ready", [True, False])
-async def test_a_supervisor_that_says_nothing_is_killed_after_its_time(
-    line, monkeypatch, ready: bool
-) -> None:
+async def test_a_supervisor_that_says_nothing_is_killed_after_its_time(line, monkeypatch, ready):
     """Its program would go on beside the next of the same episode, and take its memory."""
     episode, theirs, process = line
     monkeypatch.setattr(sandbox_module, "GRACE", 0.1)
@@ -67,7 +59,7 @@ async def test_a_supervisor_that_says_nothing_is_killed_after_its_time(
     assert (episode.line, episode.handle) == (None, -1)
 
 
-async def test_an_answer_within_the_grace_after_a_deadline_counts(line, monkeypatch) -> None:
+async def test_an_answer_within_the_grace_after_a_deadline_counts(line, monkeypatch):
     episode, theirs, _ = line
     monkeypatch.setattr(sandbox_module, "GRACE", 30.0)
     theirs.sendall(READY)
@@ -75,7 +67,7 @@ async def test_an_answer_within_the_grace_after_a_deadline_counts(line, monkeypa
     assert (await episode.ask(QUESTION, 0.01)).status == "ok"
 
 
-async def test_a_supervisor_that_calls_the_machine_slow_is_believed_and_ended(line) -> None:
+async def test_a_supervisor_that_calls_the_machine_slow_is_believed_and_ended(line):
     episode, theirs, process = line
     theirs.sendall(READY + frame({"more": 1.0}) + frame({"status": "slow"}))
     with pytest.raises(MachineTooSlowError, match=r"60 s"):
@@ -85,8 +77,8 @@ async def test_a_supervisor_that_calls_the_machine_slow_is_believed_and_ended(li
 
 @pytest.mark.parametrize("protected", [True, False])
 async def test_one_that_is_stopped_is_the_machine_s_unless_its_programs_may_have_stopped_it(
-    line, monkeypatch, protected: bool
-) -> None:
+    line, monkeypatch, protected
+):
     episode, theirs, process = line
     monkeypatch.setattr(sandbox_module, "GRACE", 0.1)
     monkeypatch.setattr(sandbox_module, "SHARE", 1000.0)
@@ -102,9 +94,7 @@ async def test_one_that_is_stopped_is_the_machine_s_unless_its_programs_may_have
 
 
 @pytest.mark.parametrize(("share", "slow"), [(2000.0, True), (0.0, False)])
-async def test_one_that_waited_for_a_processor_is_the_machine_s(
-    line, monkeypatch, share: float, slow: bool
-) -> None:
+async def test_one_that_waited_for_a_processor_is_the_machine_s(line, monkeypatch, share, slow):
     """share: of its silence, after an hour of waiting that was before it."""
     episode, theirs, process = line
     patience = 0.3
@@ -124,7 +114,7 @@ async def test_one_that_waited_for_a_processor_is_the_machine_s(
 
 
 @pytest.mark.parametrize("sent", [b"", READY, READY + frame(ANSWER)[:-1]])
-async def test_a_line_that_ends_has_crashed_and_nobody_is_killed_for_it(line, sent: bytes) -> None:
+async def test_a_line_that_ends_has_crashed_and_nobody_is_killed_for_it(line, sent):
     episode, theirs, process = line
     theirs.sendall(sent)
     theirs.close()
@@ -133,7 +123,7 @@ async def test_a_line_that_ends_has_crashed_and_nobody_is_killed_for_it(line, se
     assert process.poll() is None
 
 
-async def test_the_files_of_an_episode_end_with_it(bare) -> None:
+async def test_the_files_of_an_episode_end_with_it(bare):
     """On the disk of a run they would fill it; and each open one is one of its interpreter's."""
     own = OwnProcesses()
     sandbox = Sandbox()
@@ -160,8 +150,8 @@ async def test_the_files_of_an_episode_end_with_it(bare) -> None:
     ],
 )
 async def test_an_interpreter_that_does_not_start_is_given_up_with_its_last_words(
-    bare, program: str, seconds: float, seen: str
-) -> None:
+    bare, program, seconds, seen
+):
     bare.setattr(mounts, "unprotected", lambda: ([sys.executable, "-c", program], {}))
     bare.setattr(mounts, "program", lambda settings: b"")
     bare.setattr(sandbox_module, "START", seconds)

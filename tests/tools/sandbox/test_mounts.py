@@ -1,7 +1,6 @@
 """What a sandbox needs before it starts: bubblewrap, and data that is there."""
 
 import shutil
-from pathlib import Path
 
 import pytest
 
@@ -10,7 +9,7 @@ from tools.sandbox import mounts
 from tools.sandbox.errors import SandboxError
 
 
-def test_without_bubblewrap_nothing_is_made_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_bubblewrap_nothing_is_made_up(monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda name: None)
     with pytest.raises(SandboxError) as caught:
         mounts.protected({})
@@ -18,7 +17,7 @@ def test_without_bubblewrap_nothing_is_made_up(monkeypatch: pytest.MonkeyPatch) 
     assert not missing(said, "apt-get install bubblewrap", "SANDBOX=process")
 
 
-def test_data_is_named_by_its_last_part_and_must_be_there(tmp_path: Path) -> None:
+def test_data_is_named_by_its_last_part_and_must_be_there(tmp_path):
     for folder in ("a", "b"):
         (tmp_path / folder / "tables").mkdir(parents=True)
     (tmp_path / "link").symlink_to(tmp_path / "a" / "tables")

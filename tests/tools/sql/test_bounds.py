@@ -1,7 +1,5 @@
 """Statements that are small to write and large to read, plan or name: refused before anything works
 on them.
-
-Keeps of docs/safety.md, "Layers": the caps before parsing and on what queries unfold to.
 """
 
 from __future__ import annotations

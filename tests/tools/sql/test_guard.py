@@ -1,18 +1,24 @@
-"""The guard and the connection behind it: hostile statements do nothing; test_corpus.py has hundreds,
-test_allowed.py the legal ones.
-
-Keeps of docs/safety.md, "Layers": the syntax tree, names by scope, functions, and the read-only
-connection.
+"""The guard and the connection behind it: hostile statements do nothing (test_corpus.py has hundreds),
+legal ones run, and a refusal names what the caller wrote.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import sqlite3
+from pathlib import Path
+from typing import Any
 
 import pytest
+import sqlglot
 
 from tools.sql.database import Access, StatementError, open_database
+from tools.sql.dialects import engine_dialect
+from tools.sql.english import in_both
+from tools.sql.guard import CACHED_BYTES, Refused, _check_words, check
+from tools.sql.query import QueryTool
+from tools.sql.result import failure
 
 TABLES = frozenset({"drugs_info", "disease"})
 
@@ -69,3 +75,124 @@ def test_the_connection_refuses_without_the_guard(guarded, sql):
     with pytest.raises(StatementError):
         open_database(f"sqlite:///{guarded}").read(sql, access, deadline=1.0, max_rows=5)
     assert state(guarded) == before
+
+
+MARIADB_AT_NIGHT = [
+    "sqlite",
+    pytest.param("postgres", marks=pytest.mark.system),
+    pytest.param("mysql", marks=pytest.mark.nightly),
+]
+
+
+RANDOM = {"sqlite": "random()", "postgres": "random()", "mysql": "rand()"}
+
+
+KINDS = (
+    "DATE", "DATETIME", "DECIMAL(4, 1)", "BOOLEAN", "VARCHAR(2)", "TEXT", "INT", "REAL", "JSON",
+    "STRING", "BLOB", "MONEY",
+)  # fmt: skip
+
+
+VALUES = ("'2024-05-06'", "'1.50'", "'3 x'", "'x'", "2.5", "NULL")
+
+
+@pytest.mark.parametrize("engine", MARIADB_AT_NIGHT)
+def test_a_random_order_is_mixed_and_is_the_same_each_time(engine, request):
+    """Training can be repeated, and the siblings of a group that ask the same read the same."""
+    site = request.getfixturevalue(f"{engine}_site")
+    sql = f"SELECT id FROM disease ORDER BY {RANDOM[engine]}"
+    first = QueryTool(site.url, cache=False).run(sql)
+    QueryTool(site.url, cache=False).run(f"SELECT {RANDOM[engine]} FROM disease")
+    again = QueryTool(site.url, cache=False).run(sql)
+    assert first.ok
+    assert first.rows == again.rows
+    assert first.rows != sorted(first.rows)
+
+
+def test_a_cast_of_sqlite_gives_the_engines_value_or_is_refused(tool, database):
+    connection = sqlite3.connect(database)
+    refused = set()
+    for kind in KINDS:
+        for value in VALUES:
+            sql = f"SELECT CAST({value} AS {kind}), typeof(CAST({value} AS {kind}))"
+            result = tool.run(sql)
+            if result.ok:
+                assert result.rows == [list(connection.execute(sql).fetchone())], sql
+            else:
+                refused.add(kind)
+    connection.close()
+    assert refused == {"STRING", "BLOB", "MONEY"}
+
+
+CASES = [
+    json.loads(line)
+    for line in (Path(__file__).parent / "corpus" / "guard.jsonl").read_text("utf-8").splitlines()
+]
+
+
+REFUSED = [case for case in CASES if "refused" in case]
+
+
+WRITTEN = [case for case in CASES if "written" in case]
+
+
+RUN_AS_IT_IS = [  # dialect, a text that would run, what it names itself, the function in it that nobody allowed
+    ("sqlite", "SELECT abs(1) WHERE 1 IN (1)", "", None),
+    ("sqlite", "SELECT EVIL (1)", "", "evil"),
+    ("sqlite", 'SELECT "in"(1)', "", "in"),  # quoted, a plain word is a function's name
+    ("sqlite", "WITH own(a) AS (SELECT 1) SELECT a FROM own", "Own", None),
+    ("mariadb", 'SELECT "evil" (1)', "", None),  # a text to MariaDB, a name to others
+    ("sqlite", 'SELECT "evil" (1)', "", "evil"),
+]
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=lambda case: ascii(case["sql"]))
+def test_a_refusal_names_what_is_not_allowed_for_the_hint(case: dict[str, Any]) -> None:
+    with pytest.raises(Refused) as caught:
+        check(case["sql"], case["dialect"], TABLES)
+    assert [caught.value.kind, caught.value.name] == case["refused"]
+    assert caught.value.name in str(caught.value).lower()
+
+
+def test_each_refusal_can_be_said_in_english() -> None:
+    written = (Path(__file__).parent / "corpus" / "attacks.txt").read_text(encoding="utf-8")
+    attacks = [line.partition("] ")[2] for line in written.splitlines() if line[:1] == "["]
+    said = set()
+    for sql in [*(case["sql"] for case in REFUSED), *attacks, "SELECT [a] FROM disease", " "]:
+        for dialect in ("sqlite", "postgres", "mariadb"):
+            try:
+                check(sql, dialect, TABLES)
+            except Refused as refusal:
+                said.add(str(failure(str(refusal)).error))
+    assert len(said) > 100
+    assert [message for message in said if in_both(message) == message] == []
+
+
+@pytest.mark.parametrize(("dialect", "text", "own", "name"), RUN_AS_IT_IS)
+def test_the_text_that_will_run_is_looked_at_once_more(
+    dialect: str, text: str, own: str, name: str | None
+) -> None:
+    """Whatever sqlglot made of a statement on the way: a function that is not listed does not reach
+    the database.
+    """
+    tokens = sqlglot.tokenize(text, read=engine_dialect(dialect))
+    if name is None:
+        _check_words(tokens, dialect, frozenset({own}))
+    else:
+        with pytest.raises(Refused, match=f"^不能使用函数 {name}。$"):
+            _check_words(tokens, dialect, frozenset({own}))
+
+
+@pytest.mark.parametrize("case", WRITTEN, ids=lambda case: case["sql"])
+def test_what_is_allowed_is_written_anew_and_its_names_are_known(case: dict[str, Any]) -> None:
+    for padding in ("", " " * CACHED_BYTES):  # long statements are not kept, and checked alike
+        found = check(case["sql"] + padding, case["dialect"], TABLES)
+        assert found.sql == case["written"]
+        assert (found.own_names, found.tables) == (set(case["own"]), set(case["tables"]))
+
+
+def test_tables_of_a_schema_are_written_with_it() -> None:
+    found = check("SELECT id FROM clinic.disease, drugs_info", "postgres", TABLES, "clinic")
+    assert found.sql == 'SELECT id FROM "clinic".disease, "clinic".drugs_info'
+    with pytest.raises(Refused, match=r"不能查询 public\.disease"):
+        check("SELECT id FROM public.disease", "postgres", TABLES, "clinic")

@@ -1,7 +1,5 @@
 """Help for the model's mistakes, the tool function, the cache of results, and the tools that
 describe the database.
-
-Keeps of docs/safety.md, "Whose fault it was": an error has its reason and perhaps a hint.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""The tool's result: shape, limits, harmless text, and whose fault a failure is.
-
-Keeps of docs/safety.md, "Whose fault it was", and of the tool's limits that nothing longer
-reaches the model.
-"""
+"""The tool's result: shape, limits, harmless text, and whose fault a failure is."""
 
 from __future__ import annotations
 

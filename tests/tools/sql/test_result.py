@@ -1,8 +1,5 @@
 """What of a result is shown: each kind of cell, what is cut and what is said of it, to the
 character.
-
-Keeps of docs/safety.md, "Layers": a bounded text, and a note wherever something is
-left out.
 """
 
 from __future__ import annotations

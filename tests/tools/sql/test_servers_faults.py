@@ -1,7 +1,5 @@
 """PostgreSQL and MariaDB: results like SQLite's, a clean connection after every call, and whose
 fault a failure is. A commit tests on MariaDB what differs there; `make nightly` the rest, too.
-
-Keeps of docs/safety.md, "Whose fault it was" and "Setting up the account".
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ import psycopg
 import pytest
 from sqlalchemy import URL, make_url
 
+from tests.corpora import cases_of
 from tests.messages import missing
 from tests.tools.sql.sites import Site
 from tools.sql.database import Access, DatabaseError, StatementError, open_database
@@ -78,29 +79,7 @@ def test_a_comma_too_many_is_not_mended(sql: str, dialect: str) -> None:
 
 
 @pytest.mark.parametrize("dialect", ENGINES)
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT a FROM t ORDER BY (a)",
-        "SELECT count(*) FROM t GROUP BY (a)",
-        "SELECT row_number() OVER (PARTITION BY (a) ORDER BY (b)) FROM t",
-        "SELECT a FROM t;  -- done",
-        "SELECT a FROM t;\n/* done */",
-        "```sql\nSELECT a FROM t\n```",
-        "```\nSELECT a FROM t```",
-        "```SELECT a FROM t```",
-        "```SELECT\na FROM t```",
-        "```sql SELECT a FROM t```",
-        "SQL: SELECT a FROM t",
-        "sql\nSELECT a FROM t",
-        '"SELECT a FROM t"',
-        '"WITH u AS (SELECT a FROM t) SELECT a FROM u"',
-        "\ufeffSELECT a FROM t",
-        "SELECT exp(a), ln(a) FROM t",
-        "SELECT a AS user FROM t",
-        "SELECT a FROM t WHERE b = 1 UNION SELECT b FROM t WHERE a = 1 ORDER BY 1 LIMIT 3",
-    ],
-)
+@pytest.mark.parametrize("sql", cases_of(__file__, "legal_spellings"))
 def test_what_is_legal_runs(sql: str, dialect: str) -> None:
     assert check(sql, dialect, {"t"}).sql.startswith(("SELECT", "WITH"))
 

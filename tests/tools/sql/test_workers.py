@@ -1,7 +1,5 @@
 """The processes that run SQL: a statement can end them and nothing else, and they end with the
 program that asks.
-
-Keeps of docs/safety.md, "Workers".
 """
 
 from __future__ import annotations

@@ -1,0 +1,180 @@
+"""Chat templates that drop thoughts or know no tools are noticed, and mended where that is safe."""
+
+from __future__ import annotations
+
+import json
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+from omegaconf import OmegaConf
+from transformers import AutoTokenizer
+from transformers.utils.chat_template_utils import render_jinja_template
+
+from common.settings import ROOT
+from tests.training.plans import plan_of
+from training.setup.chat_template import (
+    CALL,
+    SETTING,
+    SWITCH,
+    TEMPLATE,
+    choose_template,
+    keep_thinking,
+    keeps_thinking,
+    render,
+    with_tools,
+)
+from training.setup.plan import ConfigError, EnginePlan
+
+TURN = "{{ '<|im_start|>' ~ message.role ~ '\\n' ~ %s ~ '<|im_end|>\\n' }}"
+LOOP = "{%% for message in messages %%}%s{%% endfor %%}{%% if add_generation_prompt %%}{{ %s }}{%% endif %%}"
+START = "'<|im_start|>assistant\\n'"
+CUT = (
+    "{%- set text = message.content -%}{%- if '</think>' in text -%}"
+    "{%- set text = text.split('</think>')[-1].lstrip('\\n') -%}{%- endif -%}"
+)
+PLAIN = LOOP % (TURN % "message.content", START)
+DROPPING = LOOP % (CUT + TURN % "text", START)
+OPENING = LOOP % (CUT + TURN % "text", "'<|im_start|>assistant\\n<think>\\n'")
+SAYING = (
+    "{%- set rule = 'Think in <think></think>.\\n' -%}"
+    "{%- if '</think>' in rule -%}{{ rule }}{%- endif -%}" + DROPPING
+)
+CLOSING = LOOP % (TURN % "message.content.split('</think>')[-1]", START)
+
+
+def prepared(folder: Path, **changes: Any) -> tuple[EnginePlan, Path, Any]:
+    """A plan, a run's folder, and what of verl's tree names the template."""
+    usual = {"model": str(folder), "max_turns": 4, "tools": False}
+    plan = plan_of(folder / "run", **{**usual, **changes})
+    return plan.engine, plan.output.run_dir, OmegaConf.create()
+
+
+@pytest.mark.parametrize(
+    ("template", "kept"), [(PLAIN, True), (DROPPING, False), (OPENING, False), (CLOSING, False)]
+)
+def test_what_drops_thoughts_is_noticed(template, kept):
+    assert keeps_thinking(template, tools=False) == kept
+
+
+@pytest.mark.parametrize("template", [OPENING, CLOSING, SAYING])
+def test_what_cannot_be_mended_safely_is_refused_with_what_to_do(template):
+    with pytest.raises(ConfigError, match="chat_template=FILE"):
+        keep_thinking(template, tools=False)
+
+
+@pytest.mark.parametrize("keep_thinking", [False, True])
+def test_a_template_without_tools_is_replaced_where_the_agent_has_some(keep_thinking, tmp_path):
+    (tmp_path / TEMPLATE).write_text(PLAIN)
+    plan, run_dir, config = prepared(tmp_path, tools=True, keep_thinking=keep_thinking)
+    assert choose_template(plan, run_dir, config) == with_tools(PLAIN) != PLAIN
+    assert OmegaConf.select(config, SETTING) == str(run_dir / TEMPLATE), "vLLM is told"
+
+
+@pytest.mark.parametrize("tools", [False, True])
+def test_without_thinking_a_prompt_continues_the_one_before_token_by_token(tools, tmp_path, capsys):
+    """Qwen3's own template has an empty thought before the last reply alone: every turn of an
+    episode was a sequence of its own.
+    """
+    package = find_spec("trl")
+    assert package is not None
+    qwen3 = Path(str(package.origin)).with_name("chat_templates") / "qwen3.jinja"
+    (tmp_path / TEMPLATE).write_text(qwen3.read_text())
+    plan, run_dir, config = prepared(tmp_path, tools=tools)
+    served = choose_template(plan, run_dir, config)
+    assert served is not None
+    assert OmegaConf.select(config, SETTING) == str(run_dir / TEMPLATE)
+    assert capsys.readouterr().out.count("\n") == 1
+
+    encode = AutoTokenizer.from_pretrained(ROOT / "sql_agent" / "tiny_model").encode
+    asked = {"role": "user", "content": "Which?"}
+    if tools:
+        said: dict[str, Any] = {"role": "assistant", "content": "", "tool_calls": [CALL]}
+        told = {"role": "tool", "tool_call_id": CALL["id"], "name": "look", "content": "[]"}
+        reply = f"<tool_call>\n{json.dumps(CALL['function'])}\n</tool_call><|im_end|>"
+    else:
+        said = {"role": "assistant", "content": "The first."}
+        told = {"role": "user", "content": "And now?"}
+        reply = "The first.<|im_end|>"
+    first, second = (
+        render(served, messages, tools, **{SWITCH: False})
+        for messages in ([asked], [asked, said, told])
+    )
+    assert first.endswith("<think>\n\n</think>\n\n")
+    held = encode(first) + encode(reply)
+    assert encode(second)[: len(held)] == held
+    with_thoughts = [
+        render(template, [asked, said, told], tools) for template in (served, qwen3.read_text())
+    ]
+    assert with_thoughts[0] == with_thoughts[1], "with thinking it is the model's own"
+
+
+CHATML = (
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+
+
+TOOL = {"type": "function", "function": {"name": "look", "description": "Looks.", "parameters": {}}}
+
+
+def call(number: int, arguments: Any) -> dict[str, Any]:
+    return {
+        "id": f"call{number}",
+        "type": "function",
+        "function": {"name": "look", "arguments": arguments},
+    }
+
+
+TURNS = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": "Which?"},
+    {"role": "assistant", "content": None, "tool_calls": [call(1, {"at": "药"}), call(2, {})]},
+    {"role": "tool", "tool_call_id": "call1", "content": "one"},
+    {"role": "tool", "tool_call_id": "call2", "content": "two"},
+    {"role": "assistant", "content": "The one."},
+]
+
+
+def rendered(template: str, messages: list[dict[str, Any]], tools: bool = True) -> str:
+    texts, _ = render_jinja_template(
+        [messages],
+        tools=[TOOL] if tools else None,
+        chat_template=template,
+        add_generation_prompt=messages[-1]["role"] != "assistant",
+    )
+    return str(texts[0])
+
+
+def test_tools_calls_and_results_are_written_in_words():
+    text = rendered(with_tools(CHATML), TURNS)
+    assert text.startswith("<|im_start|>system\nBe brief.\n\nTools you can call")
+    assert json.dumps(TOOL["function"]) in text
+    assert (
+        '<|im_start|>assistant\n<tool_call>\n{"name": "look", "arguments": {"at": "药"}}\n</tool_call>\n<tool_call>\n'
+        in text
+    )
+    assert (
+        "<|im_start|>user\n<tool_response>\none\n</tool_response>\n<tool_response>\ntwo\n</tool_response><|im_end|>"
+        in text
+    )
+    assert text.count("<|im_start|>") == 5
+
+
+def test_each_prompt_begins_with_the_one_before_and_its_reply():
+    template = with_tools(CHATML)
+    assert rendered(template, TURNS).startswith(rendered(template, TURNS[:5]))
+    assert rendered(template, TURNS[:5]).startswith(rendered(template, TURNS[:2]))
+
+
+@pytest.mark.parametrize(
+    ("template", "seen"),
+    [
+        (CHATML.replace("{{ m.content }}", "{{ m.content if m.role != 'system' }}"), "leaves out"),
+        ("{{ raise_exception('no system message') }}", "no system message"),
+    ],
+)
+def test_a_template_that_cannot_show_words_is_refused(template, seen):
+    with pytest.raises(ConfigError, match=seen):
+        with_tools(template)
