@@ -20,14 +20,7 @@ from types import MappingProxyType
 from typing import Any
 
 from common.settings import Settings
-from episodes.episode import (
-    AgentError,
-    Conversation,
-    Episode,
-    Policy,
-    Task,
-    ToolSpec,
-)
+from episodes.episode import AgentError, Conversation, Episode, Policy, Task, ToolSpec
 from episodes.kept import kept_episodes
 from episodes.shown import Shown, transcript
 from scoring.rubric import Reward

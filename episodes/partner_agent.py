@@ -23,15 +23,7 @@ from episodes.agent import (
     Service,
     Teaching,
 )
-from episodes.episode import (
-    AgentError,
-    Conversation,
-    Episode,
-    Message,
-    Policy,
-    ServiceError,
-    Task,
-)
+from episodes.episode import AgentError, Conversation, Episode, Message, Policy, ServiceError, Task
 from episodes.prompts import Prompts
 from episodes.text_loop import Ending, play_by_protocol
 from episodes.turns import turns_of

@@ -19,15 +19,7 @@ from openai.types.chat import ChatCompletion
 
 from common.llm.endpoint import ChatModel, LLMEndpoint
 from common.llm.errors import LLMError
-from common.llm.replies import (
-    BROKEN,
-    FILTERED,
-    LENGTH,
-    ending_of,
-    text_of,
-    thought_of,
-    tokens_in,
-)
+from common.llm.replies import BROKEN, FILTERED, LENGTH, ending_of, text_of, thought_of, tokens_in
 from common.llm.retry import Patience
 from episodes.episode import Message, ToolSpec
 from episodes.outcomes import EpisodeError, PolicyStop
@@ -197,11 +189,7 @@ class ChatPolicy:
         for part, value in call.items():
             if part not in FIELDS_OF_CALLS and value is not None:
                 beside[part] = value
-        return {
-            "id": known,
-            "type": "function",
-            "function": {"name": name, "arguments": arguments},
-        }
+        return {"id": known, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
 def _blame(error: openai.OpenAIError) -> Exception:
@@ -248,8 +236,7 @@ async def _client(endpoint: Endpoint) -> AsyncOpenAI:
         pool = _open_pool(loop)
         _pools[loop] = await anext(pool), pool
     return _pools[loop][0].with_options(
-        base_url=endpoint.base_url,
-        api_key=endpoint.api_key or "none",
+        base_url=endpoint.base_url, api_key=endpoint.api_key or "none"
     )
 
 

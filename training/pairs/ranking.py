@@ -25,13 +25,7 @@ from training.pairs.asked import counted
 from training.pairs.pair import LeftOut, Pair
 from training.pairs.score_server import FACTS, SCALE
 from training.pairs.scorer import Scorer, load_scorer
-from training.pairs.trainers import (
-    Shown,
-    Silent,
-    check_devices,
-    learned,
-    trainer_settings,
-)
+from training.pairs.trainers import Shown, Silent, check_devices, learned, trainer_settings
 from training.setup.model_folder import find_model
 from training.warmup.supervised import adapter, save
 from training.warmup.work_folder import check_out, model_digest, work_folder
