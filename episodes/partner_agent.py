@@ -245,25 +245,27 @@ class RehearsedEpisodes(KnownEpisodes):
         self._dishonest = dishonest
         self._other_name = other_name
 
-    def _how(self, task: Task) -> tuple[Prompts, int]:
-        environment = self.environment
-        return environment.words_for(task), turns_of(task, environment.settings)
+    def _prompts(self, task: Task) -> Prompts:
+        return self.environment.words_for(task)
+
+    def _turns(self, task: Task) -> int:
+        return turns_of(task, self.environment.settings)
 
     async def gold(self, task: Task) -> Episode:
-        return self._gold(task, *self._how(task), "")
+        return self._gold(task, self._prompts(task), self._turns(task), "")
 
     async def baseline(self, name: str, task: Task, commonest: str) -> Episode:
-        return self._baseline(name, task, *self._how(task), commonest)
+        return self._baseline(name, task, self._prompts(task), self._turns(task), commonest)
 
     async def honest(self, task: Task) -> Mapping[str, Episode]:
         found = {"gold": await self.gold(task)}
         other = self._other_name(task)
         if other:
-            found["alias"] = self._gold(task, *self._how(task), other)
+            found["alias"] = self._gold(task, self._prompts(task), self._turns(task), other)
         return found
 
     def dishonest(self, task: Task, random: Random) -> Mapping[str, Episode]:
-        return self._dishonest(task, *self._how(task), random)
+        return self._dishonest(task, self._prompts(task), self._turns(task), random)
 
 
 def rehearse(

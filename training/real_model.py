@@ -189,11 +189,9 @@ def download(published: Published, source: str, part: Path) -> None:
 
 def pip_download(lock: Path, folder: Path) -> Path:
     """Return the file that pip downloaded. pip compares its checksum. Raises Failure."""
-    command = [
-        *(sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"),
-        *("--no-deps", "--only-binary", ":all:", "--require-hashes"),
-        *("-r", str(lock), "-d", str(folder)),
-    ]
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
+    command += ["--no-deps", "--only-binary", ":all:", "--require-hashes"]
+    command += ["-r", str(lock), "-d", str(folder)]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["pip said nothing"])[-1]

@@ -177,28 +177,27 @@ def serve_environment(
 def command(
     model: str, device: str, port: int, n_gpus: int = 1, memory: float = ALONE
 ) -> list[str]:
+    words = [sys.executable, "-m", "vllm.entrypoints.openai.api_server"]
+    words += ["--model", model, "--served-model-name", SERVED_NAME]
+    words += ["--host", HOST, "--port", str(port), "--max-model-len", "auto"]
+    words += ["--middleware", "training.proxy.doors.ServedDoor", "--allowed-origins", "[]"]
+    # Clients decide on sampling, not a file in the folder
+    words += ["--generation-config", "vllm"]
+    words += ["--tensor-parallel-size", str(n_gpus), "--uvicorn-log-level", "warning"]
+    if not Path(model).is_dir():
+        words += ["--load-format", "safetensors"]
     if device == "cuda":
         # Not run
-        flags = ["--dtype", "auto", "--gpu-memory-utilization", str(memory)]
-        flags += ["--worker-extension-cls", "training.engine.rendezvous.OneAddress"]
+        words += ["--dtype", "auto", "--gpu-memory-utilization", str(memory)]
+        words += ["--worker-extension-cls", "training.engine.rendezvous.OneAddress"]
     else:
         kind = "bfloat16" if in_bfloat16(model) else "float32"
         cache = cache_bytes(model, CPU_SEQUENCES, kind=kind)
         # Compiling takes over a minute
-        flags = ["--dtype", kind, "--enforce-eager", "--max-num-seqs", str(CPU_SEQUENCES)]
-        flags += ["--kv-cache-memory-bytes", str(cache), "--block-size", str(CACHE_BLOCK)]
-        flags += ["--worker-extension-cls", "training.cpu.token_sampler.ServedOnCpu"]
-    return [
-        *(sys.executable, "-m", "vllm.entrypoints.openai.api_server"),
-        *("--model", model, "--served-model-name", SERVED_NAME),
-        *("--host", HOST, "--port", str(port), "--max-model-len", "auto"),
-        *(() if Path(model).is_dir() else ("--load-format", "safetensors")),
-        *("--middleware", "training.proxy.doors.ServedDoor", "--allowed-origins", "[]"),
-        # Clients decide on sampling, not a file in the folder
-        *("--generation-config", "vllm"),
-        *("--tensor-parallel-size", str(n_gpus), "--uvicorn-log-level", "warning"),
-        *flags,
-    ]
+        words += ["--dtype", kind, "--enforce-eager", "--max-num-seqs", str(CPU_SEQUENCES)]
+        words += ["--kv-cache-memory-bytes", str(cache), "--block-size", str(CACHE_BLOCK)]
+        words += ["--worker-extension-cls", "training.cpu.token_sampler.ServedOnCpu"]
+    return words
 
 
 def _wait(

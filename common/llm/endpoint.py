@@ -174,7 +174,11 @@ class LLMEndpoint:
         direct = self.provider.speaks_openai and not translated
         request = self._adapted(body, direct)
         try:
-            reply = await (self._direct(request) if direct else self._through_litellm(request))
+            if direct:
+                reply = await self._direct(request)
+            else:
+                found = await self.call_litellm("acompletion", drop_params=True, **request)
+                reply = found.model_dump()
         except LLMError as error:
             refused = refused_part(error, request)
             if refused is None:
@@ -228,9 +232,6 @@ class LLMEndpoint:
         return await self._connections.post(
             url, request, key=provider.api_key, timeout=self.timeout, who=self.model
         )
-
-    async def _through_litellm(self, body: Body) -> Any:
-        return (await self.call_litellm("acompletion", drop_params=True, **body)).model_dump()
 
     async def call_litellm(self, function: str, **options: Any) -> Any:
         """Return the reply of an asynchronous function of litellm. Raises LLMError."""

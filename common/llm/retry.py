@@ -54,21 +54,22 @@ class Patience:
                         return await attempt()
                     except LLMError as error:
                         last = error
-                    if self.pauses_count or not last.retry_after:
+                    pause = last.retry_after
+                    if self.pauses_count or not pause:
                         failures += 1
                         if failures == self.attempts:
                             raise last
-                    if not last.retry_after:
+                    if pause and pause > self.budget:
+                        raise TimeoutError
+                    if pause:
+                        # A Retry-After near zero still waits FIRST_WAIT.
+                        resume = time.monotonic() + max(pause, FIRST_WAIT)
+                        self._resume = max(self._resume, resume)
+                    else:
                         wait = random.uniform(0, spread)
                         if not last.may_pass or time.monotonic() + wait >= ends:
                             raise last
                         await asyncio.sleep(wait)
-                    elif last.retry_after <= self.budget:
-                        # A Retry-After near zero still waits FIRST_WAIT.
-                        pause = max(last.retry_after, FIRST_WAIT)
-                        self._resume = max(self._resume, time.monotonic() + pause)
-                    else:
-                        raise TimeoutError
                     spread = min(self.longest_wait, 2 * spread)
                     await self._turn()
         except TimeoutError:
@@ -86,9 +87,11 @@ class Patience:
         return max(0.0, self._resume - time.monotonic())
 
     async def _turn(self) -> None:
+        if not self.requests_per_minute:
+            return
         now = time.monotonic()
         start = max(now, self._next)
-        self._next = start + (60.0 / self.requests_per_minute if self.requests_per_minute else 0.0)
+        self._next = start + 60.0 / self.requests_per_minute
         if start > now:
             await asyncio.sleep(start - now)
 

@@ -41,11 +41,12 @@ def forward_cpu(
     from vllm.v1.sample.ops.topk_topp_sampler import apply_top_k_top_p
 
     logits = apply_top_k_top_p(logits, k, p)
-    reported = {
-        "processed_logits": lambda: logits,
-        "processed_logprobs": lambda: logits.log_softmax(dim=-1, dtype=torch.float32),
-    }.get(sampler.logprobs_mode, lambda: None)
-    return draw(logits, generators), reported()
+    reported = None
+    if sampler.logprobs_mode == "processed_logits":
+        reported = logits
+    elif sampler.logprobs_mode == "processed_logprobs":
+        reported = logits.log_softmax(dim=-1, dtype=torch.float32)
+    return draw(logits, generators), reported
 
 
 def install() -> None:
