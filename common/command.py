@@ -126,7 +126,7 @@ class Parser(argparse.ArgumentParser):
 def new_parser(doc: str | None, prog: str = "", **options: Any) -> argparse.ArgumentParser:
     """Return a parser whose --help begins with the program's docstring as it is written.
 
-    prog: the command, if it is no file. Commands are shown as they are typed here.
+    prog: the command, unless it is a file. Commands are shown as they are typed here.
     """
     read_as_utf8()
     program = next((word for word in sys.orig_argv[1:] if word.endswith(".py")), sys.argv[0])

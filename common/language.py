@@ -16,9 +16,8 @@ CHINESE: dict[str, str] = tomllib.loads(
 
 def is_chinese() -> bool:
     """Return whether the locale's messages are Chinese."""
-    names = ("LC_ALL", "LC_MESSAGES", "LANG")
-    chosen = next((value for name in names if (value := os.environ.get(name))), "")
-    return chosen.lower().startswith("zh")
+    chosen = os.environ.get("LC_ALL") or os.environ.get("LC_MESSAGES") or os.environ.get("LANG")
+    return (chosen or "").lower().startswith("zh")
 
 
 def said(text: str, **values: object) -> str:

@@ -40,7 +40,7 @@ def decoded(body: bytes, declared: str | None) -> str:
 
 def value_in(text: str) -> Any:
     """Return the JSON value of a body, or the completion that its events add up to.
-    Raises ValueError or RecursionError: there is none, or the stream broke off.
+    Raises ValueError or RecursionError: it is missing, or the stream broke off.
     """
     whole = COMMENTS.sub("", text).strip()
     ended = whole.endswith(DONE)
@@ -94,7 +94,7 @@ def _add_call(call: dict[str, Any], piece: dict[str, Any]) -> None:
 
 def completed(reply: Any) -> dict[str, Any] | None:
     """Return a chat completion whose first choice has a message and OpenAI's word for how it ended,
-    or None if the reply is none.
+    or None for anything else.
     """
     try:
         choice = reply["choices"][0]
