@@ -148,7 +148,7 @@ def test_what_stands_at_the_place_of_the_model_is_not_replaced(flags, named, cap
         (["echo", "--no-measure", "--train-file", "other.jsonl"], 2, "other.jsonl"),
         (["sql", "--base", str(TINY), "--role", "doctor"], 2, "'doctor'"),
         (["sql", "--base", str(TINY), "--prompts", "words.toml"], 2, "prompts"),
-        (["sql", "--base", "no/such/model"], 1, "no/such/model"),
+        (["sql", "--base", "no/such/model"], 2, "no/such/model"),
         (["consultation", "--base", str(TINY), "--dialogues", "none.jsonl"], 2, "none.jsonl"),
     ],
 )
