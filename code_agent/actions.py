@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import asyncio
 import json
+import re
 import sqlite3
 import tomllib
 from collections.abc import Callable, Collection
@@ -30,6 +31,7 @@ SAID: dict[str, str] = ACTIONS.pop("said")
 ENDING = ("submit",)  # always permitted under the ending `submit`
 OK = "ok"
 TRACEBACK = "Traceback (most recent call last):\n"
+BLOCK = re.compile(r"\s*```\w*[ \t]*\n(.*?)(?:\n\s*```\s*)?", re.DOTALL)
 HERE = "<<insert solution here>>"  # where a context has room for the policy's program
 
 Observation = dict[str, Any]
@@ -148,7 +150,13 @@ async def run_in(
 
 
 def program_of(code: str, context: EpisodeContext) -> str:
-    """Return the program in the task's frame, printing `answer` if it prints nothing itself."""
+    """Return the program in the task's frame, printing `answer` if it prints nothing itself.
+
+    A block of Markdown around the program is no part of it.
+    """
+    code = code.removeprefix("\ufeff")
+    if block := BLOCK.fullmatch(code):
+        code = block[1]
     if context.frame:
         return placed(context.frame, code)
     names = {node.id for node in nodes_of(code) if isinstance(node, ast.Name)}

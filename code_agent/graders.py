@@ -25,8 +25,8 @@ ROUNDING = Decimal("1e-9")
 NUMBER = re.compile(
     r"[+-]?(\d{1,3}(,\d{3})+(\.\d*)?|\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII
 )
-# np.float64(1.5), as lists show them
-WRAPPED = re.compile(r"\b(?:np\.\w+|(?:pd\.)?Timestamp)\(([^()]*)\)")
+# np.float64(1.5), Decimal('1.5'), as lists show them
+WRAPPED = re.compile(r"\b(?:np\.\w+|(?:pd\.)?Timestamp|Decimal)\(([^()]*)\)")
 # np.True_, as lists show them
 NUMPY_BOOLEAN = re.compile(r"\bnp\.(True|False)_")
 # array([1, 2]), frozenset({1, 2}), Index([1, 2], dtype='int64', name='id'): what is inside
@@ -35,6 +35,7 @@ HELD = re.compile(
     re.DOTALL,
 )
 ARRAY = re.compile(r"\[[^\[\],]*\]")  # ['CCU' 'MICU'], as numpy prints one
+EMPTY_SETS = ("set()", "frozenset()")
 ITEM = re.compile(r"'[^']*'|\"[^\"]*\"|[^\s\[\]]+")
 MOMENT = re.compile(
     r"datetime\.date(?:time)?\((\d+), (\d+), (\d+)(?:, (\d+), (\d+)(?:, (\d+))?)?\)"
@@ -105,7 +106,7 @@ def grade(answer_text: str, gold: Gold) -> bool:
     if gold.kind in SHAPES:
         return SHAPES[gold.kind](text, gold)
     seen = _parsed(text)
-    while isinstance(seen, list | tuple) and len(seen) == 1:
+    while isinstance(seen, list | tuple | set) and len(seen) == 1:
         [seen] = seen
     return _same(gold.kind, seen, gold.value, gold)
 
@@ -157,7 +158,8 @@ def _set(text: str, gold: Gold) -> bool:
 
 def _table(text: str, gold: Gold) -> bool:
     match = _pairwise if gold.ordered else _one_to_one
-    return match(lambda row, wanted: _same_row(row, wanted, gold), _rows(text), gold.value)
+    rows = _rows(text, gold.ordered)
+    return match(lambda row, wanted: _same_row(row, wanted, gold), rows, gold.value)
 
 
 SCALARS: dict[str, Callable[[str, Any, Gold], bool]] = {
@@ -242,9 +244,13 @@ def _items(text: str) -> Any:
     )
 
 
-def _rows(text: str) -> list[Seen]:
-    """Return the rows of a table. A dict has a row for each key. A flat list is one row."""
+def _rows(text: str, ordered: bool) -> list[Seen]:
+    """Return the rows of a table. A dict has a row for each key. A flat list is one row. A set has
+    rows without an order.
+    """
     seen = _parsed(text)
+    if isinstance(seen, set) and not ordered:
+        return list(seen)
     if isinstance(seen, dict):
         return (
             list(seen.items()) if all(isinstance(cell, str) for cell in seen.values()) else [seen]
@@ -264,6 +270,8 @@ def _parsed(text: str) -> Seen:
         return _plain(json.loads(text, parse_int=str, parse_float=str))
     except (ValueError, RecursionError):
         pass
+    if text in EMPTY_SETS:
+        return set()
     text = WRAPPED.sub(r"\1", HELD.sub(r"\1", text) if HELD.fullmatch(text) else text)
     text = NUMPY_BOOLEAN.sub(r"\1", text)
     if ARRAY.fullmatch(text):

@@ -7,6 +7,7 @@ read_reply("哪里疼？")                                          # Malformed(
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
@@ -14,6 +15,7 @@ from common.thoughts import after_thought
 from conditions.framing import Part, labelled, leads, parts_of, unframed
 from episodes.episode import AgentError
 from episodes.text_loop import Ending, Malformed
+from scoring.text import simplified
 
 QUESTION = re.compile(r"[*#\s]{0,9}(?:question|问题)[*]{0,2}[ \t]{0,4}[:：][*]{0,2}", re.IGNORECASE)
 AGAIN = re.compile(rf"(?:(?<=\n)|(?<=[\s。？?!！；;])){QUESTION.pattern}", re.IGNORECASE)
@@ -21,13 +23,26 @@ CONCLUDING = re.compile(
     r"(?:(?<=[\s。？?!！；;*]))(?:\w{0,4}诊断|\w{0,4}建议|(?:final )?diagnosis|recommendations?)[*]{0,2}[ \t]{0,4}[:：]",
     re.IGNORECASE,
 )
-CHOICE = re.compile(r"[*_\s]{0,4}choice[*_ \t]{0,4}[:：](.*)", re.IGNORECASE | re.DOTALL)
-CHOICE_AGAIN = re.compile(r"[\n.。;；][*_\s]{0,4}choice[*_ \t]{0,4}[:：]", re.IGNORECASE)
+# "Choice: B", "My final answer is B", "答案是B", "选B"
+CHOICE_LABEL = (
+    r"[*_\s]{0,4}(?:(?:my |the )?(?:final )?(?:choice|answer)|我?选[择项]?|答案)"
+    r"[*_ \t]{0,4}(?:[:：=—–-]|is\b|应?[是为])[*_]{0,2}"
+)
+CHOICE = re.compile(rf"(?:{CHOICE_LABEL}|我?选择?(?=\W?[a-z]))(.*)", re.IGNORECASE | re.DOTALL)
+CHOICE_AGAIN = re.compile(rf"[\n.。;；]{CHOICE_LABEL}", re.IGNORECASE)
+BOXED = re.compile(r"\\boxed\{([^{}]*)\}")
 # "B", "(B) its words", "option B", "B, because ..."; not the B of "B-cell"
-LETTER = re.compile(r"\(?(?:option )?([a-z])(?![a-z0-9]|-\w)\)?(.*)", re.IGNORECASE | re.DOTALL)
+LETTER = re.compile(
+    r"\(?(?:option |选项)?([a-z])(?![a-z0-9]|-\w)\)?(.*)", re.IGNORECASE | re.DOTALL
+)
 # "A" and "I" are words where another one follows, but no word of these.
 NO_ARTICLE = re.compile(
     r"(?![ \t]+\w)|[ \t]+(?:is|was|seems|because|since|as|due|for|based|given|with|or|and)\b",
+    re.IGNORECASE,
+)
+# What takes the letter before it back
+DENIED = re.compile(
+    r"[ \t]*(?:(?:is|was|seems)[ \t]+)?(?:not|wrong|incorrect|excluded|ruled out)\b|(?:选项)?[不错]",
     re.IGNORECASE,
 )
 # Another letter behind the first: "or perhaps A" and what ends with it, such as "; A" and "\nor A".
@@ -116,12 +131,16 @@ def choice_reader(letters: Collection[str]) -> Reading:
 
 
 def _read_choice(text: str, options: Mapping[str, str]) -> Question | Conclusion | Malformed:
+    text = BOXED.sub(r"\1", unicodedata.normalize("NFKC", text))
     labelled = CHOICE.match(text)
     if labelled:
         said = CHOICE_AGAIN.split(labelled[1].replace("*", ""))
         chosen = {_chosen(one.strip(" _.。\n"), options) for one in said}
         letter = chosen.pop()
         return Choice(letter, "") if letter and not chosen else Malformed("no_diagnosis")
+    alone = text.strip(" *_.。\n()").upper().removesuffix("选项")
+    if alone in options:
+        return Choice(alone, "")
     if QUESTION.match(text):
         both = re.search(r"\bchoice[ \t]{0,4}[:：]", text, re.IGNORECASE)
         return Malformed("both") if both else _read_answer(text)
@@ -138,6 +157,8 @@ def _chosen(said: str, options: Mapping[str, str]) -> str:
         return ""
     own = options[letter].strip(" .。")
     behind = found[2]
+    if DENIED.match(behind):
+        return ""
     words = behind.lstrip(" \t:.,-–—")
     if words.casefold().startswith(own.casefold()):
         behind = words[len(own) :] if own else behind
@@ -169,6 +190,8 @@ def read_reply(text: str, read_answer: Reading | None = None) -> Question | Conc
     if not (text.startswith("<answer>") and text.endswith("</answer>")):
         return Malformed("outside")
     answer = text.removeprefix("<answer>").removesuffix("</answer>").strip()
+    if not answer.isascii():
+        answer = simplified(answer)
     return (read_answer or _read_answer)(answer)
 
 

@@ -208,6 +208,13 @@ def test_the_answer_is_standard_output_and_standard_error_is_shown(opened, noise
 
 
 @pytest.mark.usefixtures("bubblewrap")
+@pytest.mark.parametrize("block", ["```python\n{}\n```", "\ufeff\n```\n{}", "```py \n{}\n```\n"])
+def test_a_block_of_markdown_around_a_program_is_no_part_of_it(opened, block):
+    code = block.format("s = '```'\nprint(3)").replace("\n", "\\n")
+    assert played(opened(), RUN % code, HAND_IN)[1].score == 1.0
+
+
+@pytest.mark.usefixtures("bubblewrap")
 def test_a_shell_command_and_an_explanation(opened):
     error = "NameError: name 'n' is not defined"
     episode, _ = played(

@@ -34,6 +34,9 @@ def test_a_question_and_a_conclusion_are_read_in_either_language():
     chinese = "<answer>诊断：急性阑尾炎\n建议：马上去急诊</answer>"
     english = "<answer>Diagnosis: 急性阑尾炎\nRecommendation: 马上去急诊</answer>"
     assert read_reply(chinese) == read_reply(english) == CONCLUSION
+    traditional = "<answer>診斷：急性闌尾炎\n建議：馬上去急診</answer>"
+    assert read_reply(traditional) == CONCLUSION
+    assert read_reply("<answer>問題：哪裡疼？</answer>") == Question("哪里疼？")
 
 
 @pytest.mark.parametrize("case", cases_of(__file__, "problems"), ids=lambda case: case["problem"])
