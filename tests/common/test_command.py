@@ -45,11 +45,11 @@ def failing(error: BaseException, capsys: pytest.CaptureFixture[str]) -> tuple[i
         (KeyboardInterrupt(), 130, "interrupted; nothing was written"),
     ],
 )
-def test_what_a_user_can_cause_is_one_line(error, code, said, capsys) -> None:
+def test_what_a_user_can_cause_is_one_line(error, code, said, capsys):
     assert failing(error, capsys) == (code, f"program: {said}\n")
 
 
-def test_a_command_is_shown_as_it_is_typed_here(capsys, monkeypatch, tmp_path) -> None:
+def test_a_command_is_shown_as_it_is_typed_here(capsys, monkeypatch, tmp_path):
     error = UsageError("make it with .venv/bin/python -m evaluation.play")
     own = Path(sys.executable)
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -61,9 +61,7 @@ def test_a_command_is_shown_as_it_is_typed_here(capsys, monkeypatch, tmp_path) -
     assert f" {own.name} -m" in failing(error, capsys)[1]
 
 
-def test_a_missing_package_names_the_installation_and_a_broken_one_keeps_its_traceback(
-    capsys,
-) -> None:
+def test_a_missing_package_names_the_installation_and_a_broken_one_keeps_its_traceback(capsys):
     assert (
         run_command("program", lambda: importlib.import_module("no_such_package.part") and 0) == 2
     )
@@ -74,7 +72,7 @@ def test_a_missing_package_names_the_installation_and_a_broken_one_keeps_its_tra
         run_command("program", lambda: importlib.import_module("json.no_such_part") and 0)
 
 
-def test_faults_of_the_program_are_not_hidden() -> None:
+def test_faults_of_the_program_are_not_hidden():
     for fault in (ValueError, RuntimeError, KeyError):
         with pytest.raises(fault):
             failing(fault(), None)  # type: ignore[arg-type]
@@ -93,7 +91,7 @@ IN_GBK = "/data/\udcb1\udced.jsonl"  # what Python makes of a name in GBK where 
         ("training.start.command", ["sql", "--ci-fast", "--train-file", IN_GBK]),
     ],
 )
-def test_a_name_in_another_encoding_is_refused_before_any_work(program, words, capsys) -> None:
+def test_a_name_in_another_encoding_is_refused_before_any_work(program, words, capsys):
     """All was played, or prepared, and then no file could hold the name: a traceback, no result."""
     module = importlib.import_module(program)
     run = module.main_of_any if program == "training.start.command" else module.main
@@ -104,7 +102,7 @@ def test_a_name_in_another_encoding_is_refused_before_any_work(program, words, c
 
 
 @pytest.mark.parametrize("name", ["DATABASE_URL", "REWARD_SCALE", "TEACHER_API_KEY"])
-def test_a_setting_in_another_encoding_is_refused_with_its_name(name, monkeypatch) -> None:
+def test_a_setting_in_another_encoding_is_refused_with_its_name(name, monkeypatch):
     monkeypatch.setenv(name, f"sqlite:///{IN_GBK}")
     load_settings.cache_clear()
     with pytest.raises(SettingsError, match=f"^{name}"):
@@ -122,7 +120,7 @@ print("done")
 
 
 @pytest.mark.system
-def test_without_one_standard_output_is_what_the_program_says() -> None:
+def test_without_one_standard_output_is_what_the_program_says():
     done = subprocess.run(
         [sys.executable, "-c", WORK], cwd=ROOT, capture_output=True, text=True, check=True
     )
@@ -131,7 +129,7 @@ def test_without_one_standard_output_is_what_the_program_says() -> None:
 
 
 @given(st.text())
-def test_what_is_printed_is_seen(text: str) -> None:
+def test_what_is_printed_is_seen(text):
     shown = printable(text)
     assert len(shown) == len(text)
     assert not [

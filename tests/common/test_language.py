@@ -34,7 +34,7 @@ def texts_of_the_code() -> tuple[set[str], set[str]]:
     return texts, given
 
 
-def test_every_text_has_a_chinese_one_with_the_same_fields() -> None:
+def test_every_text_has_a_chinese_one_with_the_same_fields():
     texts, given = texts_of_the_code()
     assert given - CHINESE.keys() == set()
     assert CHINESE.keys() - texts == set()
@@ -50,7 +50,7 @@ def test_every_text_has_a_chinese_one_with_the_same_fields() -> None:
         ({"LANG": "", "LC_ALL": ""}, False),
     ],
 )
-def test_the_locale_decides(locale, chinese, monkeypatch) -> None:
+def test_the_locale_decides(locale, chinese, monkeypatch):
     for name in ("LC_ALL", "LC_MESSAGES", "LANG"):
         monkeypatch.delenv(name, raising=False)
     for name, value in locale.items():

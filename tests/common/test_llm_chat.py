@@ -18,6 +18,7 @@ from episodes.policy import ChatPolicy, Endpoint, endpoint_elsewhere
 from scoring.judge import LLMJudge
 from sql_agent.judge_words import WORDS
 from tests.common.llm_server import KEY, Fault, completion
+from tests.corpora import cases_of
 from tests.scoring.judge_servers import CASE, SCORES
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
@@ -42,23 +43,7 @@ def calling() -> Fault:
     return Fault(200, text=None, body=json.dumps(reply))
 
 
-@pytest.mark.parametrize(
-    ("status", "words"),
-    [
-        (400, "The input token count (200) exceeds the maximum number of tokens allowed (100)."),
-        (400, "the request exceeds the available context size, try increasing it"),
-        (400, "Input validation error: `inputs` must have less than 100 tokens. Given: 200"),
-        (422, "`inputs` tokens + `max_new_tokens` must be <= 100. Given: 200 `inputs` tokens"),
-        (400, "prompt is too long: 200 tokens > 100 maximum"),
-        (400, "Range of input length should be [1, 100]"),
-        (400, "Invalid request: Your request exceeded model token limit: 100"),
-        (400, "Input is too long for requested model."),
-        (400, json.dumps({"error": {"code": "1261", "message": "Prompt 超长"}})),
-        (500, "context size has been exceeded"),
-        (200, '{"error": "the model is loaded with a context length of only 100 tokens"}'),
-        (200, '{"error": {"message": "maximum context length is 100 tokens", "code": 400}}'),
-    ],
-)
+@pytest.mark.parametrize(("status", "words"), cases_of(__file__, "context_words"))
 def test_every_server_has_its_words_for_a_prompt_that_does_not_fit(llm, status, words):
     llm.faults = [Fault(status, body=words)] * 3
     with pytest.raises(PolicyStop, match="context_overflow"):

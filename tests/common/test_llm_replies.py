@@ -94,7 +94,7 @@ FORMS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
-def test_what_a_model_said_is_read_in_every_form(llm: LLMServer, form: Any) -> None:
+def test_what_a_model_said_is_read_in_every_form(llm, form):
     body = form if isinstance(form, str) else json.dumps(form)
     llm.faults = [Fault(200, body=body), Fault(200, body=body)]
     message, player = played(llm)
@@ -104,14 +104,14 @@ def test_what_a_model_said_is_read_in_every_form(llm: LLMServer, form: Any) -> N
     assert len(llm.requests) == 2
 
 
-def test_utf8_is_read_whatever_charset_is_declared(llm: LLMServer) -> None:
+def test_utf8_is_read_whatever_charset_is_declared(llm):
     body = json.dumps(reply(), ensure_ascii=False)
     headers = {"Content-Type": "application/json; charset=ISO-8859-1"}
     llm.faults = [Fault(200, headers, body)]
     assert judged(llm) == "密封"
 
 
-def test_an_answer_that_a_server_took_for_a_thought_is_read(llm: LLMServer) -> None:
+def test_an_answer_that_a_server_took_for_a_thought_is_read(llm):
     """vLLM's parsers of thoughts do so with replies in JSON."""
     for name in ("reasoning_content", "reasoning"):
         llm.faults.append(Fault(200, body=json.dumps(reply({"content": None, name: GOOD}))))
@@ -131,7 +131,7 @@ UNENDED: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("form", UNENDED.values(), ids=UNENDED)
-def test_what_a_server_could_not_end_is_asked_again(llm: LLMServer, form: Any) -> None:
+def test_what_a_server_could_not_end_is_asked_again(llm, form):
     body = form if isinstance(form, str) else json.dumps(form)
     llm.faults = [Fault(200, body=body)]
     llm.answer = lambda asked: GOOD
@@ -143,7 +143,7 @@ def test_what_a_server_could_not_end_is_asked_again(llm: LLMServer, form: Any) -
     assert failed.value.cause == "endpoint_error"
 
 
-def test_an_error_with_the_status_of_a_refusal_is_not_asked_again(llm: LLMServer) -> None:
+def test_an_error_with_the_status_of_a_refusal_is_not_asked_again(llm):
     llm.faults = [Fault(200, body='{"error": {"message": "no credentials", "code": 401}}')]
     with pytest.raises(EpisodeError, match="401"):
         played(llm)
@@ -151,7 +151,7 @@ def test_an_error_with_the_status_of_a_refusal_is_not_asked_again(llm: LLMServer
 
 
 @pytest.mark.parametrize("word", ["max_tokens", "MAX_TOKENS", "model_length", "max_output_tokens"])
-def test_a_reply_that_is_cut_is_known_by_every_word_for_it(llm: LLMServer, word: str) -> None:
+def test_a_reply_that_is_cut_is_known_by_every_word_for_it(llm, word):
     llm.faults = [Fault(200, body=json.dumps(reply(choice={"finish_reason": word})))]
     assert played(llm)[1].finish_reason == "length"
 
@@ -164,7 +164,7 @@ def test_a_reply_that_is_cut_is_known_by_every_word_for_it(llm: LLMServer, word:
         "parameter.enable_thinking must be set to false for non-streaming calls",
     ],
 )
-def test_an_endpoint_that_only_streams_is_asked_for_a_stream(llm: LLMServer, refusal: str) -> None:
+def test_an_endpoint_that_only_streams_is_asked_for_a_stream(llm, refusal):
     llm.refuses = lambda body: None if body.get("stream") else refusal
     llm.answer = lambda asked: GOOD
     assert played(llm)[0]["content"] == GOOD
@@ -180,7 +180,7 @@ def test_an_endpoint_that_only_streams_is_asked_for_a_stream(llm: LLMServer, ref
     ],
     ids=["as once", "flat", "written twice"],
 )
-def test_a_call_is_read_in_every_form(llm: LLMServer, message: dict[str, Any]) -> None:
+def test_a_call_is_read_in_every_form(llm, message):
     llm.faults = [Fault(200, body=json.dumps(reply({"content": None, **message})))]
     [call] = played(llm, tools=True)[0]["tool_calls"]
     assert isinstance(call["id"], str)
@@ -188,7 +188,7 @@ def test_a_call_is_read_in_every_form(llm: LLMServer, message: dict[str, Any]) -
     assert isinstance(json.loads(call["function"]["arguments"]), dict)
 
 
-def test_a_call_in_pieces_is_put_together(llm: LLMServer) -> None:
+def test_a_call_in_pieces_is_put_together(llm):
     first = {"index": 0, **CALL, "function": {"name": "look", "arguments": ""}}
     later = [{"index": 0, "function": {"arguments": piece}} for piece in ('{"a":', " 1}")]
     pieces = [{"tool_calls": [one]} for one in (first, *later)]
@@ -198,6 +198,6 @@ def test_a_call_in_pieces_is_put_together(llm: LLMServer) -> None:
     assert player.finish_reason == "tool_calls"
 
 
-def test_a_wait_may_be_in_milliseconds() -> None:
+def test_a_wait_may_be_in_milliseconds():
     assert wait_in({"retry-after-ms": "1500", "retry-after": "2"}) == 1.5
     assert wait_in({"retry-after-ms": "soon", "retry-after": "2"}) == 2

@@ -64,6 +64,7 @@ def test_files_are_utf_8_in_another_locale_and_a_terminal_has_its_own(locale_of,
     ],
     ids=lambda command: command[1],
 )
+@pytest.mark.parametrize("locale_of", ["zh_CN.GBK"], indirect=True)
 def test_programs_run_in_another_locale(command, locale_of, tmp_path):
     environment, encoding = locale_of
     out = ("--out", str(tmp_path / "out")) if "--n" in command else ()

@@ -15,11 +15,11 @@ from recipes.doctors.speech import Speech
 
 
 @pytest.fixture(scope="module")
-def tables() -> Tables:
+def tables():
     return load_tables()
 
 
-def test_only_smokers_are_advised_what_is_for_smokers(tables: Tables) -> None:
+def test_only_smokers_are_advised_what_is_for_smokers(tables):
     for_smokers = [one for one in tables.conditions.values() if one.smokers_zh]
     assert for_smokers
     for condition in tables.conditions.values():
@@ -28,7 +28,7 @@ def test_only_smokers_are_advised_what_is_for_smokers(tables: Tables) -> None:
         assert condition.advice_for("none") == condition.advice_for(None) == condition.advice_zh
 
 
-def test_no_name_stands_for_two_things(tables: Tables) -> None:
+def test_no_name_stands_for_two_things(tables):
     """An order or a diagnosis of that name would be taken for either."""
     for things in (tables.conditions, tables.examinations):
         for one in ("en", "zh"):
@@ -53,7 +53,7 @@ def named(tables: Tables, one: Condition) -> Iterator[tuple[Iterable[str], Itera
         yield finding, tables.examinations[name].parts or finding
 
 
-def test_what_a_condition_names_is_there(tables: Tables) -> None:
+def test_what_a_condition_names_is_there(tables):
     for name, condition in tables.conditions.items():
         for said, known in named(tables, condition):
             assert set(said) <= set(known), name
@@ -68,18 +68,18 @@ def weights_of(tables: Tables) -> Iterator[Weights]:
                 yield {text: share for text, share in finding.items() if isinstance(share, float)}
 
 
-def test_weights_add_up_to_1(tables: Tables) -> None:
+def test_weights_add_up_to_1(tables):
     for weights in weights_of(tables):
         assert isclose(sum(weights.values()), 1, abs_tol=1e-6), weights
 
 
-def test_every_item_of_advice_has_a_term_to_be_known_by(tables: Tables) -> None:
+def test_every_item_of_advice_has_a_term_to_be_known_by(tables):
     assert terms("see *urology* for a *urine test*") == ("urology", "urine test")
     for name, condition in tables.conditions.items():
         assert all(map(terms, condition.advice_zh)), name
 
 
-def test_a_patient_whose_every_wording_names_its_condition_is_refused() -> None:
+def test_a_patient_whose_every_wording_names_its_condition_is_refused():
     """The table lacks a wording; one that names the condition would give it away."""
     with pytest.raises(UsageError, match="头痛 names 偏头痛"):
         Speech(0, random.Random(0)).choose("头痛", ["偏头痛又犯了"], "seen", ["偏头痛"])

@@ -2,11 +2,8 @@
 slips, abbreviations, reasons), and another one never is: diagnoses.jsonl.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -22,26 +19,24 @@ NAMES = [(one.en, one.zh, *one.aliases_en, *one.aliases_zh) for one in CONDITION
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["gold"])
-def test_usual_words_for_the_gold_diagnosis_are_right_and_all_others_wrong(
-    case: dict[str, Any],
-) -> None:
+def test_usual_words_for_the_gold_diagnosis_are_right_and_all_others_wrong(case):
     assert [said for said in case["right"] if not names_it(said, [case["gold"]])] == []
     assert [said for said in case["wrong"] if names_it(said, [case["gold"]])] == []
 
 
 @pytest.mark.system
-def test_every_name_of_a_condition_is_its_own_and_no_other_ones() -> None:
+def test_every_name_of_a_condition_is_its_own_and_no_other_ones():
     for place, own in enumerate(NAMES):
         for names in [own, *NAMES[place % 10 :: 10]]:
             assert {names_it(name, own) for name in names} == {names is own}, (own, names)
 
 
-def test_of_a_kind_that_one_of_the_names_has_another_one_is_wrong() -> None:
+def test_of_a_kind_that_one_of_the_names_has_another_one_is_wrong():
     assert not names_it("chronic pericarditis", ["acute pericarditis", "pericarditis"])
     assert not names_it("severe croup", ["mild croup", "croup"])
 
 
-def test_all_wordings_of_a_row_are_read_alike() -> None:
+def test_all_wordings_of_a_row_are_read_alike():
     for read_as, others in TABLE["same"].items():
         assert {words_of(other) for other in others} == {words_of(read_as)}, read_as
 
@@ -58,13 +53,11 @@ def test_all_wordings_of_a_row_are_read_alike() -> None:
         ("anything.", ["", "?"], False),
     ],
 )
-def test_a_name_is_found_in_a_text_however_it_is_written(
-    text: str, names: list[str], found: bool
-) -> None:
+def test_a_name_is_found_in_a_text_however_it_is_written(text, names, found):
     assert bool(mention(names).search(text)) is found
 
 
-def test_of_a_name_that_begins_another_one_the_longer_is_struck_out_whole() -> None:
+def test_of_a_name_that_begins_another_one_the_longer_is_struck_out_whole():
     names = ["appendicitis", "appendicitis with perforation"]
     assert mention(names).sub("…", "It is appendicitis with perforation.") == "It is …."
 
@@ -80,7 +73,7 @@ def test_of_a_name_that_begins_another_one_the_longer_is_struck_out_whole() -> N
         ("根据您的症状，考虑为急性胃炎，建议复查。", ["急性胃炎"]),
     ],
 )
-def test_the_disease_of_a_gold_sentence(sentence: str, names: list[str]) -> None:
+def test_the_disease_of_a_gold_sentence(sentence, names):
     found = diseases_in(sentence)
     assert [*found[: len(names)]] == names
     assert all(names_it(name, found) for name in names)
@@ -88,7 +81,7 @@ def test_the_disease_of_a_gold_sentence(sentence: str, names: list[str]) -> None
     assert not names_it("Based on your symptoms, you likely have it.", found)
 
 
-def test_what_gives_a_diagnosis_away() -> None:
+def test_what_gives_a_diagnosis_away():
     secret = mention(secrets_of(["You have chronic gastritis, possibly with heart disease."]))
     for text in ("It was gastritis.", "chronic gastritis", "They spoke of heart disease."):
         assert secret.search(text)

@@ -1,7 +1,5 @@
 """A diagnosis is read out of whatever frames it, and what only looks like a frame is left alone."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,7 +21,7 @@ FRAMED = {
 
 
 @pytest.mark.parametrize("text", FRAMED)
-def test_both_doctors_are_read_alike(text: str) -> None:
+def test_both_doctors_are_read_alike(text):
     told = diagnosis.read_reply(
         f"<think>red toe</think>{diagnosis.STOP_PHRASE}\n{text}\nReason: it fits."
     )
@@ -34,7 +32,7 @@ def test_both_doctors_are_read_alike(text: str) -> None:
     assert said.diagnosis == diagnosis_in(text) == FRAMED[text]
 
 
-def test_labels_stand_at_the_beginning_of_lines() -> None:
+def test_labels_stand_at_the_beginning_of_lines():
     assert parts_of("他说诊断：痛风") == [("", "他说诊断：痛风")]
     said = consultation.read_reply("<answer>问题：您之前的诊断：是什么？</answer>")
     assert said == consultation.Question("您之前的诊断：是什么？")
@@ -43,13 +41,13 @@ def test_labels_stand_at_the_beginning_of_lines() -> None:
 
 
 @given(st.text())
-def test_any_text_is_read(text: str) -> None:
+def test_any_text_is_read(text):
     assert isinstance(diagnosis_in(text), str)
 
 
 @pytest.mark.parametrize(
     "piece", ["based on ", "the diagnosis ", "最可能的", "**", "- ", "诊断\n", " "]
 )
-def test_reading_takes_time_in_proportion(piece: str) -> None:
+def test_reading_takes_time_in_proportion(piece):
     """What grows with the square of so many pieces would run into the timeout of the test."""
     diagnosis_in(piece * 100_000)

@@ -65,7 +65,7 @@ Run = Callable[..., int]
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Run:
+def run(tmp_path):
     return lambda *flags, **contents: main([*written(tmp_path, **contents), *flags])
 
 
@@ -73,7 +73,7 @@ def rows_of(tmp_path: Path, split: str) -> list[dict[str, Any]]:
     return list(parquet.read_table(tmp_path / "out" / f"{split}.parquet").to_pylist())
 
 
-def test_rows_have_the_columns_of_the_reference_and_are_tasks(run: Run, tmp_path: Path) -> None:
+def test_rows_have_the_columns_of_the_reference_and_are_tasks(run, tmp_path):
     assert run() == 0
     for split in ("train", "test"):
         rows = rows_of(tmp_path, split)
@@ -87,9 +87,7 @@ def test_rows_have_the_columns_of_the_reference_and_are_tasks(run: Run, tmp_path
     assert task.results == {"Abdomen": "Tender.", "Creatinine": "08:00: 1 mg/dL"}
 
 
-def test_results_of_one_examination_stand_together_with_their_times(
-    run: Run, tmp_path: Path
-) -> None:
+def test_results_of_one_examination_stand_together_with_their_times(run, tmp_path):
     event = {
         "time": "09:30",
         "data": [{"label": "Creatinine", "lab_data": {"value": 2, "unit": "mg/dL"}}],
@@ -113,9 +111,7 @@ LEFT_OUT = {
 
 
 @pytest.mark.parametrize("kind", LEFT_OUT)
-def test_what_is_left_out_is_named(
-    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str
-) -> None:
+def test_what_is_left_out_is_named(run, tmp_path, capsys, kind):
     record, reason = LEFT_OUT[kind]
     assert run(train={"n0": case(0), "n1": case(1), "odd": record}) == 0
     said = capsys.readouterr().err.splitlines()
@@ -128,40 +124,34 @@ def test_what_is_left_out_is_named(
     assert len(rows_of(tmp_path, "train")) == 2
 
 
-def test_notes_without_a_history_or_twice_are_named(
-    run: Run, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_notes_without_a_history_or_twice_are_named(run, capsys):
     notes = [note(number) | {"note_id": f"n{number}"} for number in (0, 1, 1)]
     assert run(notes=[*notes, {"note_id": "n2", "text": "Physical Exam: tender"}]) == 0
     said = capsys.readouterr().err
     assert not missing(said, "n1: ", "twice", "n2: text before Physical Exam")
 
 
-def test_nothing_is_written_where_most_is_left_out(run: Run, tmp_path: Path) -> None:
+def test_nothing_is_written_where_most_is_left_out(run, tmp_path):
     assert run(test={"n0": case(0), "n1": 1, "n2": 2}) == 1
     assert list((tmp_path / "out").iterdir()) == []
 
 
 @pytest.mark.parametrize("text", ["", '"x"', "[" * 5000])
-def test_files_that_are_no_records(
-    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
-) -> None:
+def test_files_that_are_no_records(run, tmp_path, capsys, text):
     assert run(test=text) == 2
     said = capsys.readouterr().err.splitlines()
     assert "test.json" in said[-1]
     assert list((tmp_path / "out").iterdir()) == []
 
 
-def test_files_are_replaced_on_demand_alone(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+def test_files_are_replaced_on_demand_alone(run, capsys):
     assert run() == 0
     assert run() == 2
     assert "--force" in capsys.readouterr().err
     assert run("--force") == 0
 
 
-def test_the_flags_of_the_reference(
-    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_flags_of_the_reference(run, tmp_path, capsys):
     assert run(f"--diaagent_test_data_path={tmp_path}/train.json") == 0
     assert run("--hdfs_dir", "hdfs://x") == 2
     assert "--local_dir" in capsys.readouterr().err

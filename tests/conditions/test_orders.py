@@ -1,7 +1,5 @@
 """An order means its examination in the usual words of a ward, and never another one."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -15,15 +13,15 @@ CASES = [json.loads(line) for line in LINES]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["order"])
-def test_an_order_means_one_examination_or_none(case: dict[str, str | None]) -> None:
+def test_an_order_means_one_examination_or_none(case):
     assert named(str(case["order"])) == case["examination"]
 
 
-def test_an_order_without_end_is_none() -> None:
+def test_an_order_without_end_is_none():
     assert named("x" * 10_000) is None
 
 
-def test_every_further_name_is_understood() -> None:
+def test_every_further_name_is_understood():
     examinations = load_tables().examinations
     for key, names in ORDERS["names"].items():
         assert {named(name) for name in names} == {examinations[key].en}, key
@@ -32,7 +30,7 @@ def test_every_further_name_is_understood() -> None:
         assert {named(other) for other in (name, *others)} == {name}
 
 
-def test_a_panel_has_its_parts_and_smaller_panels() -> None:
+def test_a_panel_has_its_parts_and_smaller_panels():
     larger = covered_by("comprehensive metabolic panel")
     assert panels()["basic metabolic panel"] | {"basic metabolic panel"} <= larger
     assert covered_by("electrolytes") == {"electrolytes"}

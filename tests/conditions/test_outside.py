@@ -33,9 +33,7 @@ def written(folder: Path, *rows: Any) -> Path:
     return path
 
 
-def test_an_osce_case_for_the_diagnosis_agent(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], settings: Any
-) -> None:
+def test_an_osce_case_for_the_diagnosis_agent(tmp_path, capsys, settings):
     agent = registry.get("diagnosis")
     [row] = agent.rows(written(tmp_path, OSCE))
     task: Any = agent.task(row, settings)
@@ -51,9 +49,7 @@ def test_an_osce_case_for_the_diagnosis_agent(
     assert not {"Findings", "Imaging"} & set(task.results)
 
 
-def test_an_image_challenge_is_marked_and_other_questions_are_counted(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], settings: Any
-) -> None:
+def test_an_image_challenge_is_marked_and_other_questions_are_counted(tmp_path, capsys, settings):
     agent = registry.get("diagnosis")
     other = IMAGE | {"question": "A boy was bitten. Which animal is shown?"}
     known = IMAGE | {"question": "The diagnosis was scabies. Which treatment is best?"}
@@ -69,7 +65,7 @@ def test_an_image_challenge_is_marked_and_other_questions_are_counted(
 
 
 @pytest.mark.parametrize("row", [OSCE, VIGNETTE], ids=["osce", "vignette"])
-def test_a_patient_of_the_consultation_agent(row: Any, tmp_path: Path, settings: Any) -> None:
+def test_a_patient_of_the_consultation_agent(row, tmp_path, settings):
     agent = registry.get("consultation")
     [found] = agent.rows(written(tmp_path, row))
     task: Any = agent.task(found, settings)
@@ -90,7 +86,7 @@ NAMELESS = {"OSCE_Examination": OSCE["OSCE_Examination"] | {"Correct_Diagnosis":
         ([VIGNETTE | {"correct_diagnosis": None}] * 2, "no usable row; .*2 have"),
     ],
 )
-def test_bad_files_are_one_line(rows: list[Any], seen: str, tmp_path: Path) -> None:
+def test_bad_files_are_one_line(rows, seen, tmp_path):
     with pytest.raises(UsageError, match=seen):
         registry.get("diagnosis").rows(written(tmp_path, *rows))
 
@@ -102,8 +98,8 @@ def opened(rows: list[Any], folder: Path, settings: Any) -> tuple[Any, list[Any]
 
 
 def test_a_case_with_options_shows_them_and_its_patient_knows_the_facts_alone(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], settings: Any
-) -> None:
+    tmp_path, capsys, settings
+):
     wrong = [MEDIQ | {"answer_idx": "E"}, MEDIQ | {"answer_idx": "C"}]
     none = [MEDIQ | {"facts": []}, MEDIQ | {"facts": [7, None]}]
     _, [task] = opened([MEDIQ, *wrong, *none], tmp_path, settings)
@@ -128,9 +124,7 @@ def test_a_case_with_options_shows_them_and_its_patient_knows_the_facts_alone(
         ("<answer>Diagnosis: Colchicine\nRecommendation: take it</answer>", 0.0),
     ],
 )
-async def test_a_choice_is_one_letter_in_its_form(
-    reply: str, score: float, tmp_path: Path, settings: Any
-) -> None:
+async def test_a_choice_is_one_letter_in_its_form(reply, score, tmp_path, settings):
     environment, [task] = opened([MEDIQ], tmp_path, settings)
     policy = Script(["<answer>Question: Do you drink alcohol?</answer>", reply], 4)
     episode = await environment.play(task, policy)
@@ -139,9 +133,7 @@ async def test_a_choice_is_one_letter_in_its_form(
 
 
 @pytest.mark.parametrize("row", [OSCE, MEDIQ])
-async def test_an_english_case_is_played_in_english(
-    row: Any, tmp_path: Path, settings: Any
-) -> None:
+async def test_an_english_case_is_played_in_english(row, tmp_path, settings):
     environment, [task] = opened([row], tmp_path, settings)
     asked = [
         "<answer>Question: Do you own a boat?</answer>",
@@ -155,11 +147,11 @@ async def test_an_english_case_is_played_in_english(
 
 
 @pytest.fixture
-def settings() -> Any:
+def settings():
     return load_settings()
 
 
-def test_results_of_one_name_keep_their_group(tmp_path: Path, settings: Any) -> None:
+def test_results_of_one_name_keep_their_group(tmp_path, settings):
     tests = {"Serum_Analysis": {"Na": "122 mEq/L"}, "Urinalysis": {"Na": "45 mEq/L"}}
     osce = OSCE["OSCE_Examination"] | {"Test_Results": tests}
     agent = registry.get("diagnosis")

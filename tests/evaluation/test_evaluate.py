@@ -33,6 +33,7 @@ from evaluation import evaluate, players
 from evaluation.players import Player, find_player
 from evaluation.results import Sample, sample_rows
 from sql_agent.agent import AGENT
+from tests.corpora import cases_of
 from tests.episodes.guessing_agent import GuessingAgent
 from tests.episodes.scripted import asks, says
 from tests.messages import missing
@@ -42,49 +43,7 @@ WRONG = "每日三次，每次两片"
 ANSWERS = {"q0": f"朵莎洛片的贮藏方法：{STORAGE}", "q1": f"图帕氏病的病因：{CAUSE}"}
 
 
-def row(
-    name: str, question: str, answer: str, sql: str, cell: str | None, kind: str
-) -> dict[str, str]:
-    gold = {"columns": ["x"], "rows": [] if cell is None else [[cell]]}
-    evidence = [] if cell is None else [{"table": "t", "row_id": 1, "field": "x", "quote": cell}]
-    return {
-        "id": name,
-        "question": question,
-        "answer": answer,
-        "task_type": kind,
-        "difficulty": "easy",
-        "sql": sql,
-        "structured_gt": json.dumps(gold),
-        "evidence": json.dumps(evidence),
-    }
-
-
-ROWS = [
-    row(
-        "q0",
-        "朵莎洛片怎么保存？",
-        ANSWERS["q0"],
-        "SELECT storage FROM drugs_info WHERE med_name = '朵莎洛片'",
-        STORAGE,
-        "drug_field",
-    ),
-    row(
-        "q1",
-        "图帕氏病的病因是什么？",
-        ANSWERS["q1"],
-        "SELECT cause FROM disease WHERE disease_name = '图帕氏病'",
-        CAUSE,
-        "disease_field",
-    ),
-    row(
-        "q2",
-        "米米片怎么保存？",
-        "数据库中没有找到米米片。",
-        "SELECT storage FROM drugs_info WHERE med_name = '米米片'",
-        None,
-        "unanswerable",
-    ),
-]
+ROWS = cases_of(__file__, "questions")
 
 
 @pytest.fixture

@@ -48,20 +48,20 @@ def make_targets() -> set[str]:
     return set(re.findall(r"^([a-z-]+):", text("Makefile"), flags=re.MULTILINE))
 
 
-def test_both_readmes_give_the_same_commands() -> None:
+def test_both_readmes_give_the_same_commands():
     english, chinese = (commands(name) for name in READMES)
     assert english
     assert english == chinese
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_make_targets_named_exist(page: str) -> None:
+def test_make_targets_named_exist(page):
     named = {line.split()[1] for line in commands(page) if line.startswith("make ")}
     assert named <= make_targets()
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_programs_named_exist(page: str) -> None:
+def test_programs_named_exist(page):
     for command in commands(page):
         for word in re.findall(r"(?:^|&& )(\./\S+)", command):
             assert os.access(ROOT / word, os.X_OK), f"{page}: {word} is not an executable file"
@@ -80,7 +80,7 @@ def test_programs_named_exist(page: str) -> None:
             assert agent in known or several or written_here, f"{page}: {command} names no agent"
 
 
-def test_commands_have_one_form() -> None:
+def test_commands_have_one_form():
     """`python` alone is the system's, which has none of the packages."""
     bare = re.compile(r"(?<![\w/.~-])python (?:-m (?!venv)|train_|utils/|sql_agent/|code_agent/)")
     kinds = ["*.py", "*.md", "*.toml", "*.txt", "*.sh", "env_template"]
@@ -90,7 +90,7 @@ def test_commands_have_one_form() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_links_lead_somewhere(page: str) -> None:
+def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)\s]+)\)", text(page)):
         if target.startswith("http"):
             continue
@@ -107,13 +107,13 @@ def anchors(path: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-def test_the_tests_named_by_the_page_of_tests_exist() -> None:
+def test_the_tests_named_by_the_page_of_tests_exist():
     """A promise whose tests were renamed or taken out is a promise without one."""
     named = re.findall(r"`((?:\w+/)+(?:test_\w+\.py)?)`", text("docs/quality.md"))
     assert [name for name in named if not (ROOT / "tests" / name).exists()] == []
 
 
-def test_pages_named_by_programs_exist() -> None:
+def test_pages_named_by_programs_exist():
     files = subprocess.check_output(["git", "ls-files", "*.py", "*.toml", "*.sh"], cwd=ROOT)
     for name in files.decode().split():
         if name.startswith("tests/"):
@@ -122,13 +122,13 @@ def test_pages_named_by_programs_exist() -> None:
             assert (ROOT / page).is_file(), f"{name}: {page}"
 
 
-def test_the_index_leads_to_every_page() -> None:
+def test_the_index_leads_to_every_page():
     pages = {path.name for path in (ROOT / "docs").glob("*.md")} - {"README.md"}
     pages = {name for name in pages if not name.endswith(".zh-CN.md")}
     assert {*re.findall(r"\]\(([a-z-]+\.md)\)", text("docs/README.md"))} == pages
 
 
-def test_the_tree_of_the_readme_names_what_exists() -> None:
+def test_the_tree_of_the_readme_names_what_exists():
     for name in READMES:
         tree = next(block for block in code(text(name)) if "_agent.py  " in block)
         for line in tree.splitlines():
@@ -148,24 +148,24 @@ def template_lines() -> list[str]:
     return TEMPLATE.read_text(encoding="utf-8").splitlines()
 
 
-def test_env_template_lists_every_setting_once() -> None:
+def test_env_template_lists_every_setting_once():
     listed = [line.split("=")[0] for line in template_lines() if re.match(r"[A-Z_]+=", line)]
     assert sorted(listed) == NAMES
 
 
-def test_a_copied_template_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_copied_template_changes_nothing(monkeypatch):
     for name in NAMES:
         monkeypatch.delenv(name, raising=False)
     assert Settings(_env_file=TEMPLATE) == Settings(_env_file=None)
 
 
-def test_the_settings_table_lists_every_setting_once() -> None:
+def test_the_settings_table_lists_every_setting_once():
     page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
     table = page.split("## Which judge")[0]
     assert sorted(re.findall(r"^\| `([A-Z_]+)`", table, flags=re.MULTILINE)) == NAMES
 
 
-def test_the_settings_table_shows_the_defaults() -> None:
+def test_the_settings_table_shows_the_defaults():
     page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
     shown = dict(re.findall(r"^\| `([A-Z_]+)` \| `([^`]+)` \|", page, flags=re.MULTILINE))
     defaults = {name.upper(): field.default for name, field in Settings.model_fields.items()}
@@ -176,16 +176,14 @@ def test_the_settings_table_shows_the_defaults() -> None:
     }
 
 
-def test_the_keys_of_steps_batch_and_learning_rate_have_the_defaults_of_the_presets() -> None:
+def test_the_keys_of_steps_batch_and_learning_rate_have_the_defaults_of_the_presets():
     page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
     for key in KEYS:
         [shown] = re.findall(rf"^\| `{key}`[^|]*\| (.*) \|$", page, flags=re.MULTILINE)
         assert shown.split(" | ") == [str(place.get(key, "not set")) for place in PLACES], key
 
 
-def test_a_relative_path_starts_at_the_repository_where_the_table_says_so(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_relative_path_starts_at_the_repository_where_the_table_says_so(monkeypatch, tmp_path):
     page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
     told = r"^\| `([A-Z_]+)` \|.*a relative path starts at the repository root"
     names = re.findall(told, page, flags=re.MULTILINE)

@@ -7,7 +7,6 @@ import runpy
 import shlex
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -41,16 +40,14 @@ def table_in(name: str) -> str:
     return found[1]
 
 
-def test_both_languages_have_the_same_table_commands_and_outputs() -> None:
+def test_both_languages_have_the_same_table_commands_and_outputs():
     english, chinese = PAGES
     assert blocks(english) == blocks(chinese)
     assert table_in(english) == table_in(chinese)
 
 
 @pytest.mark.system
-def test_every_output_is_what_the_command_prints(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_output_is_what_the_command_prints(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my").mkdir()
     (tmp_path / "my" / "drugs.csv").write_text(table_in(PAGES[0]), encoding="utf-8")
@@ -73,7 +70,7 @@ def test_every_output_is_what_the_command_prints(
     assert set(ran) == set(WITHOUT_ENGINE)
 
 
-def test_nothing_of_a_hospital_is_one_git_add_away(tmp_path: Path) -> None:
+def test_nothing_of_a_hospital_is_one_git_add_away(tmp_path):
     places = ["my/drugs.csv", "my/data/train.parquet", "药品.xlsx", "chats.json", "data/own.db"]
     (tmp_path / ".gitignore").write_bytes((ROOT / ".gitignore").read_bytes())
     subprocess.run(["git", "init", "-q", tmp_path], check=True)
@@ -85,7 +82,7 @@ def test_nothing_of_a_hospital_is_one_git_add_away(tmp_path: Path) -> None:
     assert added.stdout.split() == [".gitignore"]
 
 
-def test_commands_that_need_the_engine_have_arguments_that_exist() -> None:
+def test_commands_that_need_the_engine_have_arguments_that_exist():
     lines = [line for command, _ in blocks(PAGES[0]) for line in command.splitlines()]
     commands = [words_of(line) for line in lines if line.startswith(".venv")]
     asked = []

@@ -8,7 +8,6 @@ import subprocess
 import sys
 from argparse import ArgumentParser
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -51,7 +50,7 @@ def options_of(agent: Agent) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", ["consultation", "diagnosis", "sql"])
-async def test_gold_and_silence_earn_what_they_earn_in_an_evaluation(name: str) -> None:
+async def test_gold_and_silence_earn_what_they_earn_in_an_evaluation(name):
     agent = registry.get(name)
     settings = with_turns(agent, load_settings())
     row = agent.rows(agent.splits["test"])[0]
@@ -72,7 +71,7 @@ async def test_gold_and_silence_earn_what_they_earn_in_an_evaluation(name: str) 
     assert 0 <= silent["reward"] < 0.5 * earned["reward"]
 
 
-async def test_a_reply_that_fails_outside_is_unscored_and_says_why() -> None:
+async def test_a_reply_that_fails_outside_is_unscored_and_says_why():
     async def failing(body: dict[str, Any]) -> dict[str, Any]:
         raise ConnectionError("no such server")
 
@@ -83,7 +82,7 @@ async def test_a_reply_that_fails_outside_is_unscored_and_says_why() -> None:
     assert "no such server" in result["detail"]
 
 
-async def test_an_unknown_file_or_task_is_an_error(capfd: pytest.CaptureFixture[str]) -> None:
+async def test_an_unknown_file_or_task_is_an_error(capfd):
     with pytest.raises(PlayerError):
         tasks_of("diagnosis", ["--data", "nowhere.jsonl"])
     assert "nowhere.jsonl" in capfd.readouterr().err
@@ -94,7 +93,7 @@ async def test_an_unknown_file_or_task_is_an_error(capfd: pytest.CaptureFixture[
         assert (await player.play(task["id"], completing([])))["reward"] is not None
 
 
-async def test_episodes_end_by_themselves_alone() -> None:
+async def test_episodes_end_by_themselves_alone():
     """One that is cancelled, one whose completion is no JSON, and one that goes on."""
     [task, *_] = tasks_of("diagnosis")
 
@@ -114,7 +113,7 @@ async def test_episodes_end_by_themselves_alone() -> None:
         assert (await player.play(task["id"], completing([])))["reward"] is not None
 
 
-async def test_a_player_that_ended_starts_again() -> None:
+async def test_a_player_that_ended_starts_again():
     player = Player("", command=[sys.executable, "-c", ONCE])
     cancelled = asyncio.create_task(player.play("any", completing([])))
     await asyncio.sleep(0)
@@ -127,7 +126,7 @@ async def test_a_player_that_ended_starts_again() -> None:
     assert rewards == [1.0, 1.0]
 
 
-def test_a_line_that_is_not_of_the_protocol_is_a_usage_error() -> None:
+def test_a_line_that_is_not_of_the_protocol_is_a_usage_error():
     for line in ("no JSON", "[]", '{"episode": 1}'):
         done = subprocess.run(
             [sys.executable, "-m", "interop.player", "diagnosis"],
@@ -141,9 +140,7 @@ def test_a_line_that_is_not_of_the_protocol_is_a_usage_error() -> None:
         assert line in done.stderr
 
 
-async def test_what_an_agent_prints_is_no_line_and_its_error_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_an_agent_prints_is_no_line_and_its_error_is_told(tmp_path, monkeypatch):
     """Its `score` prints, and then fails."""
     patch = (
         "from diagnosis_agent.environment import DiagnosisEnvironment\n"

@@ -192,12 +192,7 @@ def test_an_agent_without_tools_has_a_tiny_model_too(echo, tmp_path, capsys):
     assert all("proj" in name for name in changed)  # an adapter is on linear layers alone
 
 
-def test_a_stopped_cold_start_goes_on_and_gives_the_same_model(
-    echo: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_stopped_cold_start_goes_on_and_gives_the_same_model(echo, tmp_path, monkeypatch, capsys):
     flags = ("--steps-a", "30", "--no-measure")
     cold_start(capsys, echo, "--out", str(tmp_path / "whole"), *flags)
     real = supervised.learn_padded

@@ -2,8 +2,6 @@
 installed.
 """
 
-from __future__ import annotations
-
 import signal
 import sqlite3
 import subprocess

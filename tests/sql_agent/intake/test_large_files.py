@@ -33,7 +33,7 @@ def write(path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["a.xlsx", "a.csv"])
-def test_a_large_file_is_imported_in_bounded_time_and_memory(tmp_path: Path, name: str) -> None:
+def test_a_large_file_is_imported_in_bounded_time_and_memory(tmp_path, name):
     write(tmp_path / name)
     target = f"sqlite:///{tmp_path}/my.db"
     command = [sys.executable, "-m", "data.import_database", str(tmp_path / name), "--to", target]

@@ -46,7 +46,7 @@ def records(path: Path) -> list[dict[str, Any]]:
     return [record.values for record in part.records()]
 
 
-def test_a_number_is_what_its_format_shows(tmp_path: Path) -> None:
+def test_a_number_is_what_its_format_shows(tmp_path):
     path = tmp_path / "a.xlsx"
     book = save(path, [HEADER, ["甲", 6901234567890, 0.009, 24], ["乙", 1.5, 0.125, 12]])
     sheet = book.active
@@ -67,11 +67,11 @@ def test_a_number_is_what_its_format_shows(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "code", ["General", "0", "0.00", "#,##0", "yyyy-mm-dd", "[h]:mm", "@", "# ?/?", "0.00E+00"]
 )
-def test_other_formats_change_nothing(code: str) -> None:
+def test_other_formats_change_nothing(code):
     assert read_format(code) is None
 
 
-def test_a_formula_without_a_value_is_named(tmp_path: Path) -> None:
+def test_a_formula_without_a_value_is_named(tmp_path):
     save(tmp_path / "a.xlsx", [HEADER, ["甲", 1, "=B2*2", "=1+1"]])
     empty = r"<f>1\+1</f><v ?(/>|></v>)"
     changed(tmp_path / "a.xlsx", "xl/worksheets/sheet1.xml", empty, "<f>1+1</f><v>2</v>")
@@ -80,7 +80,7 @@ def test_a_formula_without_a_value_is_named(tmp_path: Path) -> None:
     assert to_text(row["有效期"]) == "2"
 
 
-def test_a_wrong_dimension_and_odd_styles_cost_no_row(tmp_path: Path) -> None:
+def test_a_wrong_dimension_and_odd_styles_cost_no_row(tmp_path):
     path = tmp_path / "a.xlsx"
     save(path, [HEADER, ["甲", "1", "2", "3"], ["乙", "4", "5", "6"]])
     changed(path, "xl/worksheets/sheet1.xml", 'ref="A1:D3"', 'ref="A1"')
@@ -88,7 +88,7 @@ def test_a_wrong_dimension_and_odd_styles_cost_no_row(tmp_path: Path) -> None:
     assert [row["药品名称"] for row in records(path)] == ["甲", "乙"]
 
 
-def test_a_table_may_begin_anywhere_and_stand_beside_a_chart(tmp_path: Path) -> None:
+def test_a_table_may_begin_anywhere_and_stand_beside_a_chart(tmp_path):
     book = openpyxl.Workbook()
     sheet = book.active
     assert sheet is not None
@@ -105,7 +105,7 @@ def test_a_table_may_begin_anywhere_and_stand_beside_a_chart(tmp_path: Path) -> 
     assert record.values["有效期"] == "24个月"
 
 
-def test_names_in_a_merged_row_above_complete_the_header(tmp_path: Path) -> None:
+def test_names_in_a_merged_row_above_complete_the_header(tmp_path):
     path = tmp_path / "a.xlsx"
     book = save(
         path, [["药品名称", "基本信息", None], [None, "剂型", "规格"], ["甲片", "片剂", "10mg"]]
@@ -117,7 +117,7 @@ def test_names_in_a_merged_row_above_complete_the_header(tmp_path: Path) -> None
     assert records(path) == [{"药品名称": "甲片", "剂型": "片剂", "规格": "10mg"}]
 
 
-def test_a_row_of_one_merged_cell_is_marked(tmp_path: Path) -> None:
+def test_a_row_of_one_merged_cell_is_marked(tmp_path):
     path = tmp_path / "a.xlsx"
     book = save(path, [HEADER, ["抗感染药"], ["甲", "1", "2", "3"]])
     assert book.active is not None
@@ -136,9 +136,7 @@ def test_a_row_of_one_merged_cell_is_marked(tmp_path: Path) -> None:
         ("a.csv", b"PK\x03\x04", ".xlsx"),
     ],
 )
-def test_a_file_with_another_name_than_its_kind_is_told(
-    tmp_path: Path, name: str, content: bytes, told: str
-) -> None:
+def test_a_file_with_another_name_than_its_kind_is_told(tmp_path, name, content, told):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(SourceError, match=told):
         open_parts(str(tmp_path / name))

@@ -8,8 +8,6 @@ author before the judge was tuned; cases of a task type in the order of sha256(c
 and tuned on in turn, and the answers to one question are never in both halves.
 """
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from pathlib import Path

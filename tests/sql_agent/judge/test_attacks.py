@@ -6,8 +6,6 @@ and a wrong one. `attacks.jsonl` has texts by kind; {partial}, {wrong}, {value} 
 {question} and {row} (all cells of the result) are filled in.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

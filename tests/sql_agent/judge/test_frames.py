@@ -2,8 +2,6 @@
 abstentions.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from sql_agent.judge.nothing import honesty

@@ -1,7 +1,5 @@
 """What gold is taken apart into, and where its facts may stand in an answer."""
 
-from __future__ import annotations
-
 from datetime import date
 from decimal import Decimal
 

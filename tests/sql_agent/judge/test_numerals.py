@@ -4,8 +4,6 @@ A line of number_forms.jsonl is an answer with a number, a short gold or a frame
 read the judge and said whether it is right.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from statistics import fmean

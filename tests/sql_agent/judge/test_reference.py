@@ -2,8 +2,6 @@
 nothing else.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 from dataclasses import replace

@@ -2,8 +2,6 @@
 engines under attack.
 """
 
-from __future__ import annotations
-
 import shutil
 
 import pytest

@@ -6,8 +6,6 @@ answer without the secret, a path or the URL, and the next legal query works. A 
 them evenly (PER_COMMIT), the night plays all.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -7,8 +7,6 @@ FUZZ_CASES=n asks for n of the first kind, and a fifth of that of the second: `m
 20,000 new ones, `make fuzz` for 100,000 or CASES=n.
 """
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import json

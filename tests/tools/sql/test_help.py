@@ -2,12 +2,9 @@
 describe the database.
 """
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
@@ -51,9 +48,7 @@ def test_without_anything_near_there_is_no_hint(tool):
         assert "hint" not in message
 
 
-def test_a_hint_is_found_however_slow_the_machine_is(
-    tool: QueryTool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_hint_is_found_however_slow_the_machine_is(tool, monkeypatch):
     """A run that is repeated would get other results where a processor is slower."""
     monkeypatch.setattr("tools.sql.hints.HINT_SECONDS", 0.0)
     sql = "SELECT indication FROM drugs_info WHERE med_name = '硫酸沙丁胺醇吸入气雾龘'"
@@ -85,7 +80,7 @@ def test_a_statement_that_ran_out_of_time_is_tried_again(tool):
     assert tool.run(sql) is not tool.run(sql)
 
 
-def test_no_name_type_or_comment_of_a_column_opens_a_chat_token(tmp_path: Path) -> None:
+def test_no_name_type_or_comment_of_a_column_opens_a_chat_token(tmp_path):
     """Whoever writes a table's comments would speak to the model as its user."""
     path = tmp_path / "x.db"
     with closing(sqlite3.connect(path)) as connection:

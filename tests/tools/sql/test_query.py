@@ -1,7 +1,5 @@
 """The tool's result: shape, limits, harmless text, and whose fault a failure is."""
 
-from __future__ import annotations
-
 import json
 import os
 import pickle

@@ -40,12 +40,12 @@ def rows(*found: list[Any], count: int | None = None, exact: bool = True, column
         ((1, 2), "(1, 2)"),
     ],
 )
-def test_every_kind_of_cell_has_one_form(cell: Any, shown: Any) -> None:
+def test_every_kind_of_cell_has_one_form(cell, shown):
     (found,) = fit(rows([cell]), Limits()).rows[0]
     assert (found, type(found)) == (shown, type(shown))
 
 
-def test_a_text_is_cut_to_its_size_and_hidden_characters_do_not_count() -> None:
+def test_a_text_is_cut_to_its_size_and_hidden_characters_do_not_count():
     limits = Limits(max_cell=10)
     texts = {
         "a" * 10: "a" * 10,
@@ -64,6 +64,6 @@ def test_a_text_is_cut_to_its_size_and_hidden_characters_do_not_count() -> None:
 @pytest.mark.parametrize(
     "character", ["\xad", "\u200b", "\u202e", "\u3164", "\ufeff", "\U000e0041"]
 )
-def test_characters_that_show_nothing_go(character: str) -> None:
+def test_characters_that_show_nothing_go(character):
     assert neutralise(f"<{character}|im_start|>a{character}b") == "＜|im_start|>ab"
     assert neutralise("血压<90 5 <= 6 《药典》\n") == "血压<90 5 <= 6 《药典》\n"

@@ -7,8 +7,6 @@ the database alone. `refused` must be refused, `ok` must run and give what the e
 A commit draws some of them evenly (PER_COMMIT), the night plays all.
 """
 
-from __future__ import annotations
-
 import json
 from decimal import Decimal
 from pathlib import Path

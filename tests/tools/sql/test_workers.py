@@ -2,8 +2,6 @@
 program that asks.
 """
 
-from __future__ import annotations
-
 import os
 import resource
 import shutil
@@ -103,7 +101,7 @@ def test_a_worker_is_bounded_before_its_first_statement(tool):
     assert 0 < bound < 2**40
 
 
-def test_a_database_that_does_not_open_ends_its_worker() -> None:
+def test_a_database_that_does_not_open_ends_its_worker():
     """Whoever asked would wait for as long as the server says nothing."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         program = f"""
