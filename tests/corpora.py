@@ -9,5 +9,5 @@ from typing import Any
 
 def cases_of(test: str, name: str) -> list[Any]:
     """Return the cases of `NAME.jsonl` below the folder of a test; `test` is its `__file__`."""
-    text = (Path(test).parent / f"{name}.jsonl").read_text(encoding="utf-8")
-    return [json.loads(line) for line in text.splitlines()]
+    with (Path(test).parent / f"{name}.jsonl").open(encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
