@@ -14,10 +14,10 @@
 # reached from other machines; the mounts keep downloaded models and vLLM's compiled kernels between runs. The user in the image has
 # id 1000: the mounted folders must be writable for it, or add --user "$(id -u)".
 
-# The digest of the image that was checked belongs here, as python:3.11-slim-bookworm@sha256:...: none is known where this file
-# was made, which reached no registry. `docker buildx imagetools inspect python:3.11-slim-bookworm` shows it;
-# docker build --build-arg PYTHON_IMAGE=python:3.11-slim-bookworm@sha256:... pins it.
-ARG PYTHON_IMAGE=python:3.11-slim-bookworm
+# The digest of the image that was checked belongs here, as python:3.11-slim-trixie@sha256:...: none is known where this file
+# was made, which reached no registry. `docker buildx imagetools inspect python:3.11-slim-trixie` shows it;
+# docker build --build-arg PYTHON_IMAGE=python:3.11-slim-trixie@sha256:... pins it.
+ARG PYTHON_IMAGE=python:3.11-slim-trixie
 FROM ${PYTHON_IMAGE} AS base
 ENV AGENT=sql PYTHONUNBUFFERED=1 PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 \
     HOME=/cache USER=app LOGNAME=app HF_HOME=/cache/huggingface VLLM_CACHE_ROOT=/cache/vllm \
