@@ -26,6 +26,7 @@ from typing import Any
 
 from common.command import Failure, UsageError, new_parser, number, python_here, run_command
 from common.jsonl import write_text
+from common.language import said
 from common.settings import ROOT, WORK, below_root
 from common.stopping import stop_in_order
 from episodes import registry
@@ -100,11 +101,11 @@ def demo(arguments: argparse.Namespace, argv: Sequence[str]) -> None:
         run_part(BEFORE, evaluation_of(one, arguments.n, model, place / BEFORE))
     if is_new:
         minutes = (time.monotonic() - start) / 60
-        print(
-            f"demo: this part took {minutes:.1f} minutes, and the third takes about as long; the "
-            "training says after its first step how long it takes",
-            file=sys.stderr,
+        took = (
+            "demo: this part took {minutes:.1f} minutes, and the third takes about as long; the "
+            "training says after its first step how long it takes"
         )
+        print(said(took, minutes=minutes), file=sys.stderr)
     run_part(TRAIN, train)
     for place, one in evaluated.items():
         run_part(AFTER, evaluation_of(one, arguments.n, folder / TRAIN, place / AFTER))
@@ -138,11 +139,21 @@ def begin(folder: Path, asked: dict[str, Any]) -> None:
         raise UsageError(f"--run-dir {folder} is not empty; choose another")
     folder.mkdir(parents=True, exist_ok=True)
     write_text(noted, json.dumps(asked, ensure_ascii=False) + "\n", force=False)
-    again = f"after Ctrl-C the same command with --run-dir {folder} goes on from there"
-    print(
-        f"demo: {asked['n'] or 'all'} test tasks, training, the same tasks; {again}",
-        file=sys.stderr,
+    begins = (
+        "demo: {tasks} test tasks, training, the same tasks; after Ctrl-C the same command with "
+        "--run-dir {folder} goes on from there"
     )
+    print(said(begins, tasks=asked["n"] or said("all"), folder=folder), file=sys.stderr)
+    if asked["n"] is None and (minutes := published_minutes(asked["agent"])):
+        takes = "demo: it takes {low:.0f} to {high:.0f} minutes on two cores (docs/results.json)"
+        print(said(takes, low=min(minutes), high=max(minutes)), file=sys.stderr)
+
+
+def published_minutes(agent: str) -> list[float]:
+    """Return how long each published demo of this agent took, [] where they are not here."""
+    path = ROOT / "docs" / "results.json"
+    published = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
+    return [result["minutes"] for result in published if result["agent"] == agent]
 
 
 def evaluation_of(agent: Agent, tasks: int | None, model: str | Path, out: Path) -> list[str]:
@@ -158,8 +169,9 @@ def run_part(name: str, command: Sequence[str]) -> None:
 
     Raises Failure with the part's exit code where that says usage or interrupted.
     """
-    said = f"demo: {name}, part {PARTS.index(name) + 1} of {len(PARTS)}"
-    print(f"\n{said}\n$ {shlex.join([python_here(), *command])}", file=sys.stderr, flush=True)
+    place = {"number": PARTS.index(name) + 1, "count": len(PARTS)}
+    part = said("demo: {name}, part {number} of {count}", name=name, **place)
+    print(f"\n{part}\n$ {shlex.join([python_here(), *command])}", file=sys.stderr, flush=True)
     # A session of its own: Ctrl-C reaches it once, from here, and not a second time from the
     # terminal.
     process = subprocess.Popen([sys.executable, *command], cwd=WORK, start_new_session=True)

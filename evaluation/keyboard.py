@@ -8,14 +8,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from common.command import Failure, UsageError
+from common.language import said
 from common.terminal import printable
 from episodes.episode import Message, ToolSpec
 from episodes.outcomes import PolicyStop
 
 FENCE = '"""'
-HOW = f"A line is your reply; {FENCE} on a line of its own begins and ends one of several lines."
+HOW = 'A line is your reply; """ on a line of its own begins and ends one of several lines.'
 HELP = "/help"
-HOW_TO_BE_HELPED = f"{HELP} shows this again; it costs no reply."
+HOW_TO_BE_HELPED = "/help shows this again; it costs no reply."
 HOW_TO_CALL = "/NAME and its arguments call a tool; the beginning of a name will do."
 STYLES = {
     "system": "magenta",
@@ -79,11 +80,11 @@ class KeyboardPolicy:
         left = self.max_turns - self.turns
         message = None
         while message is None:
-            typed = ask(f"[{left} {'replies' if left > 1 else 'reply'} left] > ")
+            typed = ask(said("[replies left: {left}] > ", left=left))
             if typed.strip() == HELP:
                 self._explain()
             elif not typed.strip():
-                print("Type a reply; /help says how.")
+                print(said("Type a reply; /help says how."))
             else:
                 try:
                     message = message_of(typed, tools if left > 1 else (), self.turns)
@@ -104,11 +105,11 @@ class KeyboardPolicy:
         self._shown = len(messages)
 
     def _explain(self) -> None:
-        how = [HOW, HOW_TO_BE_HELPED]
+        how = [said(HOW), said(HOW_TO_BE_HELPED)]
         if self.tools:
-            show("tools", "\n".join(map(described, self.tools)))
-            how.append(HOW_TO_CALL)
-        show("how to play", "\n".join(how))
+            show(said("tools"), "\n".join(map(described, self.tools)))
+            how.append(said(HOW_TO_CALL))
+        show(said("how to play"), "\n".join(how))
 
 
 def words_of(message: Message) -> str:

@@ -23,6 +23,7 @@ from random import Random
 from common.command import Failure, UsageError, new_parser, positive, run_command
 from common.files import FileError
 from common.jsonl import read_jsonl
+from common.language import said
 from common.settings import WORK, Settings, load_settings
 from episodes import registry
 from episodes.agent import Agent, Environment
@@ -100,21 +101,24 @@ async def play_all(
         unscored += scored.reward.total is None
         if save and worth_keeping(scored, environment.highest):
             keep(save, agent.name, recorded(Sample(task, 0), scored, environment), policy.tools)
-            print(f"kept in {save}")
+            print(said("kept in {file}", file=save))
     return unscored
 
 
 def outcome(scored: Scored, highest: float) -> list[str]:
     """Return lines that say how the episode ended and what it earned."""
     reward = scored.reward
-    lines = [f"stop reason: {scored.episode.stop_reason}", f"type: {scored.task.task_type}"]
+    ended = said("stop reason: {reason}", reason=scored.episode.stop_reason)
+    lines = [ended, said("type: {kind}", kind=scored.task.task_type)]
     if scored.task.reference:
-        lines.append(f"gold: {scored.task.reference}")
+        lines.append(said("gold: {answer}", answer=scored.task.reference))
     if reward.total is None:
-        return [*lines, f"reward: none, {reward.unscored}: {scored.detail}"]
+        none = "reward: none, {cause}: {detail}"
+        return [*lines, said(none, cause=reward.unscored, detail=scored.detail)]
     numbers = {**reward.terms, **{f"({name})": value for name, value in reward.measures.items()}}
     lines += [f"  {name:<24}{value:>z8.3f}" for name, value in numbers.items()]
-    return [*lines, f"reward: {reward.total:z.3f} of {highest:.3f}"]
+    total = "reward: {reward:z.3f} of {highest:.3f}"
+    return [*lines, said(total, reward=reward.total, highest=highest)]
 
 
 def worth_keeping(scored: Scored, highest: float) -> bool:
@@ -124,7 +128,7 @@ def worth_keeping(scored: Scored, highest: float) -> bool:
     if scored.reward.total >= GOLD * highest:
         return True
     try:
-        return ask("keep it all the same? [y/N] ").strip().lower() in ("y", "yes")
+        return ask(said("keep it all the same? [y/N] ")).strip().lower() in ("y", "yes")
     except InputEnded:
         return False
 

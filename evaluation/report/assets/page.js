@@ -34,7 +34,8 @@ function card(one) {
   const changed = one.change !== undefined, unit = label(one.measure).includes(t(one.unit)) ? "" : `${language === "zh" ? "，" : ", "}${t(one.unit)}`;
   const title = one.title.length > 1 ? against(one.title) : one.title.filter(Boolean).map((name) => el("bdi", {}, said(runName(name))));
   const facts = one.facts.filter(([, value]) => value !== null && value !== undefined).map(([name, value]) => [name, number(value)]);
-  const sure = [one.bounds ? between(one.bounds) : null, one.bounds && one.p ? `${t("sign test")} p = ${one.p}` : null].filter(Boolean).join("; ");
+  const sure = [one.bounds ? between(one.bounds) : null, one.bounds && one.p ? `${t("sign test")} p = ${one.p}` : null].filter(Boolean).join(language === "zh" ? "；" : "; ");
+  const brackets = language === "zh" ? ["（", "）"] : [" (", ")"];
   return el("article", { class: `card ${one.tone.replace(" ", "-")}` },
     title.length ? el("h3", {}, swatch(one.run), title) : null,
     one.verdict ? el("p", { class: "verdict" }, t(one.verdict)) : null,
@@ -42,7 +43,7 @@ function card(one) {
     one.after === undefined ? null : [
       el("p", { class: "big" }, changed ? [el("span", { class: "from" }, one.before), " → "] : null, el("b", {}, one.after)),
       el("p", { class: "quiet" }, label(one.measure) + unit),
-      changed ? el("p", {}, `${t("change")} ${one.change}`, sure ? ` (${sure})` : "") : sure ? el("p", {}, sure) : null],
+      changed ? el("p", {}, `${t("change")} ${one.change}`, sure ? brackets.join(sure) : "") : sure ? el("p", {}, sure) : null],
     el("dl", { class: "facts" }, facts.map(([name, value]) => el("div", {}, el("dt", {}, t(name)), el("dd", {}, value)))));
 }
 
