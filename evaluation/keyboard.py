@@ -80,7 +80,8 @@ class KeyboardPolicy:
         left = self.max_turns - self.turns
         message = None
         while message is None:
-            typed = ask(said("[replies left: {left}] > ", left=left))
+            prompt = "[{left} replies left] > " if left > 1 else "[{left} reply left] > "
+            typed = ask(said(prompt, left=left))
             if typed.strip() == HELP:
                 self._explain()
             elif not typed.strip():

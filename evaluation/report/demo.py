@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from common.command import UsageError
+from common.language import is_chinese, said
 from common.settings import ROOT, WORK
-from episodes.agent import Agent, Record
+from episodes import registry
+from episodes.agent import Agent, Record, folder_of
+from episodes.words import words_of
 from evaluation.compare import compare, read_evaluation, verdict_line
 from evaluation.metrics import headline_of
 from evaluation.results import read_episodes
-from evaluation.tables import PARTS, groups_in, named, number, show_table, span
+from evaluation.tables import PARTS, Rows, groups_in, in_words, named, number, show_table, span
 
 BEFORE, TRAIN, AFTER = "before", "train", "after"  # the parts of a demo, and their folders
 SIDES = (BEFORE, AFTER)
@@ -151,21 +154,27 @@ def show(result: dict[str, Any]) -> None:
         change = [number(part["gain"], "+.1f"), span(part["ci95"], part["n_eval"])]
         means = [number(part[side]) for side in SIDES]
         gains.append([name, str(part["n_eval"]), *means, *change])
-    show_table(gains, f"{result['headline'].replace('_', ' ')} on tasks never trained")
     failures: list[Sequence[str]] = [FAILURES]
     for kind, part in result["by_failure"].items():
         shares = [number(part[side]["share"]) for side in SIDES]
         lost = [number(part[side]["lost"]) for side in SIDES]
         failures.append([kind, *shares, *lost, number(part["gain"], "+.1f")])
-    show_table(failures, "what happened, and the points it cost")
+    measure = result["headline"].replace("_", " ")
+    tables: Mapping[str, Rows] = {
+        said("{measure} on tasks never trained", measure=measure): gains,
+        "what happened, and the points it cost": failures,
+    }
+    if is_chinese():
+        tables = in_words(tables, words_of(folder_of(registry.get(result["agent"]))).chinese)
+    for title, rows in tables.items():
+        show_table(rows, title)
     print(result["verdict"])
-    ceiling = "not known" if result["ceiling"] is None else result["ceiling"]
-    print(
-        f"{result['steps']} steps of seed {result['seed']} on {result['model']}, "
-        f"{result['minutes']:.1f} minutes in all, commit {result['commit']}\n"
-        f"ceiling of the cold start: {ceiling}"
-    )
+    ceiling = said("not known") if result["ceiling"] is None else result["ceiling"]
+    took = "{steps} steps of seed {seed} on {model}, {minutes:.1f} minutes in all, commit {commit}"
+    shown = ("steps", "seed", "model", "minutes", "commit")
+    print(said(took, **{name: result[name] for name in shown}))
+    print(said("ceiling of the cold start: {ceiling}", ceiling=ceiling))
     for side, reasons in result["stop_reasons"].items():
-        print(f"episodes ended, {side}: {named(reasons)}")
+        print(said("episodes ended, {side}: {reasons}", side=said(side), reasons=named(reasons)))
     for name, (first, second) in result["different_conditions"].items():
         print(f"CONDITIONS DIFFER: {name} was {first} before and {second} after")

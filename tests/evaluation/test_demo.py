@@ -180,7 +180,7 @@ def test_a_failed_part_ends_the_demo(code, ended, monkeypatch, capfd):
     )
     assert demo.main(["sql"]) == ended
     errors = capfd.readouterr().err
-    assert f"{demo.python_shown()} -c 'raise SystemExit({code})'" in errors
+    assert f"{demo.python_here()} -c 'raise SystemExit({code})'" in errors
     assert f"before ended with exit code {code}" in errors
 
 
