@@ -43,7 +43,8 @@ CLAUSE = re.compile(
 )
 CAUSE = re.compile("|".join(TABLE["said"]["cause"]), re.I)
 SYMPTOM = re.compile(
-    rf"\A(?:[\w/-]+ ){{0,3}}(?:{'|'.join(TABLE['said']['symptom'])})s? (?:{'|'.join(TABLE['said']['cause'])}) ",
+    rf"\A((?:[\w/-]+ ){{0,3}})(?:{'|'.join(TABLE['said']['symptom'])})s?"
+    rf" (?:{'|'.join(TABLE['said']['cause'])}) ",
     re.I,
 )
 UNDECIDED = re.compile("|".join(TABLE["said"]["undecided"]), re.I)
@@ -88,7 +89,7 @@ def names_it(said: str, names: Iterable[str]) -> bool:
     if not known or len(said) > LONGEST or _undecided(said, known):
         return False
     said, known = _without_codes(NOTHING.sub(" ", said), known)
-    said = SYMPTOM.sub("", said)
+    said = SYMPTOM.sub(lambda m: m[1] if words_of(m[1]) & organs() else "", said)
     said = GLOSS.sub(lambda gloss: _unless_initials(gloss, known), _spelt_out(said))
     said = ADJECTIVE.sub(r"\2\1", said)
     if _names_one(said, known):
