@@ -74,10 +74,10 @@ def request_for(
     """
     wanted = share_out(rows, ROWS) if isinstance(rows, int) else rows
     for given, known in ((wanted, ROWS), (mix, MIX)):
-        if given.keys() - known.keys() or sum(given.values()) <= 0 or min(given.values()) < 0:
-            raise DataError(
-                f"{dict(given)}: expected numbers above 0 for some of {', '.join(known)}"
-            )
+        wrong = [f"{name}={n}" for name, n in given.items() if name not in known or n < 0]
+        if wrong or sum(given.values()) <= 0:
+            seen = ", ".join(wrong) or "nothing above 0"
+            raise DataError(f"{seen}: expected numbers above 0 for some of {', '.join(known)}")
     by_type = {split: share_out(wanted.get(split, 0), mix) for split in ROWS}
     return Request(by_type, SHARES, rates or Rates())
 
@@ -143,7 +143,6 @@ def _build(options: argparse.Namespace) -> None:
         )
     if options.output.exists() and not options.output.is_dir():
         raise UsageError(f"{options.output} is not a folder")
-    options.output.mkdir(parents=True, exist_ok=True)
     files = {split: options.output / f"{split}.parquet" for split in ROWS} | {
         "all": options.output / JSONL
     }
@@ -159,11 +158,20 @@ def _build(options: argparse.Namespace) -> None:
         from recipes.questions.paraphrase import paraphrase
 
         lines.append(paraphrase(dataset, options.paraphrase))
-    made_from = "" if url == DEFAULT_DATABASE else make_url(url).render_as_string()
+    made_from = "" if url == DEFAULT_DATABASE else address(url)
+    options.output.mkdir(parents=True, exist_ok=True)
     everything = [row for rows in dataset.splits.values() for row in rows]
     for split, rows in (dataset.splits | {"all": everything}).items():
         write_rows(rows, files[split], made_from)
     print(*lines, sep="\n")
+
+
+def address(url: str) -> str:
+    """Return a URL without its password, which means the same database in every folder."""
+    known = make_url(url)
+    if known.get_backend_name() == "sqlite" and known.database:
+        known = known.set(database=str(Path(known.database).resolve()))
+    return known.render_as_string()
 
 
 def _parser() -> argparse.ArgumentParser:

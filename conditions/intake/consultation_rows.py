@@ -12,9 +12,13 @@ Message = dict[str, str]
 Pair = dict[str, list[str]]
 
 PLAIN = ("messages", "dialogue", "dialog", "conversation", "conversations")
+# What ShareGPT, IMCS-21 and others call the two parts of a message
+SPEAKER = ("role", "from", "speaker")
+WORDS = ("content", "value", "sentence", "text")
+SAID = re.compile(r"\s*(\w+)\s*[:：]\s*(.*)", re.DOTALL)  # 病人：我头痛
 ROLES = {
-    **dict.fromkeys(("doctor", "assistant", "医生"), "assistant"),
-    **dict.fromkeys(("patient", "user", "患者", "病人"), "user"),
+    **dict.fromkeys(("doctor", "assistant", "医生", "gpt"), "assistant"),
+    **dict.fromkeys(("patient", "user", "患者", "病人", "human"), "user"),
     "system": "system",
 }
 REPLY = (
@@ -47,9 +51,25 @@ def read_consultation(row: dict[str, Any]) -> Consultation:
     if "prompt" in row:
         return _reference(row)
     name = next((name for name in PLAIN if name in row), None)
+    if name is None and {"instruction", "output"} <= row.keys():
+        return _plain(row | {"messages": _of_instruction(row)}, "messages")
     if name is None:
         raise Refused(f"has {shortly(list(row))}, expected prompt and reward_model, or messages")
     return _plain(row, name)
+
+
+def _of_instruction(row: dict[str, Any]) -> list[Message]:
+    """Return the messages of a row of Alpaca's form: pairs of a history, and what follows them."""
+    last = "\n".join(filter(None, (row["instruction"], row.get("input"))))
+    messages = []
+    for number, pair in enumerate([*(row.get("history") or []), [last, row["output"]]]):
+        if not isinstance(pair, list) or len(pair) != len(("patient", "doctor")):
+            raise Refused(f"history[{number}] is {shortly(pair)}, expected [question, reply]")
+        messages += [
+            {"role": "user", "content": pair[0]},
+            {"role": "assistant", "content": pair[1]},
+        ]
+    return messages
 
 
 def _reference(row: dict[str, Any]) -> Consultation:
@@ -148,13 +168,15 @@ def _joined(said: list[Message]) -> list[Message]:
 
 
 def _message(value: Any, where: str) -> Message:
-    message = object_of(value, where)
-    role = message.get("role")
+    told = SAID.fullmatch(value) if isinstance(value, str) else None
+    message = object_of({"role": told[1], "content": told[2]} if told else value, where)
+    role = next((message[name] for name in SPEAKER if name in message), None)
+    words = next((message[name] for name in WORDS if name in message), None)
     if not isinstance(role, str) or role.strip().lower() not in ROLES:
         raise Refused(f"{where}.role is {shortly(role)}, expected one of {', '.join(ROLES)}")
     return {
         "role": ROLES[role.strip().lower()],
-        "content": text_of(message.get("content"), f"{where}.content"),
+        "content": text_of(words, f"{where}.content"),
     }
 
 

@@ -3,15 +3,17 @@
     .venv/bin/python -m conditions.intake.consultations train.parquet --out my_consultations
     .venv/bin/python -m conditions.intake.consultations dialogues.jsonl --out my_consultations --force
 
-FILE is Parquet, a JSON list or JSONL. A row has one of two forms:
+FILE is Parquet, a JSON list, JSONL, or a JSON object of rows by id. A row has one of two forms:
 
 - The columns of DoctorAgent-RL: `prompt` [{role, content}], `reward_model` {ground_truth
   {diagnosis, recommendation}, patient_information [{doctor_question, patient_response}],
   enhanced_description}. With `response`, the doctor's next reply, it is a turn of a dialogue: the
   turns, in any order, become one dialogue again.
 - A plain dialogue: {"messages": [{"role", "content"}, ...], "diagnosis", "recommendation"}. Also
-  accepted: `dialogue`, `dialog`, `conversation`, `conversations` for `messages`. The roles are
-  doctor, assistant, 医生, patient, user, 患者, 病人 and system. What the doctor says before the patient's
+  accepted: `dialogue`, `dialog`, `conversation`, `conversations` for `messages`; `from` and `value`
+  (ShareGPT) or `speaker` and `sentence` (IMCS-21) in them, or texts such as 病人：我头痛; Alpaca's
+  `instruction`, `input`, `output` with `history`. The roles are doctor, assistant, gpt, 医生, patient,
+  user, human, 患者, 病人 and system. What the doctor says before the patient's
   first words is left out. What the patient answers is a question. What follows the patient's last
   words is the advice where there is a diagnosis without `recommendation`, else left out. Replies
   may have the form below already. Without a diagnosis it is a dialogue and no case.

@@ -2,8 +2,9 @@
 
     masked, kinds = mask("我叫张三，电话13800138000")  # "我叫[姓名]，电话[电话]", ["phone", "name"]
 
-Numbers are found by form in every script, and no run of eleven digits or more stays. Names are
-found only by a label beside them (我叫..., 患者..., ...医生).
+Numbers are found by form in every script. No run of eleven digits or more stays but the code of a
+product behind its name (条形码, 追溯码, NDC). Names are found only by a label beside them (我叫...,
+患者..., ...医生).
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ for _table in ("diseases", "drugs"):
     _medical.update(filter(_pattern("<surname>").match, re.findall("[一-龥]{2,}", _text)))
 _PARTS["term"] = "|".join(sorted(_medical))
 KINDS: dict[str, dict[str, Any]] = _TABLES["kinds"]
+KEPT = [_pattern(text) for text in _TABLES["kept"]["patterns"]]
 PATTERNS = {kind: [_pattern(text) for text in table["patterns"]] for kind, table in KINDS.items()}
 
 
@@ -89,9 +91,12 @@ def _spans(kind: str, text: str) -> Iterator[Span]:
         text = text.translate(CHINESE_DIGITS)
     if not table.get("as_written"):
         text = "".join(map(_plain_character, text))
+    kept = [match.span(1) for pattern in KEPT for match in pattern.finditer(text)]
     for pattern in PATTERNS[kind]:
         for match in pattern.finditer(text):
             start, end = match.span(1 if pattern.groups else 0)
+            if any(first <= start and end <= last for first, last in kept):
+                continue
             if kind == "address":
                 before = BEFORE_ADDRESS.match(text, start, start + 12)
                 start = before.end() if before else start

@@ -14,9 +14,21 @@ CONTROL = r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f"
 # Control characters, of which PostgreSQL refuses the first, and halves of a surrogate pair, which
 # are no characters.
 REFUSED = re.compile(rf"[{CONTROL}\ud800-\udfff]")
-AROUND = " \t\n\u3000\xa0\u200b\u200c\u200d\u2060\ufeff"  # white space, seen or not
-# What exports write into an empty cell: databases, pandas, R, people
-PLACEHOLDERS = frozenset(("null", r"\n", "nan", "none", "n/a", "#n/a", "<na>", "-", "--", "—", "/"))
+AROUND = " \t\n\u3000\xa0"
+# Characters without a width or a place of their own, which make two equal names differ
+UNSEEN = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060\ufeff]")
+# What exports write into an empty cell (databases, pandas, R), and lines that people and tables in
+# text draw
+PLACEHOLDER = re.compile(
+    r"(?i:[(<\[]?(?:null|nan|none|undefined|\\n|#?n/a)[)>\]]?)|<NA>|NA"
+    r"|[-‐-―−_/\\.…·?？]+|[-+|:]*--[-+|:]*|[*=~]{3,}"
+)
+# What a spreadsheet writes for a formula that failed and for a column that is too narrow, and a long
+# number of which it kept the first digits
+FAILED = re.compile(r"#(?:DIV/0!|REF!|VALUE!|NAME\?|NUM!|NULL!|SPILL!|CALC!|##+)")
+SHORTENED = re.compile(r"[0-9](?:\.[0-9]+)?[Ee]\+[0-9]{2,3}")
+# How exports keep a spreadsheet from reading a number or a formula: ="0690", '0690, '=1
+AS_TEXT = re.compile(r"""="([^"]*)"|'([0-9=+@-].*)""", re.DOTALL)
 # 2025/1/2, 2025.1.2, 2025-1-2, 2025年1月2日, with or without a time. ISO dates do not match.
 DATE = re.compile(
     r"([0-9]{4})(?:[/.年]|-(?![0-9]{2}-[0-9]{2}))([0-9]{1,2})[-/.月]([0-9]{1,2})日?"
@@ -27,7 +39,7 @@ DATE = re.compile(
 REST = r"""(?:"[^"<]*"|'[^'<]*'|[^'"<>])*+>"""
 BLOCK = re.compile(rf"</?(?:p|div|br|li|ul|ol|tr|table|h[1-6]|section)\b{REST}", re.IGNORECASE)
 TAG = re.compile(rf"<(?:/?[a-z]|[!?]){REST}", re.IGNORECASE)
-UNSEEN = re.compile(
+HIDDEN = re.compile(
     rf"<!--((?!<!--).)*?-->|<(script|style)\b{REST}((?!<\2).)*?</\2\s*>", re.DOTALL | re.IGNORECASE
 )
 EXACT = 10**15  # a larger number of a spreadsheet has lost digits
@@ -38,7 +50,7 @@ class CellError(ValueError):
 
 
 def to_text(value: Any, strip_html: bool = False) -> str | None:
-    """Return the value as text without outer white space, or None if it is empty or a PLACEHOLDER.
+    """Return the value as visible text without outer white space, or None for a PLACEHOLDER.
 
     Numbers lose a needless `.0`. Lists are joined by `、`. Dates become ISO, without a time at
     midnight, which Excel adds. strip_html: remove tags, entities and control characters. Raises
@@ -47,13 +59,20 @@ def to_text(value: Any, strip_html: bool = False) -> str | None:
     text = _convert(value) or ""
     if strip_html:
         text = re.sub(f"[{CONTROL}]", "", _strip_html(text))
-    text = text.replace("\r\n", "\n").replace("\r", "\n").strip().strip(AROUND).strip()
+    text = UNSEEN.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
+    text = text.strip().strip(AROUND).strip()
+    if marked := AS_TEXT.fullmatch(text):
+        text = (marked[1] or marked[2] or "").strip()
     refused = REFUSED.search(text)
     if refused:
         seen = f"U+{ord(refused[0]):04X}, no character of a text"
         raise CellError(f"{seen}; --strip-html removes control characters")
-    if not text or text.lower() in PLACEHOLDERS:
+    if not text or PLACEHOLDER.fullmatch(text):
         return None
+    if FAILED.fullmatch(text):
+        raise CellError(f"{text} is what a spreadsheet shows for a formula that failed")
+    if SHORTENED.fullmatch(text):
+        raise CellError(f"{text} has lost its last digits; store it as text in the source")
     date_in_words = DATE.fullmatch(text)
     if date_in_words:
         year, month, day, hour, minute, second = map(int, date_in_words.groups("0"))
@@ -83,12 +102,19 @@ def _convert(value: Any) -> str | None:
         case bytes():
             return value.decode("utf-8", "surrogateescape")
         case list() | tuple() if all(
-            part is None or isinstance(part, str | int | float) for part in value
+            part is None or isinstance(part, str | int | float | dict) for part in value
         ):
-            return "、".join(filter(None, map(to_text, value)))
+            return "、".join(filter(None, map(_listed, value)))
         case CellError():  # a cell that its reader could not read
             raise value
     raise CellError(f"{type(value).__name__} value, expected text or a number")
+
+
+def _listed(part: Any) -> str | None:
+    """Return an item of a list: {"name": "甲", "strength": "1 mg"} is 甲 1 mg."""
+    if not isinstance(part, dict):
+        return to_text(part)
+    return " ".join(filter(None, map(to_text, part.values())))
 
 
 def _number(value: float | Decimal) -> str | None:
@@ -108,6 +134,6 @@ def _number(value: float | Decimal) -> str | None:
 def _strip_html(text: str) -> str:
     if "<" not in text and "&" not in text:
         return text
-    text = html.unescape(TAG.sub("", BLOCK.sub("\n", UNSEEN.sub("", text))))
+    text = html.unescape(TAG.sub("", BLOCK.sub("\n", HIDDEN.sub("", text))))
     lines = (re.sub(r"[^\S\n]+", " ", line).strip() for line in text.split("\n"))
     return "\n".join(filter(None, lines))

@@ -15,21 +15,35 @@ from rapidfuzz import fuzz, process
 from data.records import SourceError
 from sql_agent.intake.cells import CellError, to_text
 from sql_agent.intake.grid import UNNAMED, Part
-from sql_agent.intake.headers import CELLS, EXACT, claims, nearest, normalise, with_unit
+from sql_agent.intake.headers import (
+    CELLS,
+    EXACT,
+    LONGEST,
+    claims,
+    is_word,
+    nearest,
+    normalise,
+    with_unit,
+)
 from sql_agent.tables import NAME_COLUMN, TABLE_WORDS, TABLES
 
 Given = Mapping[str, str | None]  # a mapping file: source column, our column
 Cells = Mapping[str, list[str]]  # the filled cells of each source column in the first rows
 SAMPLED = 200  # rows that are looked at
+LISTED = 40  # names in a message
 
 
 class Planned(NamedTuple):
-    """A part of a source, its target table, the column map, and mapping lines for open columns."""
+    """A part of a source, its target table, the column map, and mapping lines for open columns.
+
+    is_counted: its ids are running numbers (序号), which may begin anew.
+    """
 
     part: Part
     table: str
     mapping: dict[str, str]
     unused: dict[str, str]
+    is_counted: bool = False
 
 
 def plan_parts(
@@ -48,9 +62,17 @@ def plan_parts(
                 f"the mapping names {column!r} for {source!r}, which is a column of neither table; "
                 f"the nearest is {likest}, and null leaves {source!r} out"
             )
+    there = [column for part in parts for column in part.columns]
+    for source in given:
+        if source not in there:
+            raise SourceError(
+                f"the mapping names the column {source!r}; the source has: {listed(there)}"
+            )
     planned = []
     skipped = []
+    everything = given
     for part in parts:
+        given = {source: column for source, column in everything.items() if source in part.columns}
         chosen = table if len(parts) == 1 else None
         target = chosen or guess_table(part.columns, part.name, given)
         if target is None or table not in (None, target):
@@ -58,17 +80,22 @@ def plan_parts(
             continue
         cells = sample(part)
         mapping = map_columns(part.columns, target, given, cells)
+        _refuse_names_as_rows(part, mapping, target, cells)
         unused = {}
         for source in part.columns:
             is_blank = not cells[source] and source.startswith(UNNAMED)
             if not (source in mapping or source in given or is_blank):
                 line = mapping_line(source, None)
                 unused[source] = f"{line}  # or the nearest column, {nearest(source, target)}"
-        planned.append(Planned(part, target, mapping, unused))
+        ids = [source for source, column in mapping.items() if column == "id"]
+        counted = any(claims(source, target).get("id", EXACT) < EXACT for source in ids)
+        planned.append(Planned(part, target, mapping, unused, counted))
     if not planned:
-        seen = "; ".join(f"{part.name}: {', '.join(part.columns)}" for part in skipped)
+        seen = "; ".join(f"{part.name}: {listed(part.columns)}" for part in skipped)
         raise SourceError(
-            f"which table is it? give --table drugs_info or disease, and --part; columns: {seen}"
+            f"which table is it? No column is the name of a drug or a disease: {seen}. Of names of "
+            "columns --table drugs_info or disease and --mapping decide; above a row belongs a line of "
+            "names; if it is one name, a first line such as sep=; tells the delimiter"
         )
     return planned, [part.name for part in skipped]
 
@@ -117,6 +144,26 @@ def sample(part: Part) -> dict[str, list[str]]:
     return cells
 
 
+def _refuse_names_as_rows(
+    part: Part, mapping: Mapping[str, str], table: str, cells: Mapping[str, list[str]]
+) -> None:
+    """Refuse a table that lies on its side: its first column holds the names of columns."""
+    for source, column in mapping.items():
+        names = [cell for cell in cells.get(source, []) if is_word(cell) and cell != source]
+        if column == NAME_COLUMN[table] and len(names) > 1 and 2 * len(names) > len(cells[source]):
+            raise SourceError(
+                f"{part.name}: below {source!r} stand the names of columns "
+                f"({listed(names)}); turn the table, so that each row is a drug or a disease"
+            )
+
+
+def listed(names: list[str]) -> str:
+    """Return names in a line of bounded length."""
+    shown = [" ".join(name.split())[:LONGEST] for name in names[:LISTED]]
+    more = f", ... and {len(names) - LISTED:,} more" if len(names) > LISTED else ""
+    return ", ".join(shown) + more
+
+
 def map_columns(
     columns: list[str], table: str, given: Given, cells: Cells | None = None
 ) -> dict[str, str]:
@@ -129,7 +176,7 @@ def map_columns(
     for source, column in given.items():
         if source not in columns:
             raise SourceError(
-                f"the mapping names the column {source!r}; the source has: {', '.join(columns)}"
+                f"the mapping names the column {source!r}; the source has: {listed(columns)}"
             )
         if column is not None and column not in TABLES[table]:
             raise SourceError(
@@ -160,7 +207,7 @@ def map_columns(
     if name not in chosen.values():
         likely = next((source for source in columns if nearest(source, table) == name), "NAME")
         raise SourceError(
-            f"no column for {name} of {table} among: {', '.join(columns)}; name it with --mapping "
+            f"no column for {name} of {table} among: {listed(columns)}; name it with --mapping "
             f"FILE, a file with a line such as {mapping_line(likely, name)}"
         )
     return {source: chosen[source] for source in columns if source in chosen}
@@ -168,7 +215,7 @@ def map_columns(
 
 def _may_be(column: str, rank: int, cells: list[str]) -> bool:
     """Return whether the cells of a foreign column do not contradict what its name may mean."""
-    if rank >= EXACT or column not in CELLS:
+    if column not in CELLS or (rank >= EXACT and column != "id"):
         return True
     fitting = sum(bool(CELLS[column].fullmatch(cell)) for cell in cells)
     return 2 * fitting >= len(cells)

@@ -7,17 +7,17 @@ from collections.abc import Mapping
 from typing import Any
 
 # 3种, 3 个品种, 1,280.50元, 三种药品
-AMOUNT = (
-    r"[-+¥￥$]?(?:[\d,，]++(?:\.\d++)?|[一二三四五六七八九十百千万]++)\s*+"
-    r"(?:%|万?元整?|[个种类项条例份]?(?:品种|品规|种类|药品|疾病|病种|记录)|[个种类项条行例份盒瓶支袋箱片粒]"
-    r"|items?|rows?|entries|drugs?|diseases?|records?)?"
-)
+COUNT = r"[-+¥￥$]?(?:[\d,，]++(?:\.\d++)?|[一二三四五六七八九十百千万]++)\s*+"
+ROWS = r"[个种类项条例份]?(?:品种|品规|种类|药品|疾病|病种|记录)|items?|rows?|entries|drugs?|diseases?|records?"
+COUNTED = rf"{COUNT}(?:{ROWS})"
+AMOUNT = rf"{COUNT}(?:%|万?元整?|{ROWS}|[个种类项条行例份盒瓶支袋箱片粒])?"
 # A cell that is nothing but such a word, or the word with an amount, beside numbers and empty cells
 TOTAL = re.compile(
     r"(?:(?:合|总|小|共|累)\s*计|总\s*数|本页\s*[合小]计|平均值?|均值"
     r"|(?:grand\s+)?totals?|sub-?\s?totals?|sum|average|mean)"
     r"(?:金额|数量|品种数?|[（(][^（()）]{1,4}[)）])?"
-    rf"\s*[:：=为]?\s*(?:共\s*)?(?:{AMOUNT}(?:\s*[,，、;；]?\s*{AMOUNT})?)?\s*[。.]?",
+    rf"\s*[:：=为]?\s*(?:共\s*)?(?:{AMOUNT}(?:\s*[,，、;；]?\s*{AMOUNT})?)?\s*[。.]?"
+    rf"|[（(]?\s*共?\s*(?:{COUNTED})\s*[)）]?\s*[。.]?",
     re.IGNORECASE,
 )
 LONGEST_TOTAL = 60  # characters
@@ -32,7 +32,8 @@ PERSON = r"[一-鿿]{0,4}(?:·[一-鿿]{1,8})*(?=$|[\s\d（(_＿/、,，;；])"
 # A cell that begins so, alone in its row or beside others of its kind
 SIGNED = re.compile(
     r"(?:制表|填表|审核|复核|校对|经办|负责|统计|打印|填报|核对)(?:人|者|单位|日期|时间)?\s*[:：]"
-    r"|(?:日期|签名|签字|盖章|备注|说明|数据来源|资料来源|注)\s*[:：]"
+    r"|(?:日期|签名|签字|盖章|备注|说明|数据来源|资料来源|注)\s*[\d一二三四五六七八九十]{0,2}\s*[:：]|※"
+    r"|[\W_]*以下(?:空白|无正文|无内容|无记录)[\W_]*$|以上(?:为|是|共|均|数据|价格|信息|内容)|[\W_]*end(?:\s+of\b.*)?[\W_]*$"
     rf"|[一-鿿]{{0,10}}{POST}(?:签[字名章]|[（(]签[字名章][)）])?\s*[:：]\s*{PERSON}"
     r"|(?:\w+ ){0,3}(?:director|pharmacist|manager|supervisor|physician|accountant)\s*:|signature\s*:|date\s*:"
     r"|第\s*\d+\s*页|共\s*\d+\s*[页条行]"

@@ -12,24 +12,30 @@ from data.records import Record
 from sql_agent.intake.headers import is_known
 
 SEARCHED = 20  # first rows in which the header is searched
+LINE = "-+|=:"  # what a program draws the line below a header with
 UNNAMED = "column "  # begins the name of an unnamed column. Its number follows
 
 
 class Part(NamedTuple):
-    """One table of a source. `records()` starts anew each time. header: number of the header row."""
+    """One table of a source. `records()` starts anew each time. header: number of the header row.
+
+    is_hidden: a sheet that a person does not see.
+    """
 
     name: str
     columns: list[str]
     records: Callable[[], Iterator[Record]]
     header: int = 1
+    is_hidden: bool = False
 
 
 class Row(NamedTuple):
-    """A row of a sheet: its number, its cells, and whether it is one merged cell."""
+    """A row of a sheet: its number, its cells, whether it is one merged cell, and hidden."""
 
     number: int
     cells: list[Any]
     merged: bool = False
+    is_hidden: bool = False
 
 
 Rows = Callable[[], Iterator[Row]]
@@ -84,29 +90,43 @@ def _completed(header: list[Any], above: list[list[Any]]) -> list[Any]:
 
 
 def column_names(header: list[Any]) -> list[str]:
-    """Return the header's column names. A blank one is named by its place.
+    """Return the header's column names. A blank one and a repeated one are named by their place.
 
-    Raises ValueError if a name stands there twice.
+    Raises ValueError if a name that the import knows stands there twice.
     """
     names = ["" if cell is None else str(cell).strip().strip("\ufeff") for cell in header]
-    twice = [name for name, count in Counter(filter(None, names)).items() if count > 1]
-    if twice:
-        raise ValueError(f"it has two columns named {twice[0]!r}; rename one")
-    return [name or f"{UNNAMED}{place}" for place, name in enumerate(names, start=1)]
+    repeated = {name for name, count in Counter(filter(None, names)).items() if count > 1}
+    columns = []
+    for place, name in enumerate(names, start=1):
+        if name in repeated and is_known(name):
+            places = [at for at, other in enumerate(names, start=1) if other == name]
+            raise ValueError(
+                f"it has two columns named {name!r}, {places[0]} and {places[1]}; rename one, or "
+                "give each table a sheet or file of its own"
+            )
+        numbered = f"{name} ({place})" if name in repeated else name
+        columns.append(numbered or f"{UNNAMED}{place}")
+    return columns
 
 
 def _records(rows: Rows, columns: list[str], header: int) -> Iterator[Record]:
-    for number, cells, merged in rows():
+    named = [place for place, name in enumerate(columns, start=1) if not name.startswith(UNNAMED)]
+    least = max(
+        named, default=0
+    )  # exports write a delimiter too many below their header, or behind it
+    for number, cells, merged, is_hidden in rows():
         if number <= header:
             continue
         if is_blank(cells):
             yield Record(number, {})
             continue
         problem = None
-        if len(cells) < len(columns) or not is_blank(cells[len(columns) :]):
+        if len(cells) < least or not is_blank(cells[len(columns) :]):
             problem = f"{len(cells)} cells, the header has {len(columns)}"
-        yield Record(number, dict(zip(columns, cells, strict=False)), problem, merged)
+        yield Record(number, dict(zip(columns, cells, strict=False)), problem, merged, is_hidden)
 
 
 def is_blank(cells: list[Any]) -> bool:
-    return all(cell is None or (isinstance(cell, str) and not cell.strip()) for cell in cells)
+    """Return whether cells hold nothing, or nothing but a drawn line."""
+    texts = [cell for cell in cells if cell is not None]
+    return all(isinstance(text, str) and not text.strip().strip(LINE) for text in texts)

@@ -175,6 +175,12 @@ def is_known(header: str) -> bool:
     )
 
 
+def is_word(cell: str) -> bool:
+    """Return whether a cell is a word for a column of either table, as it is listed."""
+    word = normalise(cell) if len(cell) <= LONGEST else ""
+    return any(word in words for words in (*KNOWN.values(), *LESSER.values()))
+
+
 def nearest(header: str, table: str) -> str:
     """Return the column with the most similar words."""
     if found := claims(header, table):

@@ -24,9 +24,9 @@ from pathlib import Path
 from common.command import Failure, UsageError, new_parser, positive, run_command
 from common.files import replacing
 from common.terminal import watched
-from sql_agent.intake.columns import Given, Planned, plan_parts, read_mapping
+from sql_agent.intake.columns import LISTED, Given, Planned, listed, plan_parts, read_mapping
 from sql_agent.intake.sources import encoding_note, open_parts
-from sql_agent.intake.staging import DUPLICATE, EMPTY, FOOTER, REJECTED, Staging
+from sql_agent.intake.staging import DUPLICATE, EMPTY, FOOTER, HEADING, REJECTED, Staging
 from sql_agent.intake.target import APPEND, MISSING, REPLACE, Target
 from sql_agent.tables import TABLES
 
@@ -80,6 +80,12 @@ def run(options: argparse.Namespace) -> int:
     parts = open_parts(options.source, options.encoding, options.part, options.header_row)
     if encoding := encoding_note(options.source, options.encoding):
         print(encoding)
+    seen = [part for part in parts if not part.is_hidden]
+    if seen and not options.part:
+        for part in parts:
+            if part.is_hidden:
+                print(f"left out: {part.name}, a hidden sheet; --part {part.name} imports it")
+        parts = seen
     planned, skipped = plan_parts(parts, options.table, given)
     for name in skipped:
         print(f"left out: {name}, whose columns are of neither table, or not of the one asked for")
@@ -147,8 +153,12 @@ def _stage(
 ) -> int:
     name = item.part.name
     rows = Counter[str]()
-    shown: dict[str, list[str]] = {DUPLICATE: [], EMPTY: [], FOOTER: [], REJECTED: []}
+    kinds = (DUPLICATE, EMPTY, FOOTER, HEADING, REJECTED)
+    shown: dict[str, list[str]] = {kind: [] for kind in kinds}
+    hidden: list[int] = []
     for record in watched(item.part.records(), name):
+        if record.is_hidden:
+            hidden.append(record.number)
         findings = staging.add(item, record, strip_html)
         rows[findings[0].kind if findings else "ready"] += 1
         for kind, column, reason in findings:
@@ -156,9 +166,14 @@ def _stage(
             if len(shown[kind]) < SHOWN:
                 place = f"row {record.number}" + (f", column {column}" if column else "")
                 shown[kind].append(f"  {place}: {kind}" + (f": {reason}" if reason else ""))
-    left_out = ", ".join(f"{rows[kind]} {kind}" for kind in shown if rows[kind] or kind != FOOTER)
+    left_out = ", ".join(
+        f"{rows[kind]} {kind}" for kind in kinds if rows[kind] or kind not in (FOOTER, HEADING)
+    )
     print(f"{name} -> {item.table}: {rows['ready']} rows ready, {left_out}")
     print(_columns(item))
+    if hidden:
+        numbers = listed([str(number) for number in hidden])
+        print(f"  rows that the sheet hides or filters out are read too: {numbers}")
     for kind, lines in shown.items():
         for line in lines:
             print(line)
@@ -171,14 +186,15 @@ def _columns(item: Planned) -> str:
     lines = []
     if item.part.header > 1:
         lines.append(f"  the column names are in row {item.part.header}")
-    used = [f"{source} -> {column}" for source, column in item.mapping.items()]
+    used = [f"{' '.join(source.split())} -> {column}" for source, column in item.mapping.items()]
     lines.append(f"  columns: {', '.join(used)}")
     ignored = [column for column in item.part.columns if column not in item.mapping]
     if ignored:
-        lines.append(f"  not used: {', '.join(ignored)}")
+        lines.append(f"  not used: {listed(ignored)}")
     if item.unused:
         lines.append("  to decide about them, lines for the file of --mapping:")
-    return "\n".join([*lines, *item.unused.values()])
+        lines += list(item.unused.values())[:LISTED]
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

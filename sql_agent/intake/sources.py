@@ -12,16 +12,17 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice, starmap
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from data.files import json_places, open_text
-from data.json_rows import LIST, line_records, list_records
+from data.json_rows import LIST, line_records, list_records, object_records
 from data.parquet import BATCH, parquet_records
 from data.records import MARKS, Record, SourceError, as_record, detect_encoding, refusing
 from sql_agent.intake.grid import SEARCHED, Part, Row, Rows, below_headers, column_names
 from sql_agent.intake.headers import is_known
+from sql_agent.intake.kinds import other_kind
 from sql_agent.intake.workbooks import KINDS as WORKBOOKS
-from sql_agent.intake.workbooks import WITH_MARKUP, read_workbook
+from sql_agent.intake.workbooks import hidden_sheets, read_workbook
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine, Table
@@ -31,7 +32,9 @@ WITH_HEADERS = (*TABLES_IN_TEXT, *WORKBOOKS)
 JSON = (".json", ".jsonl", ".ndjson")
 FILES = (*WITH_HEADERS, *JSON, ".parquet")
 MAX_CELL = 16 * 1024 * 1024
-DELIMITERS = ",\t;|，"
+DELIMITERS = ",\t;|，^~\x01、"
+TOLD = re.compile(r'"?sep=(.)"?\s*')  # the first line by which a spreadsheet tells a delimiter
+QUOTED = re.compile(r"'[^']*'(\W'[^']*')*\s*")  # a line of names in single quotation marks
 DRIVERS = {
     "postgresql": "postgresql+psycopg",
     "postgres": "postgresql+psycopg",
@@ -66,7 +69,9 @@ def open_parts(
             rows = _text_rows(path, encoding or detect_encoding(path))
             parts = below_headers({path.stem: rows}, header_row)
         elif kind in WORKBOOKS:
-            parts = below_headers(read_workbook(path), header_row)
+            hidden = hidden_sheets(path)
+            found = below_headers(read_workbook(path), header_row)
+            parts = [part._replace(is_hidden=part.name in hidden) for part in found]
         elif kind in JSON:
             parts = _json_parts(path, encoding or detect_encoding(path))
         else:
@@ -87,33 +92,15 @@ def _guarded(records: Callable[[], Iterator[Record]], what: str) -> Iterator[Rec
 
 
 def _check_kind(path: Path) -> None:
-    """Refuse what is no file, not one of FILES, or begins like a file of another kind."""
+    """Refuse what is no file, not one of FILES, or a file of another kind."""
     expected = f"expected a file ({', '.join(FILES)}) or a database URL"
     if not path.is_file():
         seen = "is a folder" if path.is_dir() else "does not exist"
         raise SourceError(f"{path} {seen}; {expected}")
-    kind = path.suffix.lower()
-    if kind not in FILES:
+    if other := other_kind(path):
+        raise SourceError(f"{path} is {other}")
+    if path.suffix.lower() not in FILES:
         raise SourceError(f"{path} is of an unknown kind; {expected}")
-    with path.open("rb") as file:
-        start = file.read(512)
-    if start.startswith(b"PK") and kind in (*TABLES_IN_TEXT, *JSON):
-        raise SourceError(f"{path} is a workbook or another zip file; name a workbook .xlsx")
-    if kind in WITH_MARKUP and not start.startswith(b"PK"):
-        raise SourceError(f"{path} is no {kind} workbook, but {_looks_like(start)}")
-
-
-def _looks_like(start: bytes) -> str:
-    if start.startswith(b"\xd0\xcf\x11\xe0"):
-        return (
-            "an older one (name it .xls) or one with a password (save it without); "
-            "open it in a spreadsheet program to see which"
-        )
-    if start.lstrip().lower().startswith((b"<!doctype html", b"<html", b"<table")):
-        return "a page of HTML; open it in a spreadsheet program and save it as .xlsx"
-    if start and b"\0" not in start:
-        return "text; if it is a table with commas or tabs, name it .csv"
-    return "empty or something else; open it in a spreadsheet program and save it as .xlsx"
 
 
 def encoding_note(source: str, encoding: str | None = None) -> str:
@@ -131,11 +118,14 @@ def encoding_note(source: str, encoding: str | None = None) -> str:
 def _text_rows(path: Path, encoding: str) -> Rows:
     csv.field_size_limit(MAX_CELL)
     with open_text(path, encoding) as file:
-        delimiter = "\t" if path.suffix.lower() == ".tsv" else _delimiter(list(islice(file, 100)))
+        lines = list(islice(file, 100))
+    told = TOLD.fullmatch(lines[0]) if lines else None
+    quote = "'" if any(map(QUOTED.fullmatch, lines[:1])) else '"'
+    delimiter = told[1] if told else _delimiter(lines, quote)
 
     def rows() -> Iterator[Row]:
         with open_text(path, encoding) as file:
-            reader = csv.reader(file, delimiter=delimiter, strict=True)
+            reader = csv.reader(file, delimiter=delimiter, quotechar=quote, strict=True)
             try:
                 yield from starmap(Row, enumerate(reader, start=1))
             except csv.Error as error:
@@ -146,7 +136,7 @@ def _text_rows(path: Path, encoding: str) -> Rows:
     return rows
 
 
-def _delimiter(lines: list[str]) -> str:
+def _delimiter(lines: list[str], quote: str) -> str:
     """Return the delimiter that best cuts the first rows into known names and as many cells.
 
     A table of one column gets a comma, which does no harm.
@@ -154,7 +144,8 @@ def _delimiter(lines: list[str]) -> str:
     best = ","
     most: tuple[float, ...] = ()
     for delimiter in DELIMITERS:
-        rows = list(islice(csv.reader(lines, delimiter=delimiter), SEARCHED))
+        cut = csv.reader(lines, delimiter=delimiter, quotechar=quote)
+        rows = list(islice(cut, SEARCHED))
         known = [sum(is_known(cell.strip()) for cell in cells) for cells in rows]
         widths = Counter(map(len, rows))
         if any(known):
@@ -172,6 +163,8 @@ def _json_parts(path: Path, encoding: str) -> list[Part]:
     places = json_places(path, encoding)
     if places is None:
         return [_json_part(path, encoding, path.stem, line_records)]
+    if not places:
+        return [_json_part(path, encoding, path.stem, object_records)]
     parts = []
     for place in places:
         name = path.stem if place == LIST else place.removesuffix(f".{LIST}")
@@ -184,7 +177,8 @@ def _json_part(
 ) -> Part:
     def records() -> Iterator[Record]:
         with open_text(path, encoding) as file:
-            yield from read(file)
+            for record in read(file):
+                yield record._replace(values=_flat(record.values))
 
     columns: dict[str, None] = {}  # objects may have different keys
     problem = ""
@@ -197,6 +191,17 @@ def _json_part(
             "no JSON objects with keys; expected a list of objects (.jsonl: one a line)" + problem
         )
     return Part(name, list(columns), records)
+
+
+def _flat(values: dict[str, Any]) -> dict[str, Any]:
+    """Return an object with the values of inner objects under names such as openfda.generic_name."""
+    flat = {}
+    for key, value in values.items():
+        if isinstance(value, dict) and value:
+            flat |= {f"{key}.{inner}": cell for inner, cell in _flat(value).items()}
+        else:
+            flat[key] = value or None if isinstance(value, dict) else value
+    return flat
 
 
 def database_parts(source: str, views: bool = False) -> list[Part]:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import sqlite3
+import unicodedata
 from collections.abc import Iterator
+from datetime import date, time, timedelta
 from typing import NamedTuple
 
 from data.records import Record
@@ -13,14 +16,23 @@ from sql_agent.intake.cells import CellError, to_text
 from sql_agent.intake.columns import Planned
 from sql_agent.intake.footers import is_footer
 from sql_agent.intake.headers import with_unit
+from sql_agent.intake.headings import is_heading
 from sql_agent.tables import NAME_COLUMN, NAME_LENGTH, SOURCE_LENGTH, Cells
 
 LENGTHS = dict.fromkeys(NAME_COLUMN.values(), NAME_LENGTH) | {"source": SOURCE_LENGTH}
 LARGEST_KEY = 2**31 - 1
+TIMES = ("created_at", "create_at", "update_at")
+MAYBE_DATES = (*TIMES, "period", "status", "source")
+# How a spreadsheet stores the days of 1982 to 2064, which it shows as dates
+SERIAL = re.compile(r"[3-5][0-9]{4}")
+FIRST_DAY = date(1899, 12, 30)
+# What a spreadsheet makes of 1-2 and of 1/2, and what it writes of that into a text file
+DAY_AND_MONTH = re.compile(r"\d{1,2}月\d{1,2}日|\d{1,2}-[A-Z][a-z]{2}|[A-Z][a-z]{2}-\d{2}")
 REJECTED = "rejected"
 DUPLICATE = "duplicate"
 EMPTY = "empty"
 FOOTER = "total, title or signature"
+HEADING = "names of columns again"
 
 
 class LeftOut(NamedTuple):
@@ -54,6 +66,10 @@ class Staging:
         earlier = "SELECT place FROM staged WHERE target = ? AND digest = ?"
         for (place,) in self._file.execute(earlier, (item.table, digest)):
             return [LeftOut(DUPLICATE, reason=f"same as {place}")]
+        if item.is_counted:
+            without_key = (*row[:2], None, *row[3:])
+            self._file.execute("INSERT INTO staged VALUES (?, ?, ?, ?, ?)", without_key)
+            return []
         return [LeftOut(REJECTED, "id", f"{key} is already the id of an earlier row")]
 
     def count(self, table: str) -> tuple[int, int]:
@@ -81,17 +97,20 @@ def clean(
     record: Record, item: Planned, strip_html: bool = False
 ) -> tuple[dict[str, str], list[LeftOut]]:
     """Return a record's texts by column of the table, and its faults."""
-    if is_footer(record.values, record.merged):
+    repeated = is_heading(record, item.mapping, item.table)
+    if repeated or is_footer(record.values, record.merged):
         texts = [str(value).strip() for value in record.values.values() if value is not None]
-        return {}, [LeftOut(FOOTER, reason=" ".join(filter(None, texts)))]
+        return {}, [LeftOut(HEADING if repeated else FOOTER, reason=" ".join(filter(None, texts)))]
     if record.problem:
         return {}, [LeftOut(REJECTED, reason=record.problem)]
     cells: dict[str, str] = {}
     problems: dict[str, str] = {}
     for source, column in item.mapping.items():
         try:
-            text = to_text(record.values.get(source), strip_html)
+            value = record.values.get(source)
+            text = to_text(value, strip_html)
             if text is not None:
+                _refuse_date(column, value)
                 text = with_unit(source, text)
                 joined = f"{cells[column]}\n{text}" if column in cells else text
                 cells[column] = _fitting(column, joined)
@@ -111,8 +130,20 @@ def clean(
     return cells, findings
 
 
+def _refuse_date(column: str, value: object) -> None:
+    """Raise CellError if a cell holds a date or time where its column holds none."""
+    is_short = isinstance(value, str) and DAY_AND_MONTH.fullmatch(value.strip())
+    if column not in MAYBE_DATES and (is_short or isinstance(value, date | time)):
+        raise CellError(
+            f"the date or time {value}, which a spreadsheet makes of such as 1-2; store it as text"
+        )
+
+
 def _fitting(column: str, text: str) -> str:
+    if column in TIMES and SERIAL.fullmatch(text):
+        return str(FIRST_DAY + timedelta(int(text)))
     if column == "id":
+        text = re.sub(r"\.0+$", "", unicodedata.normalize("NFKC", text))
         whole = text.isascii() and text.isdigit() and len(text) < 11
         if not whole or not 0 < int(text) <= LARGEST_KEY:
             raise CellError(f"{text[:40]!r}, expected a whole number from 1 to {LARGEST_KEY}")

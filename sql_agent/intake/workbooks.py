@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from xml.etree import ElementTree
 from zipfile import ZipFile
 
-from python_calamine import CalamineSheet, CalamineWorkbook
+from python_calamine import CalamineSheet, CalamineWorkbook, SheetVisibleEnum
 
 from sql_agent.intake.cells import CellError
 from sql_agent.intake.grid import Row, Rows, is_blank
@@ -42,7 +42,17 @@ class Shown(NamedTuple):
 
 
 Mark = Shown | CellError
-NO_MARKS: tuple[float, dict[int, Mark]] = (math.inf, {})  # below the last row of the XML
+
+
+class Marked(NamedTuple):
+    """What the XML says of a row besides its values: its number, from 0, and marks by column."""
+
+    row: float
+    cells: dict[int, Mark]
+    is_hidden: bool = False
+
+
+BELOW = Marked(math.inf, {})  # the last row of the XML
 
 
 def read_workbook(path: Path) -> dict[str, Rows]:
@@ -51,8 +61,15 @@ def read_workbook(path: Path) -> dict[str, Rows]:
         return {name: partial(_rows, path, name) for name in book.sheet_names}
 
 
+def hidden_sheets(path: Path) -> set[str]:
+    """Return the names of the sheets that a person does not see."""
+    with closing(CalamineWorkbook.from_path(path)) as book:
+        sheets = book.sheets_metadata
+        return {sheet.name for sheet in sheets if sheet.visible != SheetVisibleEnum.Visible}
+
+
 def _rows(path: Path, name: str) -> Iterator[Row]:
-    marked: Iterator[tuple[float, dict[int, Mark]]] = iter(())
+    marked: Iterator[Marked] = iter(())
     if path.suffix.lower() in WITH_MARKUP:
         marked = _marked_rows(path, name)
     with closing(CalamineWorkbook.from_path(path)) as book:
@@ -61,19 +78,20 @@ def _rows(path: Path, name: str) -> Iterator[Row]:
             return
         filled, wide = _merged(sheet)
         left = sheet.start[1]
-        ahead, marks = next(marked, NO_MARKS)
+        marks = next(marked, BELOW)
         # calamine begins with the first row and the first filled column
         for row, values in enumerate(sheet.iter_rows()):
-            while ahead < row:
-                ahead, marks = next(marked, NO_MARKS)
+            while marks.row < row:
+                marks = next(marked, BELOW)
+            of_row = marks if marks.row == row else BELOW
             cells = list(values)
             for at, value in enumerate(values, start=left):
                 if (row, at) in filled:
                     cells[at - left] = filled[row, at]
-                elif ahead == row and at in marks:
-                    cells[at - left] = _shown(value, marks[at])
+                elif at in of_row.cells:
+                    cells[at - left] = _shown(value, of_row.cells[at])
             alone = sum(not is_blank([cell]) for cell in cells) == 1
-            yield Row(row + 1, cells, alone and row in wide)
+            yield Row(row + 1, cells, alone and row in wide, of_row.is_hidden)
 
 
 def _merged(sheet: CalamineSheet) -> tuple[dict[tuple[int, int], Any], set[int]]:
@@ -110,8 +128,7 @@ def _shown(value: Any, mark: Mark) -> Any:
     return f"{mark.before}{sign}{digits}{'%' if mark.percent else ''}{mark.after}"
 
 
-def _marked_rows(path: Path, name: str) -> Iterator[tuple[float, dict[int, Mark]]]:
-    """Yield the number of each row in the XML, from 0, and the marks of its columns."""
+def _marked_rows(path: Path, name: str) -> Iterator[Marked]:
     with ZipFile(path) as package:
         formats = _formats(package)
         with package.open(_file_of(package, name)) as file:
@@ -119,7 +136,8 @@ def _marked_rows(path: Path, name: str) -> Iterator[tuple[float, dict[int, Mark]
             for _, element in ElementTree.iterparse(file):
                 if element.tag.endswith("}row"):
                     number = int(element.get("r", number + 2)) - 1
-                    yield number, _marks(element, formats)
+                    is_hidden = element.get("hidden") in ("1", "true")
+                    yield Marked(number, _marks(element, formats), is_hidden)
                     element.clear()
 
 

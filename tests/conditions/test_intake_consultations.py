@@ -146,6 +146,38 @@ def test_a_plain_dialogue_is_put_into_the_protocol(tmp_path, kind):
     }
 
 
+SAID = [("human", "头痛三天"), ("gpt", "一侧痛吗？"), ("human", "左边"), ("gpt", "多休息。")]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"conversations": [{"from": role, "value": words} for role, words in SAID]},
+        {"dialogue": [{"speaker": role, "sentence": words} for role, words in SAID]},
+        {"dialogue": ["病人：头痛三天", "医生：一侧痛吗？", "病人: 左边", "医生：多休息。"]},
+        {
+            "instruction": "左边",
+            "input": "",
+            "output": "多休息。",
+            "history": [["头痛三天", "一侧痛吗？"]],
+        },
+    ],
+)
+def test_forms_of_public_dialogues_are_one_dialogue(tmp_path, row):
+    rows = {"1": row | {"diagnosis": "偏头痛"}, "2": row | {"diagnosis": "偏头痛"}}
+    assert run(write(tmp_path / "a.json", rows), tmp_path / "out") == 0
+    cases, dialogues = written(tmp_path / "out")
+    assert dialogues == [
+        [
+            user("头痛三天"),
+            doctor("<answer>问题：一侧痛吗？</answer>"),
+            user("左边"),
+            doctor("<answer>诊断：偏头痛\n建议：多休息。</answer>"),
+        ]
+    ]
+    assert len(cases) == 1
+
+
 def test_a_recommendation_of_the_row_s_own_is_gold_and_not_the_doctor_s_farewell():
     messages = [*PLAIN_ROW["messages"][:-1], {"role": "医生", "content": "再见。"}]
     found = read_consultation(PLAIN_ROW | {"messages": messages, "recommendation": "多休息。"})

@@ -23,7 +23,7 @@ from recipes.questions.streams import STREAMS
 from recipes.questions.wordings import QUESTIONS
 from sql_agent.agent import AGENT
 from sql_agent.gold.checker import Checker
-from sql_agent.intake.question_files import load_rows
+from sql_agent.intake.question_files import load_rows, made_from
 from sql_agent.settings import SqlSettings
 from sql_agent.tables import NAME_COLUMN
 from tests.messages import missing
@@ -145,8 +145,10 @@ def test_existing_files_are_kept_unless_forced(database, tmp_path, capsys):
     assert build_database.main(["--output", str(database), "--seed", "7"]) == 2
     assert "--force" in capsys.readouterr().err
     assert database.read_bytes() == before
-    arguments = ["--db", f"sqlite:///{database}", "--output", str(tmp_path), "--rows", "60"]
+    relative = os.path.relpath(database)
+    arguments = ["--db", f"sqlite:///{relative}", "--output", str(tmp_path), "--rows", "60"]
     assert build_dataset.main(arguments) == 0
+    assert made_from(tmp_path / "train.parquet") == f"sqlite:///{database}"
     assert build_dataset.main(arguments) == 2
     assert "--force" in capsys.readouterr().err
     assert build_dataset.main([*arguments, "--force"]) == 0
@@ -166,7 +168,7 @@ def test_a_split_without_a_row_is_refused(tmp_path, capsys):
     arguments = ["--db", f"sqlite:///{few}", "--output", str(output), "--rows", "300"]
     assert build_dataset.main(arguments) == 1
     assert "would have no row" in capsys.readouterr().err
-    assert not list(output.glob("*.parquet"))
+    assert not output.exists()
 
 
 @pytest.mark.parametrize(
@@ -174,7 +176,8 @@ def test_a_split_without_a_row_is_refused(tmp_path, capsys):
     [
         (["--db", "sqlite:////nowhere/at/all.db"], 2, "database file"),
         (["--rows", "train=5,tset=3"], 2, "train, val, test"),
-        (["--mix", "drug_fields=1"], 2, "drug_field"),
+        (["--mix", "drug_fields=1"], 2, "drug_fields=1.0"),
+        (["--mix", "drug_field=-1"], 2, "drug_field=-1.0"),
     ],
 )
 def test_wrong_use_is_one_line(tmp_path, capsys, arguments, code, message):
@@ -182,6 +185,7 @@ def test_wrong_use_is_one_line(tmp_path, capsys, arguments, code, message):
     said = capsys.readouterr().err
     assert message in said
     assert said.count("\n") == 1
+    assert "{" not in said
     assert list(tmp_path.iterdir()) == []
 
 

@@ -93,3 +93,46 @@ def test_lists_in_a_json_file_are_parts_by_their_path(
     assert names(target) == ["甲片", "乙片"]
     assert main([*arguments, "--part", "drugs"]) == 2
     assert not missing(capsys.readouterr().err, "data.drugs", "users")
+
+
+def written(path: Path, rows: list[list[str]]) -> str:
+    path.write_text("\n".join(map(",".join, rows)) + "\n", encoding="utf-8")
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        HEADER,
+        ["Drug name", "Indications", "Specification", "Manufacturer"],
+        ["1", "2", "3", "4"],
+        ["(1)", "(2)", "(3)", "(4)"],
+        ["①", "②", "③", "④"],
+        ["甲", "乙", "丙", "丁"],
+    ],
+)
+def test_names_of_columns_again_are_no_drug(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], again: list[str]
+) -> None:
+    rows = [HEADER, again, ["甲片", "头痛", "1g", "某厂"], again, ["乙片", "咳嗽", "2g", "某厂"]]
+    source = written(tmp_path / "a.csv", rows)
+    assert main([source, "--to", f"sqlite:///{tmp_path / 'my.db'}"]) == 0
+    assert names(tmp_path / "my.db") == ["甲片", "乙片"]
+    assert not missing(capsys.readouterr().out, "2 rows ready", "row 2", "row 4", again[0])
+
+
+def test_a_table_with_other_columns_below_is_refused_with_its_row(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = ["药品名称", "规格", "适应症", "生产企业"]
+    rows = [HEADER, ["甲片", "头痛", "1g", "某厂"], other, ["乙片", "2g", "咳嗽", "某厂"]]
+    source = written(tmp_path / "a.csv", rows)
+    assert main([source, "--to", f"sqlite:///{tmp_path / 'my.db'}"]) == 2
+    assert not missing(capsys.readouterr().err, "row 3", "'规格'", "'适应症'")
+    assert not (tmp_path / "my.db").exists()
+
+
+def test_a_table_on_its_side_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = written(tmp_path / "a.csv", [["药品名称", "甲片"], ["规格", "1g"], ["适应症", "头痛"]])
+    assert main([source, "--to", f"sqlite:///{tmp_path / 'my.db'}"]) == 2
+    assert not missing(capsys.readouterr().err, "规格", "适应症")

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from common.command import UsageError
 from common.settings import ROOT
 from recipes.build_database import DEFAULT_PATH
-from sql_agent.intake.cells import AROUND, PLACEHOLDERS
+from sql_agent.intake.cells import CellError, to_text
 from sql_agent.intake.import_database import main
 from sql_agent.intake.staging import Staging
 from sql_agent.intake.target import Target
@@ -401,8 +401,9 @@ CELLS = st.text(st.characters(codec="utf-8"), max_size=10) | st.sampled_from(
 
 
 def cleaned(cell: str) -> str | None:
-    text = cell.replace("\r\n", "\n").replace("\r", "\n").strip().strip(AROUND).strip()
-    return None if text.lower() in PLACEHOLDERS else text or None
+    with contextlib.suppress(CellError):  # then the row is rejected
+        return to_text(cell)
+    return None
 
 
 @settings(

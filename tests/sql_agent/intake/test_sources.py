@@ -75,11 +75,39 @@ def test_every_kind_gives_the_same_rows_as_often_as_asked(tmp_path, kind):
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "gb18030", "utf-16", "utf-16-le"])
-@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|", "，"])
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|", "，", "^", "~", "\x01", "、"])
 def test_encodings_and_delimiters_are_found_out(tmp_path, encoding, delimiter):
     (part,) = open_parts(str(write_csv(tmp_path / "a.csv", [COLUMNS, *ROWS], encoding, delimiter)))
     assert part.columns == COLUMNS
     assert values(part) == ROWS
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.tsv", "药品名称,适应症\n甲片,头痛\n"),
+        ("a.csv", "sep=$\n药品名称$适应症\n甲片$头痛\n"),
+        ("a.csv", "'药品名称','适应症'\n'甲片','头痛'\n"),
+        ("a.csv", "药品名称,适应症,\n甲片,头痛\n"),
+        ("a.txt", "| 药品名称 | 适应症 |\n|---|:---:|\n| 甲片 | 头痛 |\n"),
+        ("a.txt", " 药品名称 | 适应症 \n----------+--------\n 甲片     | 头痛\n"),
+    ],
+)
+def test_tables_in_text_are_read_as_a_person_reads_them(
+    tmp_path: Path, name: str, text: str
+) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    (part,) = open_parts(str(tmp_path / name))
+    names = {column.strip(): column for column in part.columns}
+    [row] = [record for record in part.records() if any(map(to_text, record.values.values()))]
+    assert row.problem is None
+    assert [to_text(row.values[names[column]]) for column in COLUMNS] == ["甲片", "头痛"]
+
+
+def test_only_a_known_name_may_not_stand_twice(tmp_path: Path) -> None:
+    write_csv(tmp_path / "a.csv", [["药品名称", "备注", "备注"], ["甲片", "x", "y"]])
+    (part,) = open_parts(str(tmp_path / "a.csv"))
+    assert part.columns == ["药品名称", "备注 (2)", "备注 (3)"]
 
 
 def test_punctuation_in_a_list_of_names_is_no_delimiter(tmp_path: Path) -> None:
@@ -166,6 +194,40 @@ def test_lines_of_json_may_be_named_json(tmp_path: Path) -> None:
     assert values(part) == [["甲"], ["乙"]]
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.json", '{"1": {"药品名称": "甲片", "适应症": "头痛"}, "2": {"药品名称": "乙片"}}'),
+        ("a.json", '{"药品名称": ["甲片", "乙片"], "适应症": ["头痛", null]}'),
+        ("a.json", '{"药品名称": "甲片", "适应症": "头痛"},\n{"药品名称": "乙片"},\n'),
+        ("a.jsonl", '[{"药品名称": "甲片", "适应症": "头痛"},\n{"药品名称": "乙片"}]'),
+        ("a.jsonl", '{"药品名称": "甲片", "适应症": "头痛"},\n{"药品名称": "乙片"}\n'),
+    ],
+)
+def test_forms_of_json_without_a_list_of_objects(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    (part,) = open_parts(str(tmp_path / name))
+    rows = [[record.values.get(column) for column in COLUMNS] for record in part.records()]
+    assert rows == [["甲片", "头痛"], ["乙片", None]]
+
+
+def test_values_inside_objects_have_columns_and_long_numbers_all_digits(tmp_path: Path) -> None:
+    drug = {
+        "openfda": {"generic_name": ["ASPIRIN"], "inner": {"route": "ORAL"}},
+        "active_ingredients": [{"name": "ASPIRIN", "strength": "81 mg"}],
+        "upc": 69012345678901234567,
+    }
+    (tmp_path / "a.json").write_text(json.dumps({"results": [drug]}), encoding="utf-8")
+    (part,) = open_parts(str(tmp_path / "a.json"))
+    [row] = [record.values for record in part.records()]
+    assert {column: to_text(value) for column, value in row.items()} == {
+        "openfda.generic_name": "ASPIRIN",
+        "openfda.inner.route": "ORAL",
+        "active_ingredients": "ASPIRIN 81 mg",
+        "upc": "69012345678901234567",
+    }
+
+
 def test_json_nested_deep_is_refused_before_it_fills_the_memory(tmp_path):
     (tmp_path / "a.json").write_text("[" * 100_000)
     with pytest.raises(SourceError, match="nested more than 100 deep"):
@@ -231,12 +293,27 @@ def test_sheets_types_and_failed_formulas_of_a_workbook(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.csv", b"a,b,a\n", "two columns named 'a'"),
+        ("a.csv", "药名,b,药名\n".encode(), "two columns named '药名', 1 and 3"),
         ("a.csv", b'a,b\n"1,2\n3,4\n', "quotation mark left open"),
         ("a.xlsx", b"PK\x03\x04 no", r"a\.xlsx"),
         ("a.parquet", b"PAR1", r"a\.parquet"),
         ("a.json", b'[{"a": 1}, {', r"a\.json"),
-        ("a.json", b'{"a": 1}', "no JSON objects"),
+        ("a.json", b'[{"a": 1,}]', "line 1"),
+        ("a.json", b'{\n"a": 1\n}\n{\n"a": 2\n}', "line 4"),
+        ("a.json", b'[{"a": NaN}]', "NaN"),
+        ("a.json", b"a,b\n1,2\n", "line 1"),
+        ("a.json", b'["a", "b"]', "row 1"),
+        ("a.json", b'{"a": [1, 2], "b": [1]}', r"a\.json"),
+        ("a.xls", b"<html><table></table></html>", "HTML"),
+        ("a.csv", b"\n <!DOCTYPE html><table>", "HTML"),
+        ("a.xls", "药品名称\t适应症\n".encode("gbk"), r"text; .*\.csv"),
+        ("a.xls", b"PK\x03\x04\0", r"\.xlsx"),
+        ("a.xlsx", b"PK\x05\x06" + b"\0" * 18, r"a\.xlsx"),
+        ("a.csv", b"\x1f\x8b\x08\0", "gzip"),
+        ("a.db", b"SQLite format 3\0", "sqlite:///"),
+        ("a.csv", b"PAR1\0", "Parquet"),
+        ("a.csv", b'[{"a": 1}]', "JSON"),
+        ("a.pdf", b"%PDF-1.7", "PDF"),
         ("a.jsonl", b"{'a': 1}\n", "row 1: not JSON"),
         ("a.xls", b"x", r"a\.xls"),
     ],

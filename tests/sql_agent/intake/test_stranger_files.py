@@ -131,6 +131,93 @@ def test_two_columns_may_be_joined_into_one(tmp_path):
     assert [row["dosage"] for row in rows] == ["口服\n2片", "1片"]
 
 
+def test_running_numbers_may_begin_anew_and_be_in_full_width(tmp_path, capsys):
+    rows = [["序号", "药品名称", "适应症"], ["１", "甲片", "头痛"], ["2.0", "乙片", "x"]]
+    source = csv_file(tmp_path / "a.csv", [*rows, ["二、中成药"] + [""] * 2, ["1", "丙丸", "y"]])
+    assert [row["med_name"] for row in imported(source, tmp_path / "my.db")] == [
+        "甲片",
+        "乙片",
+        "丙丸",
+    ]
+    assert "numbered anew" in capsys.readouterr().out
+    source = csv_file(tmp_path / "a.csv", rows)
+    assert [row["id"] for row in imported(source, tmp_path / "b.db")] == [1, 2]
+
+
+def test_days_are_dates_where_a_column_holds_dates_and_named_elsewhere(tmp_path, capsys):
+    header = ["药品名称", "规格", "创建日期"]
+    day = datetime(2024, 1, 2)
+    good = workbook(tmp_path / "a.xlsx", [header, ["甲片", "1g", 45352], ["乙片", "2g", day]])
+    assert [row["created_at"] for row in imported(good, tmp_path / "my.db")] == [
+        "2024-03-01",
+        "2024-01-02",
+    ]
+    bad = workbook(tmp_path / "b.xlsx", [header, ["甲片", day, day], ["乙片", "2-Jan", day]])
+    assert main([str(bad), "--to", f"sqlite:///{tmp_path / 'b.db'}"]) == 1
+    out = capsys.readouterr().out
+    assert not missing(out, "row 2, column 规格", "row 3, column 规格", "2-Jan")
+
+
+def test_what_a_workbook_hides_is_said(tmp_path, capsys):
+    header = ["药品名称", "适应症"]
+    book = openpyxl.Workbook()
+    for row in (header, ["甲片", "头痛"], ["乙片", "咳嗽"]):
+        book.active.append(row)
+    book.active.row_dimensions[3].hidden = True
+    old = book.create_sheet("旧目录")
+    for row in (header, ["旧片", "头痛"]):
+        old.append(row)
+    old.sheet_state = "hidden"
+    book.save(tmp_path / "a.xlsx")
+    names = [row["med_name"] for row in imported(tmp_path / "a.xlsx", tmp_path / "my.db")]
+    assert names == ["甲片", "乙片"]
+    assert not missing(capsys.readouterr().out, "--part 旧目录", "hides or filters out", ": 3\n")
+    [row] = imported(tmp_path / "a.xlsx", tmp_path / "old.db", "--part", "旧目录")
+    assert row["med_name"] == "旧片"
+
+
+def test_a_mapping_is_for_the_sheets_that_have_its_columns(tmp_path, capsys):
+    book = openpyxl.Workbook()
+    book.active.append(["填写说明"])
+    sheet = book.create_sheet("药品")
+    for row in (["药品名称", "剂型大类"], ["甲片", "片剂"]):
+        sheet.append(row)
+    book.save(tmp_path / "a.xlsx")
+    mapping = tmp_path / "m.yaml"
+    mapping.write_text("剂型大类: form\n", encoding="utf-8")
+    [row] = imported(tmp_path / "a.xlsx", tmp_path / "my.db", "--mapping", str(mapping))
+    assert row["form"] == "片剂"
+    mapping.write_text("剂型小类: form\n", encoding="utf-8")
+    target = f"sqlite:///{tmp_path / 'b.db'}"
+    assert main([str(tmp_path / "a.xlsx"), "--to", target, "--mapping", str(mapping)]) == 2
+    assert not missing(capsys.readouterr().err, "剂型小类", "剂型大类")
+
+
+def test_thousands_of_columns_are_a_short_message(tmp_path, capsys):
+    columns = ["药品名称", *(f"c{number}" for number in range(3_000))]
+    source = csv_file(tmp_path / "a.csv", [columns, ["甲片"] + [""] * 3_000])
+    assert main([str(source), "--to", f"sqlite:///{tmp_path / 'my.db'}"]) == 2
+    said = "".join(capsys.readouterr())
+    assert len(said) < 5_000
+    assert "3000 of 3001" in said
+
+
+def test_a_label_of_openfda_is_a_drug(tmp_path):
+    label = {
+        "id": "0b7f8d1e-1",
+        "indications_and_usage": ["For pain"],
+        "openfda": {"generic_name": ["ASPIRIN"], "manufacturer_name": ["Bayer"]},
+    }
+    source = tmp_path / "label.json"
+    source.write_text(json.dumps({"meta": {}, "results": [label]}), encoding="utf-8")
+    [row] = imported(source, tmp_path / "my.db")
+    assert (row["med_name"], row["indication"], row["company_name"]) == (
+        "ASPIRIN",
+        "For pain",
+        "Bayer",
+    )
+
+
 def test_more_than_half_unknown_is_a_failure_until_it_is_decided(tmp_path, capsys):
     """The lines that are shown are the whole way on: pasted into a file they are accepted."""
     source = csv_file(
