@@ -15,18 +15,31 @@ CONTROL = r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f"
 # are no characters.
 REFUSED = re.compile(rf"[{CONTROL}\ud800-\udfff]")
 AROUND = " \t\n\u3000\xa0"
+CHINESE = re.compile("[\u4e00-\u9fff]")
 # Characters without a width or a place of their own, which make two equal names differ
 UNSEEN = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060\ufeff]")
 # What exports write into an empty cell (databases, pandas, R), and lines that people and tables in
 # text draw
 PLACEHOLDER = re.compile(
     r"(?i:[(<\[]?(?:null|nan|none|undefined|\\n|#?n/a)[)>\]]?)|<NA>|NA"
-    r"|[-‐-―−_/\\.…·?？]+|[-+|:]*--[-+|:]*|[*=~]{3,}"
+    r"|[-‐-―−_/\\.…·]+|[?？]|[-+|:]*--[-+|:]*|[*=~]{3,}"
 )
-# What a spreadsheet writes for a formula that failed and for a column that is too narrow, and a long
-# number of which it kept the first digits
-FAILED = re.compile(r"#(?:DIV/0!|REF!|VALUE!|NAME\?|NUM!|NULL!|SPILL!|CALC!|##+)")
-SHORTENED = re.compile(r"[0-9](?:\.[0-9]+)?[Ee]\+[0-9]{2,3}")
+# Cells that lost what they meant before they came here
+FAULTS = {
+    re.compile(
+        r"\A#(?:DIV/0!|REF!|VALUE!|NAME\?|NUM!|NULL!|SPILL!|CALC!|##+)\Z"
+    ): "is what a spreadsheet shows for a formula that failed or a column too narrow",
+    re.compile(
+        r"\A[0-9](?:\.[0-9]+)?[Ee]\+[0-9]{2,3}\Z"
+    ): "has lost its last digits; store it as text in the source",
+    re.compile(
+        r"\ufffd|锟斤拷|\A\?{2,}\Z"
+    ): "has lost characters in an encoding; export it again as UTF-8",
+    re.compile(
+        r"\A(?:同上|同前|[〃″]|ditto)\Z", re.IGNORECASE
+    ): "stands for the cell above; write that out",
+}
+SHOWN = 40  # characters of a cell in a message
 # How exports keep a spreadsheet from reading a number or a formula: ="0690", '0690, '=1
 AS_TEXT = re.compile(r"""="([^"]*)"|'([0-9=+@-].*)""", re.DOTALL)
 # 2025/1/2, 2025.1.2, 2025-1-2, 2025年1月2日, with or without a time. ISO dates do not match.
@@ -69,16 +82,27 @@ def to_text(value: Any, strip_html: bool = False) -> str | None:
         raise CellError(f"{seen}; --strip-html removes control characters")
     if not text or PLACEHOLDER.fullmatch(text):
         return None
-    if FAILED.fullmatch(text):
-        raise CellError(f"{text} is what a spreadsheet shows for a formula that failed")
-    if SHORTENED.fullmatch(text):
-        raise CellError(f"{text} has lost its last digits; store it as text in the source")
+    for pattern, why in FAULTS.items():
+        if pattern.search(text):
+            raise CellError(f"{text[:SHOWN]} {why}")
+    if _is_read_wrongly(text):
+        raise CellError(f"{text[:SHOWN]} is UTF-8 that was read as Latin; export it again as UTF-8")
     date_in_words = DATE.fullmatch(text)
     if date_in_words:
         year, month, day, hour, minute, second = map(int, date_in_words.groups("0"))
         with suppress(ValueError):  # a 13th month
             return _moment(datetime(year, month, day, hour, minute, second))
     return text
+
+
+def _is_read_wrongly(text: str) -> bool:
+    """Return whether a text is Chinese whose bytes in UTF-8 were read as Windows-1252 or Latin-1."""
+    if text.isascii():
+        return False
+    for encoding in ("cp1252", "latin-1"):
+        with suppress(UnicodeError):
+            return CHINESE.search(text.encode(encoding).decode("utf-8")) is not None
+    return False
 
 
 def _moment(value: datetime) -> str:

@@ -33,9 +33,8 @@ def other_kind(path: Path) -> str:
         start = file.read(512)
     if kind in OF_KIND and start.startswith(OF_KIND[kind]):
         return _packed(path) if OF_KIND[kind] == ZIP else ""
-    for mark, seen in STARTS.items():
-        if start.startswith(mark):
-            return seen
+    if seen := binary_kind(start):
+        return seen
     text = start.removeprefix(b"\xef\xbb\xbf").lstrip()
     if HTML.match(text):
         return "a page of HTML; open it in a spreadsheet program and save it as .xlsx"
@@ -45,6 +44,11 @@ def other_kind(path: Path) -> str:
     if kind in OF_KIND and b"\0" not in start:
         return "text; if it is a table with commas or tabs, name it .csv" if text else "empty"
     return ""
+
+
+def binary_kind(start: bytes) -> str:
+    """Return what a file other than text is by its first bytes, and what to do, or ""."""
+    return next((seen for mark, seen in STARTS.items() if start.startswith(mark)), "")
 
 
 def _packed(path: Path) -> str:

@@ -22,6 +22,7 @@ from data.json_rows import line_records
 from data.parquet import parquet_records
 from data.records import Record as RecordRead
 from data.records import as_record, compact, detect_encoding, refusing
+from sql_agent.intake.kinds import binary_kind
 
 REQUIRED = ("id", "question")
 TEXTS = ("id", "question", "answer", "task_type", "difficulty", "split", "wording")
@@ -114,7 +115,8 @@ def iterate_rows(path: Path) -> Iterator[tuple[int, Row, list[Note]]]:
         names = {ALIASES.get(name, name) for name in record}
         if number == 0 and (missing := [column for column in REQUIRED if column not in names]):
             raise DataError(
-                f"{path} has no column {', '.join(missing)}; it has: {', '.join(record)}"
+                f"{path} has no column {', '.join(missing)}; it has: {', '.join(record)}; add or "
+                "rename it (docs/your-data.md#questions)"
             )
         yield number, *normalise(record)
     if number < 0:
@@ -139,6 +141,10 @@ def _records(path: Path) -> Iterator[RecordRead]:
     if _is_parquet(path):
         yield from parquet_records(path)
         return
+    with path.open("rb") as file:
+        other = binary_kind(file.read(64))
+    if other:
+        raise DataError(f"{path} is {other}; expected {KINDS}")
     with path.open(encoding=detect_encoding(path)) as file:
         first = next((text[:1] for line in file if (text := line.lstrip("\ufeff").lstrip())), "")
         file.seek(0)

@@ -38,6 +38,8 @@ from sql_agent.intake.cells import REFUSED, CellError, to_text
         ("———", None),
         (":---:", None),
         ("+", "+"),
+        ("?", None),
+        ("café naïve", "café naïve"),
         ("+++", "+++"),
         ("1.2E+07 IU/mL", "1.2E+07 IU/mL"),
         ("5E-3", "5E-3"),
@@ -90,6 +92,11 @@ def test_html_is_stripped_on_request(value, text):
         ("6.90123E+12", "last digits"),
         ("#DIV/0!", "#DIV/0!"),
         ("########", "formula"),
+        ("头\ufffd", "characters"),
+        ("????", "characters"),
+        ("同上", "同上"),
+        ("阿莫西林".encode().decode("latin-1"), "UTF-8"),
+        ("头痛".encode().decode("cp1252"), "UTF-8"),
     ],
 )
 def test_what_can_not_be_stored_is_named(value, message):

@@ -105,10 +105,20 @@ def test_lines_of_json_may_be_in_another_encoding(tmp_path, encoding):
     assert (row["id"], row["question"]) == ("1471", "片剂有几种规格？")
 
 
-def test_a_table_in_text_is_told_what_is_read(tmp_path):
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("id,question\n1,？\n".encode(), "Parquet, lines of JSON"),
+        (b"PK\x03\x04\x14\0\xff", "workbook"),
+        (b"\x1f\x8b\x08\0", "gzip"),
+        (b"SQLite format 3\0\xff", "SQLite"),
+        (b'{"question": "q", "SQL": "SELECT 1"}', "docs/your-data.md"),
+    ],
+)
+def test_a_file_of_another_kind_is_told_what_is_read(tmp_path, content, message):
     path = tmp_path / "questions.csv"
-    path.write_text("id,question\n1,？\n", encoding="utf-8")
-    with pytest.raises(DataError, match="Parquet, lines of JSON"):
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=message):
         load_rows(path)
 
 

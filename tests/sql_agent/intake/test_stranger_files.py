@@ -118,6 +118,8 @@ def test_a_header_that_is_not_found_can_be_given(tmp_path):
 def test_cells_that_are_no_numbers_make_a_code_no_key():
     numbered = {"药品名称": ["甲片", "乙片", "丙片"], "药品编号": ["YP1", "YP2", "YP3"]}
     assert "id" not in map_columns([*numbered], "drugs_info", {}, numbered).values()
+    numbered["药品编号"] = ["001", "002", "003"]
+    assert "id" not in map_columns([*numbered], "drugs_info", {}, numbered).values()
     numbered["药品编号"] = ["1", "2", "3"]
     assert map_columns([*numbered], "drugs_info", {}, numbered)["药品编号"] == "id"
 
