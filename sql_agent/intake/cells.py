@@ -24,22 +24,23 @@ PLACEHOLDER = re.compile(
     r"(?i:[(<\[]?(?:null|nan|none|undefined|\\n|#?n/a)[)>\]]?)|<NA>|NA"
     r"|[-‐-―−_/\\.…·]+|[?？]|[-+|:]*--[-+|:]*|[*=~]{3,}"
 )
-# Cells that lost what they meant before they came here
-FAULTS = {
-    re.compile(
-        r"\A#(?:DIV/0!|REF!|VALUE!|NAME\?|NUM!|NULL!|SPILL!|CALC!|##+)\Z"
-    ): "is what a spreadsheet shows for a formula that failed or a column too narrow",
-    re.compile(
-        r"\A[0-9](?:\.[0-9]+)?[Ee]\+[0-9]{2,3}\Z"
-    ): "has lost its last digits; store it as text in the source",
-    re.compile(
-        r"\ufffd|锟斤拷|\A\?{2,}\Z"
-    ): "has lost characters in an encoding; export it again as UTF-8",
-    re.compile(
-        r"\A(?:同上|同前|[〃″]|ditto)\Z", re.IGNORECASE
-    ): "stands for the cell above; write that out",
+# Short cells that lost what they meant before they came here: a formula that failed, a number of
+# which a spreadsheet kept the first digits, characters in an encoding, and what stood above
+LOST = re.compile(
+    r"(?P<formula>#(?:DIV/0!|REF!|VALUE!|NAME\?|NUM!|NULL!|SPILL!|CALC!|##+))"
+    r"|(?P<digits>[0-9](?:\.[0-9]+)?[Ee]\+[0-9]{2,3})|(?P<characters>\?{2,})"
+    r"|(?P<above>同上|同前|[〃″]|(?i:ditto))"
+)
+WHY = {
+    "formula": "is what a spreadsheet shows for a formula that failed or a column too narrow",
+    "digits": "has lost its last digits; store it as text in the source",
+    "characters": "has lost its characters; export it again as UTF-8",
+    "above": "stands for the cell above; write that out",
 }
+SHORT = 32  # characters
 SHOWN = 40  # characters of a cell in a message
+# A character that is unseen, or a sign that an encoding was read wrongly, or neither
+ODD = re.compile("[\u0080-\u00ff\u200b-\u200f\u202a-\u202e\u2060\ufeff\ufffd\u951f]")
 # How exports keep a spreadsheet from reading a number or a formula: ="0690", '0690, '=1
 AS_TEXT = re.compile(r"""="([^"]*)"|'([0-9=+@-].*)""", re.DOTALL)
 # 2025/1/2, 2025.1.2, 2025-1-2, 2025年1月2日, with or without a time. ISO dates do not match.
@@ -72,21 +73,24 @@ def to_text(value: Any, strip_html: bool = False) -> str | None:
     text = _convert(value) or ""
     if strip_html:
         text = re.sub(f"[{CONTROL}]", "", _strip_html(text))
-    text = UNSEEN.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
-    text = text.strip().strip(AROUND).strip()
-    if marked := AS_TEXT.fullmatch(text):
+    is_odd = not text.isascii() and ODD.search(text) is not None
+    if is_odd:
+        text = UNSEEN.sub("", text)
+    text = text.replace("\r\n", "\n").replace("\r", "\n").strip().strip(AROUND).strip()
+    marked = AS_TEXT.fullmatch(text) if text.startswith(("=", "'")) else None
+    if marked:
         text = (marked[1] or marked[2] or "").strip()
     refused = REFUSED.search(text)
     if refused:
         seen = f"U+{ord(refused[0]):04X}, no character of a text"
         raise CellError(f"{seen}; --strip-html removes control characters")
-    if not text or PLACEHOLDER.fullmatch(text):
+    is_short = len(text) <= SHORT
+    if not text or (is_short and PLACEHOLDER.fullmatch(text)):
         return None
-    for pattern, why in FAULTS.items():
-        if pattern.search(text):
-            raise CellError(f"{text[:SHOWN]} {why}")
-    if _is_read_wrongly(text):
-        raise CellError(f"{text[:SHOWN]} is UTF-8 that was read as Latin; export it again as UTF-8")
+    lost = LOST.fullmatch(text) if is_short else None
+    why = WHY[str(lost.lastgroup)] if lost else _misread(text) if is_odd else ""
+    if why:
+        raise CellError(f"{text[:SHOWN]} {why}")
     date_in_words = DATE.fullmatch(text)
     if date_in_words:
         year, month, day, hour, minute, second = map(int, date_in_words.groups("0"))
@@ -95,14 +99,15 @@ def to_text(value: Any, strip_html: bool = False) -> str | None:
     return text
 
 
-def _is_read_wrongly(text: str) -> bool:
-    """Return whether a text is Chinese whose bytes in UTF-8 were read as Windows-1252 or Latin-1."""
-    if text.isascii():
-        return False
+def _misread(text: str) -> str:
+    """Return how the encoding of a text was read wrongly, or ""."""
+    if "\ufffd" in text or "锟斤拷" in text:
+        return "has lost characters in an encoding; export it again as UTF-8"
     for encoding in ("cp1252", "latin-1"):
         with suppress(UnicodeError):
-            return CHINESE.search(text.encode(encoding).decode("utf-8")) is not None
-    return False
+            if CHINESE.search(text.encode(encoding).decode("utf-8")):
+                return "is UTF-8 that was read as Latin; export it again as UTF-8"
+    return ""
 
 
 def _moment(value: datetime) -> str:

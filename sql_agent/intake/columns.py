@@ -198,10 +198,12 @@ def map_columns(
         if first == source:
             chosen[source] = column
         elif earlier == rank:
-            lines = f"{mapping_line(first, column)} and {mapping_line(source, None)}"
+            is_name = column == NAME_COLUMN[table]
+            second = mapping_line(source, None if is_name else column)
             raise SourceError(
-                f"columns {first!r} and {source!r} both fill {column}; choose with --mapping FILE, "
-                f"a file with the lines {lines} (one column for both joins their texts)"
+                f"columns {first!r} and {source!r} both fill {column}; choose with --mapping FILE, a "
+                f"file with the lines {mapping_line(first, column)} and {second} (two lines for one "
+                "column join their texts, null leaves one out)"
             )
     name = NAME_COLUMN[table]
     if name not in chosen.values():

@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from typing import Any
 
 # 3种, 3 个品种, 1,280.50元, 三种药品
-COUNT = r"[-+¥￥$]?(?:[\d,，]++(?:\.\d++)?|[一二三四五六七八九十百千万]++)\s*+"
+COUNT = r"[-+¥￥$]?(?:[\d,，]++(?:\.\d++)?|[一二三四五六七八九十百千万]++|[零壹贰叁肆伍陆柒捌玖拾佰仟万亿圆元角分整]++)\s*+"
 ROWS = r"[个种类项条例份]?(?:品种|品规|种类|药品|疾病|病种|记录)|items?|rows?|entries|drugs?|diseases?|records?"
 COUNTED = rf"{COUNT}(?:{ROWS})"
 AMOUNT = rf"{COUNT}(?:%|万?元整?|{ROWS}|[个种类项条行例份盒瓶支袋箱片粒])?"
 # A cell that is nothing but such a word, or the word with an amount, beside numbers and empty cells
 TOTAL = re.compile(
-    r"(?:(?:合|总|小|共|累)\s*计|总\s*数|本页\s*[合小]计|平均值?|均值"
+    r"(?:(?:药品|疾病|品种|品规|数量|金额|本页|以上)?(?:[合总小共累]\s*计|总\s*[数额量])|品种数|总金额|平均值?|均值"
     r"|(?:grand\s+)?totals?|sub-?\s?totals?|sum|average|mean)"
-    r"(?:金额|数量|品种数?|[（(][^（()）]{1,4}[)）])?"
+    r"(?:金额|数量|品种数?|人民币|[（(][^（()）]{1,4}[)）])*+"
     rf"\s*[:：=为]?\s*(?:共\s*)?(?:{AMOUNT}(?:\s*[,，、;；]?\s*{AMOUNT})?)?\s*[。.]?"
     rf"|[（(]?\s*共?\s*(?:{COUNTED})\s*[)）]?\s*[。.]?",
     re.IGNORECASE,

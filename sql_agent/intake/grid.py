@@ -55,7 +55,11 @@ def below_headers(tables: Mapping[str, Rows], header_row: int | None = None) -> 
             header = _header_of(first)
         if header is not None and not is_blank(header.cells):
             above = [row.cells for row in first if row.number < header.number]
-            columns = column_names(_completed(header.cells, above))
+            names = _completed(header.cells, above)
+            lower = next((row for row in first if row.number > header.number), None)
+            if header_row is None and lower is not None and _is_second(lower.cells, names):
+                header, names = lower, _completed(lower.cells, [names], every=True)
+            columns = column_names(names)
             records = partial(_records, rows, columns, header.number)
             parts.append(Part(name, columns, records, header.number))
     if not parts:
@@ -79,12 +83,24 @@ def _is_name(cell: Any) -> bool:
     return isinstance(cell, str) and is_known(cell.strip())
 
 
-def _completed(header: list[Any], above: list[list[Any]]) -> list[Any]:
-    """Fill blank header cells from above: headers of two rows say 药品名称 first, then 剂型, 规格."""
+def _is_second(lower: list[Any], names: list[Any]) -> bool:
+    """Return whether a row only divides columns above it: 安全性 into 不良反应 and 禁忌."""
+    filled = [cell for cell in lower if not is_blank([cell])]
+    open_above = any(
+        _is_name(name) and is_blank([cell]) for name, cell in zip(names, lower, strict=False)
+    )
+    return open_above and bool(filled) and all(map(_is_name, filled))
+
+
+def _completed(header: list[Any], above: list[list[Any]], every: bool = False) -> list[Any]:
+    """Fill blank header cells from above: headers of two rows say 药品名称 first, then 剂型, 规格.
+
+    every: unknown names too.
+    """
     names = list(header)
     for cells in reversed(above):
         for at, cell in enumerate(cells[: len(names)]):
-            if is_blank([names[at]]) and _is_name(cell) and cell not in names:
+            if is_blank([names[at]]) and (every or _is_name(cell)) and cell not in names:
                 names[at] = cell
     return names
 

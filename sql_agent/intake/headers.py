@@ -25,7 +25,7 @@ UNITS: dict[str, str] = _LISTED["units"]
 # What the cells of a column look like, where its name is not sure
 CELLS = {column: re.compile(text, re.I) for column, text in _LISTED["cells"].items()}
 JOINTS = re.compile(r"[/、,|&;:()\[\]{}<>【】《》]|及|和|与|或|\band\b|\bor\b")
-NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
+NUMBER = re.compile(r"(?:[0-9]+|[0-9]{1,3}(?:,[0-9]{3})+)(?:\.[0-9]+)?")
 HUMP = re.compile(r"(?<=[a-z]{2})(?=[A-Z])")  # splits dosageForm, but not mL
 BULLET = re.compile(
     r"^\W*(?:\d+(?:\.\d+)*(?![\da-z])|(?:[ivx]+|[a-z]|[一二三四五六七八九十]+)[.、):])[\W_]*"
@@ -193,5 +193,6 @@ def nearest(header: str, table: str) -> str:
 
 def with_unit(header: str, text: str) -> str:
     """Return a bare number with the unit at the end of its column's name or in its brackets."""
-    unit = re.search(r"[\W_]([^\W_]+)\W*$", _plain(header)) if NUMBER.fullmatch(text) else None
-    return text + (UNITS.get(unit[1], "") if unit else "")
+    number = unicodedata.normalize("NFKC", text)
+    unit = re.search(r"[\W_]([^\W_]+)\W*$", _plain(header)) if NUMBER.fullmatch(number) else None
+    return number + UNITS[unit[1]] if unit and unit[1] in UNITS else text

@@ -28,6 +28,7 @@ from sql_agent.intake.columns import LISTED, Given, Planned, listed, plan_parts,
 from sql_agent.intake.sources import encoding_note, open_parts
 from sql_agent.intake.staging import DUPLICATE, EMPTY, FOOTER, HEADING, REJECTED, Staging
 from sql_agent.intake.target import APPEND, MISSING, REPLACE, Target
+from sql_agent.intake.workbooks import WITHOUT_FORMATS
 from sql_agent.tables import TABLES
 
 SHOWN = 20
@@ -80,6 +81,11 @@ def run(options: argparse.Namespace) -> int:
     parts = open_parts(options.source, options.encoding, options.part, options.header_row)
     if encoding := encoding_note(options.source, options.encoding):
         print(encoding)
+    if Path(options.source).suffix.lower() in WITHOUT_FORMATS:
+        print(
+            f"{options.source} is read without the formats of its numbers: 0.9% is 0.009, and 007 is "
+            "7; save it as .xlsx to keep what it shows"
+        )
     seen = [part for part in parts if not part.is_hidden]
     if seen and not options.part:
         for part in parts:

@@ -24,7 +24,8 @@ from sql_agent.intake.grid import Row, Rows, is_blank
 from sql_agent.intake.headers import is_known
 
 WITH_MARKUP = (".xlsx", ".xlsm")
-KINDS = (*WITH_MARKUP, ".xls", ".xlsb", ".ods")
+WITHOUT_FORMATS = (".xls", ".xlsb", ".ods")
+KINDS = (*WITH_MARKUP, *WITHOUT_FORMATS)
 # A number format that can be repeated in words: texts around one number
 WORDS = r'(?:"[^"]*"|\\.|[ ¥￥$€]|[^\x00-\x7f])*'
 FORMAT = re.compile(

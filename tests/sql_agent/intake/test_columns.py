@@ -98,3 +98,12 @@ def test_foreign_headers_find_their_columns_and_the_rest_stays_out():
 )
 def test_what_is_about_something_else_is_no_column_of_ours(name):
     assert not any(claims(name, table) for table in WORDS)
+
+
+def test_two_columns_for_one_are_joined_but_for_two_names():
+    with pytest.raises(SourceError) as caught:
+        map_columns(["药品名称", "用法", "用量"], "drugs_info", {})
+    assert not missing(str(caught.value), '"用法": dosage and "用量": dosage')
+    with pytest.raises(SourceError) as caught:
+        map_columns(["产品名称", "商品名"], "drugs_info", {})
+    assert not missing(str(caught.value), '"产品名称": med_name and "商品名": null')

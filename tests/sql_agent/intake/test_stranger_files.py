@@ -146,6 +146,31 @@ def test_running_numbers_may_begin_anew_and_be_in_full_width(tmp_path, capsys):
     assert [row["id"] for row in imported(source, tmp_path / "b.db")] == [1, 2]
 
 
+def test_a_second_row_of_names_divides_the_columns_above(tmp_path):
+    rows = [
+        ["药品名称", "规格", "安全性", None, "库位"],
+        [None, None, "不良反应", "禁忌", None],
+        ["甲片", "1g", "恶心", "孕妇", "A1"],
+    ]
+    book = openpyxl.Workbook()
+    for row in rows:
+        book.active.append(row)
+    for merged in ("A1:A2", "B1:B2", "C1:D1", "E1:E2"):
+        book.active.merge_cells(merged)
+    book.save(tmp_path / "a.xlsx")
+    (part,) = open_parts(str(tmp_path / "a.xlsx"))
+    assert part.columns == ["药品名称", "规格", "不良反应", "禁忌", "库位"]
+    [row] = imported(tmp_path / "a.xlsx", tmp_path / "my.db")
+    assert (row["adverse_reactions"], row["contraindications"]) == ("恶心", "孕妇")
+
+
+def test_numbers_in_full_width_or_with_commas_have_the_unit_of_their_column(tmp_path):
+    rows = [["药品名称", "有效期(月)"], ["甲片", "２４"], ["乙片", "1,200"], ["丙片", "24个月"]]
+    source = csv_file(tmp_path / "a.csv", rows)
+    periods = [row["period"] for row in imported(source, tmp_path / "my.db")]
+    assert periods == ["24个月", "1,200个月", "24个月"]
+
+
 def test_days_are_dates_where_a_column_holds_dates_and_named_elsewhere(tmp_path, capsys):
     header = ["药品名称", "规格", "创建日期"]
     day = datetime(2024, 1, 2)
