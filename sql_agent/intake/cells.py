@@ -14,7 +14,6 @@ CONTROL = r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f"
 # Control characters, of which PostgreSQL refuses the first, and halves of a surrogate pair, which
 # are no characters.
 REFUSED = re.compile(rf"[{CONTROL}\ud800-\udfff]")
-AROUND = " \t\n\u3000\xa0"
 CHINESE = re.compile("[\u4e00-\u9fff]")
 # Characters without a width or a place of their own, which make two equal names differ
 UNSEEN = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060\ufeff]")
@@ -76,7 +75,7 @@ def to_text(value: Any, strip_html: bool = False) -> str | None:
     is_odd = not text.isascii() and ODD.search(text) is not None
     if is_odd:
         text = UNSEEN.sub("", text)
-    text = text.replace("\r\n", "\n").replace("\r", "\n").strip().strip(AROUND).strip()
+    text = text.replace("\r\n", "\n").replace("\r", "\n").strip()
     marked = AS_TEXT.fullmatch(text) if text.startswith(("=", "'")) else None
     if marked:
         text = (marked[1] or marked[2] or "").strip()
