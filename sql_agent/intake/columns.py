@@ -93,9 +93,10 @@ def plan_parts(
     if not planned:
         seen = "; ".join(f"{part.name}: {listed(part.columns)}" for part in skipped)
         raise SourceError(
-            f"which table is it? No column is the name of a drug or a disease: {seen}. Of names of "
-            "columns --table drugs_info or disease and --mapping decide; above a row belongs a line of "
-            "names; if it is one name, a first line such as sep=; tells the delimiter"
+            f"which table is it? No column is the name of a drug or a disease: {seen}. If these are "
+            "names of columns, give --table drugs_info or disease, and --mapping; if they are a row, "
+            "put a line of names above it; if they are one name, tell the delimiter by a first line "
+            "such as sep=;"
         )
     return planned, [part.name for part in skipped]
 

@@ -127,9 +127,8 @@ def column_names(header: list[Any]) -> list[str]:
 
 def _records(rows: Rows, columns: list[str], header: int) -> Iterator[Record]:
     named = [place for place, name in enumerate(columns, start=1) if not name.startswith(UNNAMED)]
-    least = max(
-        named, default=0
-    )  # exports write a delimiter too many below their header, or behind it
+    # Exports write a delimiter too many behind their header
+    least = max(named, default=0)
     for number, cells, merged, is_hidden in rows():
         if number <= header:
             continue

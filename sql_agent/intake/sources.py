@@ -22,7 +22,7 @@ from sql_agent.intake.grid import SEARCHED, Part, Row, Rows, below_headers, colu
 from sql_agent.intake.headers import is_known
 from sql_agent.intake.kinds import other_kind
 from sql_agent.intake.workbooks import KINDS as WORKBOOKS
-from sql_agent.intake.workbooks import hidden_sheets, read_workbook
+from sql_agent.intake.workbooks import read_workbook
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine, Table
@@ -69,8 +69,8 @@ def open_parts(
             rows = _text_rows(path, encoding or detect_encoding(path))
             parts = below_headers({path.stem: rows}, header_row)
         elif kind in WORKBOOKS:
-            hidden = hidden_sheets(path)
-            found = below_headers(read_workbook(path), header_row)
+            sheets, hidden = read_workbook(path)
+            found = below_headers(sheets, header_row)
             parts = [part._replace(is_hidden=part.name in hidden) for part in found]
         elif kind in JSON:
             parts = _json_parts(path, encoding or detect_encoding(path))

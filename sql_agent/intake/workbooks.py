@@ -56,17 +56,12 @@ class Marked(NamedTuple):
 BELOW = Marked(math.inf, {})  # the last row of the XML
 
 
-def read_workbook(path: Path) -> dict[str, Rows]:
-    """Return the rows of each sheet by name. Raises calamine's errors."""
-    with closing(CalamineWorkbook.from_path(path)) as book:
-        return {name: partial(_rows, path, name) for name in book.sheet_names}
-
-
-def hidden_sheets(path: Path) -> set[str]:
-    """Return the names of the sheets that a person does not see."""
+def read_workbook(path: Path) -> tuple[dict[str, Rows], set[str]]:
+    """Return the rows of each sheet by name, and which sheets are hidden. Raises calamine's errors."""
     with closing(CalamineWorkbook.from_path(path)) as book:
         sheets = book.sheets_metadata
-        return {sheet.name for sheet in sheets if sheet.visible != SheetVisibleEnum.Visible}
+        hidden = {sheet.name for sheet in sheets if sheet.visible != SheetVisibleEnum.Visible}
+        return {name: partial(_rows, path, name) for name in book.sheet_names}, hidden
 
 
 def _rows(path: Path, name: str) -> Iterator[Row]:
