@@ -54,7 +54,7 @@ def object_records(file: IO[str]) -> Iterator[Record]:
 
     Raises ValueError: its lists are not equally long.
     """
-    whole = next(ijson.items(json_events(file), ""), {})
+    whole: Any = next(ijson.items(json_events(file), ""), {})
     rows = whole
     if isinstance(whole, dict) and whole:
         values = list(whole.values())

@@ -146,8 +146,9 @@ def _build(options: argparse.Namespace) -> None:
     files = {split: options.output / f"{split}.parquet" for split in ROWS} | {
         "all": options.output / JSONL
     }
-    for file in files.values():
-        refuse_existing(file, options.force)
+    if options.output.exists():
+        for file in files.values():
+            refuse_existing(file, options.force)
     request = request_for(
         options.rows, MIX | options.mix, Rates(options.typo_rate, options.partial_rate)
     )

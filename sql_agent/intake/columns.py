@@ -221,6 +221,8 @@ def _may_be(column: str, rank: int, cells: list[str]) -> bool:
     if column not in CELLS or (rank >= EXACT and column != "id"):
         return True
     fitting = sum(bool(CELLS[column].fullmatch(cell)) for cell in cells)
+    if rank >= EXACT:
+        return fitting > 0 or not cells  # an id of letters is not ours
     return 2 * fitting >= len(cells)
 
 

@@ -85,11 +85,11 @@ def _is_name(cell: Any) -> bool:
 
 def _is_second(lower: list[Any], names: list[Any]) -> bool:
     """Return whether a row only divides columns above it: 安全性 into 不良反应 and 禁忌."""
-    filled = [cell for cell in lower if not is_blank([cell])]
-    open_above = any(
-        _is_name(name) and is_blank([cell]) for name, cell in zip(names, lower, strict=False)
-    )
-    return open_above and bool(filled) and all(map(_is_name, filled))
+    pairs = list(zip(names, lower, strict=False))
+    open_above = any(_is_name(name) and is_blank([cell]) for name, cell in pairs)
+    # A name that is merged over both rows stands in both
+    new = [cell for name, cell in pairs if not is_blank([cell]) and cell != name]
+    return open_above and bool(new) and all(map(_is_name, new))
 
 
 def _completed(header: list[Any], above: list[list[Any]], every: bool = False) -> list[Any]:

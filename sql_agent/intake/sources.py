@@ -195,7 +195,7 @@ def _json_part(
 
 def _flat(values: dict[str, Any]) -> dict[str, Any]:
     """Return an object with the values of inner objects under names such as openfda.generic_name."""
-    flat = {}
+    flat: dict[str, Any] = {}
     for key, value in values.items():
         if isinstance(value, dict) and value:
             flat |= {f"{key}.{inner}": cell for inner, cell in _flat(value).items()}
