@@ -29,9 +29,9 @@ without rows:
   `Question:` (`问题：`) or `Diagnosis:` (`诊断：`) with `Recommendation:` (`建议：`). Replies of the
   reference are kept as they are, even with several questions in one.
 
-Each refused row is named with what was seen and expected; if it is more than half of them, nothing
-is written. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted. Rows are counted from 1;
-in JSONL a row is a line.
+Each refused row is named with what was seen and expected, here and as a line of `refused.jsonl`; if
+it is more than half of them, nothing is written. Exit codes: 0 done, 1 failed, 2 wrong usage, 130
+interrupted. Rows are counted from 1; in JSONL a row is a line.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from common.command import Failure, UsageError, new_parser, run_command
 from common.files import FileError, refuse_existing, replacing
@@ -54,11 +55,14 @@ from data.parquet import CONSULTATION, Form, write_parquet
 KINDS = (".parquet", ".json", ".jsonl", ".ndjson")
 CASES = "cases.parquet"
 DIALOGUES = "dialogues.jsonl"
+REFUSED = "refused.jsonl"
 COLUMNS: Form = {**CONSULTATION, "extra_info": {"index": int}}
 
 
-def read_file(path: Path, say: Callable[[str], None]) -> tuple[list[Consultation], int]:
-    """Return the consultations of a file and how many rows are refused, each with a printed reason.
+def read_file(
+    path: Path, say: Callable[[str], None]
+) -> tuple[list[Consultation], list[dict[str, Any]]]:
+    """Return the consultations of a file, and each refused row's number and reason, which is said.
 
     Raises UsageError: not readable, or without rows. Raises Failure: more than half are refused.
     """
@@ -66,7 +70,7 @@ def read_file(path: Path, say: Callable[[str], None]) -> tuple[list[Consultation
         seen = "is of an unknown kind" if path.is_file() else "is no file"
         raise UsageError(f"{path} {seen}; expected one of consultations ({', '.join(KINDS)})")
     found = list[Consultation]()
-    refused = 0
+    refused: list[dict[str, Any]] = []
     for record in watched(file_records(path), path.name):
         try:
             if record.problem:
@@ -74,14 +78,14 @@ def read_file(path: Path, say: Callable[[str], None]) -> tuple[list[Consultation
             if record.values:
                 found.append(read_consultation(record.values))
         except Refused as refusal:
-            refused += 1
+            refused.append({"row": record.number, "reason": str(refusal)})
             say(f"row {record.number}: {refusal}")
     if not found and not refused:
         raise UsageError(f"{path} has no rows; expected consultations")
-    if refused > len(found):
-        count = refused + len(found)
+    if len(refused) > len(found):
+        count = len(refused) + len(found)
         raise Failure(
-            f"{refused} of {count} rows are refused, more "
+            f"{len(refused)} of {count} rows are refused, more "
             "than half; expected a file of consultations"
         )
     return found, refused
@@ -103,7 +107,7 @@ def convert(source: Path, folder: Path, force: bool, say: Callable[[str], None])
     `force`.
     """
     if folder.is_dir():
-        for name in (CASES, DIALOGUES):
+        for name in (CASES, DIALOGUES, REFUSED):
             refuse_existing(folder / name, force)
     elif folder.exists():
         raise FileError(f"{folder} is a file; give a folder")
@@ -117,13 +121,16 @@ def convert(source: Path, folder: Path, force: bool, say: Callable[[str], None])
         numbered = (case | {"extra_info": {"index": number}} for number, case in enumerate(cases))
         write_parquet(numbered, draft, COLUMNS)
         write_jsonl(folder / DIALOGUES, ({"messages": dialogue} for dialogue in dialogues), force)
-    count = len(found) + refused
+    (folder / REFUSED).unlink(missing_ok=True)
+    if refused:
+        write_jsonl(folder / REFUSED, refused, force)
+    count = len(found) + len(refused)
     written = f"{len(cases)} cases, {len(dialogues)} dialogues"
     repeated = (
         f"left out: {len(all_cases) - len(cases)} cases equal to another, "
         f"{len(all_dialogues) - len(dialogues)} dialogues equal to or within another"
     )
-    return f"{folder}: {count} rows, {refused} refused; {written}; {repeated}"
+    return f"{folder}: {count} rows, {len(refused)} refused; {written}; {repeated}"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -132,9 +139,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--out", type=Path, required=True, metavar="DIR", help="folder to write into"
     )
-    parser.add_argument(
-        "--force", action="store_true", help=f"replace {CASES} and {DIALOGUES} in DIR"
-    )
+    parser.add_argument("--force", action="store_true", help="replace these files in DIR")
     options = parser.parse_args(arguments)
 
     def body() -> None:

@@ -219,6 +219,12 @@ def test_refused_rows_are_named_and_the_others_written(tmp_path, capsys):
     output = capsys.readouterr()
     assert [line.partition(":")[0] for line in output.err.splitlines()] == ["row 3", "row 4"]
     assert not missing(output.out, "4 rows", "2 refused", "2 cases", "1 dialogues")
+    kept = (tmp_path / "out" / "refused.jsonl").read_text(encoding="utf-8").splitlines()
+    assert all(
+        f"row {json.loads(line)['row']}: {json.loads(line)['reason']}" in output.err
+        for line in kept
+    )
+    assert len(kept) == 2
 
 
 def test_repetitions_are_counted(tmp_path, capsys):

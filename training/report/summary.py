@@ -11,6 +11,7 @@ from typing import Any
 
 from rich.cells import cell_len
 
+from common.command import as_typed
 from common.jsonl import write_text
 from common.language import said
 from common.settings import below_root
@@ -201,7 +202,7 @@ def show(summary: dict[str, Any], run_dir: Path) -> None:
             print(f"  {name}{' ' * (WIDTH - cell_len(name))}{text}")
     print(f"  {said('what each line means')}: docs/runs.md#the-end-of-a-run")
     if summary["message"]:
-        print(f"{summary['exit_reason']}: {summary['message']}")
+        print(as_typed(f"{summary['exit_reason']}: {summary['message']}"))
     print(run_dir, flush=True)
 
 
