@@ -100,6 +100,7 @@ def refuse_empty(dataset: Dataset, request: Request) -> None:
             f"{' and '.join(empty)} would have no row: the database has too few drugs and "
             "diseases to divide them so that no name stands in two files. Add rows to it "
             f"(15 drugs are enough), or leave {' and '.join(empty)} out: --rows train=200"
+            + "".join(f". {line}" for line in dataset.left_out)
         )
 
 
@@ -117,6 +118,7 @@ def report(dataset: Dataset, request: Request) -> list[str]:
         "names, search words and filter values in more "
         f"than one split: {len(overlap(dataset.splits))}"
     )
+    lines += dataset.left_out
     for table, columns in dataset.not_asked.items():
         named = ", ".join(f"{TABLES[table].get(column, column)} ({column})" for column in columns)
         lines.append(

@@ -192,6 +192,22 @@ def _entity(part: Part, row: Mapping[str, Any], titles: Mapping[int, str]) -> En
     return Entity(part.name, row["id"], titles[row["id"]], filled, texts)
 
 
+def left_out(catalogue: Catalogue) -> list[str]:
+    """Return a line for each table with rows that no question is about because of their names."""
+    lines = []
+    for table, keys in catalogue.askable.items():
+        titles = [catalogue.titles[table][key] for key in keys]
+        shared = sum(catalogue.names[table][title] > 1 for title in titles)
+        awkward = [title for title in titles if not is_plain(title)]
+        if shared or awkward:
+            lines.append(
+                f"{shared:,} of {len(titles):,} rows of {table} bear the name of another row, and "
+                f"{len(awkward):,} have a name over {LONGEST_NAME} characters or with a quotation "
+                "mark, %, _ or \\: no question is about them"
+            )
+    return lines
+
+
 def not_asked(catalogue: Catalogue) -> dict[str, list[str]]:
     found = {}
     for table, filled in catalogue.filled.items():

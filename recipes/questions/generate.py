@@ -48,14 +48,15 @@ class Request:
 class Dataset:
     """Rows by split, in the order of the request.
 
-    It also has a finder of the database's names, what was refused, by reason, and the columns that
-    no question asks for, by table.
+    It also has a finder of the database's names, what was refused, by reason, the columns that no
+    question asks for, by table, and lines about rows that no question is about.
     """
 
     splits: dict[str, list[Row]]
     mentions: Mentions
     refused: Counter[str] = field(default_factory=Counter)
     not_asked: dict[str, list[str]] = field(default_factory=dict)
+    left_out: list[str] = field(default_factory=list)
 
     def missing(self, request: Request) -> Counter[tuple[str, str]]:
         """Return the numbers of rows requested and not made, by split and type."""
@@ -83,6 +84,7 @@ class Generator:
         self.near = NearDuplicates()
         self.dataset = Dataset({split: [] for split in request.rows}, self.mentions)
         self.dataset.not_asked = entities.not_asked(catalogue)
+        self.dataset.left_out = entities.left_out(catalogue)
 
     def fill(self, url: str) -> Dataset:
         """Return all rows. The first split is filled last, so that the largest gives way to the

@@ -200,6 +200,25 @@ def test_a_failed_write_leaves_the_old_database(database, tmp_path):
     assert list(tmp_path.iterdir()) == [target]
 
 
+def test_rows_whose_names_no_question_can_bear_are_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = [f"{first}{second}片" for first in "甲乙丙" for second in "明清润舒泰和"]
+    rows = [
+        {"id": at, "med_name": name, "storage": f"密封{at}"}
+        for at, name in enumerate([*names, *names, "O'Neil片", "一" * 41], start=1)
+    ]
+    url = f"sqlite:///{tmp_path}/own.db"
+    output = ["--output", str(tmp_path / "questions"), "--rows", "train=5"]
+    build_database.write_database(tmp_path / "own.db", {"drugs_info": rows[18:], "disease": []})
+    assert build_dataset.main(["--db", url, *output]) == 0
+    assert not missing(capsys.readouterr().out, "0 of 20 rows of drugs_info", "2 have a name")
+    (tmp_path / "own.db").unlink()
+    build_database.write_database(tmp_path / "own.db", {"drugs_info": rows[:36], "disease": []})
+    assert build_dataset.main(["--db", url, *output, "--force"]) == 1
+    assert not missing(capsys.readouterr().err, "36 of 36 rows of drugs_info")
+
+
 def test_eye_drops_are_not_eaten_and_columns_without_a_wording_are_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
