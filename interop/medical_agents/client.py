@@ -15,6 +15,7 @@ import itertools
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -48,9 +49,12 @@ def tasks_of(agent: str, flags: Sequence[str] = ()) -> list[dict[str, str]]:
 
 def listed_by(command: Sequence[str], folder: Path | None = None) -> list[dict[str, str]]:
     """Return the tasks that a program of this protocol lists. Raises PlayerError."""
-    done = subprocess.run(command, cwd=folder, input=b"", stdout=subprocess.PIPE, check=False)
+    done = subprocess.run(command, cwd=folder, input=b"", capture_output=True, check=False)
+    said = done.stderr.decode(errors="replace")
+    print(said, end="", file=sys.stderr)
     if not done.stdout:
-        raise PlayerError(f"the player ended with {done.returncode}; its words are above")
+        last = said.strip().splitlines()[-1:]
+        raise PlayerError(f"the player ended with {done.returncode}: {''.join(last)}")
     tasks: list[dict[str, str]] = json.loads(done.stdout)["tasks"]
     return tasks
 

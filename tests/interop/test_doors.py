@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from common.settings import ROOT
+from episodes import registry
 from evaluation import evaluate
 from tests.runs import free_port
 from tests.serving import serving
@@ -60,44 +61,81 @@ env.reset()
 unscored = failed(env.step, {"tool_calls": [{"type": "function", "function": {"name": None}}]})
 print(json.dumps([rewards, after, unknown, unscored]))
 """
-REPLY = "Current diagnosis: lumbar disc herniation\nNo further examination is needed."
+Replies = dict[str, list[dict[str, Any]]]  # by the first words of the patient
 
 
 class Answering(BaseHTTPRequestHandler):
-    """A model that says the same to everything."""
+    """The models `gold`, which gives the replies of known episodes, and `silent`."""
+
+    replies: Replies
 
     def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["Content-Length"]))
-        message = {"role": "assistant", "content": REPLY}
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        said = [one for one in body["messages"] if one["role"] == "assistant"]
+        message = {"role": "assistant", "content": ""}
+        if body["model"] == "gold":
+            message = self.replies[body["messages"][1]["content"]][len(said)]
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
         usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
-        reply = {"id": "1", "object": "chat.completion", "created": 1, "model": "same"}
-        body = json.dumps({**reply, "choices": [choice], "usage": usage}).encode()
+        reply = {"id": "1", "object": "chat.completion", "created": 1, "model": body["model"]}
+        answer = json.dumps({**reply, "choices": [choice], "usage": usage}).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Content-Length", str(len(answer)))
         self.end_headers()
-        self.wfile.write(body)
+        self.wfile.write(answer)
 
     def log_message(self, *arguments: object) -> None:
         pass
 
 
-@pytest.fixture
-def model() -> Iterator[str]:
+def evaluated(out: Path, *flags: str) -> list[dict[str, Any]]:
+    """The episodes of an evaluation."""
+    assert evaluate.main([*flags, "--out", str(out)]) == 0
+    lines = (out / "episodes.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def said_by_policy(episode: dict[str, Any]) -> list[dict[str, Any]]:
+    return [message for message in episode["transcript"] if message["role"] == "assistant"]
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A few cases, in a folder whose name has a blank."""
+    path = tmp_path_factory.mktemp("some cases") / "cases.jsonl"
+    agent = registry.get("diagnosis")
+    rows = map(json.dumps, agent.rows(agent.splits["test"])[:TASKS])
+    path.write_text("\n".join(rows), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def model(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The endpoint of both models."""
+    out = tmp_path_factory.mktemp("known") / "gold"
+    Answering.replies = {}
+    for episode in evaluated(out, "diagnosis", "--gold", "--data", str(data)):
+        Answering.replies[episode["transcript"][1]["content"]] = said_by_policy(episode)
     server = ThreadingHTTPServer(("127.0.0.1", 0), Answering)
     with serving(server):
         yield f"http://127.0.0.1:{server.server_port}/v1"
 
 
+@pytest.fixture(params=["gold", "silent"])
+def policy(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
 @pytest.fixture
-def wanted(model: str, tmp_path: Path) -> dict[str, float]:
+def wanted(policy: str, model: str, data: Path, tmp_path: Path) -> dict[str, float]:
     """The rewards of an evaluation, by task."""
-    out = tmp_path / "evaluation"
-    flags = ["--model", "same", "--base-url", model, "--out", str(out)]
-    assert evaluate.main(["diagnosis", *flags]) == 0
-    lines = (out / "episodes.jsonl").read_text(encoding="utf-8").splitlines()
-    return {record["id"]: record["reward"] for record in map(json.loads, lines[:TASKS])}
+    flags = ["--model", policy, "--base-url", model, "--data", str(data)]
+    episodes = evaluated(tmp_path / "evaluation", "diagnosis", *flags)
+    rewards = {one["id"]: one["reward"] for one in episodes}
+    assert len(rewards) == TASKS
+    assert all((reward > 0) == (policy == "gold") for reward in rewards.values())
+    return rewards
 
 
 def installed(folder: Path, extra: str) -> Path:
@@ -115,14 +153,30 @@ def run(command: list[Any], model: str, folder: Path) -> None:
     )
 
 
-def test_verifiers_gives_the_rewards(model: str, wanted: dict[str, float], tmp_path: Path) -> None:
-    programs = installed(tmp_path / "verifiers", "verifiers")
+@pytest.fixture(scope="module")
+def verifiers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return installed(tmp_path_factory.mktemp("verifiers"), "verifiers")
+
+
+@pytest.fixture(scope="module")
+def inspect(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return installed(tmp_path_factory.mktemp("inspect"), "inspect")
+
+
+@pytest.fixture(scope="module")
+def openenv(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return installed(tmp_path_factory.mktemp("openenv"), "openenv")
+
+
+def test_verifiers_gives_the_rewards(
+    policy: str, model: str, data: Path, wanted: dict[str, float], verifiers: Path, tmp_path: Path
+) -> None:
     where = ["--env.agent.runtime.type", "subprocess", "--client.base-url", model]
     key = ["--client.api-key-var", "OPENAI_API_KEY", "--no-push", "--no-rich"]
-    tasks = ["--env.taskset.agent", "diagnosis", "--select.limit", TASKS]
+    tasks = ["--env.taskset.agent", "diagnosis", "--env.taskset.flags", f"--data '{data}'"]
     out = ["-o", tmp_path / "out"]
     run(
-        [programs / "vf-eval", "medical-agents", "--model", "same", *where, *key, *tasks, *out],
+        [verifiers / "vf-eval", "medical-agents", "--model", policy, *where, *key, *tasks, *out],
         model,
         tmp_path,
     )
@@ -134,26 +188,22 @@ def test_verifiers_gives_the_rewards(model: str, wanted: dict[str, float], tmp_p
     assert found == wanted
 
 
-def test_inspect_gives_the_rewards(model: str, wanted: dict[str, float], tmp_path: Path) -> None:
-    programs = installed(tmp_path / "inspect", "inspect")
-    chosen = ["--model", "openai-api/local/same", "--limit", TASKS]
+def test_inspect_gives_the_rewards(
+    policy: str, model: str, data: Path, wanted: dict[str, float], inspect: Path, tmp_path: Path
+) -> None:
+    chosen = ["--model", f"openai-api/local/{policy}", "-T", f"flags=--data '{data}'"]
     run(
-        [programs / "inspect", "eval", "medical_agents/diagnosis", *chosen, "--log-dir", "logs"],
+        [inspect / "inspect", "eval", "medical_agents/diagnosis", *chosen, "--log-dir", "logs"],
         model,
         tmp_path,
     )
     [log] = (tmp_path / "logs").glob("*.eval")
-    said = subprocess.run(
-        [programs / "inspect", "log", "dump", str(log)], check=True, capture_output=True, text=True
+    dumped = subprocess.run(
+        [inspect / "inspect", "log", "dump", str(log)], check=True, capture_output=True, text=True
     )
-    samples = json.loads(said.stdout)["samples"]
+    samples = json.loads(dumped.stdout)["samples"]
     assert {one["id"]: one["scores"]["own_reward"]["value"] for one in samples} == wanted
-    assert all(one["messages"][-1]["content"] == REPLY for one in samples)
-
-
-@pytest.fixture(scope="module")
-def openenv(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return installed(tmp_path_factory.mktemp("openenv"), "openenv")
+    assert all(one["messages"][-1]["role"] == "assistant" for one in samples)
 
 
 @pytest.mark.parametrize("agent", ["diagnosis", "sql"])
@@ -161,14 +211,8 @@ def openenv(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_openenv_gives_the_rewards(
     agent: str, flags: list[str], openenv: Path, tmp_path: Path
 ) -> None:
-    out = tmp_path / "evaluation"
-    assert evaluate.main([agent, *flags, "--n", str(TASKS), "--out", str(out)]) == 0
-    lines = (out / "episodes.jsonl").read_text(encoding="utf-8").splitlines()
-    known = [json.loads(line) for line in lines]
-    replies = {}
-    for one in known:
-        said = [message for message in one["transcript"] if message["role"] == "assistant"]
-        replies[one["id"]] = said
+    known = evaluated(tmp_path / "evaluation", agent, *flags, "--n", str(TASKS))
+    replies = {one["id"]: said_by_policy(one) for one in known}
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     command = [openenv / "python", "-m", "medical_agents.for_openenv", agent, "--port", str(port)]

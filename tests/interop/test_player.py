@@ -83,7 +83,7 @@ async def test_a_reply_that_fails_outside_is_unscored_and_says_why():
 
 
 async def test_an_unknown_file_or_task_is_an_error(capfd):
-    with pytest.raises(PlayerError):
+    with pytest.raises(PlayerError, match=r"nowhere\.jsonl"):
         tasks_of("diagnosis", ["--data", "nowhere.jsonl"])
     assert "nowhere.jsonl" in capfd.readouterr().err
     [task, *_] = tasks_of("diagnosis")
