@@ -2,7 +2,7 @@
 
 `vf-eval medical-agents --env.taskset.agent diagnosis` finds the taskset and the harness here;
 `inspect eval medical_agents/diagnosis` finds its tasks by an entry point;
-`.venv/bin/python -m medical_agents.for_openenv diagnosis` serves its episodes.
+`~/openenv/bin/python -m medical_agents.for_openenv diagnosis` serves its episodes.
 """
 
 from typing import Any

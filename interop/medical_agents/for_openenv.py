@@ -1,6 +1,6 @@
 """An OpenEnv server of an agent's episodes.
 
-    .venv/bin/python -m medical_agents.for_openenv diagnosis --port 8000
+    ~/openenv/bin/python -m medical_agents.for_openenv diagnosis --port 8000
 
 A step is a reply of the policy: an action is the assistant's message, an observation holds the
 messages and tools of the next call. The reward is the agent's own and comes with the last step. An
@@ -192,7 +192,7 @@ async def serve(arguments: argparse.Namespace) -> None:
 
 def main() -> int:
     """Serve an agent by the flags of the command line."""
-    parser = argparse.ArgumentParser(prog=".venv/bin/python -m medical_agents.for_openenv")
+    parser = argparse.ArgumentParser(prog="python -m medical_agents.for_openenv")
     parser.add_argument("agent", help="sql, consultation, diagnosis, code, or one of your own")
     parser.add_argument("--flags", default="", help='of interop.player, such as "--data FILE"')
     parser.add_argument("--host", default="127.0.0.1")
