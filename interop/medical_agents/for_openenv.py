@@ -192,7 +192,7 @@ async def serve(arguments: argparse.Namespace) -> None:
 
 def main() -> int:
     """Serve an agent by the flags of the command line."""
-    parser = argparse.ArgumentParser(prog="python -m medical_agents.for_openenv")
+    parser = argparse.ArgumentParser(prog=f"{sys.executable} -m medical_agents.for_openenv")
     parser.add_argument("agent", help="sql, consultation, diagnosis, code, or one of your own")
     parser.add_argument("--flags", default="", help='of interop.player, such as "--data FILE"')
     parser.add_argument("--host", default="127.0.0.1")
