@@ -30,6 +30,7 @@ from sqlalchemy import make_url
 
 from common.command import Failure, UsageError, new_parser, number, run_command
 from common.files import refuse_existing
+from common.language import said
 from common.settings import ROOT, load_settings
 from recipes.fictional import SEED
 from recipes.questions.entities import read_catalogue
@@ -108,25 +109,25 @@ def report(dataset: Dataset, request: Request) -> list[str]:
     lines = []
     for split, rows in dataset.splits.items():
         kinds = Counter(row["task_type"] for row in rows)
+        named = ", ".join(f"{kind} {count}" for kind, count in kinds.items())
         lines.append(
-            f"{split}: {len(rows)} rows, "
-            + ", ".join(f"{kind} {count}" for kind, count in kinds.items())
+            said("{split}: {count} rows, {kinds}", split=split, count=len(rows), kinds=named)
         )
     refused = ", ".join(f"{count} {reason}" for reason, count in sorted(dataset.refused.items()))
-    lines.append(f"drafts refused and replaced: {refused or 'none'}")
-    lines.append(
-        "names, search words and filter values in more "
-        f"than one split: {len(overlap(dataset.splits))}"
-    )
+    lines.append(said("drafts refused and replaced: {named}", named=refused or said("none")))
+    shared = "names, search words and filter values in more than one split: {count}"
+    lines.append(said(shared, count=len(overlap(dataset.splits))))
     lines += dataset.left_out
     for table, columns in dataset.not_asked.items():
         named = ", ".join(f"{TABLES[table].get(column, column)} ({column})" for column in columns)
-        lines.append(
-            f"no question asks for these columns of {table}: {named}; a wording in "
+        unasked = (
+            "no question asks for these columns of {table}: {named}; a wording in "
             "recipes/questions/wordings.toml adds one (docs/your-data.md#ask-for-another-column)"
         )
+        lines.append(said(unasked, table=table, named=named))
     for (split, kind), count in dataset.missing(request).items():
-        lines.append(f"not made: {count} {kind} rows of {split}; the database has no more to ask")
+        lacking = "not made: {count} {kind} rows of {split}; the database has no more to ask"
+        lines.append(said(lacking, count=count, kind=kind, split=split))
     return lines
 
 

@@ -23,6 +23,7 @@ from pathlib import Path
 
 from common.command import Failure, UsageError, new_parser, positive, run_command
 from common.files import replacing
+from common.language import said
 from common.terminal import watched
 from sql_agent.intake.columns import LISTED, Given, Planned, listed, plan_parts, read_mapping
 from sql_agent.intake.sources import encoding_note, open_parts
@@ -82,19 +83,24 @@ def run(options: argparse.Namespace) -> int:
     if encoding := encoding_note(options.source, options.encoding):
         print(encoding)
     if Path(options.source).suffix.lower() in WITHOUT_FORMATS:
-        print(
-            f"{options.source} is read without the formats of its numbers: 0.9% is 0.009, and 007 is "
-            "7; save it as .xlsx to keep what it shows"
+        plain = (
+            "{source} is read without the formats of its numbers: 0.9% is 0.009, and 007 is 7; save "
+            "it as .xlsx to keep what it shows"
         )
+        print(said(plain, source=options.source))
     seen = [part for part in parts if not part.is_hidden]
     if seen and not options.part:
         for part in parts:
             if part.is_hidden:
-                print(f"left out: {part.name}, a hidden sheet; --part {part.name} imports it")
+                hidden = "left out: {name}, a hidden sheet; --part {name} imports it"
+                print(said(hidden, name=part.name))
         parts = seen
     planned, skipped = plan_parts(parts, options.table, given)
     for name in skipped:
-        print(f"left out: {name}, whose columns are of neither table, or not of the one asked for")
+        neither = (
+            "left out: {name}, whose columns are of neither table, or not of the one asked for"
+        )
+        print(said(neither, name=name))
     for item in planned:
         if len(item.unused) > len(item.mapping):
             print(_columns(item))
@@ -105,7 +111,8 @@ def run(options: argparse.Namespace) -> int:
             )
     if target.mode == MISSING:
         for table in sorted(target.filled({item.table for item in planned})):
-            print(f"{target.name}: {table} has rows and stays as it is")
+            filled = "{target}: {table} has rows and stays as it is"
+            print(said(filled, target=target.name, table=table))
             planned = [item for item in planned if item.table != table]
     target.check({item.table for item in planned})
     try:
@@ -135,17 +142,21 @@ def _import(options: argparse.Namespace, planned: list[Planned], target: Target)
     for table in dict.fromkeys(item.table for item in planned):
         rows, without_id = staging.count(table)
         if not rows:
-            print(f"{table}: no row is ready, so the target's stay as they are")
+            print(said("{table}: no row is ready, so the target's stay as they are", table=table))
             continue
         tables.append(table)
         if 0 < without_id < rows:
-            print(f"{table}: {without_id} rows have no id, so all of its rows are numbered anew")
+            numbered = "{table}: {count} rows have no id, so all of its rows are numbered anew"
+            print(said(numbered, table=table, count=without_id))
     if planned and not tables:
         raise Failure(f"{options.source} has no row to import")
     if options.dry_run:
         return 0
     counts = target.write({table: staging.rows(table) for table in tables})
-    written = [f"{target.name}: {count} rows written to {table}" for table, count in counts.items()]
+    written = []
+    for table, count in counts.items():
+        into = "{target}: {count} rows written to {table}"
+        written.append(said(into, target=target.name, count=count, table=table))
     try:
         print("\n".join(written), flush=True)
     except OSError:  # the target has changed, whoever reads of it or not
@@ -170,35 +181,37 @@ def _stage(
         for kind, column, reason in findings:
             note((name, record.number, column, kind, reason))
             if len(shown[kind]) < SHOWN:
-                place = f"row {record.number}" + (f", column {column}" if column else "")
-                shown[kind].append(f"  {place}: {kind}" + (f": {reason}" if reason else ""))
-    left_out = ", ".join(
-        f"{rows[kind]} {kind}" for kind in kinds if rows[kind] or kind not in (FOOTER, HEADING)
-    )
-    print(f"{name} -> {item.table}: {rows['ready']} rows ready, {left_out}")
+                place = said("row {number}", number=record.number)
+                place += said(", column {name}", name=column) if column else ""
+                shown[kind].append(f"  {place}: {said(kind)}" + (f": {reason}" if reason else ""))
+    counted = [kind for kind in kinds if rows[kind] or kind not in (FOOTER, HEADING)]
+    left_out = said(", ").join(f"{rows[kind]} {said(kind)}" for kind in counted)
+    ready = "{name} -> {table}: {count} rows ready, {left_out}"
+    print(said(ready, name=name, table=item.table, count=rows["ready"], left_out=left_out))
     print(_columns(item))
     if hidden:
         numbers = listed([str(number) for number in hidden])
-        print(f"  rows that the sheet hides or filters out are read too: {numbers}")
+        print(said("  rows that the sheet hides or filters out are read too: {rows}", rows=numbers))
     for kind, lines in shown.items():
         for line in lines:
             print(line)
         if rows[kind] > len(lines):
-            print(f"  ... {rows[kind]} rows {kind} in all; --report FILE writes every one")
+            most = "  ... {count} rows {kind} in all; --report FILE writes every one"
+            print(said(most, count=rows[kind], kind=said(kind)))
     return rows[REJECTED]
 
 
 def _columns(item: Planned) -> str:
     lines = []
     if item.part.header > 1:
-        lines.append(f"  the column names are in row {item.part.header}")
+        lines.append(said("  the column names are in row {row}", row=item.part.header))
     used = [f"{' '.join(source.split())} -> {column}" for source, column in item.mapping.items()]
-    lines.append(f"  columns: {', '.join(used)}")
+    lines.append(said("  columns: {columns}", columns=", ".join(used)))
     ignored = [column for column in item.part.columns if column not in item.mapping]
     if ignored:
-        lines.append(f"  not used: {listed(ignored)}")
+        lines.append(said("  not used: {columns}", columns=listed(ignored)))
     if item.unused:
-        lines.append("  to decide about them, lines for the file of --mapping:")
+        lines.append(said("  to decide about them, lines for the file of --mapping:"))
         lines += list(item.unused.values())[:LISTED]
     return "\n".join(lines)
 

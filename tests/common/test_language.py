@@ -22,7 +22,7 @@ def texts_of_the_code() -> tuple[set[str], set[str]]:
     given = set()
     listed = subprocess.check_output(["git", "ls-files", "*.py"], cwd=ROOT, text=True)
     for name in listed.split():
-        if name.startswith(("common/", "evaluation/", "training/")):
+        if name.startswith(("common/", "evaluation/", "training/", "sql_agent/", "recipes/")):
             for node in ast.walk(ast.parse((ROOT / name).read_text(encoding="utf-8"))):
                 if isinstance(node, ast.Constant) and isinstance(node.value, str):
                     texts.add(node.value)
