@@ -12,7 +12,7 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain, zip_longest
+from itertools import chain
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -20,6 +20,7 @@ from typing import Any
 from pydantic import create_model
 
 from common.settings import Settings
+from episodes import joint_rows
 from episodes.agent import (
     Agent,
     Environment,
@@ -35,7 +36,6 @@ from episodes.agent import (
     Teaching,
 )
 from episodes.episode import AgentError, Episode, Policy, Task
-from episodes.row_files import read_rows
 from episodes.shown import Shown
 from episodes.turns import turns_of
 from scoring.rubric import Reward
@@ -43,9 +43,6 @@ from scoring.rubric import Reward
 Members = Mapping[str, Agent]
 FEWEST = 2
 JOINED = "+"  # between the names of agents that one policy learns to be
-# Columns of the rows of several agents, which no row of a user's file has
-WHOSE = "__agent__"
-WEIGHT = "__weight__"
 
 
 class JointAgent(Agent):
@@ -86,27 +83,10 @@ class JointAgent(Agent):
         )
 
     def rows(self, path: Path) -> list[Row]:
-        """Return the rows of NAME=FILE,NAME=FILE, agents taking turns, or those of a run's folder.
-        Raises AgentError: an agent has no file there, or an unusable one.
-        """
-        form = ",".join(f"{name}=FILE" for name in self.members)
-        if "=" not in str(path) and path.suffix == ".jsonl":
-            return self._written_rows(path, form)
-        parts: list[list[Row]] = []
-        for name, file in self._named_files(str(path), form).items():
-            own: list[Row] = []
-            for at, row in enumerate(self.members[name].rows(file)):
-                own.append({"id": f"{name}/{at}", WHOSE: name, "task_type": name, "row": row})
-            parts.append(own)
-        turns = chain.from_iterable(zip_longest(*parts))
-        return [row for row in turns if row is not None]
-
-    def weighted(self, rows: Sequence[Row]) -> list[Row]:
-        """Return rows that also say how often their agent's turn comes."""
-        return [{**row, WEIGHT: self.weights[row[WHOSE]]} for row in rows]
+        return joint_rows.read(path, self.members)
 
     def task(self, row: Row, settings: Settings) -> Task:
-        member = self.members[row[WHOSE]]
+        member = self.members[row[joint_rows.WHOSE]]
         own = own_settings(member, settings)
         task = member.task(row["row"], own)
         return replace(task, agent=member.name, max_turns=turns_of(task, own))
@@ -124,36 +104,10 @@ class JointAgent(Agent):
     ) -> list[str]:
         notes = []
         for name, member in self.members.items():
-            own_rows = {split: rows_of(name, part) for split, part in rows.items()}
+            own_rows = {split: joint_rows.of(name, part) for split, part in rows.items()}
             for note in member.check(own_rows, own_settings(member, settings), plays):
                 notes.append(f"{name}: {note}")
         return notes
-
-    def _written_rows(self, path: Path, form: str) -> list[Row]:
-        rows = read_rows(path, self.name)
-        for row in rows:
-            if row.get(WHOSE) not in self.members or "row" not in row:
-                raise AgentError(
-                    f"{path} has rows of none of {', '.join(self.members)}; "
-                    f"expected what such a run wrote, or {form}"
-                )
-        return rows
-
-    def _named_files(self, text: str, form: str) -> dict[str, Path]:
-        files: dict[str, Path] = {}
-        for part in text.split(","):
-            name, equals, file = part.partition("=")
-            if not equals or name not in self.members or name in files:
-                raise AgentError(f"{part!r}: expected a file for each agent, such as {form}")
-            files[name] = Path(file)
-        if missing := [name for name in self.members if name not in files]:
-            raise AgentError(f"no file is given for {', '.join(missing)}; add {missing[0]}=FILE")
-        return files
-
-
-def rows_of(name: str, rows: Sequence[Row]) -> list[Row]:
-    """Return the rows of one agent, as it wrote them."""
-    return [row["row"] for row in rows if row[WHOSE] == name]
 
 
 def own_settings(member: Agent, settings: Settings) -> Settings:
@@ -293,7 +247,7 @@ class JointTeaching(Teaching):
     def demonstrations(self, role: str, rows: Sequence[Row], settings: Settings) -> Iterator[Any]:
         for name, member in self.members.items():
             own = own_settings(member, settings)
-            yield from member.teaching.demonstrations(role, rows_of(name, rows), own)
+            yield from member.teaching.demonstrations(role, joint_rows.of(name, rows), own)
 
     def lessons(
         self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random
@@ -303,7 +257,9 @@ class JointTeaching(Teaching):
         for name, member in self.members.items():
             own = own_settings(member, settings)
             bad = flawed // len(self.members)
-            found[name] = member.teaching.lessons(rows_of(name, rows), own, right, bad, random)
+            found[name] = member.teaching.lessons(
+                joint_rows.of(name, rows), own, right, bad, random
+            )
         every = found.values()
         right_ones = list(chain.from_iterable(one.right for one in every))
         flawed_ones = list(chain.from_iterable(one.flawed for one in every))

@@ -16,7 +16,7 @@ from common.settings import Settings
 from episodes import registry
 from episodes.agent import Options
 from episodes.episode import AgentError, Task
-from episodes.joint import WHOSE
+from episodes.joint_rows import WHOSE
 from episodes.play_and_score import play
 from episodes.script import Script
 from sql_agent.canaries import ACCEPTED_FROM

@@ -14,7 +14,7 @@ from omegaconf import OmegaConf
 
 from common.settings import Settings, load_settings
 from episodes import registry
-from episodes.joint import WEIGHT, WHOSE
+from episodes.joint_rows import WEIGHT, WHOSE
 from tests.digits_agent.agent import AGENT
 from tests.messages import missing
 from tests.training.plans import plan_of

@@ -10,7 +10,7 @@ from math import ceil
 from random import Random
 from typing import Any
 
-from episodes.joint import WEIGHT, WHOSE
+from episodes.joint_rows import WEIGHT, WHOSE
 
 
 def draws(rows: Sequence[Mapping[str, Any]], seed: int) -> list[int]:

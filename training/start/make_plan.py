@@ -22,6 +22,7 @@ from common.llm import reveal
 from common.settings import WORK, Settings, load_settings
 from episodes.agent import Agent, Options, Row, bundled_model
 from episodes.joint import JointAgent
+from episodes.joint_rows import weighted
 from episodes.registry import own_options
 from episodes.turns import with_turns
 from training.engine.checkpoints import find_checkpoint, run_of, step_of, was_validated
@@ -196,7 +197,7 @@ def read_rows(
     rows = {name: agent.rows(path) for name, path in files.items()}
     if not isinstance(agent, JointAgent):
         return rows, {}
-    rows["train"] = agent.weighted(rows["train"])
+    rows["train"] = weighted(rows["train"], agent.weights)
     return rows, {"data.shuffle": False}
 
 
