@@ -57,13 +57,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     def body() -> None:
         if arguments.folder and not arguments.folder.is_dir():
             raise UsageError(f"{arguments.folder} is no folder")
+        places = [arguments.folder] if arguments.folder else PLACES
         runs: list[Run] = []
-        for place in [arguments.folder] if arguments.folder else PLACES:
+        for place in places:
             runs += runs_in(place)
         runs.sort(key=lambda run: run.moment, reverse=True)
         table = [HEADER, *map(row_of, runs)]
         Report(
-            said("Runs and evaluations"), [said("{count} in all", count=len(runs))], {"": table}
+            said("Runs and evaluations"),
+            [said("{count} in {places}", count=len(runs), places=", ".join(map(str, places)))],
+            {"": table},
         ).show()
 
     return run_command("runs", body)

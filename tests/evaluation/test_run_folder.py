@@ -49,7 +49,8 @@ def test_runs_and_evaluations_are_listed_newest_first(tmp_path, capsys):
     training_run(tmp_path / "run")
     (tmp_path / "other").mkdir()
     assert main([str(tmp_path)]) == 0
-    lines = [line for line in capsys.readouterr().out.splitlines() if str(tmp_path) in line]
+    printed = capsys.readouterr().out.splitlines()
+    lines = [line for line in printed if line.startswith(f"| {tmp_path}")]
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     assert sorted(row[0] for row in cells) == [f"{tmp_path}/demo/before", f"{tmp_path}/run"]
     found = {row[0]: row[1:-1] for row in cells}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from argparse import ArgumentParser
 
+from common.command import as_typed
 from episodes.episode import AgentError
 from episodes.registry import joined
 from training.start.command import run_training
@@ -21,7 +22,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--agents")
     named, rest = parser.parse_known_args(given)
     if not named.agents:
-        print(USAGE, file=sys.stderr)
+        print(as_typed(USAGE), file=sys.stderr)
         return 2
     return run_training(lambda: joined(weights(named.agents)), rest)
 
