@@ -124,11 +124,13 @@ def mean(of: Clusters) -> float | None:
 def interval(values: Sequence[float]) -> list[float] | None:
     """Return the 95 % interval of the mean, a value a task: Wilson's in [0, 1], else a bootstrap.
 
-    One task says nothing about the spread, so its interval is all of [0, 1]. None without values.
+    One task says nothing about the spread, so its interval is all of [0, 1]. None without values,
+    or for one value of another scale.
     """
+    is_share = bool(values) and min(values) >= 0 and max(values) <= 1
     if len(values) < 2:
-        return [0.0, 1.0] if values else None
-    if min(values) >= 0 and max(values) <= 1:
+        return [0.0, 1.0] if is_share else None
+    if is_share:
         return wilson(values)
     return interval_of_types([values])
 
@@ -212,6 +214,8 @@ def judge_changes(types: Sequence[Sequence[float]]) -> dict[str, Any]:
     bounds = interval_of_types(types)
     if len(changes) == 1:
         bounds = [-1.0, 1.0]
+    elif bounds is not None and max(changes) - min(changes) < SAME:
+        bounds = _of_one_change(changes[0], len(changes)) or bounds
     verdict = UNCLEAR
     if len(changes) < FEW or bounds is None:
         verdict = TOO_FEW
@@ -226,6 +230,18 @@ def judge_changes(types: Sequence[Sequence[float]]) -> dict[str, Any]:
         "sign_p": p,
         "verdict": verdict,
     }
+
+
+def _of_one_change(change: float, n: int) -> list[float] | None:
+    """Return the 95 % interval where `n` tasks all stayed the same, or all turned right or wrong.
+
+    Resampled they would leave no doubt. As many other tasks as Wilson's interval allows may have
+    changed by anything. None for a change of another size.
+    """
+    if min(abs(change), abs(1 - abs(change))) > SAME:
+        return None
+    other = wilson([0.0] * n)[1]
+    return [change - other * (1 + change), change + other * (1 - change)]
 
 
 def pass_at(samples: int, successes: int, k: int) -> float:

@@ -9,6 +9,7 @@ The policy hands in the last statement that ran, or nothing if it answers that d
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,19 @@ from sql_agent.threads import in_thread
 from tools.sql.query import QueryTool
 
 NO_ANSWER = "null"
+# Answers that are `null`, and whole sentences that say so of the question
+NULL = re.compile(
+    rf"\W*(?:(?:(?:the )?(?:final )?answer|答案)\W*(?:(?:is|是|为)\W*)?)?{NO_ANSWER}\W*",
+    re.IGNORECASE,
+)
+REFUSAL = re.compile(
+    r"(?:(?:i'?m |i am )?(?:sorry|unfortunately)\W+(?:but )?)?"
+    r"(?:(?:(?:this|the|that|your) question |it )?(?:(?:cannot|can ?not|can't) be answered|"
+    r"is (?:not |un)answerable)|i (?:cannot|can ?not|can't) answer (?:this|that|the|your)(?: question)?)"
+    r"(?: (?:with|from|by|using|based on) (?:this|the)(?: \w+)? (?:database|data|tables|schema))?\W*"
+    r"|(?:抱歉\W+)?(?:[该本]|这个)?(?:数据库)?(?:问题)?(?:无法|不能)回答(?:[该本]|这个)?(?:问题)?\W*",
+    re.IGNORECASE,
+)
 TOOL = tool_spec(
     TOOL_NAME,
     "Run one read-only SELECT statement in SQLite's dialect and return JSON; after an error, write "
@@ -160,8 +174,8 @@ def ehrsql_conversations(folder: Path, tasks: Sequence[SqlTask]) -> Iterable[Con
 def gives_none(task: Task, episode: Episode) -> bool:
     """Return whether the answer is `null`, or says only that the database has nothing."""
     answer = (episode.answer or "").strip()
-    is_null = answer.strip("'\"`.").lower() == NO_ANSWER
-    return is_null or honesty(answer, task.question) == 1
+    none = NULL.fullmatch(answer) or REFUSAL.fullmatch(answer)
+    return bool(none) or honesty(answer, task.question) == 1
 
 
 def _tables(tool: QueryTool) -> str:

@@ -127,6 +127,17 @@ def test_the_sign_test_is_exact_for_right_and_wrong_answers(changes, p):
     assert metrics.sign_test(changes) == pytest.approx(p)
 
 
+@pytest.mark.parametrize(
+    ("change", "n", "bounds"),
+    [(1.0, 10, [0.445, 1.0]), (-1.0, 10, [-1.0, -0.445]), (0.0, 50, [-0.071, 0.071])],
+)
+def test_tasks_that_all_changed_alike_leave_some_doubt(change, n, bounds):
+    """Resampled they left none: [100, 100] for ten tasks."""
+    judged = metrics.judge_changes([[change] * n])
+    assert judged["ci95"] == pytest.approx(bounds, abs=0.001)
+    assert judged["verdict"] == {1.0: "better", -1.0: "worse", 0.0: "unclear"}[change]
+
+
 def test_samples_of_one_question_do_not_narrow_the_interval():
     """Ten copies of every episode say no more about questions than one."""
     facts = {"execution_accuracy": 1.0, "evidence_recall": None, "queried": 0.0}
@@ -144,3 +155,4 @@ def test_samples_of_one_question_do_not_narrow_the_interval():
 def test_one_question_says_nothing_about_the_spread():
     assert interval([0.5]) == [0.0, 1.0]
     assert interval([]) is None
+    assert interval([1.2]) is None, "of another scale"
