@@ -273,7 +273,9 @@ def _updates(summary: dict[str, Any]) -> str:
 
 
 def _mismatch(value: float | None) -> str:
-    return "" if value is None else said("KL of at most {value:.2g} a token", value=value)
+    # A KL of nearly 0 is computed as a little less
+    lines = "KL of at most {value:.2g} a token"
+    return "" if value is None else said(lines, value=max(value, 0.0))
 
 
 def _known_bad(canaries: dict[str, float]) -> str:
