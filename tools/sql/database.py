@@ -69,11 +69,16 @@ class DeadlineExceeded(StatementError):
 
 @dataclass(frozen=True)
 class Access:
-    """What a statement may read: lower-case tables, its own WITH names, and the tables it names."""
+    """What a statement may read: lower-case tables, its own WITH names, and the tables it names.
+
+    written: its text before the guard wrote it anew. The engine must accept that, too, because
+    sqlglot mends what an engine refuses.
+    """
 
     tables: frozenset[str]
     own_names: frozenset[str] = frozenset()
     named: frozenset[str] = frozenset()
+    written: str = ""
 
 
 @dataclass(frozen=True)

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Container
 from itertools import pairwise
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import sqlglot
 from sqlglot import exp
 from sqlglot.dialects.mysql import MySQL
+from sqlglot.dialects.postgres import Postgres
 from sqlglot.dialects.sqlite import SQLite
 from sqlglot.generator import Generator
 from sqlglot.generators.mysql import MySQLGenerator
+from sqlglot.generators.postgres import PostgresGenerator
 from sqlglot.generators.sqlite import SQLiteGenerator
+from sqlglot.parser import Parser
+from sqlglot.parsers.mysql import MySQLParser
+from sqlglot.parsers.postgres import PostgresParser
 from sqlglot.parsers.sqlite import SQLiteParser
 from sqlglot.tokens import TokenType
 
@@ -22,10 +27,32 @@ from tools.sql.scopes import fold
 # that what sqlglot writes in their place would give other values.
 FOREIGN_TYPES = {"BYTE", "LONG", "SHORT", "STR", "STRING"}
 ONLY_A_NAME = "only_a_name"  # of an identifier that must not be read as a text
+# Functions that sqlglot writes as others: SQLite's mod(7.5, 2) is 1.5, and 7.5 % 2 is 1
+REWRITTEN = {"LOG2", "LOG10", "MEDIAN", "MOD"}
+
+
+def _as_written(parser: type[Parser]) -> dict[str, Any]:
+    return {name: made for name, made in parser.FUNCTIONS.items() if name not in REWRITTEN}
+
+
+class ExactPostgres(Postgres):
+    """sqlglot's PostgreSQL, without the parentheses that CURRENT_TIME may not have there."""
+
+    class Parser(PostgresParser):
+        FUNCTIONS: ClassVar = _as_written(PostgresParser)
+
+    class Generator(PostgresGenerator):
+        TRANSFORMS: ClassVar = {
+            **PostgresGenerator.TRANSFORMS,
+            exp.CurrentTime: lambda generator, node: "CURRENT_TIME",
+        }
 
 
 class MariaDB(MySQL):
     """sqlglot's MySQL, in a form that MariaDB understands too."""
+
+    class Parser(MySQLParser):
+        FUNCTIONS: ClassVar = _as_written(MySQLParser)
 
     class Generator(MySQLGenerator):
         TRANSFORMS: ClassVar = {
@@ -52,6 +79,7 @@ class ExactSQLite(SQLite):
     """
 
     class Parser(SQLiteParser):
+        FUNCTIONS: ClassVar = _as_written(SQLiteParser)
         JOINS_HAVE_EQUAL_PRECEDENCE = False
 
     class Tokenizer(SQLite.Tokenizer):
@@ -83,7 +111,7 @@ def mark_names(tree: exp.Expr, sql: str) -> None:
 
 
 def engine_dialect(dialect: str) -> str:
-    return "exactsqlite" if dialect == "sqlite" else dialect
+    return dialect if dialect == "mariadb" else f"exact{dialect}"
 
 
 def spelled(function: exp.Func, sql: str) -> str:

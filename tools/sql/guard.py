@@ -1,6 +1,7 @@
 """Lets only a single SELECT run, made of the syntax and functions of allowed.toml.
 
-Only regenerated text is executed. sqlglot does not validate, so the connection refuses too
+Only regenerated text is executed. sqlglot does not validate, and mends what is wrong, so the
+engine reads the statement as it was written, too, and the connection refuses what it must
 (tools/sql/database.py).
 """
 
@@ -19,6 +20,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
+from sqlglot.parser import Parser
 from sqlglot.tokens import Token, TokenType
 
 from tools.sql.bounds import Refused, check_tokens
@@ -46,14 +48,8 @@ SEVERAL_WORDS = {
     TokenType.PARTITION_BY,
     TokenType.GROUPING_SETS,
 }
-CLAUSES = {
-    TokenType.WHERE,
-    TokenType.GROUP_BY,
-    TokenType.HAVING,
-    TokenType.ORDER_BY,
-    TokenType.LIMIT,
-}
 BEFORE_BRACKET = {
+    *Parser.TYPE_TOKENS,
     TokenType.VAR,
     TokenType.IDENTIFIER,
     TokenType.ARRAY,
@@ -62,7 +58,6 @@ BEFORE_BRACKET = {
     TokenType.L_BRACKET,
     TokenType.COMMA,
 }
-BEHIND_NO_COMMA = {TokenType.FROM, TokenType.R_PAREN, *CLAUSES}
 LABEL = re.compile(r"sql(?:query)?\s*[:：\n]\s*(?=select\b|with\b)", re.IGNORECASE)
 FENCE = re.compile(r"```(?:sql\s|(?!select|with)\w*\s*\n)?(.*?)```", re.DOTALL | re.IGNORECASE)
 JOINING = ("json_array", "json_object", "_build_array", "_build_object")
@@ -108,11 +103,13 @@ class Comparison(NamedTuple):
 class Statement(NamedTuple):
     """A statement that may run.
 
-    sql: its regenerated text. own_names: folded names that its WITH defines. tables: the allowed
-    tables it names. comparisons: the first columns it compares with texts.
+    sql: its regenerated text. written: its own text, without what stands around it. own_names:
+    folded names that its WITH defines. tables: the allowed tables it names. comparisons: the first
+    columns it compares with texts.
     """
 
     sql: str
+    written: str = ""
     own_names: frozenset[str] = frozenset()
     tables: frozenset[str] = frozenset()
     comparisons: tuple[Comparison, ...] = ()
@@ -154,9 +151,8 @@ def _check(sql: str, dialect: str, allowed_tables: frozenset[str], schema: str) 
         _check_nodes(tree, sql, dialect)
         text = tree.sql(dialect=engine_dialect(dialect), comments=False)
         tokens = sqlglot.tokenize(text, read=engine_dialect(dialect))
-        _check_order(sql, tokens, dialect)
         _check_words(tokens, dialect, own_names)
-        return Statement(text, own_names, tables, comparisons)
+        return Statement(text, _written(sql, dialect), own_names, tables, comparisons)
     except Refused as refusal:
         raise _named_as_written(refusal, sql, dialect) from None
     except MemoryError:
@@ -185,6 +181,13 @@ def _unwrapped(sql: str) -> str:
     return text.strip().rstrip("; \t\n")
 
 
+def _written(sql: str, dialect: str) -> str:
+    """Return a statement without comments and semicolons around it."""
+    tokens = sqlglot.tokenize(sql, read=engine_dialect(dialect))
+    own = [token for token in tokens if token.token_type != TokenType.SEMICOLON]
+    return sql[own[0].start : own[-1].end + 1]
+
+
 def _parse(sql: str, dialect: str) -> exp.Query:
     known = Dialect.get_or_raise(engine_dialect(dialect))
     tokens = known.tokenize(sql)
@@ -211,13 +214,7 @@ def _parse(sql: str, dialect: str) -> exp.Query:
 
 
 def _check_spelling(tokens: Sequence[Token], sql: str, dialect: str) -> None:
-    """Refuse what sqlglot rewrites with another meaning, 0x41 as x'41' and [x] as an array, and a
-    comma too many, which it would mend.
-    """
-    for token, behind in zip(tokens, [*tokens[1:], None], strict=True):
-        is_last = behind is None or behind.token_type in BEHIND_NO_COMMA
-        if is_last and token.token_type == TokenType.COMMA:
-            raise Refused("SQL 语法错误：多了一个逗号。")
+    """Refuse what sqlglot rewrites with another meaning: 0x41 as x'41', [x] as an array."""
     if dialect == "sqlite":
         return
     for before, token in zip([None, *tokens], tokens, strict=False):
@@ -226,19 +223,6 @@ def _check_spelling(tokens: Sequence[Token], sql: str, dialect: str) -> None:
         is_bracket = token.token_type == TokenType.L_BRACKET
         if is_bracket and (before is None or before.token_type not in BEFORE_BRACKET):
             raise Refused("名称不能放在方括号 [ ] 里。")
-
-
-def _check_order(sql: str, tokens: Sequence[Token], dialect: str) -> None:
-    """Refuse clauses in an invalid order, such as WHERE behind HAVING, which sqlglot would mend."""
-    read = _clauses(sqlglot.tokenize(sql, read=engine_dialect(dialect)), dialect)
-    rewritten = _clauses(tokens, dialect)
-    if read != rewritten and sorted(read) == sorted(rewritten):
-        raise Refused("SQL 语法错误：子句的顺序应为 WHERE、GROUP BY、HAVING、ORDER BY、LIMIT。")
-
-
-def _clauses(tokens: Sequence[Token], dialect: str) -> list[str]:
-    marks = CLAUSES if dialect == "postgres" else CLAUSES | {TokenType.OFFSET}
-    return [token.token_type.name for token in tokens if token.token_type in marks]
 
 
 def _check_casts(tree: exp.Query, tokens: Sequence[Token]) -> None:
@@ -255,7 +239,7 @@ def _check_nodes(tree: exp.Query, sql: str, dialect: str) -> None:
         if isinstance(node, exp.Anonymous):
             _check_function(node.name, dialect)
         elif type(node) not in allowed:
-            raise _unknown(node, sql)
+            raise _unknown(node, sql, dialect)
         if isinstance(node, exp.Rand):  # an engine has one of the names `rand` and `random`
             _check_function(spelled(node, sql), dialect)
         if dialect != "sqlite" and _joins_texts(node):
@@ -268,13 +252,15 @@ def _check_nodes(tree: exp.Query, sql: str, dialect: str) -> None:
         _check_rewritten(node, dialect)
 
 
-def _unknown(node: exp.Expr, sql: str) -> Refused:
+def _unknown(node: exp.Expr, sql: str, dialect: str) -> Refused:
     if isinstance(node, (exp.DML, exp.DDL, exp.Command, exp.Into, exp.Lock)):
         return Refused("只允许 SELECT 查询，数据库是只读的。")
-    if isinstance(node, exp.Func) and node.sql_names():
+    is_operator = isinstance(node, exp.Binary)
+    if isinstance(node, exp.Func) and not is_operator and node.sql_names():
         name = spelled(node, sql)
         return Refused(f"不能使用函数 {name}。", "function", fold(name))
-    return Refused(f"不支持的语法：{node.sql(comments=False)[:60] or type(node).__name__}")
+    text = node.sql(dialect=engine_dialect(dialect), comments=False)
+    return Refused(f"不支持的语法：{text[:60] or type(node).__name__}")
 
 
 def _check_type(kind: exp.DataType, dialect: str) -> None:

@@ -42,9 +42,12 @@ HINT_OPERATIONS = 2_000_000  # of SQLite's machine: half as long, on a processor
 # Signs of Chinese keyboards that Unicode does not call full-width forms of another.
 CHINESE_SIGNS = {"‘": "'", "’": "'", "“": '"', "”": '"', "、": ",", "。": ".", "《": "<", "》": ">"}
 
-# How the three engines name a column that is not there.
+# How the three engines name a column or a function that is not there.
 UNKNOWN_COLUMN = re.compile(
     r"no such column: (\S+)|column (\S+) does not exist|Unknown column '([^']+)'"
+)
+UNKNOWN_FUNCTION = re.compile(
+    r"no such function: (\S+)|function (\w+)\(.*\) does not exist|FUNCTION (\S+) does not exist"
 )
 
 
@@ -63,13 +66,15 @@ def hint_for_spelling(sql: str, database: Database, allowed_tables: Iterable[str
 
 
 def _without_quotes(sql: str, database: Database, allowed_tables: Iterable[str]) -> str:
-    for columns in _columns(database, allowed_tables).values():
-        for column in columns.values():
+    columns = [columns.values() for columns in _columns(database, allowed_tables).values()]
+    names = {"列": [column.name for column in chain.from_iterable(columns)], "表": allowed_tables}
+    for kind, found in names.items():
+        for name in found:
             # A reserved word may also stand in the statement as a keyword.
-            has_signs = not PLAIN_NAME.fullmatch(column.name)
-            written = database.as_written(column.name)
-            if has_signs and column.name in sql and written not in sql:
-                return shorten(neutralise(f"列名要加引号：{written}"), MAX_HINT)
+            has_signs = bool(name) and not PLAIN_NAME.fullmatch(name)
+            written = database.as_written(name)
+            if has_signs and name in sql and written not in sql:
+                return shorten(neutralise(f"{kind}名要加引号：{written}"), MAX_HINT)
     return ""
 
 
@@ -93,7 +98,11 @@ def _foreign_sign(sql: str, database: Database) -> str:
 def hint_for_error(
     error: str, statement: Statement, database: Database, allowed_tables: Iterable[str]
 ) -> str:
-    """Return columns near one that does not exist, or the table that has it."""
+    """Return columns or functions near one that does not exist, or the table that has the column."""
+    called = UNKNOWN_FUNCTION.search(error)
+    if called:
+        name = next(filter(None, called.groups())).rpartition(".")[2]
+        return _near("函数", name, FUNCTIONS[database.dialect])
     found = UNKNOWN_COLUMN.search(error)
     if not found:
         return ""

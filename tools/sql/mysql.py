@@ -15,7 +15,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from tools.sql.database import ENGINES, DatabaseError, DeadlineExceeded, StatementError
-from tools.sql.server import ServerDatabase
+from tools.sql.server import Columns, ServerDatabase
 
 LOG = logging.getLogger(__name__)
 SETTINGS = ENGINES["mysql"]
@@ -72,6 +72,9 @@ class MysqlDatabase(ServerDatabase):
         # RAND() begins anew, so that the same statement gives the same rows
         cursor.execute(f"SET SESSION {', '.join(filter(None, (deadline, self.seeds)))}")
 
+    def _compile(self, cursor: Any, sql: str) -> None:
+        cursor.execute("PREPARE written FROM %s", (sql,))
+
     def _describe(self, cursor: Any, sql: str) -> list[tuple[str, bool]]:
         cursor.execute(self._limited(sql, 0))
         return [(column[0], column[1] not in SHORT_TYPES) for column in cursor.description]
@@ -80,16 +83,21 @@ class MysqlDatabase(ServerDatabase):
     @lru_cache(maxsize=256)
     def _limited(sql: str, rows: int) -> str:
         """Limit the guard's text, because MariaDB forgets the order of a subquery without a limit."""
-        try:
-            tree = sqlglot.parse_one(sql, read="mariadb")
-        # The guard read the statement, but may have written what sqlglot cannot read
-        except (SqlglotError, ValueError, AttributeError) as error:
-            raise StatementError(f"syntax error near: {sql[:60]}") from error
+        tree = _parsed(sql).copy()
         limit = tree.args.get("limit")
         if limit is not None:
             rows = min(rows, int(limit.expression.name))
         tree.set("limit", exp.Limit(expression=exp.Literal.number(rows)))
         return tree.sql(dialect="mariadb", comments=False)
+
+    def _renamable(self, sql: str, columns: Columns) -> str:
+        """Hide the ORDER BY of a UNION, which MariaDB would look up among the new names."""
+        tree = _parsed(sql)
+        names = {name.lower() for name, _ in columns}
+        is_ordered = isinstance(tree, exp.SetOperation) and tree.args.get("order")
+        if is_ordered and len(names) == len(columns):  # a subquery has no name twice
+            return f"SELECT * FROM ({sql}) AS ordered"
+        return sql
 
     def _run(self, cursor: Any, sql: str) -> list[tuple[Any, ...]]:
         cursor.execute(sql)
@@ -117,3 +125,13 @@ class MysqlDatabase(ServerDatabase):
         if code in SETTINGS["machine"]:
             return self._broken(error, DatabaseError)
         return StatementError(str(error.args[-1]))
+
+
+@lru_cache(maxsize=256)
+def _parsed(sql: str) -> exp.Expr:
+    """Return the tree of the guard's text. Callers may not change it."""
+    try:
+        return sqlglot.parse_one(sql, read="mariadb")
+    # The guard read the statement, but may have written what sqlglot cannot read
+    except (SqlglotError, ValueError, AttributeError) as error:
+        raise StatementError(f"syntax error near: {sql[:60]}") from error

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import psycopg
+from psycopg.errors import error_from_result
+from psycopg.pq import ExecStatus
 from sqlalchemy import URL
 
 from tools.sql.database import ENGINES, DatabaseError, DeadlineExceeded, StatementError
@@ -74,6 +76,11 @@ class PostgresDatabase(ServerDatabase):
 
     def _set_deadline(self, cursor: Any, seconds: float) -> None:
         cursor.execute(_timeout(seconds), prepare=False)
+
+    def _compile(self, cursor: Any, sql: str) -> None:
+        parsed = cursor.connection.pgconn.prepare(b"", sql.encode())
+        if parsed.status != ExecStatus.COMMAND_OK:
+            raise error_from_result(parsed)
 
     def _describe(self, cursor: Any, sql: str) -> list[tuple[str, bool]]:
         self._run(cursor, f"SELECT * FROM ({sql}) AS described LIMIT 0")

@@ -211,7 +211,9 @@ class QueryTool:
             near = hint_for_refusal(refusal, database, self.allowed_tables)
             return Answer(self._failed(str(refusal), near, database, sql))
         try:
-            access = Access(self.allowed_tables, statement.own_names, statement.tables)
+            access = Access(
+                self.allowed_tables, statement.own_names, statement.tables, statement.written
+            )
             rows = database.read(
                 statement.sql, access, end - database.clock(), self.limits.max_rows
             )

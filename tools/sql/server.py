@@ -100,6 +100,10 @@ class ServerDatabase(Database):
         """Let the following statements of the transaction take at most `seconds` each."""
 
     @abstractmethod
+    def _compile(self, cursor: Any, sql: str) -> None:
+        """Let the server read a statement without running it."""
+
+    @abstractmethod
     def _describe(self, cursor: Any, sql: str) -> Columns:
         """Return the statement's columns."""
 
@@ -107,13 +111,17 @@ class ServerDatabase(Database):
         cells = []
         for number, (_, long) in enumerate(columns):
             cells.append(self.cut.format(f"c{number}", KEPT_CHARACTERS) if long else f"c{number}")
-        inner = self._limited(sql, max_rows)
+        inner = self._renamable(self._limited(sql, max_rows), columns)
         shown = f"WITH shown({_names(columns)}) AS ({inner})"
         return f"{shown} SELECT {', '.join(cells)} FROM shown LIMIT {max_rows}"
 
     @staticmethod
     def _limited(sql: str, rows: int) -> str:
         """Return `sql` as a subquery limited to `rows` rows."""
+        return sql
+
+    def _renamable(self, sql: str, columns: Columns) -> str:
+        """Return `sql` as a subquery whose columns may get other names."""
         return sql
 
     @abstractmethod
@@ -189,6 +197,8 @@ class ServerDatabase(Database):
     ) -> Rows:
         with closing(connection.cursor()) as cursor:
             self._begin(cursor, end - time.monotonic())
+            if access.written:
+                self._compile(cursor, access.written)
             columns = self._describe(cursor, sql)
             if len(columns) > MAX_COLUMNS:
                 raise StatementError(f"too many columns: {len(columns)}, at most {MAX_COLUMNS}")
@@ -206,8 +216,8 @@ class ServerDatabase(Database):
         """Return the number of rows, or `at_least` if counting takes too long."""
         self._set_deadline(cursor, max(SHORTEST, end - time.monotonic()))
         try:
-            counting = f"WITH counted({_names(columns)}) AS ({sql}) SELECT count(*) FROM counted"
-            return self._run(cursor, counting)[0][0], True
+            inner = f"WITH counted({_names(columns)}) AS ({self._renamable(sql, columns)})"
+            return self._run(cursor, f"{inner} SELECT count(*) FROM counted")[0][0], True
         except Exception as error:
             if isinstance(self._explain(error, cursor.connection), DeadlineExceeded):
                 return at_least, False

@@ -186,6 +186,8 @@ class SqliteDatabase(Database):
         connection.set_progress_handler(over, OPERATIONS_PER_CHECK)
         _seed(connection)
         try:
+            if access.written:  # compiled, and not run
+                connection.execute(f"EXPLAIN {access.written}").close()
             with closing(connection.execute(sql)) as cursor:
                 columns = [column[0] for column in cursor.description or ()]
                 rows = cursor.fetchmany(max_rows)
