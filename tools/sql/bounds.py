@@ -111,8 +111,7 @@ def size_of(nodes: Sequence[exp.Expr], inner: Sequence[Size]) -> Size:
     for node in nodes:
         if isinstance(node, GROWING) and not isinstance(node.parent, GROWING):
             joined = max(joined, _most_named(node.walk()))
-        text = node.args.get("replacement") if isinstance(node, exp.Func) else None
-        if text:
+        for text in _inserted(node):
             replaced *= max(1, len(text.name) if isinstance(text, exp.Literal) else UNKNOWN_LENGTH)
     size = Size(
         max(1, sum(size.relations for size in inner)),
@@ -124,6 +123,17 @@ def size_of(nodes: Sequence[exp.Expr], inner: Sequence[Size]) -> Size:
     if size.growth > MAX_GROWTH:
         raise Refused("拼接或替换出的文本太长，请简化。")
     return size
+
+
+def _inserted(node: exp.Expr) -> list[exp.Expr]:
+    """Return texts that a function may put between any two characters or rows of another."""
+    if isinstance(node, exp.ArrayToString):
+        texts = [node.expression, node.args.get("null")]
+    elif isinstance(node, exp.GroupConcat):
+        texts = [node.args.get("separator")]
+    else:
+        texts = [node.args.get("replacement")] if isinstance(node, exp.Func) else []
+    return [text for text in texts if isinstance(text, exp.Expr)]
 
 
 def _most_named(nodes: Iterable[Any]) -> int:

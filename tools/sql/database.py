@@ -6,6 +6,7 @@ database.read("SELECT ...", Access(tables=frozenset({"drugs_info"})), deadline=1
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import threading
@@ -28,6 +29,7 @@ from sqlglot import exp
 from common.command import Failure, UsageError
 from tools.sql.scopes import fold
 
+LOG = logging.getLogger(__name__)
 ENGINES = tomllib.loads(Path(__file__).with_name("engines.toml").read_text(encoding="utf-8"))
 # Each is imported when it is used, so that its driver is needed only then.
 CLASSES = {
@@ -53,6 +55,10 @@ class DatabaseError(Failure):
 
 class ConnectionLost(DatabaseError):
     """The connection broke. A new one may work."""
+
+
+class Interrupted(ConnectionLost):
+    """The server ended the statement for a reason of its own, such as a deadlock or a KILL."""
 
 
 class MachineTooSlow(DatabaseError):
@@ -118,6 +124,7 @@ class Database(ABC):
     label: str
     tables: frozenset[str]
     _engine: Engine
+    _opened: frozenset[str] = frozenset()  # tables that were read once
     # Seconds by which a statement's deadline is measured.
     clock: Callable[[], float] = staticmethod(time.monotonic)
 
@@ -202,6 +209,20 @@ class Database(ABC):
             raise DatabaseError(
                 f"the database {self.label} has no table {', '.join(missing)}{self._advice(missing)}"
             )
+        for table in sorted(tables - self._opened):
+            self._open(table)
+        self._opened |= tables
+
+    def _open(self, table: str) -> None:
+        """Raise DatabaseError for a table without rights, or a view of what is not there."""
+        try:
+            self.read(self.first_rows(table, 1), Access(frozenset({table})), PROOF_SECONDS, 1)
+        except DeadlineExceeded:
+            LOG.warning("the first row of %s in %s takes long", table, self.label)
+        except StatementError as error:
+            raise DatabaseError(
+                f"the table {table} of {self.label} cannot be read: {error}"
+            ) from None
 
     def _advice(self, missing: Sequence[str]) -> str:
         return ""
@@ -269,13 +290,14 @@ def _opened(url: str) -> Database:
         raise DatabaseError(
             f"DATABASE_URL names {name}, and the package {error.name} is not installed"
         ) from None
-    except (TypeError, AttributeError, ValueError) as error:
-        # The driver's own words for options that it does not know, such as those of JDBC
-        if not parsed.query:
+    except (TypeError, AttributeError, ValueError, OSError) as error:
+        # The driver's own words for options that it does not know, such as those of JDBC, for a
+        # certificate that is not there, or for a host that cannot be one
+        if isinstance(error, (TypeError, AttributeError)) and not parsed.query:
             raise
+        options = f" or the options {', '.join(sorted(parsed.query))}" if parsed.query else ""
         raise DatabaseError(
-            f"DATABASE_URL: the driver of {name} does not understand the options "
-            f"{', '.join(sorted(parsed.query))}: {error}"
+            f"DATABASE_URL: the driver of {name} cannot use the place{options}: {error}"
         ) from None
 
 

@@ -29,7 +29,7 @@ import uvicorn
 from mcp.server.fastmcp import FastMCP
 from mcp.server.stdio import stdio_server
 from mcp.server.transport_security import TransportSecuritySettings
-from mcp.types import INVALID_REQUEST, JSONRPCMessage, ToolAnnotations
+from mcp.types import INVALID_REQUEST, PARSE_ERROR, JSONRPCMessage, ToolAnnotations
 from pydantic import Field
 
 from common.access import Guard, is_loopback, require_token
@@ -153,7 +153,7 @@ class Pipes:
             try:
                 self.asked += is_request(line)
             except ValueError as error:
-                await self._refuse(error)
+                await self._refuse(line, error)
             else:
                 yield line
         with suppress(TimeoutError):
@@ -162,9 +162,20 @@ class Pipes:
                     self.answered.clear()
                     await self.answered.wait()
 
-    async def _refuse(self, error: ValueError) -> None:
-        refused = {"code": INVALID_REQUEST, "message": str(error)[:200]}
-        answer = {"jsonrpc": "2.0", "id": None, "error": refused}
+    async def _refuse(self, line: str, error: ValueError) -> None:
+        try:
+            message = json.loads(line)
+            code = INVALID_REQUEST
+        except (ValueError, RecursionError):
+            message = None
+            code = PARSE_ERROR
+        # With its id, the client knows which of its requests will not be answered
+        identity = message.get("id") if isinstance(message, dict) else None
+        answer = {
+            "jsonrpc": "2.0",
+            "id": identity if is_identity(identity) else None,
+            "error": {"code": code, "message": str(error)[:200]},
+        }
         await self.output.write(json.dumps(answer) + "\n")
         await self.output.flush()
 
@@ -181,10 +192,13 @@ def is_request(line: str) -> bool:
     """Return whether a message wants an answer. Raises ValueError: it is not JSON-RPC."""
     JSONRPCMessage.model_validate_json(line)  # as the package reads it: no NaN, no half characters
     message = json.loads(line)
-    identity = message.get("id", 0)
-    if not isinstance(identity, (str, int)) or isinstance(identity, bool):
+    if not is_identity(message.get("id", 0)):
         raise ValueError("an id is a text or a whole number")
     return {"id", "method"} <= message.keys()
+
+
+def is_identity(value: object) -> bool:
+    return isinstance(value, (str, int)) and not isinstance(value, bool)
 
 
 async def over_stdio(server: FastMCP) -> None:

@@ -14,7 +14,13 @@ from sqlalchemy import URL
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from tools.sql.database import ENGINES, DatabaseError, DeadlineExceeded, StatementError
+from tools.sql.database import (
+    ENGINES,
+    DatabaseError,
+    DeadlineExceeded,
+    Interrupted,
+    StatementError,
+)
 from tools.sql.server import Columns, ServerDatabase
 
 LOG = logging.getLogger(__name__)
@@ -44,7 +50,9 @@ class MysqlDatabase(ServerDatabase):
         self.schema = url.database
 
     def _driver_arguments(self, url: URL) -> dict[str, Any]:
-        return dict(SETTINGS["arguments"])
+        # PyMySQL would write a text in Latin-1, which has no Chinese
+        secret = {"password": str(url.password).encode()} if url.password else {}
+        return SETTINGS["arguments"] | secret
 
     def _prepare(self, connection: Any) -> None:
         with connection.cursor() as cursor:
@@ -120,6 +128,8 @@ class MysqlDatabase(ServerDatabase):
         code = error.args[0] if error.args else 0
         if code in SETTINGS["out_of_time"]:
             return DeadlineExceeded(str(error))
+        if code in SETTINGS["repeatable"]:
+            return self._broken(error, Interrupted)
         if code in SETTINGS["lost"] or not connection.open:
             return self._broken(error)
         if code in SETTINGS["machine"]:

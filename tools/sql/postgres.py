@@ -15,7 +15,13 @@ from psycopg.errors import error_from_result
 from psycopg.pq import ExecStatus
 from sqlalchemy import URL
 
-from tools.sql.database import ENGINES, DatabaseError, DeadlineExceeded, StatementError
+from tools.sql.database import (
+    ENGINES,
+    DatabaseError,
+    DeadlineExceeded,
+    Interrupted,
+    StatementError,
+)
 from tools.sql.scopes import fold
 from tools.sql.server import ServerDatabase
 
@@ -111,7 +117,7 @@ class PostgresDatabase(ServerDatabase):
         if state == SETTINGS["canceled"]:
             return DeadlineExceeded(str(error))
         if state[:2] == SETTINGS["repeatable_class"]:
-            return self._broken(error)
+            return self._broken(error, Interrupted)
         machine = state[:2] in SETTINGS["machine_classes"] and state != SETTINGS["limit_reached"]
         if state == SETTINGS["locked"] or machine:
             return self._broken(error, DatabaseError)

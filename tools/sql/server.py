@@ -26,6 +26,7 @@ from tools.sql.database import (
     Database,
     DatabaseError,
     DeadlineExceeded,
+    Interrupted,
     Rows,
     StatementError,
 )
@@ -33,6 +34,7 @@ from tools.sql.database import (
 KEPT_CHARACTERS = 4_000  # of one text cell. A result shows less
 MAX_COLUMNS = 64
 GRACE = 0.15  # seconds after the deadline in which the server may stop by itself
+EARLY = 0.2  # of the deadline: what a server may measure otherwise
 SHORTEST = 0.01  # seconds. What is left for a statement when the deadline is about over
 Columns = list[tuple[str, bool]]  # name, and whether the values can be long
 
@@ -53,7 +55,8 @@ class ServerDatabase(Database):
 
         Raises DatabaseError: no connection, wrong account, or no such database.
         """
-        self.label = url.set(drivername=url.get_backend_name()).render_as_string(hide_password=True)
+        shown = url.set(drivername=url.get_backend_name(), query={})  # options may hold passwords
+        self.label = shown.render_as_string(hide_password=True)
         self.url = url.render_as_string(hide_password=False)
         self._url = url.set(drivername=self.driver)
         # _clean resets connections, and reports a failure.
@@ -176,11 +179,14 @@ class ServerDatabase(Database):
         stopped = list[Any]()
         timer = threading.Timer(deadline + GRACE, self._stop, (connection, stopped))
         timer.start()
+        end = time.monotonic() + deadline
         try:
-            found = self._read_on(connection, sql, access, time.monotonic() + deadline, max_rows)
+            found = self._read_on(connection, sql, access, end, max_rows)
             self._clean(connection)
         except Exception as error:
             problem = self._explain(error, connection)
+            if isinstance(problem, DeadlineExceeded) and time.monotonic() < end - EARLY * deadline:
+                problem = self._broken(error, Interrupted)  # somebody else cancelled it
         timer.cancel()
         timer.join()  # a stop that has begun could hit the connection's next user
         self._give_back(pooled, problem, bool(stopped))

@@ -96,13 +96,13 @@ class SqliteDatabase(Database):
         return frozenset(fold(name) for name, _, _ in found)
 
     def check_tables(self, tables: frozenset[str]) -> None:
-        super().check_tables(tables)
         virtual = ", ".join(sorted(tables & self._virtual))
         if virtual:
             raise DatabaseError(
                 f"{virtual} of {self.label} is a virtual table (FTS5 and the like), which is computed "
                 "by code of SQLite and cannot be guarded; list the table that holds its rows"
             )
+        super().check_tables(tables)
 
     def _remember_file(self, connection: sqlite3.Connection, record: Any) -> None:
         record.info["file"] = _state(self.path)[:2]

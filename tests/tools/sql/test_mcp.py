@@ -18,6 +18,7 @@ import pytest
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
+from mcp.types import INVALID_REQUEST, PARSE_ERROR
 
 from common.settings import ROOT
 from tests.tools.sql import sites
@@ -248,14 +249,18 @@ def test_a_closed_stdin_ends_it_when_all_is_answered(database):
 def test_what_is_no_message_is_answered_and_a_last_line_needs_no_end(database):
     process = start(database)
     listed = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
-    odd = [b"hello", json.dumps([listed]).encode(), json.dumps(listed | {"id": None}).encode()]
+    wrong: list[object] = [[listed], listed | {"id": None}, listed | {"id": 7, "method": 5}]
+    odd = [b"hello", *(json.dumps(one).encode() for one in wrong)]
     initialized = json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}).encode()
     lines = [initialized, *odd, json.dumps(listed).encode()]
     said, complaints = process.communicate(b"\n".join(lines))
     assert process.returncode == 0
     assert complaints == b""
     answers = [json.loads(line) for line in said.splitlines()]
+    errors = {answer["id"]: answer["error"]["code"] for answer in answers if "error" in answer}
     assert sum("error" in answer for answer in answers) == len(odd)
+    assert errors[7] == INVALID_REQUEST
+    assert [answer["error"]["code"] for answer in answers[:1]] == [PARSE_ERROR]
     [tools] = [answer["result"]["tools"] for answer in answers if "result" in answer]
     assert all(
         "description" in parameter

@@ -10,9 +10,11 @@ import signal
 import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import pytest
 from sqlalchemy import make_url, text
+from sqlalchemy.exc import DBAPIError
 
 from common.settings import load_settings
 from tests.tools.sql import servers, sites
@@ -125,6 +127,42 @@ def test_a_broken_connection_is_replaced_once(site, tool):
                 connection.exec_driver_sql(statement)
     assert found
     assert tool.run("SELECT 2 AS a").rows == [[2]]
+
+
+def test_a_password_in_chinese_is_sent_as_it_is(mysql_site):
+    place = make_url(mysql_site.url).set(username="张三", password="密码")
+    with sites.engine_at(mysql_site.url) as admin, admin.begin() as connection:
+        connection.exec_driver_sql("CREATE USER '张三'@'localhost' IDENTIFIED BY '密码'")
+        connection.exec_driver_sql("GRANT SELECT ON medical.* TO '张三'@'localhost'")
+    tool = QueryTool(place.render_as_string(hide_password=False), cache=False)
+    assert tool.run("SELECT 1 AS a").ok
+
+
+def test_a_statement_that_others_cancel_is_not_the_policys_fault(site, tool):
+    """An administrator, a deadlock, a standby's recovery: it is repeated, and then unscored."""
+    running = {
+        "postgres": "SELECT pg_cancel_backend(pid) FROM pg_stat_activity"
+        " WHERE application_name = 'medical_agent_rl' AND query LIKE '%%d.id%%'",
+        "mysql": "SELECT concat('KILL QUERY ', id) FROM information_schema.processlist"
+        " WHERE id <> connection_id() AND info LIKE '%%d.id%%'",
+    }[site.engine]
+    tool.limits = Limits(deadline=30)
+    with (
+        sites.engine_at(site.url, isolation_level="AUTOCOMMIT") as admin,
+        admin.connect() as connection,
+        ThreadPoolExecutor(1) as thread,
+    ):
+        asked = thread.submit(
+            tool.run,
+            "SELECT count(d.id) FROM drugs_info a, drugs_info b, drugs_info c, drugs_info d, drugs_info e",
+        )
+        while not asked.done():
+            for (statement,) in connection.exec_driver_sql(running).fetchall():
+                if site.engine == "mysql":
+                    with suppress(DBAPIError):  # it has just ended
+                        connection.exec_driver_sql(statement)
+            time.sleep(0.05)
+    assert isinstance(asked.exception(), DatabaseError)
 
 
 @pytest.mark.parametrize(

@@ -178,6 +178,8 @@ def test_what_one_engine_alone_has_runs_there() -> None:
         ("SELECT 0x41 FROM t", "mariadb"),
         ("SELECT [a] FROM t", "postgres"),
         ("SELECT array_to_string(string_to_array(a, NULL), a) FROM t", "postgres"),
+        (f"SELECT array_to_string(string_to_array(a, NULL), '{'x' * 400}') FROM t", "postgres"),
+        (f"SELECT string_agg(a, '{'x' * 400}') FROM t", "postgres"),
         ("SELECT a FROM other.t", "mariadb"),
         ("SELECT * FROM `dual`", "mariadb"),
     ],
@@ -274,6 +276,16 @@ def test_a_virtual_table_is_refused_at_the_start_and_a_new_table_is_found(tmp_pa
     assert later.run("SELECT count(*) FROM later").rows == [[0]]
 
 
+def test_a_view_that_cannot_be_read_is_refused_at_the_start(tmp_path: Path) -> None:
+    script = """CREATE TABLE t (a); CREATE VIEW broken AS SELECT a FROM t; DROP TABLE t;
+    CREATE VIRTUAL TABLE leaflets USING fts5(name); CREATE VIEW searched AS SELECT name FROM leaflets;"""
+    path = tmp_path / "a.db"
+    sqlite_tool(path, script)
+    for name in ("broken", "searched"):
+        with pytest.raises(DatabaseError):
+            QueryTool(f"sqlite:///{path}", [name]).database()
+
+
 @pytest.mark.parametrize(
     ("url", "named"),
     [
@@ -284,6 +296,10 @@ def test_a_virtual_table_is_refused_at_the_start_and_a_new_table_is_found(tmp_pa
         ("mysql://u:p@s3cret:w0rd@127.0.0.1/d", "%40"),
         ("postgresql://u:s3cret@h1:1,h2:2/d", "host"),
         ("postgresql://u:s3cret@127.0.0.1:9/d?currentSchema=x", "currentSchema"),
+        ("postgresql://u@127.0.0.1:9/d?password=s3cret", "127.0.0.1"),
+        ("mysql://u:s3cret@127.0.0.1:9/d?ssl_ca=/nowhere.pem", "ssl_ca"),
+        (f"mysql://u:s3cret@{'a' * 70}/d", "too long"),
+        ("sqlite:////nowhere/\0.db", "null"),
     ],
 )
 def test_an_address_that_is_not_understood_is_one_line_without_the_password(
@@ -309,12 +325,20 @@ def test_on_postgres_names_schemas_and_views_of_others_work(postgres_site: Site)
         connection.execute("CREATE MATERIALIZED VIEW labs AS SELECT 1 AS id")
         connection.execute("CREATE SCHEMA hosp")
         connection.execute("CREATE TABLE hosp.beds AS SELECT 7 AS id")
+        connection.execute("CREATE MATERIALIZED VIEW unfilled AS SELECT 1 AS id WITH NO DATA")
+        connection.execute("CREATE ROLE visitor LOGIN")
     tool = QueryTool(url, ["my table", "labs"])
     assert tool.run('SELECT "剂量(mg)" FROM "my table"').ok
     tool.database().prove(tool.allowed_tables - {"my table"})
     assert tool.run("SELECT id FROM labs").rows == [[1]]
     path = f"{url}?options=-csearch_path%3Dhosp"
     assert QueryTool(path, ["beds"]).run("SELECT id FROM beds").rows == [[7]]
-    for table, advice in (("hosp.beds", "search_path"), ("wards", "CREATE VIEW wards")):
+    with pytest.raises(DatabaseError, match="my table"):
+        QueryTool(shown(make_url(url).set(username="visitor")), ["my table"]).database()
+    for table, advice in (
+        ("hosp.beds", "search_path"),
+        ("wards", "CREATE VIEW wards"),
+        ("unfilled", "unfilled"),
+    ):
         with pytest.raises(DatabaseError, match=advice):
             QueryTool(url, [table]).database()
