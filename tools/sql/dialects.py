@@ -111,7 +111,7 @@ def mark_names(tree: exp.Expr, sql: str) -> None:
 
 
 def engine_dialect(dialect: str) -> str:
-    return dialect if dialect == "mariadb" else f"exact{dialect}"
+    return f"exact{dialect}" if dialect in ("sqlite", "postgres") else dialect
 
 
 def spelled(function: exp.Func, sql: str) -> str:

@@ -22,7 +22,6 @@ from tools.sql.database import (
     Interrupted,
     StatementError,
 )
-from tools.sql.scopes import fold
 from tools.sql.server import ServerDatabase
 
 SETTINGS = ENGINES["postgres"]
@@ -66,12 +65,9 @@ class PostgresDatabase(ServerDatabase):
                 f"; name tables without their schema ({table}), and the schema in DATABASE_URL: "
                 f"?options=-csearch_path%3D{schema}"
             )
-        capital = sorted(name for name in self.tables if fold(name) in missing)
+        capital = super()._advice(missing)
         if capital:
-            return (
-                f", but has {capital[0]}; make a view of a name without capitals: "
-                f'CREATE VIEW {fold(capital[0])} AS SELECT * FROM "{capital[0]}"'
-            )
+            return capital
         return f" in the schema {self.schema}; ?options=-csearch_path%3DNAME chooses another"
 
     def _prepare(self, connection: Any) -> None:

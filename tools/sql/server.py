@@ -12,13 +12,14 @@ import socket
 import threading
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import closing, suppress
 from typing import Any
 
 from sqlalchemy import URL, create_engine, event, inspect
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import PoolProxiedConnection
+from sqlglot import exp
 
 from tools.sql.database import (
     Access,
@@ -30,9 +31,10 @@ from tools.sql.database import (
     Rows,
     StatementError,
 )
+from tools.sql.scopes import fold
 
 KEPT_CHARACTERS = 4_000  # of one text cell. A result shows less
-MAX_COLUMNS = 64
+MAX_COLUMNS = 1_600  # as many as a table of PostgreSQL may have
 GRACE = 0.15  # seconds after the deadline in which the server may stop by itself
 EARLY = 0.2  # of the deadline: what a server may measure otherwise
 SHORTEST = 0.01  # seconds. What is left for a statement when the deadline is about over
@@ -71,6 +73,17 @@ class ServerDatabase(Database):
     def _read_tables(self) -> frozenset[str]:
         return frozenset(
             self._catalog(lambda found: [*found.get_table_names(), *found.get_view_names()])
+        )
+
+    def _advice(self, missing: Sequence[str]) -> str:
+        """Say how a table whose name has capitals can be read: the guard's names have none."""
+        capital = sorted(name for name in self.tables if fold(name) in missing)
+        if not capital:
+            return ""
+        place = exp.to_identifier(capital[0], quoted=True).sql(dialect=self.dialect)
+        return (
+            f", but has {capital[0]}; make a view of a name without capitals: "
+            f"CREATE VIEW {fold(capital[0])} AS SELECT * FROM {place}"
         )
 
     def version(self) -> Hashable:
