@@ -103,6 +103,7 @@ class Environment(ABC):
     highest: float = 1.0
     paid: bool = False
     known: KnownEpisodes = KnownEpisodes()
+    converses: bool = False  # whether `asked` lets the person speak again
 
     @abstractmethod
     async def play(self, task: Task, policy: Policy) -> Episode:
@@ -115,8 +116,7 @@ class Environment(ABC):
         """Return what it earns, always the same. A failed judge or partner leaves it unscored."""
 
     async def asked(self, question: str, answer: Answer, policy: Policy) -> Episode:
-        """Play an unscored episode about a person's own case, with the person as the partner, who
-        speaks again where the agent has no tools.
+        """Play an unscored episode about a person's own case, with the person as the partner.
 
         Raises AgentError: the agent takes no questions. Raises EpisodeError, and what `answer`
         raises.

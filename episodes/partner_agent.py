@@ -168,6 +168,7 @@ class PartnerEnvironment(Environment):
     words: the judge's. Raises SettingsError: REWARD_SCALE cannot be used.
     """
 
+    converses = True
     partner: Any  # has `description` and `check`
     prompts: Prompts
 

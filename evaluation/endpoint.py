@@ -109,7 +109,7 @@ def build(host: Host, model: str, token: str | None, hosts: Sequence[str]) -> Gu
             {
                 "agent": host.agent.name,
                 "model": model,
-                "converses": not host.agent.tools,
+                "converses": host.environment.converses,
                 "turns": host.settings.max_turns,
                 "language": words.language,
                 "names": names,
@@ -165,7 +165,7 @@ def _asked(host: Host, body: Body) -> tuple[Asked, bool]:
     )
     if body.case:
         return Asked([], case=body.case, temperature=body.temperature), body.stream
-    if host.agent.tools:  # no partner in whose place the person would speak
+    if not host.environment.converses:
         words, said = words[-1:], []
     if not (words and words[0].strip()):
         raise HTTPException(

@@ -180,7 +180,7 @@ class Host:
             logger.warning("a visit failed (%s): %s", error.cause, error)
             reason = error.cause
             failure = UNAVAILABLE
-        if reason == WAITS or (not self.agent.tools and not task and answer is not None):
+        if reason == WAITS or (self.environment.converses and not task and answer is not None):
             content = policy.last
         elif answer is not None:
             content = answer
