@@ -32,7 +32,7 @@ from random import Random
 from typing import Any
 
 from bench._harness import main
-from common.llm.endpoint import LLMEndpoint
+from common.llm.endpoint import Body, LLMEndpoint
 from common.settings import Settings
 from scoring.judge import Case, LLMJudge
 from sql_agent.agent import AGENT
@@ -136,11 +136,18 @@ def llm_ratios(known: list[Case]) -> tuple[float, float]:
         address = ("openai/judge", f"http://127.0.0.1:{here.recv()}/v1", "none", 30.0)
         make = partial(LLMJudge, WORDS, *address)
         direct = _best_ratio(make, known)
-        LLMEndpoint._direct = LLMEndpoint._through_litellm  # type: ignore[method-assign]
+        LLMEndpoint.reply = _translated  # type: ignore[method-assign]
         return direct, _best_ratio(make, known)
     finally:
         server.kill()
         server.join()
+
+
+_reply = LLMEndpoint.reply
+
+
+async def _translated(endpoint: LLMEndpoint, body: Body, translated: bool = True) -> dict[str, Any]:
+    return await _reply(endpoint, body, translated=True)
 
 
 def _best_ratio(make: Callable[[], LLMJudge], known: list[Case]) -> float:
