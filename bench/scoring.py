@@ -136,7 +136,7 @@ def llm_ratios(known: list[Case]) -> tuple[float, float]:
         address = ("openai/judge", f"http://127.0.0.1:{here.recv()}/v1", "none", 30.0)
         make = partial(LLMJudge, WORDS, *address)
         direct = _best_ratio(make, known)
-        LLMEndpoint.reply = _translated  # type: ignore[method-assign]
+        LLMEndpoint.reply = _translated  # type: ignore[method-assign, assignment]
         return direct, _best_ratio(make, known)
     finally:
         server.kill()
