@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -24,7 +25,9 @@ FILTERED_STATUS = 400
 # Comments before the JSON of a reply, with which a server keeps the connection open
 COMMENTS = re.compile(r"\A(?:\s*:[^\r\n]*)+")
 DONE = "[DONE]"
-EVENT = re.compile(r"^data:[ \t]*(.*)$", re.MULTILINE)
+# A stream of server-sent events begins with one of their fields, as no JSON does
+STREAM = re.compile(r"\A(?:data|event|id|retry)(?:[:\r\n]|\Z)")
+LINE_END = re.compile(r"\r\n|\n|\r")
 # The texts of a message, which a stream sends in pieces
 PIECES = ("content", "reasoning_content", "reasoning", "refusal")
 THOUGHTS = ("thinking", "reasoning")  # kinds of a message's parts that hold no answer
@@ -43,15 +46,37 @@ def value_in(text: str) -> Any:
     Raises ValueError or RecursionError: it is missing, or the stream broke off.
     """
     whole = COMMENTS.sub("", text).strip()
-    ended = whole.endswith(DONE)
-    whole = whole.removesuffix(DONE).rstrip().removesuffix("data:")
-    if not whole.startswith("data:"):
+    if not STREAM.match(whole):
+        whole = whole.removesuffix(DONE).rstrip().removesuffix("data:")
         return json.loads(whole, strict=False)  # some servers write a line break as it is
-    events = [json.loads(event, strict=False) for event in EVENT.findall(whole.replace("\r", ""))]
+    values: list[Any] = []
+    ended = False
+    for event in _events_in(whole):
+        ended = ended or DONE in event
+        values += _values_of([line for line in event if line != DONE])
     try:
-        return _joined(events, ended)
+        return _joined(values, ended)
     except (AttributeError, TypeError, LookupError) as error:
         raise ValueError(f"no events of a completion: {error}") from error
+
+
+def _events_in(stream: str) -> Iterator[list[str]]:
+    """Yield the lines of data of each event, also of a last one that no empty line ends."""
+    data = []
+    for line in [*LINE_END.split(stream), ""]:
+        field, _, value = line.partition(":")
+        if field == "data" and value.strip():
+            data.append(value.strip())
+        elif not line:
+            yield data
+            data = []
+
+
+def _values_of(lines: list[str]) -> list[Any]:
+    try:
+        return [json.loads("\n".join(lines), strict=False)] if lines else []
+    except ValueError:  # some servers write no empty line between two events
+        return [json.loads(line, strict=False) for line in lines]
 
 
 def _joined(events: list[Any], ended: bool) -> Any:
@@ -70,7 +95,7 @@ def _joined(events: list[Any], ended: bool) -> Any:
                 if delta.get(name):
                     message[name] = _added(message.get(name), delta[name])
             for call in delta.get("tool_calls") or []:
-                _add_call(calls.setdefault(call.get("index", len(calls)), {}), call)
+                _add_call(calls.setdefault(_key_of(call, calls), {}), call)
     if finish is None and not ended:
         raise ValueError("the stream broke off")
     if calls:
@@ -82,6 +107,19 @@ def _added(before: Any, piece: Any) -> Any:
     if type(before) is type(piece):
         return before + piece
     return piece if before is None else text_of(before) + text_of(piece)
+
+
+def _key_of(piece: dict[str, Any], calls: dict[Any, dict[str, Any]]) -> Any:
+    """Return which call a piece belongs to. A server that counts no calls repeats a call's id, or
+    names a call only in its first piece.
+    """
+    if piece.get("index") is not None:
+        return piece["index"]
+    for key, call in calls.items():
+        if piece.get("id") and piece["id"] == call.get("id"):
+            return key
+    named = (piece.get("function") or {}).get("name")
+    return f"call {len(calls)}" if named or not calls else [*calls][-1]
 
 
 def _add_call(call: dict[str, Any], piece: dict[str, Any]) -> None:

@@ -89,6 +89,17 @@ FORMS: dict[str, Any] = {
     "one event": f"data: {json.dumps(reply())}\n\ndata: [DONE]\n\n",
     "many events": events(*PIECES),
     "events of carriages": events(*PIECES).replace("\n", "\r\n").replace("data: ", "data:"),
+    "events without lines between": events(*PIECES).replace("\n\n", "\n"),
+    "events with a name": events(*PIECES).replace("data: ", "event: message\ndata: "),
+    "events with every field": "retry: 9\r\n\r\n"
+    + events(*PIECES)
+    .replace("data: ", ":HTTP_STATUS/200\nid:1\ndata:")
+    .replace("\n\n", "\nevent\nx: data: 3\n\ndata\n\n")
+    .replace("\n", "\r\n"),
+    "an event of many lines": "id: 1\n"
+    + "".join(f"data: {line}\n" for line in json.dumps(reply(), indent=1).splitlines())
+    + "event: message\n\ndata: [DONE]\n\n",
+    "JSON that holds a stream": json.dumps(reply(data="data: 3\n\nid: 4"), indent=1),
     "events of parts": events({"content": [{"type": "text", "text": GOOD}]}, {}),
 }
 
@@ -188,14 +199,33 @@ def test_a_call_is_read_in_every_form(llm, message):
     assert isinstance(json.loads(call["function"]["arguments"]), dict)
 
 
-def test_a_call_in_pieces_is_put_together(llm):
-    first = {"index": 0, **CALL, "function": {"name": "look", "arguments": ""}}
-    later = [{"index": 0, "function": {"arguments": piece}} for piece in ('{"a":', " 1}")]
+@pytest.mark.parametrize(
+    "known_by",
+    [{"index": 0}, {"id": "c1"}, {"index": None, "id": None}, {"index": None, "id": "c1"}, {}],
+    ids=["index", "id", "null", "id beside null", "nothing"],
+)
+def test_a_call_in_pieces_is_put_together(llm, known_by):
+    first = {**CALL, **known_by, "id": "c1", "function": {"name": "look", "arguments": ""}}
+    later = [{**known_by, "function": {"arguments": piece}} for piece in ('{"a":', " 1}")]
     pieces = [{"tool_calls": [one]} for one in (first, *later)]
     llm.faults = [Fault(200, body=events(*pieces, finish="tool_calls"))]
     message, player = played(llm, tools=True)
     assert message == {"role": "assistant", "content": None, "tool_calls": [CALL]}
     assert player.finish_reason == "tool_calls"
+
+
+def test_calls_without_an_index_stay_apart(llm):
+    """The pieces of the first go on after the second has begun."""
+    look = {"id": "c1", "function": {"name": "look", "arguments": '{"a":'}}
+    again = {**CALL, "id": "c2"}
+    rest = {"id": "c1", "function": {"name": "look", "arguments": " 1}"}}
+    deltas = [{"tool_calls": [look, again]}, {"tool_calls": [rest]}]
+    llm.faults = [Fault(200, body=events(*deltas, finish="tool_calls"))]
+    calls = played(llm, tools=True)[0]["tool_calls"]
+    assert [(call["id"], call["function"]) for call in calls] == [
+        ("c1", CALL["function"]),
+        ("c2", CALL["function"]),
+    ]
 
 
 def test_a_wait_may_be_in_milliseconds():
