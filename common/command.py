@@ -11,6 +11,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -43,7 +44,9 @@ def python_here() -> str:
     found = shutil.which(own.name)
     if found and Path(found).parent == own.parent:
         return own.name
-    return str(own.relative_to(Path.cwd()) if own.is_relative_to(Path.cwd()) else own)
+    with suppress(FileNotFoundError, ValueError):  # the folder was removed, or is another one
+        return str(own.relative_to(Path.cwd()))
+    return str(own)
 
 
 def as_typed(text: str) -> str:

@@ -51,6 +51,20 @@ ANOTHER = re.compile(
     r"|[\W_]*(?:(?:or|and|option|choice|[或和及])[\W_]+|[或和及])*(?<![a-z0-9])([a-z])(?![a-z0-9]|[ \t]+(?!or\b|and\b)\w)",
     re.IGNORECASE,
 )
+# Behind the first letter, what names another one as the answer ("Actually A", "it is A", "还是A").
+# No noun is among its words, so "vitamin A" is no answer.
+CLAUSES = re.compile(r"[\n,;:!?()。、—–→]|\.(?![ \t]+[a-z])")
+TURNED = re.compile(
+    r"(?:(?:but|no|wait|actually|rather|instead|or|and|also|perhaps|maybe|vs|versus|i|it|its|it's|is|my|the"
+    r"|final|correct|better|answer|choice|option|choose|pick|should|would|be|change|changed|to|mean|think)\b\s*)++"
+    r"([a-z])(?:\s+(?:instead|rather|too|as well))?"
+    r"|([a-z])\s+(?:instead|is (?:better|right|correct|more likely|the answer))"
+    r"|(?:还|或者?|也|又|我|选|择|项|应|该|改|为|成|是|而|其实|最终|正确|答案)++\s*([a-z])[项吧]?",
+    re.IGNORECASE,
+)
+TAKEN_BACK = re.compile(r"(?:(?:no|nope|wait|wrong)\b\s*)++|不(?:对|是)?|错了?", re.IGNORECASE)
+# What may follow a letter without a space. Others make a word of both: C反应蛋白, B超.
+NOT_A_WORD = re.compile(r"(?![一-鿿])|选?项|可能|正确|[是吧和或及与因由而比也还又最更才应不错对]")
 INLINE = re.compile(
     r"(?<=[ \t。；;])(?=(?:(?:treatment )?recommendations?|(?:治疗|处理)?建议)[ \t]{0,4}[:：])",
     re.IGNORECASE,
@@ -160,13 +174,28 @@ def _chosen(said: str, options: Mapping[str, str]) -> str:
     if DENIED.match(behind):
         return ""
     words = behind.lstrip(" \t:.,-–—")
-    if words.casefold().startswith(own.casefold()):
+    is_article = ")" not in said[:4] and not NO_ARTICLE.match(behind)
+    if words.casefold().startswith(own.casefold()) and not (found[1] == "a" and is_article):
         behind = words[len(own) :] if own else behind
-    elif letter in "AI" and ")" not in said[:4] and not NO_ARTICLE.match(behind):
+    elif (letter in "AI" and is_article) or not NOT_A_WORD.match(behind):
         return ""
     other = ANOTHER.match(behind)
     named = (other[1] or other[2]).upper() if other else letter
-    return "" if named != letter and named in options else letter
+    if named != letter and named in options:
+        return ""
+    return "" if _is_turned(behind, letter, options) else letter
+
+
+def _is_turned(behind: str, letter: str, options: Mapping[str, str]) -> bool:
+    clauses = [clause.strip(" \t_-=") for clause in CLAUSES.split(behind)]
+    clauses = list(filter(None, clauses))
+    if clauses and TAKEN_BACK.fullmatch(clauses[0]):
+        return True
+    for turned in filter(None, map(TURNED.fullmatch, clauses)):
+        named = turned[turned.lastindex or 0].upper()
+        if named != letter and named in options:
+            return True
+    return False
 
 
 def read_reply(text: str, read_answer: Reading | None = None) -> Question | Conclusion | Malformed:

@@ -40,8 +40,9 @@ SHORT = 32  # characters
 SHOWN = 40  # characters of a cell in a message
 # A character that is unseen, or a sign that an encoding was read wrongly, or neither
 ODD = re.compile("[\u0080-\u00ff\u200b-\u200f\u202a-\u202e\u2060\ufeff\ufffd\u951f]")
-# How exports keep a spreadsheet from reading a number or a formula: ="0690", '0690, '=1
-AS_TEXT = re.compile(r"""="([^"]*)"|'([0-9=+@-].*)""", re.DOTALL)
+# How exports keep a spreadsheet from reading a number or a formula: ="0690", '0690, '=1.
+# An apostrophe with a partner is a quote: '5-氟尿嘧啶'.
+AS_TEXT = re.compile(r"""="([^"]*)"|'([0-9=+@-][^']*)""")
 # 2025/1/2, 2025.1.2, 2025-1-2, 2025年1月2日, with or without a time. ISO dates do not match.
 DATE = re.compile(
     r"([0-9]{4})(?:[/.年]|-(?![0-9]{2}-[0-9]{2}))([0-9]{1,2})[-/.月]([0-9]{1,2})日?"

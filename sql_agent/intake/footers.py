@@ -32,7 +32,9 @@ PERSON = r"[一-鿿]{0,4}(?:·[一-鿿]{1,8})*(?=$|[\s\d（(_＿/、,，;；])"
 # A cell that begins so, alone in its row or beside others of its kind
 SIGNED = re.compile(
     r"(?:制表|填表|审核|复核|校对|经办|负责|统计|打印|填报|核对)(?:人|者|单位|日期|时间)?\s*[:：]"
-    r"|(?:日期|签名|签字|盖章|备注|说明|数据来源|资料来源|注)\s*[\d一二三四五六七八九十]{0,2}\s*[:：]|※"
+    r"|(?:日期|签名|签字|盖章|备注|说明|数据来源|资料来源|注)\s*[\d一二三四五六七八九十]{0,2}\s*[:：]"
+    # ※ begins a note here, and the name of a drug elsewhere: ※注射用头孢曲松
+    r"|※\s*(?:注(?!射)|说明|备注|以上|表示|代表|带[星※]|标[有注记]|为国)"
     r"|[\W_]*以下(?:空白|无正文|无内容|无记录)[\W_]*$|以上(?:为|是|共|均|数据|价格|信息|内容)|[\W_]*end(?:\s+of\b.*)?[\W_]*$"
     rf"|[一-鿿]{{0,10}}{POST}(?:签[字名章]|[（(]签[字名章][)）])?\s*[:：]\s*{PERSON}"
     r"|(?:\w+ ){0,3}(?:director|pharmacist|manager|supervisor|physician|accountant)\s*:|signature\s*:|date\s*:"

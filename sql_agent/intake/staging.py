@@ -21,13 +21,15 @@ from sql_agent.tables import NAME_COLUMN, NAME_LENGTH, SOURCE_LENGTH, Cells
 
 LENGTHS = dict.fromkeys(NAME_COLUMN.values(), NAME_LENGTH) | {"source": SOURCE_LENGTH}
 LARGEST_KEY = 2**31 - 1
+INITIALS = "med_name_initial"
 TIMES = ("created_at", "create_at", "update_at")
 MAYBE_DATES = (*TIMES, "period", "status", "source")
 # How a spreadsheet stores the days of 1982 to 2064, which it shows as dates
 SERIAL = re.compile(r"[3-5][0-9]{4}")
 FIRST_DAY = date(1899, 12, 30)
 # What a spreadsheet makes of 1-2 and of 1/2, and what it writes of that into a text file
-DAY_AND_MONTH = re.compile(r"\d{1,2}月\d{1,2}日|\d{1,2}-[A-Z][a-z]{2}|[A-Z][a-z]{2}-\d{2}")
+MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
+DAY_AND_MONTH = re.compile(rf"\d{{1,2}}月\d{{1,2}}日|\d{{1,2}}-{MONTH}|{MONTH}-\d{{2}}")
 REJECTED = "rejected"
 DUPLICATE = "duplicate"
 EMPTY = "empty"
@@ -108,7 +110,8 @@ def clean(
     for source, column in item.mapping.items():
         try:
             value = record.values.get(source)
-            text = to_text(value, strip_html)
+            text = _initials(value, record, item) if column == INITIALS else None
+            text = text or to_text(value, strip_html)
             if text is not None:
                 _refuse_date(column, value)
                 text = with_unit(source, text)
@@ -128,6 +131,15 @@ def clean(
         place = source if source == column else f"{source} ({column})"
         findings.append(LeftOut(REJECTED, place, reason))
     return cells, findings
+
+
+def _initials(value: object, record: Record, item: Planned) -> str | None:
+    """Return the letters NA or NAN, which else mean an empty cell, where the name has as many."""
+    if not isinstance(value, str) or value.strip() not in ("NA", "NAN"):
+        return None
+    names = (key for key, column in item.mapping.items() if column == NAME_COLUMN[item.table])
+    name = to_text(record.values.get(next(names, ""))) or ""
+    return value.strip() if len(name) == len(value.strip()) else None
 
 
 def _refuse_date(column: str, value: object) -> None:

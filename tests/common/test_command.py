@@ -57,6 +57,11 @@ def test_a_command_is_shown_as_it_is_typed_here(capsys, monkeypatch, tmp_path):
     assert f" {own.parent.parent.name}/bin/{own.name} -m" in failing(error, capsys)[1]
     monkeypatch.chdir(tmp_path)
     assert f" {own} -m" in failing(error, capsys)[1]
+    removed = tmp_path / "removed"
+    removed.mkdir()
+    monkeypatch.chdir(removed)
+    removed.rmdir()
+    assert f" {own} -m" in failing(error, capsys)[1]
     monkeypatch.setenv("PATH", str(own.parent))
     assert f" {own.name} -m" in failing(error, capsys)[1]
 

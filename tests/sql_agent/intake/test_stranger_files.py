@@ -185,6 +185,24 @@ def test_days_are_dates_where_a_column_holds_dates_and_named_elsewhere(tmp_path,
     assert not missing(out, "row 2, column 规格", "row 3, column 规格", "2-Jan")
 
 
+def test_short_words_are_no_days_and_initials_no_empty_cells(tmp_path, capsys):
+    """ "5-Asa" was refused as a day, and the initials NA were an empty cell."""
+    header = ["药品名称", "首字母", "规格", "成分"]
+    rows = [["5-Asa", "NA", "Tab-20", "NA"], ["牛安", "NA", "Cap-10", "'5-氟尿嘧啶'"]]
+    source = csv_file(tmp_path / "a.csv", [header, *rows, ["丙药", "BY", "1g", "1E+06"]])
+    assert main([str(source), "--to", f"sqlite:///{tmp_path / 'b.db'}"]) == 1
+    assert not missing(capsys.readouterr().out, "row 4, column 成分", "1E+06")
+    first, second = imported(source, tmp_path / "my.db", "--skip-rejected")
+    assert (first["med_name"], first["med_name_initial"], first["pack"]) == (
+        "5-Asa",
+        None,
+        "Tab-20",
+    )
+    assert first["component"] is None
+    assert (second["med_name_initial"], second["pack"]) == ("NA", "Cap-10")
+    assert second["component"] == "'5-氟尿嘧啶'"
+
+
 def test_what_a_workbook_hides_is_said(tmp_path, capsys):
     header = ["药品名称", "适应症"]
     book = openpyxl.Workbook()
