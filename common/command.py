@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shutil
 import sys
 from collections.abc import Callable, Sequence
@@ -22,6 +23,7 @@ from common.startup import read_as_utf8
 
 INTERRUPTED = 130
 WRITTEN = ".venv/bin/python"  # how texts of this project write the Python that runs it
+WRITTEN_ALONE = re.compile(rf"(?<![\w./-]){re.escape(WRITTEN)}")  # and no part of a longer path
 # The words with which utils/installed.py was called, which this process alone was started for
 CALLED = os.environ.pop("MEDICAL_AGENT_RL_CALLED", "")
 
@@ -51,7 +53,7 @@ def python_here() -> str:
 
 def as_typed(text: str) -> str:
     """Return a text with its commands as they work here; they are written with .venv/bin/python."""
-    return text.replace(WRITTEN, python_here())
+    return WRITTEN_ALONE.sub(lambda _: python_here(), text)
 
 
 def imported(module: str) -> Any:
