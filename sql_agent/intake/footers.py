@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 # 3种, 3 个品种, 1,280.50元, 三种药品
@@ -29,18 +30,37 @@ POST = (
 )
 # 王, 张三丰, 买买提·阿卜杜拉, ____, 王芳（签字）, 王芳 2024年5月1日; no longer ones, which may be drugs
 PERSON = r"[一-鿿]{0,4}(?:·[一-鿿]{1,8})*(?=$|[\s\d（(_＿/、,，;；])"
+DONE = r"(?:制表|填表|审核|复核|校对|经办|负责|统计|打印|填报|核对)"
+DONE_BY = r"(?:prepared|printed|approved|checked|signed|reviewed)\s+(?:by|on|at)\b"
 # A cell that begins so, alone in its row or beside others of its kind
 SIGNED = re.compile(
-    r"(?:制表|填表|审核|复核|校对|经办|负责|统计|打印|填报|核对)(?:人|者|单位|日期|时间)?\s*[:：]"
+    rf"{DONE}(?:人|者|单位|日期|时间)?\s*[:：]"
     r"|(?:日期|签名|签字|盖章|备注|说明|数据来源|资料来源|注)\s*[\d一二三四五六七八九十]{0,2}\s*[:：]"
-    # ※ begins a note here, and the name of a drug elsewhere: ※注射用头孢曲松
-    r"|※\s*(?:注(?!射)|说明|备注|以上|表示|代表|带[星※]|标[有注记]|为国)"
-    r"|[\W_]*以下(?:空白|无正文|无内容|无记录)[\W_]*$|以上(?:为|是|共|均|数据|价格|信息|内容)|[\W_]*end(?:\s+of\b.*)?[\W_]*$"
     rf"|[一-鿿]{{0,10}}{POST}(?:签[字名章]|[（(]签[字名章][)）])?\s*[:：]\s*{PERSON}"
     r"|(?:\w+ ){0,3}(?:director|pharmacist|manager|supervisor|physician|accountant)\s*:|signature\s*:|date\s*:"
-    r"|第\s*\d+\s*页|共\s*\d+\s*[页条行]"
-    r"|(?:prepared|printed|approved|checked|signed|reviewed)\s+(?:by|on|at)\b|page\s+\d+|source\s*:|notes?\s*:"
+    rf"|第\s*\d+\s*页|共\s*\d+\s*[页条行]|{DONE_BY}|page\s+\d+|source\s*:|notes?\s*:",
+    re.IGNORECASE,
+)
+TITLE = re.compile(
+    # ※ begins a note here, and the name of a drug elsewhere: ※注射用头孢曲松
+    r"※\s*(?:注(?!射)|说明|备注|以上|表示|代表|带[星※]|标[有注记]|为国)"
+    r"|[\W_]*以下(?:空白|无正文|无内容|无记录)[\W_]*$|以[上下](?:为|是|共|均|数据|价格|信息|内容)"
+    r"|[\W_]*end(?:\s+of\b.*)?[\W_]*$"
     r"|[（(]?[一二三四五六七八九十]{1,3}[）)、.．]|第[一二三四五六七八九十]{1,3}[章节类部]",
+    re.IGNORECASE,
+)
+# A cell that only says what the next cell holds: 制表人, 审核：, 数据来源, Prepared by:
+LABEL = re.compile(
+    rf"(?:{DONE}(?:[人者]|单位|日期|时间)|签名|签字|盖章|数据来源|资料来源|{DONE_BY})\s*[:：]?"
+    rf"|(?:{DONE}|[一-鿿]{{0,10}}{POST}|日期|signature|date|source)\s*[:：]",
+    re.IGNORECASE,
+)
+LONGEST_VALUE = 20  # characters in the cell after a label
+# 2026-11-28 08:00, 2026年11月, 28/11/2026, Nov 28, 2026, 电话：010-12345678, 13912345678
+DATE_OR_TELEPHONE = re.compile(
+    r"(?:\d{4}\s*[-/.年]\s*\d{1,2}(?:\s*[-/.月]\s*\d{1,2})?\s*[日月]?|\d{1,2}[-/.]\d{1,2}[-/.]\d{4}"
+    r"|[a-z]{3,9}\.?\s\d{1,2},?\s\d{4}|\d{1,2}\s[a-z]{3,9}\.?,?\s\d{4})(?:[\sT]+\d{1,2}:\d{2}(?::\d{2})?)?"
+    r"|(?:(?:联系)?(?:电话|手机|方式)|tel(?:ephone)?|phone|mobile)?\s*[:：.]?\s*[+（(]?\d[\d\s()（）-]{6,18}",
     re.IGNORECASE,
 )
 NUMBER = re.compile(AMOUNT, re.IGNORECASE)
@@ -55,8 +75,27 @@ def is_footer(values: Mapping[str, Any], merged: bool = False) -> bool:
     texts = [text for text in texts if text]
     words = [text for text in texts if not NUMBER.fullmatch(text)]
     totals = [word for word in words if len(word) <= LONGEST_TOTAL and TOTAL.fullmatch(word)]
-    if totals and all(word in totals or SIGNED.match(word) for word in words):
+    if totals and all(word in totals or _is_said(word) for word in words):
         return True
-    if not words or len(words) < len(texts):
+    if words and len(words) == len(texts) and (merged or all(map(_is_said, words))):
+        return True
+    return _is_signature(texts)
+
+
+def _is_said(text: str) -> bool:
+    return bool(SIGNED.match(text) or TITLE.match(text))
+
+
+def _is_signature(texts: list[str]) -> bool:
+    """Return whether those who sign stand first, and beside them only others, dates, telephones
+    and what a label asks for.
+    """
+    if not texts or not (SIGNED.match(texts[0]) or LABEL.fullmatch(texts[0])):
         return False
-    return merged or all(map(SIGNED.match, words))
+    return all(
+        SIGNED.match(text)
+        or LABEL.fullmatch(text)
+        or DATE_OR_TELEPHONE.fullmatch(text)
+        or (LABEL.fullmatch(before) and len(text) <= LONGEST_VALUE)
+        for before, text in pairwise(texts)
+    )

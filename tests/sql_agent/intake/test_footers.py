@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from datetime import datetime
 from pathlib import Path
 
 import openpyxl
@@ -41,7 +42,7 @@ def test_they_are_left_out_of_a_text_file_and_named(
         "甲片,头痛,一次1片",
         "小计,,1",
         "乙片,咳嗽,一次2片",
-        "制表人：张三",
+        "制表人：张三,,2026-11-28",
     ]
     source.write_text("\n".join(lines), encoding="gb18030")
     assert main([str(source), "--to", f"sqlite:///{target}", "--replace"]) == 0
@@ -77,6 +78,26 @@ def test_merged_cells_have_their_value_in_every_row(
             ("丁片", "西山药厂"),
         ]
     assert "1 total, title or signature" in capsys.readouterr().out
+
+
+def test_a_signature_under_a_workbook_s_numbers_stops_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, target = tmp_path / "drugs.xlsx", tmp_path / "my.db"
+    book = openpyxl.Workbook()
+    sheet = book.active
+    assert sheet is not None
+    for row in (
+        ["序号", "通用名", "规格", "适应症"],
+        [1, "甲片", "1g", "头痛"],
+        [2, "乙片", "1g", "咳嗽"],
+        ["制表：张三", None, "审核：李四", datetime(2026, 11, 28)],
+    ):
+        sheet.append(row)
+    book.save(source)
+    assert main([str(source), "--to", f"sqlite:///{target}"]) == 0
+    assert names(target) == ["甲片", "乙片"]
+    assert not missing(capsys.readouterr().out, "row 4", "制表：张三", "1 total")
 
 
 def test_lists_in_a_json_file_are_parts_by_their_path(
