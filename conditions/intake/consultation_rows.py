@@ -15,12 +15,16 @@ PLAIN = ("messages", "dialogue", "dialog", "conversation", "conversations")
 # What ShareGPT, IMCS-21 and others call the two parts of a message
 SPEAKER = ("role", "from", "speaker")
 WORDS = ("content", "value", "sentence", "text")
-SAID = re.compile(r"\s*(\w+)\s*[:：]\s*(.*)", re.DOTALL)  # 病人：我头痛
 ROLES = {
     **dict.fromkeys(("doctor", "assistant", "医生", "gpt"), "assistant"),
     **dict.fromkeys(("patient", "user", "患者", "病人", "human"), "user"),
     "system": "system",
 }
+DETAILS = r"\s*(?:[（(][^（()）\n]{0,40}[)）])?"
+SAID = re.compile(rf"\s*(\w+{DETAILS})\s*[:：]\s*(.*)", re.DOTALL)  # 患者（女，30岁）：我头痛
+SPEAKS = re.compile(
+    rf"^[^\S\n]*(?=(?:{'|'.join(ROLES)}){DETAILS}\s*[:：])", re.MULTILINE | re.IGNORECASE
+)
 REPLY = (
     "one <answer> with Question: or Diagnosis: and "
     "Recommendation:, and before it nothing or a <think> block"
@@ -133,7 +137,7 @@ def _plain(row: dict[str, Any], name: str) -> Consultation:
     dialogue = _checked(dialogue)
     if not dialogue:
         raise Refused(
-            f"{name} has no doctor's words that the patient "
+            f"{name} has no doctor's words after the patient's first that the patient "
             "answers, and no diagnosis; expected one of them"
         )
     pairs = []
@@ -150,8 +154,11 @@ def _plain(row: dict[str, Any], name: str) -> Consultation:
 
 def _turns(value: Any, where: str) -> list[Message]:
     """Return the turns, the patient first, with consecutive messages of one speaker joined."""
+    if isinstance(value, str) and SPEAKS.search(value):
+        value = [said for said in SPEAKS.split(value) if said.strip()]
     if not isinstance(value, list):
-        raise Refused(f"{where} is {shortly(value)}, expected a list of {{role, content}}")
+        form = "a list of {role, content}, or lines as 患者：头痛"
+        raise Refused(f"{where} is {shortly(value)}, expected {form}")
     said = [_message(message, f"{where}[{number}]") for number, message in enumerate(value)]
     turns = _joined([message for message in said if message["role"] != "system"])
     turns = turns[1:] if turns and turns[0]["role"] == "assistant" else turns
@@ -172,12 +179,10 @@ def _message(value: Any, where: str) -> Message:
     message = object_of({"role": told[1], "content": told[2]} if told else value, where)
     role = next((message[name] for name in SPEAKER if name in message), None)
     words = next((message[name] for name in WORDS if name in message), None)
-    if not isinstance(role, str) or role.strip().lower() not in ROLES:
+    named = re.sub(f"{DETAILS}$", "", role.strip()).lower() if isinstance(role, str) else ""
+    if named not in ROLES:
         raise Refused(f"{where}.role is {shortly(role)}, expected one of {', '.join(ROLES)}")
-    return {
-        "role": ROLES[role.strip().lower()],
-        "content": text_of(words, f"{where}.content"),
-    }
+    return {"role": ROLES[named], "content": text_of(words, f"{where}.content")}
 
 
 def object_of(value: Any, where: str) -> dict[str, Any]:

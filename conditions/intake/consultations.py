@@ -11,10 +11,11 @@ FILE is Parquet, a JSON list, JSONL, or a JSON object of rows by id. A row has o
   turns, in any order, become one dialogue again.
 - A plain dialogue: {"messages": [{"role", "content"}, ...], "diagnosis", "recommendation"}. Also
   accepted: `dialogue`, `dialog`, `conversation`, `conversations` for `messages`; `from` and `value`
-  (ShareGPT) or `speaker` and `sentence` (IMCS-21) in them, or texts such as 病人：我头痛; Alpaca's
-  `instruction`, `input`, `output` with `history`. The roles are doctor, assistant, gpt, 医生, patient,
-  user, human, 患者, 病人 and system. What the doctor says before the patient's
-  first words is left out. What the patient answers is a question. What follows the patient's last
+  (ShareGPT) or `speaker` and `sentence` (IMCS-21) in them, or texts such as 病人：我头痛, in a
+  list or as the lines of one text; Alpaca's `instruction`, `input`, `output` with `history`. The
+  roles are doctor, assistant, gpt, 医生, patient, user, human, 患者, 病人 and system; brackets behind
+  one, as in 患者（女，30岁）, are left out, and so is what the doctor says before the patient's first
+  words. What the patient answers is a question. What follows the patient's last
   words is the advice where there is a diagnosis without `recommendation`, else left out. Replies
   may have the form below already. Without a diagnosis it is a dialogue and no case.
 
@@ -30,8 +31,8 @@ without rows:
   reference are kept as they are, even with several questions in one.
 
 Each refused row is named with what was seen and expected, here and as a line of `refused.jsonl`; if
-it is more than half of them, nothing is written. Exit codes: 0 done, 1 failed, 2 wrong usage, 130
-interrupted. Rows are counted from 1; in JSONL a row is a line.
+it is more than half of them, only that file is written. Exit codes: 0 done, 1 failed, 2 wrong
+usage, 130 interrupted. Rows are counted from 1; in JSONL a row is a line.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def read_file(
 ) -> tuple[list[Consultation], list[dict[str, Any]]]:
     """Return the consultations of a file, and each refused row's number and reason, which is said.
 
-    Raises UsageError: not readable, or without rows. Raises Failure: more than half are refused.
+    Raises UsageError: not readable, or without rows.
     """
     if not path.is_file() or path.suffix.lower() not in KINDS:
         seen = "is of an unknown kind" if path.is_file() else "is no file"
@@ -82,12 +83,6 @@ def read_file(
             say(f"row {record.number}: {refusal}")
     if not found and not refused:
         raise UsageError(f"{path} has no rows; expected consultations")
-    if len(refused) > len(found):
-        count = len(refused) + len(found)
-        raise Failure(
-            f"{len(refused)} of {count} rows are refused, more "
-            "than half; expected a file of consultations"
-        )
     return found, refused
 
 
@@ -101,10 +96,10 @@ def whole(dialogues: Iterable[list[Message]]) -> list[list[Message]]:
 
 
 def convert(source: Path, folder: Path, force: bool, say: Callable[[str], None]) -> str:
-    """Write both files into `folder`, which is made if needed, and return what became of the rows.
+    """Write the files into `folder`, which is made if needed, and return what became of the rows.
 
-    Raises UsageError and Failure: see `read_file`. Raises UsageError: a file exists and not
-    `force`.
+    Raises UsageError: see `read_file`; a file exists and not `force`. Raises Failure: more than half
+    of the rows are refused, which are written alone.
     """
     if folder.is_dir():
         for name in (CASES, DIALOGUES, REFUSED):
@@ -112,19 +107,24 @@ def convert(source: Path, folder: Path, force: bool, say: Callable[[str], None])
     elif folder.exists():
         raise FileError(f"{folder} is a file; give a folder")
     found, refused = read_file(source, say)
+    count = len(found) + len(refused)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / REFUSED).unlink(missing_ok=True)
+    if refused:
+        write_jsonl(folder / REFUSED, refused, force)
+    if len(refused) > len(found):
+        raise Failure(
+            f"{len(refused)} of {count} rows are refused, more than half (see {folder / REFUSED}); "
+            "expected a file of consultations"
+        )
     all_cases = [each.case for each in found if each.case]
     cases = {json.dumps(case): case for case in all_cases}.values()
     all_dialogues = [each.dialogue for each in found if each.dialogue]
     dialogues = whole(all_dialogues)
-    folder.mkdir(parents=True, exist_ok=True)
     with replacing(folder / CASES) as draft:
         numbered = (case | {"extra_info": {"index": number}} for number, case in enumerate(cases))
         write_parquet(numbered, draft, COLUMNS)
         write_jsonl(folder / DIALOGUES, ({"messages": dialogue} for dialogue in dialogues), force)
-    (folder / REFUSED).unlink(missing_ok=True)
-    if refused:
-        write_jsonl(folder / REFUSED, refused, force)
-    count = len(found) + len(refused)
     written = f"{len(cases)} cases, {len(dialogues)} dialogues"
     repeated = (
         f"left out: {len(all_cases) - len(cases)} cases equal to another, "
@@ -145,7 +145,7 @@ def main(arguments: list[str] | None = None) -> int:
     def body() -> None:
         print(convert(options.file, options.out, options.force, partial(print, file=sys.stderr)))
 
-    return run_command("consultations", body, afterwards="nothing was written")
+    return run_command("consultations", body, afterwards="no cases or dialogues were written")
 
 
 if __name__ == "__main__":

@@ -156,6 +156,10 @@ SAID = [("human", "头痛三天"), ("gpt", "一侧痛吗？"), ("human", "左边
         {"dialogue": [{"speaker": role, "sentence": words} for role, words in SAID]},
         {"dialogue": ["病人：头痛三天", "医生：一侧痛吗？", "病人: 左边", "医生：多休息。"]},
         {
+            "dialogue": "医生：您好\n患者（女，30岁）：头痛三天\n\n医生：一侧痛吗？\n患者：左边\n医生：多休息。"
+        },
+        {"dialogue": [{"speaker": f"{role} (F, 30)", "sentence": words} for role, words in SAID]},
+        {
             "instruction": "左边",
             "input": "",
             "output": "多休息。",
@@ -234,12 +238,16 @@ def test_repetitions_are_counted(tmp_path, capsys):
     assert not missing(said, "3 cases,", "2 dialogues;", "left out: 4 cases", "4 dialogues equal")
 
 
-def test_more_than_half_refused_is_a_failure_that_writes_nothing(tmp_path, capsys):
+def test_more_than_half_refused_is_a_failure_that_writes_only_these(tmp_path, capsys):
     path = write(tmp_path / "a.jsonl", [{"prompt": 1}, case_row(), {"prompt": 2}])
     assert run(path, tmp_path / "out") == 1
     error = capsys.readouterr().err
-    assert not missing(error, "2 of 3", "row 1: ", "row 3: ")
-    assert not (tmp_path / "out").exists()
+    assert not missing(
+        error, "2 of 3", "row 1: ", "row 3: ", str(tmp_path / "out" / "refused.jsonl")
+    )
+    [kept] = (tmp_path / "out").iterdir()
+    rows = [json.loads(line)["row"] for line in kept.read_text(encoding="utf-8").splitlines()]
+    assert (kept.name, rows) == ("refused.jsonl", [1, 3])
 
 
 def test_what_is_there_stays_unless_forced(tmp_path, capsys):
