@@ -141,6 +141,18 @@ def test_what_has_no_score_stands_there_with_its_cause(tmp_path):
     ]
 
 
+def test_evaluations_are_compared_on_their_common_tasks(tmp_path):
+    before = evaluation(tmp_path / "before", [record("a", 0.0), record("b", 1.0)])
+    after = [record("a", 1.0), record("b", 1.0), record("c", 0.0)]
+    other = evaluation(tmp_path / "after", after, judge="openai/other")
+    assert made(before, other, "--out", tmp_path / "o.html") == 0
+    [difference] = data_of(tmp_path / "o.html")["shared"]["differences"]
+    assert difference["sides"] == ["after", "before"]
+    row = difference["tables"][""][1]
+    assert row[:6] == ["overall", "2", "50.0", "100.0", "+50.0", "too few"]
+    assert "openai/other" in str(difference["facts"]), "scores of two judges are not comparable"
+
+
 def test_scores_of_another_version_leave_the_episodes_readable(tmp_path):
     folder = evaluation(tmp_path / "e", [record()])
     (folder / "scores.json").write_text('{"agent": "sql", "overall": {}}')

@@ -21,8 +21,10 @@ import pytest
 import yaml
 
 from common.settings import ROOT
+from episodes import registry
 from tests.runs import free_port
 from tests.tools.sql.servers import fresh_database, postgres_server
+from training.start.arguments import parse
 
 FILE = (ROOT / "compose.yaml").read_text(encoding="utf-8")
 VARIABLE = re.compile(r"\$\{(\w+)(?::([-?])([^${}]*))?\}")
@@ -222,6 +224,13 @@ def test_a_service_gets_the_variables_that_it_reads_and_no_others():
     commands = " ".join(str(service.get("command")) for service in services.values())
     keys = [name for name in known if name.endswith(("KEY", "TOKEN", "PASSWORD"))]
     assert [name for name in keys if name in commands] == []
+
+
+def test_the_flags_of_the_example_exist():
+    found = re.findall(r"AGENT=(\w+) ARGS='([^']*)'.*?`(--[^`]*)`", FILE)
+    assert found
+    for agent, *words in found:
+        parse(registry.get(agent), shlex.split(" ".join(words)))
 
 
 @pytest.mark.system

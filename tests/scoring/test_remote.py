@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from dataclasses import replace
 
 import pytest
@@ -160,9 +161,12 @@ def test_the_same_case_is_asked_once_and_one_with_anything_else_beside_it_again(
 
 
 def test_a_scale_maps_raw_scores_and_refuses_none_that_is_finite(server):
-    judge = RewardModelJudge(server.url, 20.0, LogisticScale(center=1.0, scale=1.0))
+    judge = RewardModelJudge(server.url, 20.0, LogisticScale(center=1.0, scale=2.0))
     server.replies = [(200, '{"score": 1.0}')]
     assert asyncio.run(judge.judge(CASE)).score == 0.5
+    server.replies = [(200, '{"score": 3.0}')]
+    found = asyncio.run(judge.judge(Case("q？", "one scale above"))).score
+    assert found == pytest.approx(1 / (1 + math.exp(-1)))
     server.replies = [(200, '{"score": -400}')]
     assert asyncio.run(judge.judge(Case("q？", "a"))).score == pytest.approx(0.0)
     server.replies = [(200, '{"score": Infinity}')]

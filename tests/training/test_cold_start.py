@@ -30,7 +30,7 @@ from evaluation.evaluate import parse_arguments as evaluation_arguments
 from sql_agent.prompts import TOOL, first_messages
 from tests.messages import missing
 from training.cold_start import main, parse_arguments
-from training.warmup import supervised
+from training.warmup import cold_start_card, schedule, supervised, tiny_model
 from training.warmup.cold_start_card import headline_of
 from training.warmup.examples import NOT_LEARNED, ColdStartError, batches, encode
 from training.warmup.kept_steps import PreciseAdamW, uninterrupted
@@ -210,6 +210,37 @@ def test_a_stopped_cold_start_goes_on_and_gives_the_same_model(echo, tmp_path, m
     cold_start(capsys, echo, "--out", str(tmp_path / "out"), *flags)
     assert len(steps) == 31
     assert not (tmp_path / "out.training").exists()
+    weights = [tmp_path / name / "model.safetensors" for name in ("whole", "out")]
+    assert weights[0].read_bytes() == weights[1].read_bytes()
+
+
+@pytest.mark.parametrize("ended", [130, -signal.SIGINT])
+def test_ctrl_c_in_a_look_at_the_headline_keeps_the_steps_and_looks_again(
+    echo, tmp_path, monkeypatch, capsys, ended
+):
+    """The second look, at step 10, ends phase A 15 steps later, as if it had not been stopped."""
+    monkeypatch.setattr(schedule, "WINDOW", 5)
+    monkeypatch.setattr(schedule, "ASKED_EVERY", 5)
+    monkeypatch.setattr(tiny_model, "MASTERY", 0.0)
+    monkeypatch.setitem(EchoAgent.splits, "val", Path("val.jsonl"))
+    (tmp_path / cold_start_card.CARD).write_text("")
+    monkeypatch.setattr("training.cold_start.folder_of", lambda _: tmp_path)
+    monkeypatch.setattr(cold_start_card, "measure", lambda *_: {})
+    monkeypatch.setattr(cold_start_card, "write_card", lambda *_: None)
+    codes = [0, 0, 0, ended, 0]
+
+    def run(command: list[str], **_: Any) -> subprocess.CompletedProcess[bytes]:
+        out = Path(command[command.index("--out") + 1])
+        (out / "scores.json").write_text('{"overall": {"score": 0.5}}')
+        return subprocess.CompletedProcess(command, codes.pop(0))
+
+    monkeypatch.setattr(subprocess, "run", run)
+    whole = cold_start(capsys, echo, "--out", str(tmp_path / "whole"), "--steps-a", "30")
+    assert (whole["steps_a"], whole["headline_a"]) == (25, [0.5, 0.5])
+    assert main([echo, "--out", str(tmp_path / "out"), "--steps-a", "30"]) == 130
+    assert not missing(capsys.readouterr().err, "10 steps are kept")
+    again = cold_start(capsys, echo, "--out", str(tmp_path / "out"), "--steps-a", "30")
+    assert (again["steps_a"], again["headline_a"], codes) == (25, [0.5, 0.5], [])
     weights = [tmp_path / name / "model.safetensors" for name in ("whole", "out")]
     assert weights[0].read_bytes() == weights[1].read_bytes()
 

@@ -47,9 +47,13 @@ def test_verl_is_given_the_rows_in_this_order_under_their_own_numbers(tmp_path):
     file = tmp_path / "train.jsonl"
     found = rows({"sql": 4, "code": 2}, {"sql": 1, "code": 2})
     file.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in found))
-    dataset = RolloutDataset(str(file), config=OmegaConf.create({"seed": 7}))
-    assert [dataset[at]["index"] for at in range(len(dataset))] == draws(found, seed=7)
-    assert [dataset[at]["agent"] for at in range(3)].count("code") == 2
+    orders = []
+    for seed in (7, 7, 8):
+        dataset = RolloutDataset(str(file), config=OmegaConf.create({"seed": seed}))
+        orders.append([dataset[at]["index"] for at in range(len(dataset))])
+        assert orders[-1] == draws(found, seed)
+        assert [dataset[at]["agent"] for at in range(3)].count("code") == 2
+    assert orders[0] == orders[1] != orders[2]
 
 
 def test_lines_travel_as_they_are_and_groups_are_read_once(tmp_path):

@@ -278,3 +278,22 @@ def test_a_long_step_says_how_far_it_is(tmp_path, capsys, monkeypatch):
         progress.look()
         assert capsys.readouterr().out.count(f"step {step}: 2 of 3") == 1
         playing.end()
+
+
+def test_a_line_is_printed_once_and_when_it_is_whole(tmp_path, capsys):
+    """The run writes while this reads: half a line waits, in metrics and in episodes."""
+    progress = Progress(tmp_path, 4)
+    files = {"metrics.jsonl": {"step": 1, "data": {"episodes/reward/mean": 0.5}}}
+    files["episodes.jsonl"] = episode(1, cause="judge_failed")
+    lines = {name: json.dumps(row) + "\n" for name, row in files.items()}
+    capsys.readouterr()
+    for name, line in lines.items():
+        (tmp_path / name).write_text(line[:20])
+    progress.look()
+    assert capsys.readouterr().out == ""
+    for name, line in lines.items():
+        (tmp_path / name).write_text(line)
+    progress.look()
+    progress.look()
+    out = capsys.readouterr().out
+    assert [out.count("step 1 of 4"), out.count("judge_failed 1")] == [1, 1]

@@ -7,6 +7,7 @@ numbers for programs, in points of 100.
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 import tempfile
@@ -15,6 +16,7 @@ from statistics import fmean
 from string import Template
 from typing import Any
 
+from common.command import INTERRUPTED
 from common.settings import WORK
 from episodes.agent import Agent, folder_of
 from episodes.joint import JointAgent
@@ -78,6 +80,8 @@ def _evaluate(agent: Agent, model: Path, split: str, *flags: str) -> dict[str, A
         command = [sys.executable, "-m", "evaluation.evaluate", agent.name, *flags]
         command += ["--model", str(model), "--data", str(agent.splits[split]), "--out", out]
         done = subprocess.run(command, cwd=WORK, stdout=subprocess.DEVNULL, check=False)
+        if done.returncode in (INTERRUPTED, -signal.SIGINT):
+            raise KeyboardInterrupt  # Ctrl-C reaches both; here it may be held back
         if done.returncode:
             raise ColdStartError(
                 f"{model} has no card: its evaluation ended with code {done.returncode}"

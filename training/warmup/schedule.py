@@ -62,12 +62,16 @@ class Schedule:
     def update(self, accuracy: float) -> None:
         self.steps += 1
         self.accuracies.append(accuracy)
+        self.look()
+
+    def look(self) -> None:
+        """Ask `ready` if it is due. A look that Ctrl-C ends stays due."""
         if (
             self.steps < self.decay_from
             and len(self.accuracies) == WINDOW
             and self.accuracy >= self.target
             and self.steps - self.asked_at >= ASKED_EVERY
         ):
-            self.asked_at = self.steps
             if self.ready():
                 self.decay_from = self.steps
+            self.asked_at = self.steps
