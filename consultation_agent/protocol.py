@@ -23,14 +23,20 @@ CONCLUDING = re.compile(
     r"(?:(?<=[\s。？?!！；;*]))(?:\w{0,4}诊断|\w{0,4}建议|(?:final )?diagnosis|recommendations?)[*]{0,2}[ \t]{0,4}[:：]",
     re.IGNORECASE,
 )
-# "Choice: B", "My final answer is B", "答案是B", "选B"
+# "Choice: B", "The correct answer is B", "正确答案是B", "故选：B"
 CHOICE_LABEL = (
-    r"[*_\s]{0,4}(?:(?:my |the )?(?:final )?(?:choice|answer)|我?选[择项]?|答案)"
+    r"[*_\s]{0,4}(?:(?:my |the )?(?:final |correct |best )?(?:choice|answer)"
+    r"|[我故应该因此所以]{0,4}选[择项]?|(?:正确|最佳|最终)?答案)"
     r"[*_ \t]{0,4}(?:[:：=—–-]|is\b|应?[是为])[*_]{0,2}"
 )
-CHOICE = re.compile(rf"(?:{CHOICE_LABEL}|我?选择?(?=\W?[a-z]))(.*)", re.IGNORECASE | re.DOTALL)
-CHOICE_AGAIN = re.compile(rf"[\n.。;；]{CHOICE_LABEL}", re.IGNORECASE)
-BOXED = re.compile(r"\\boxed\{([^{}]*)\}")
+CHOSEN = (
+    rf"(?:{CHOICE_LABEL}|[我故应该因此所以]{{0,4}}选择?(?=\W{{0,2}}[a-z])"
+    r"|I choose(?=\W{1,2}[a-z]\b))"
+)
+CHOICE = re.compile(rf"{CHOSEN}(.*)", re.IGNORECASE | re.DOTALL)
+CHOICE_AGAIN = re.compile(rf"[\n,.。;；]\s?{CHOSEN}", re.IGNORECASE)
+BOXED = re.compile(r"\\boxed\{(?:\\text\{)?([^{}]*)\}{1,2}")
+QUOTED = re.compile(r"""[\["'“‘【「]([a-z])[\]"'”’】」]""", re.IGNORECASE)
 # "B", "(B) its words", "option B", "B, because ..."; not the B of "B-cell"
 LETTER = re.compile(
     r"\(?(?:option |选项)?([a-z])(?![a-z0-9]|-\w)\)?(.*)", re.IGNORECASE | re.DOTALL
@@ -55,16 +61,25 @@ ANOTHER = re.compile(
 # No noun is among its words, so "vitamin A" is no answer.
 CLAUSES = re.compile(r"[\n,;:!?()。、—–→]|\.(?![ \t]+[a-z])")
 TURNED = re.compile(
-    r"(?:(?:but|no|wait|actually|rather|instead|or|and|also|perhaps|maybe|vs|versus|i|it|its|it's|is|my|the"
+    r"(?:(?:but|no|wait|actually|rather|instead|otherwise|or|and|also|perhaps|maybe|vs|versus|i|it|its|it's|is|my|the"
     r"|final|correct|better|answer|choice|option|choose|pick|should|would|be|change|changed|to|mean|think)\b\s*)++"
     r"([a-z])(?:\s+(?:instead|rather|too|as well))?"
     r"|([a-z])\s+(?:instead|is (?:better|right|correct|more likely|the answer))"
-    r"|(?:还|或者?|也|又|我|选|择|项|应|该|改|为|成|是|而|其实|最终|正确|答案)++\s*([a-z])[项吧]?",
+    r"|(?:还|否则|或者?|也|又|我|选|择|项|应|该|改|为|成|是|而|其实|最终|正确|答案)++\s*([a-z])[项吧]?",
     re.IGNORECASE,
 )
 TAKEN_BACK = re.compile(r"(?:(?:no|nope|wait|wrong)\b\s*)++|不(?:对|是)?|错了?", re.IGNORECASE)
 # What may follow a letter without a space. Others make a word of both: C反应蛋白, B超.
 NOT_A_WORD = re.compile(r"(?![一-鿿])|选?项|可能|正确|[是吧和或及与因由而比也还又最更才应不错对]")
+# What is said against other letters, as the reason for the one before: "。A、B均不符合题意"
+REJECTED = re.compile(
+    r"(?<=[,.。;\n])[ \t]*([A-Z](?:[、/和与及][A-Z])*)[也均都则]?"
+    r"(?:不(?:太?可能|符合?|对|是|支持|考虑|正确|典型)|是?错误?|[太较]?[少罕]见)"
+    r"[^\W\da-z_不没无非但而吗除]{0,4}(?=[,.。;\n]|\Z)",
+    re.IGNORECASE,
+)
+# A letter that stands for itself
+LONE = re.compile(r"(?<![a-z0-9])[a-z](?![a-z0-9])", re.IGNORECASE)
 INLINE = re.compile(
     r"(?<=[ \t。；;])(?=(?:(?:treatment )?recommendations?|(?:治疗|处理)?建议)[ \t]{0,4}[:：])",
     re.IGNORECASE,
@@ -145,26 +160,44 @@ def choice_reader(letters: Collection[str]) -> Reading:
 
 
 def _read_choice(text: str, options: Mapping[str, str]) -> Question | Conclusion | Malformed:
-    text = BOXED.sub(r"\1", unicodedata.normalize("NFKC", text))
+    text = BOXED.sub(r"\1", unicodedata.normalize("NFKC", text)).strip(" $")
+    text = QUOTED.sub(r"(\1)", text)
     labelled = CHOICE.match(text)
     if labelled:
         said = CHOICE_AGAIN.split(labelled[1].replace("*", ""))
         chosen = {_chosen(one.strip(" _.。\n"), options) for one in said}
         letter = chosen.pop()
         return Choice(letter, "") if letter and not chosen else Malformed("no_diagnosis")
-    alone = text.strip(" *_.。\n()").upper().removesuffix("选项")
-    if alone in options:
-        return Choice(alone, "")
+    if letter := _alone(text.strip(" *_.。\n"), options):
+        return Choice(letter, "")
     if QUESTION.match(text):
         both = re.search(r"\bchoice[ \t]{0,4}[:：]", text, re.IGNORECASE)
         return Malformed("both") if both else _read_answer(text)
     return Malformed("no_label")
 
 
+def _alone(said: str, options: Mapping[str, str]) -> str:
+    """Return the letter of a text that is a letter, an option's words or both, and no word more."""
+    found = LETTER.fullmatch(said)
+    letter = found[1].upper() if found else ""
+    words = found[2].lstrip(" .:,、)-–—").rstrip(" .。").casefold() if found else ""
+    if letter in options and words in ("", "选项", _own(letter, options)):
+        return letter
+    return _by_words(said, options)
+
+
+def _by_words(said: str, options: Mapping[str, str]) -> str:
+    named = [one for one in options if said and said.casefold() == _own(one, options)]
+    return named[0] if len(named) == 1 else ""
+
+
+def _own(letter: str, options: Mapping[str, str]) -> str:
+    return options[letter].strip(" .。").casefold()
+
+
 def _chosen(said: str, options: Mapping[str, str]) -> str:
-    for letter, words in options.items():
-        if words and said.casefold() == words.strip(" .。").casefold():
-            return letter
+    if letter := _by_words(said, options):
+        return letter
     found = LETTER.fullmatch(said)
     letter = found[1].upper() if found else ""
     if not found or letter not in options:
@@ -179,6 +212,11 @@ def _chosen(said: str, options: Mapping[str, str]) -> str:
         behind = words[len(own) :] if own else behind
     elif (letter in "AI" and is_article) or not NOT_A_WORD.match(behind):
         return ""
+    if rejected := "".join(REJECTED.findall(behind)).upper():
+        behind = REJECTED.sub("", behind)
+        others = {one.upper() for one in LONE.findall(behind)} - {letter}
+        if letter in rejected or others & set(options):
+            return ""
     other = ANOTHER.match(behind)
     named = (other[1] or other[2]).upper() if other else letter
     if named != letter and named in options:

@@ -47,7 +47,8 @@ def test_what_is_neither_has_a_name(case):
 @pytest.mark.parametrize("case", cases_of(__file__, "choices"), ids=lambda case: case["said"])
 def test_only_an_option_of_the_case_is_a_choice(case):
     read = choice_reader({"A": "Aspirin", "B": "Colchicine"})
-    wanted = Choice(case["letter"], "") if case["letter"] else Malformed("no_diagnosis")
+    problem = Malformed(case.get("problem", "no_diagnosis"))
+    wanted = Choice(case["letter"], "") if case.get("letter") else problem
     assert read(f"<answer>{case['said']}</answer>") == wanted
 
 
