@@ -24,11 +24,11 @@ from conditions.diagnosis_words import (
     conditions,
     known_words,
     organs,
+    organs_by_name,
     plain,
     words_of,
 )
 from conditions.framing import unframed
-from conditions.table import load_tables
 
 LONGEST = 200  # characters of a diagnosis
 OWN_NAMES = 2  # of a condition, in English and Chinese; all others are aliases
@@ -41,12 +41,16 @@ JOINED = re.compile(r"[;；\n、,，+&]|\band\b|" + "|".join(TABLE["said"]["clau
 CLAUSE = re.compile(
     "|".join(rf"\b{one}(?!\w)" if one.isascii() else one for one in TABLE["said"]["clause"]), re.I
 )
-CAUSE = re.compile("|".join(TABLE["said"]["cause"]), re.I)
+# Directly behind it, or one word later, stands what the cause is
+CAUSE = (
+    rf"(?:{'|'.join(TABLE['said']['cause'])})\s*(?:an? |the )?(?:[a-z-]+ |[\u4e00-\u9fff]{{0,6}})?"
+)
 SYMPTOM = re.compile(
     rf"\A((?:[\w/-]+ ){{0,3}})(?:{'|'.join(TABLE['said']['symptom'])})s?"
     rf" (?:{'|'.join(TABLE['said']['cause'])}) ",
     re.I,
 )
+FELT = words_of(" ".join(TABLE["said"]["felt"]))
 UNDECIDED = re.compile("|".join(TABLE["said"]["undecided"]), re.I)
 NOTHING = re.compile("|".join(TABLE["said"]["nothing"]), re.I)
 ABSENT = re.compile(r"(?:\b(?:without|w/o|absent)\b|不伴有?)([^,;.(，；。（]+)", re.I)
@@ -81,6 +85,8 @@ def names_it(said: str, names: Iterable[str]) -> bool:
     """
     known = list[str]()
     for name in names:
+        if _same_text(said, name):
+            return True
         several = [DOUBT.sub("", part).strip() for part in EITHER.split(name)]
         if len(several) > 1:
             several = [name, *(part for part in several if not words_of(part) <= beside())]
@@ -88,8 +94,34 @@ def names_it(said: str, names: Iterable[str]) -> bool:
     said = unframed(unicodedata.normalize("NFKC", said))
     if not known or len(said) > LONGEST or _undecided(said, known):
         return False
-    said, known = _without_codes(NOTHING.sub(" ", said), known)
-    said = SYMPTOM.sub(lambda m: m[1] if words_of(m[1]) & organs() else "", said)
+    asides = _asides(said)
+    bare = [NOTHING.sub(" ", name) for name in known if _asides(name) <= asides]
+    return _says(said, known) or _says(_without_symptom(NOTHING.sub(" ", said)), bare or known)
+
+
+def _same_text(said: str, name: str) -> bool:
+    texts = [unicodedata.normalize("NFKC", text).casefold().split() for text in (said, name)]
+    return texts[0] == texts[1] != []
+
+
+def _asides(text: str) -> set[str]:
+    """Return what of a text may be left out unless a name has it, in letters and digits."""
+    found = set[str]()
+    for aside in NOTHING.finditer(text):
+        found.add(re.sub(r"class|stage|grade|[\W_]", "", aside[0].lower()))
+    return found
+
+
+def _without_symptom(said: str) -> str:
+    symptom = SYMPTOM.match(said)
+    words = words_of(symptom[1]) if symptom else frozenset()
+    if not symptom or not words <= beside() | FELT:
+        return said
+    return (symptom[1] if words & organs() else "") + said[symptom.end() :]
+
+
+def _says(said: str, known: list[str]) -> bool:
+    said, known = _without_codes(said, known)
     said = GLOSS.sub(lambda gloss: _unless_initials(gloss, known), _spelt_out(said))
     said = ADJECTIVE.sub(r"\2\1", said)
     if _names_one(said, known):
@@ -136,13 +168,22 @@ def _unless_initials(gloss: re.Match[str], names: list[str]) -> str:
 def _stands_for(word: str, name: str) -> bool:
     # The initials of the name's (last) words, and besides only their letters in order: OHSS for
     # hyperstimulation
-    letters = ""
+    ends = {len(word)}  # where what stands for the words behind may begin
     for part in reversed(plain(name).split()):
-        initial = f"{part[0]}?" if part in {*TABLE["said"]["small"], "with"} else part[0]
-        letters = initial + "".join(f"{letter}?" for letter in part[1:]) + letters
-        if len(part) > 1 and re.fullmatch(letters, word):
+        small = part in {*TABLE["said"]["small"], "with"}
+        ends = {
+            start
+            for start in range(len(word) + 1)
+            if any(_shortens(word[start:end], part, small) for end in ends if end >= start)
+        }
+        if len(part) > 1 and 0 in ends:
             return True
     return False
+
+
+def _shortens(letters: str, part: str, small: bool) -> bool:
+    rest = iter(part)
+    return (small or letters[:1] == part[0]) and all(letter in rest for letter in letters)
 
 
 def _undecided(said: str, names: list[str]) -> bool:
@@ -150,8 +191,8 @@ def _undecided(said: str, names: list[str]) -> bool:
         if any(frozenset() < words_of(name) <= words_of(absent) for name in names):
             return True
     # Words of a name do not count, such as "status" in "status epilepticus"
-    beside_names = re.sub("|".join(map(re.escape, names)), " ", NOTHING.sub(" ", said), flags=re.I)
-    return bool(UNDECIDED.search(beside_names))
+    beside_names = re.sub("|".join(map(re.escape, names)), " ", said, flags=re.I)
+    return bool(UNDECIDED.search(NOTHING.sub(" ", beside_names)))
 
 
 def _names_all(said: str, parts: list[str]) -> bool:
@@ -181,12 +222,12 @@ def _names_one(said: str, names: list[str]) -> bool:
 
 def _of_another_kind(clause: str, gold: Gold) -> bool:
     # A cause that makes another disease of it: diabetes due to steroids is not type 2
-    if any(_contradicts(word, gold, ABOUT) for word in words_of(clause)):
+    before_it = clause.lower().startswith("following")  # a cold before sinusitis is not its cause
+    if not before_it and any(_contradicts(word, gold, ABOUT) for word in words_of(clause)):
         return True
-    if not CAUSE.search(clause):
-        return False
     for name, causes in TABLE["other_cause"].items():
-        if words_of(name) in gold.readings and re.search(causes, clause.lower()):
+        caused = words_of(name) in gold.readings
+        if caused and re.search(rf"{CAUSE}(?:{causes})(?![a-z])", clause.lower()):
             return True
     return False
 
@@ -281,20 +322,8 @@ def _where(names: Iterable[Words]) -> Words:
     """
     found = organs()
     for name in names:
-        found = _organs_by_name().get(name, found)
+        found = organs_by_name().get(name, found)
     return found
-
-
-@cache
-def _organs_by_name() -> dict[Words, Words]:
-    where = dict[Words, Words]()
-    for one in load_tables().conditions.values():
-        parts = set[str]()
-        for complaint in one.complaints:
-            for part in TABLE["felt_in"].get(complaint, ()):
-                parts = parts.union(*map(words_of, TABLE["organ"][part]))
-        where[words_of(one.en)] = frozenset(parts)
-    return where
 
 
 def _spelt(words: Words, gold: Gold) -> Words:

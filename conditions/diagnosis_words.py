@@ -159,6 +159,31 @@ def organs() -> Words:
 
 
 @cache
+def organs_by_name() -> dict[Words, Words]:
+    """Return the places where each condition of the tables may be."""
+    where = dict[Words, Words]()
+    for one in load_tables().conditions.values():
+        parts = set[str]()
+        for complaint in one.complaints:
+            parts.update(TABLE["felt_in"].get(complaint, ()))
+        parts.update(_by_name("also_in", one.en))
+        parts.difference_update(_by_name("not_in", one.en))
+        found = set[str]()
+        for part in parts:
+            found = found.union(*map(words_of, TABLE["organ"][part]))
+        where[words_of(one.en)] = frozenset(found)
+    return where
+
+
+def _by_name(table: str, condition: str) -> list[str]:
+    own = words_of(condition)
+    for name, values in TABLE[table].items():
+        if words_of(name) == own:
+            return list(values)
+    return []
+
+
+@cache
 def _chinese() -> re.Pattern[str]:
     known = [*_same()]
     for texts in _tables_of_words():

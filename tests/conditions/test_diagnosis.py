@@ -31,6 +31,23 @@ def test_every_name_of_a_condition_is_its_own_and_no_other_ones():
             assert {names_it(name, own) for name in names} == {names is own}, (own, names)
 
 
+def test_a_gold_diagnosis_said_word_for_word_is_right_whatever_it_says():
+    sealed = (Path(__file__).parents[1] / "diagnosis_agent" / "corpus").glob("diagnoses*.jsonl")
+    given = [case["gold"] for case in CASES]
+    for file in sealed:
+        given += [json.loads(line)["gold"] for line in file.read_text("utf-8").splitlines()]
+    for names in [*NAMES, *TABLE["same"].values()]:
+        given += names
+    assert [name for name in given if not names_it(name.upper(), [name])] == []
+    assert [name for name in given if not names_it(f"The diagnosis is {name}.", [name])] == []
+    assert names_it("Suspected gout, gout not excluded?", ["Suspected gout, gout not excluded?"])
+
+
+def test_an_abbreviation_of_a_long_name_is_read_once_through():
+    assert not names_it("gout (AAAAAB)", ["a" * 50_000])  # every way to place the letters: years
+    assert names_it("gout (AAAAAA)", ["gout", "a" * 50_000])
+
+
 def test_of_a_kind_that_one_of_the_names_has_another_one_is_wrong():
     assert not names_it("chronic pericarditis", ["acute pericarditis", "pericarditis"])
     assert not names_it("severe croup", ["mild croup", "croup"])
