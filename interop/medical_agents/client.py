@@ -59,8 +59,28 @@ def listed_by(command: Sequence[str], folder: Path | None = None) -> list[dict[s
     return tasks
 
 
+async def _send(process: asyncio.subprocess.Process, line: dict[str, Any]) -> None:
+    assert process.stdin
+    text = json.dumps(line).encode() + b"\n"
+    with contextlib.suppress(ConnectionError):  # the reader notices that the player has ended
+        process.stdin.write(text)
+        await process.stdin.drain()
+
+
 async def _gone(body: dict[str, Any]) -> dict[str, Any]:
     raise PlayerError("nobody waits for this episode any more")
+
+
+async def _answer(
+    process: asyncio.subprocess.Process, line: dict[str, Any], complete: Complete
+) -> None:
+    """Give the process that asked its answer; the next one numbers its calls from 1 again."""
+    try:
+        answer = {"call": line["call"], "completion": await complete(line["body"])}
+        json.dumps(answer)
+    except Exception as error:
+        answer = {"call": line["call"], "error": f"{type(error).__name__}: {error}"}
+    await _send(process, answer)
 
 
 class Player:
@@ -106,20 +126,20 @@ class Player:
         await asyncio.shield(self._start)  # one of many episodes may be cancelled meanwhile
 
     async def _begin(self) -> None:
-        self._process = await asyncio.create_subprocess_exec(
+        self._process = process = await asyncio.create_subprocess_exec(
             *self._command,
             cwd=repository() if self._own else None,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             limit=LINE_BYTES,
         )
-        assert self._process.stdout
-        first = await self._process.stdout.readline()
+        assert process.stdout
+        first = await process.stdout.readline()
         if not first:
-            code = await self._process.wait()
+            code = await process.wait()
             raise PlayerError(f"the player ended with {code}; its words are above")
         self.tasks = json.loads(first)["tasks"]
-        self._reader = asyncio.create_task(self._read(self._process.stdout))
+        self._reader = asyncio.create_task(self._read(process, process.stdout))
 
     async def close(self) -> None:
         """End the program."""
@@ -140,13 +160,13 @@ class Player:
         Raises PlayerError: the player ended, the task is unknown, or the agent's code failed.
         """
         await self.start()
-        if self._reader is None or self._reader.done():
+        if self._process is None or self._reader is None or self._reader.done():
             raise PlayerError("the player has ended; its last words are above")
         number = next(self._numbers)
         future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._episodes[number] = complete, future
         try:
-            await self._send({"episode": number, "task": task})
+            await _send(self._process, {"episode": number, "task": task})
             result = await future
         finally:
             del self._episodes[number]
@@ -154,37 +174,21 @@ class Player:
             raise PlayerError(result["error"])
         return result
 
-    async def _send(self, line: dict[str, Any]) -> None:
-        assert self._process
-        assert self._process.stdin
-        text = json.dumps(line).encode() + b"\n"
-        with contextlib.suppress(ConnectionError):  # the reader notices that the player has ended
-            self._process.stdin.write(text)
-            await self._process.stdin.drain()
-
-    async def _read(self, lines: asyncio.StreamReader) -> None:
+    async def _read(self, process: asyncio.subprocess.Process, lines: asyncio.StreamReader) -> None:
         try:
             while text := await lines.readline():
-                self._take(json.loads(text))
+                self._take(process, json.loads(text))
         finally:
             for _, future in self._episodes.values():
                 if not future.done():
                     future.set_exception(PlayerError("the player ended; its last words are above"))
 
-    def _take(self, line: dict[str, Any]) -> None:
+    def _take(self, process: asyncio.subprocess.Process, line: dict[str, Any]) -> None:
         complete, future = self._episodes.get(line["episode"], (_gone, None))
         if "call" in line:
-            call = asyncio.create_task(self._answer(line, complete))
+            call = asyncio.create_task(_answer(process, line, complete))
             self._calls.add(call)
             call.add_done_callback(self._calls.discard)
         elif future and not future.done():
             del line["episode"]
             future.set_result(line)
-
-    async def _answer(self, line: dict[str, Any], complete: Complete) -> None:
-        try:
-            answer = {"call": line["call"], "completion": await complete(line["body"])}
-            json.dumps(answer)
-        except Exception as error:
-            answer = {"call": line["call"], "error": f"{type(error).__name__}: {error}"}
-        await self._send(answer)

@@ -29,6 +29,15 @@ print(json.dumps({"tasks": []}), flush=True)
 episode = json.loads(sys.stdin.readline())["episode"]
 print(json.dumps({"episode": episode, "reward": 1.0}), flush=True)
 """
+# Plays an episode of one call, and tells the reply that it got
+ONE_CALL = """
+import json, sys
+print(json.dumps({"tasks": []}), flush=True)
+episode = json.loads(sys.stdin.readline())["episode"]
+print(json.dumps({"episode": episode, "call": 1, "body": {}}), flush=True)
+reply = json.loads(sys.stdin.readline())
+print(json.dumps({"episode": episode, "replied": reply["completion"]}), flush=True)
+"""
 Complete = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
 
 
@@ -124,6 +133,41 @@ async def test_a_player_that_ended_starts_again():
             rewards.append((await player.play("any", completing([])))["reward"])
     await player.close()
     assert rewards == [1.0, 1.0]
+
+
+class Slow:
+    """A policy that says when it is asked, and replies when it is told to."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.asked = asyncio.Event()
+        self.told = asyncio.Event()
+
+    async def complete(self, body: dict[str, Any]) -> dict[str, Any]:
+        self.asked.set()
+        await self.told.wait()
+        return {"of": self.name}
+
+
+async def test_a_reply_to_a_player_that_was_killed_goes_to_no_other_episode():
+    player = Player("", command=[sys.executable, "-c", ONE_CALL])
+    first, second = Slow("first"), Slow("second")
+    killed = asyncio.create_task(player.play("any", first.complete))
+    await first.asked.wait()
+    process = player._process
+    assert process
+    process.kill()
+    with pytest.raises(PlayerError):
+        await killed
+    playing = asyncio.create_task(player.play("any", second.complete))
+    await second.asked.wait()
+    late = list(player._calls)
+    first.told.set()
+    await asyncio.wait(late, return_when=asyncio.FIRST_COMPLETED)
+    second.told.set()
+    result = await playing
+    await player.close()
+    assert result["replied"] == {"of": "second"}
 
 
 def test_a_line_that_is_not_of_the_protocol_is_a_usage_error():
