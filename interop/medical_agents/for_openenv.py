@@ -23,9 +23,15 @@ from medical_agents.client import Player, PlayerError
 from openenv.core.env_server import Action, Environment, Observation, State, create_app
 from openenv.core.env_server.types import EnvironmentMetadata
 from pydantic import ConfigDict, Field
+from starlette.requests import Request
+from starlette.responses import JSONResponse
 
 # Seconds between a server's pings, and of waiting for an answer: a trainer may be busy that long
 PING_SECONDS = 600.0
+
+
+class Refused(RuntimeError):
+    """A reset or a step that cannot be done; the message says why."""
 
 
 class Reply(Action):
@@ -61,10 +67,14 @@ class Tasks:
         self.agent, self.player = agent, player
         self._order = itertools.count()
 
-    def chosen(self, task: str | None, seed: int | None) -> str:
-        """Return the id of a task: the one named, that of a seed, or the next."""
-        if task is not None:
+    def chosen(self, task: object, seed: object) -> str:
+        """Return the id of a task: the one named, that of a seed, or the next. Raises Refused."""
+        if isinstance(task, str):
             return task
+        if task is not None:
+            raise Refused(f"task is {task!r}, but it has to be the id of a task, a text")
+        if seed is not None and not isinstance(seed, int):
+            raise Refused(f"seed is {seed!r}, but it has to be a whole number, or left out")
         index = next(self._order) if seed is None else seed
         return self.player.tasks[index % len(self.player.tasks)]["id"]
 
@@ -105,7 +115,7 @@ class MedicalEnvironment(Environment[Reply, Turn, EpisodeState]):
     ) -> Turn:
         """Give the policy's reply to the episode."""
         if self._asked is None:
-            raise RuntimeError("no episode waits for a reply; reset first, over the WebSocket")
+            raise Refused("no episode waits for a reply; reset first, over the WebSocket")
         self._asked.set_result(completion(action))
         self._asked = None
         self._state.step_count += 1
@@ -175,11 +185,18 @@ def completion(action: Reply) -> dict[str, Any]:
     return {"object": "chat.completion", "choices": [choice]}
 
 
+def told(request: Request, error: Exception) -> JSONResponse:
+    """Return an error over HTTP with its words, as the WebSocket gives them."""
+    return JSONResponse({"detail": str(error)}, 400 if isinstance(error, Refused) else 500)
+
+
 async def serve(arguments: argparse.Namespace) -> None:
     """Serve until stopped. Raises PlayerError: the agent cannot be started."""
     async with Player(arguments.agent, shlex.split(arguments.flags)) as player:
         factory = functools.partial(MedicalEnvironment, Tasks(arguments.agent, player))
         app = create_app(factory, Reply, Turn, max_concurrent_envs=arguments.sessions)
+        app.add_exception_handler(Refused, told)
+        app.add_exception_handler(PlayerError, told)
         config = uvicorn.Config(
             app,
             host=arguments.host,

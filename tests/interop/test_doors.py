@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.system, pytest.mark.nightly]
 TASKS = 4
 # A client of OpenEnv: plays replies from standard input, then says nothing; prints what it earned
 CLIENT = """
-import json, sys, time
+import json, sys, time, urllib.error, urllib.request
 from openenv.core.generic_client import GenericEnvClient
 
 def connected():
@@ -45,6 +45,14 @@ def failed(method, *arguments, **named):
     except RuntimeError as error:
         return str(error)
 
+def posted(path, body):
+    headers = {"Content-Type": "application/json"}
+    data = json.dumps(body).encode()
+    try:
+        urllib.request.urlopen(urllib.request.Request(sys.argv[1] + path, data, headers))
+    except urllib.error.HTTPError as error:
+        return f"{error.code} {error.read().decode()}"
+
 rewards = {}
 env, other = connected(), connected()
 for number, (task, replies) in enumerate(json.load(sys.stdin).items()):
@@ -59,7 +67,14 @@ after = failed(env.step, {"content": "more"})
 unknown = failed(env.reset, task="no-such-task")
 env.reset()
 unscored = failed(env.step, {"tool_calls": [{"type": "function", "function": {"name": None}}]})
-print(json.dumps([rewards, after, unknown, unscored]))
+refused = [
+    failed(env.reset, seed="abc"),
+    failed(env.reset, seed=1.5),
+    failed(env.reset, task=5),
+    posted("/step", {"action": {"content": "x"}}),
+    posted("/reset", {"task": "no-such-task"}),
+]
+print(json.dumps([rewards, after, unknown, unscored, refused]))
 """
 Replies = dict[str, list[dict[str, Any]]]  # by the first words of the patient
 
@@ -228,8 +243,12 @@ def test_openenv_gives_the_rewards(
             subprocess.run([openenv / "openenv", "validate", "--url", url], check=True)
         finally:
             server.terminate()
-    earned, after, unknown, unscored = json.loads(client.stdout)
+    earned, after, unknown, unscored, refused = json.loads(client.stdout)
     assert earned == {one["id"]: one["reward"] for one in known}
     assert "reset" in after
     assert "no-such-task" in unknown
     assert "endpoint_error" in unscored
+    named = ["seed is 'abc'", "seed is 1.5", "task is 5", "400 ", "500 "]
+    assert [value for text, value in zip(refused, named, strict=True) if value not in text] == []
+    assert "WebSocket" in refused[3]
+    assert "no-such-task" in refused[4]
