@@ -124,7 +124,7 @@ class Database(ABC):
     label: str
     tables: frozenset[str]
     _engine: Engine
-    _opened: frozenset[str] = frozenset()  # tables that were read once
+    _readable: frozenset[str] = frozenset()  # tables that were read once
     # Seconds by which a statement's deadline is measured.
     clock: Callable[[], float] = staticmethod(time.monotonic)
 
@@ -209,9 +209,9 @@ class Database(ABC):
             raise DatabaseError(
                 f"the database {self.label} has no table {', '.join(missing)}{self._advice(missing)}"
             )
-        for table in sorted(tables - self._opened):
+        for table in sorted(tables - self._readable):
             self._open(table)
-        self._opened |= tables
+        self._readable |= tables
 
     def _open(self, table: str) -> None:
         """Raise DatabaseError for a table without rights, or a view of what is not there."""

@@ -139,20 +139,22 @@ def check(sql: str, dialect: str, allowed_tables: Iterable[str], schema: str = "
 
 def parsed(sql: str, dialect: str) -> exp.Query:
     """Return the tree of a statement that `check` let pass."""
-    return _parse(_unwrapped(sql), dialect)
+    sql = _unwrapped(sql)
+    return _parse(sqlglot.tokenize(sql, read=engine_dialect(dialect)), sql, dialect)
 
 
 def _check(sql: str, dialect: str, allowed_tables: frozenset[str], schema: str) -> Statement:
     try:
         sql = _unwrapped(sql)
-        tree = _parse(sql, dialect)
+        written = sqlglot.tokenize(sql, read=engine_dialect(dialect))
+        tree = _parse(written, sql, dialect)
         comparisons = _comparisons(tree)
         own_names, tables = Scopes(dialect, allowed_tables, schema).resolve(tree)
         _check_nodes(tree, sql, dialect)
         text = tree.sql(dialect=engine_dialect(dialect), comments=False)
         tokens = sqlglot.tokenize(text, read=engine_dialect(dialect))
         _check_words(tokens, dialect, own_names)
-        return Statement(text, _written(sql, dialect), own_names, tables, comparisons)
+        return Statement(text, _written(written, sql), own_names, tables, comparisons)
     except Refused as refusal:
         raise _named_as_written(refusal, sql, dialect) from None
     except MemoryError:
@@ -181,21 +183,18 @@ def _unwrapped(sql: str) -> str:
     return text.strip().rstrip("; \t\n")
 
 
-def _written(sql: str, dialect: str) -> str:
+def _written(tokens: Sequence[Token], sql: str) -> str:
     """Return a statement without comments and semicolons around it."""
-    tokens = sqlglot.tokenize(sql, read=engine_dialect(dialect))
     own = [token for token in tokens if token.token_type != TokenType.SEMICOLON]
     return sql[own[0].start : own[-1].end + 1]
 
 
-def _parse(sql: str, dialect: str) -> exp.Query:
-    known = Dialect.get_or_raise(engine_dialect(dialect))
-    tokens = known.tokenize(sql)
+def _parse(tokens: list[Token], sql: str, dialect: str) -> exp.Query:
     check_tokens(tokens)
     if tokens and tokens[0].text.upper() == "VALUES":
         raise Refused(NO_SELECT)
     _check_spelling(tokens, sql, dialect)
-    parsed = known.parser().parse(tokens, sql)
+    parsed = Dialect.get_or_raise(engine_dialect(dialect)).parser().parse(tokens, sql)
     # A comment behind the last semicolon is a statement to sqlglot
     statements = [tree for tree in parsed if tree and not isinstance(tree, exp.Semicolon)]
     if not statements:
