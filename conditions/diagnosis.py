@@ -296,8 +296,9 @@ def _is(words: Words, gold: Gold) -> bool:
     beyond = words - stated
     if not stated or beyond & gold.elsewhere or _others(words, gold):
         return False
+    free = beside() | gold.wider
     for word in caused - stated:
-        allowed = word in beside() | gold.wider or NUMBER.fullmatch(word) or LEVEL.fullmatch(word)
+        allowed = word in free or NUMBER.fullmatch(word) or LEVEL.fullmatch(word)
         if not allowed or _contradicts(word, gold):
             return False
     return True
