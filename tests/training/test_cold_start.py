@@ -8,7 +8,7 @@ import json
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -192,18 +192,23 @@ def test_an_agent_without_tools_has_a_tiny_model_too(echo, tmp_path, capsys):
     assert all("proj" in name for name in changed)  # an adapter is on linear layers alone
 
 
-def test_a_stopped_cold_start_goes_on_and_gives_the_same_model(echo, tmp_path, monkeypatch, capsys):
-    flags = ("--steps-a", "30", "--no-measure")
-    cold_start(capsys, echo, "--out", str(tmp_path / "whole"), *flags)
-    real = supervised.learn_padded
-    steps = []
+def stopped_in(step: int, real: Callable[..., float]) -> tuple[Callable[..., float], list[Any]]:
+    """Return a step of learning that Ctrl-C meets at the given call, and the calls so far."""
+    steps: list[Any] = []
 
     def stopped(*arguments: Any) -> float:
         steps.append(arguments)
-        if len(steps) == 21:
+        if len(steps) == step:
             signal.raise_signal(signal.SIGINT)
         return real(*arguments)
 
+    return stopped, steps
+
+
+def test_a_stopped_cold_start_goes_on_and_gives_the_same_model(echo, tmp_path, monkeypatch, capsys):
+    flags = ("--steps-a", "30", "--no-measure")
+    cold_start(capsys, echo, "--out", str(tmp_path / "whole"), *flags)
+    stopped, steps = stopped_in(21, supervised.learn_padded)
     monkeypatch.setattr(supervised.train, "__defaults__", (stopped, None))
     assert main([echo, "--out", str(tmp_path / "out"), *flags]) == 130
     assert not missing(capsys.readouterr().err, "20 steps are kept", "goes on", "30 steps")
@@ -368,15 +373,7 @@ def test_a_stopped_warm_up_goes_on_and_ends_with_the_weights_of_a_whole_one(
     given: dict[str, Any] = {"batch_size": 1, "seed": 3, "lora_rank": rank}
     whole = tmp_path / "whole"
     warm_up(str(TINY), taught, whole, 6, 0.01, **given)
-    real = supervised.learn_trees
-    steps = []
-
-    def stopped(*arguments: Any) -> float:
-        steps.append(arguments)
-        if len(steps) == 3:
-            signal.raise_signal(signal.SIGINT)
-        return real(*arguments)
-
+    stopped, steps = stopped_in(3, supervised.learn_trees)
     monkeypatch.setattr(supervised, "learn_trees", stopped)
     out = tmp_path / "out"
     with pytest.raises(KeyboardInterrupt):

@@ -6,13 +6,14 @@ import json
 import sqlite3
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
-import openpyxl
 import pytest
 
 from sql_agent.intake.footers import is_footer
 from sql_agent.intake.import_database import main
 from tests.messages import missing
+from tests.sql_agent.intake.books import save_book
 
 HEADER = ["药品名称", "适应症", "规格", "生产企业"]
 
@@ -56,18 +57,15 @@ def test_merged_cells_have_their_value_in_every_row(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     source, target = tmp_path / "drugs.xlsx", tmp_path / "my.db"
-    book = openpyxl.Workbook()
-    sheet = book.active
-    assert sheet is not None
-    for row in (
+    rows: list[list[Any]] = [
         ["药品名称", "生产企业", "适应症"],
         ["甲片", "东山药厂", "头痛"],
         ["乙片", None, "咳嗽"],
         ["丁片", "西山药厂", "胃痛"],
         ["合计", None, None],
-    ):
-        sheet.append(row)
-    sheet.merge_cells("B2:B3")
+    ]
+    book = save_book(source, rows)
+    book["Sheet"].merge_cells("B2:B3")
     book.save(source)
     assert main([str(source), "--to", f"sqlite:///{target}", "--replace"]) == 0
     with sqlite3.connect(target) as database:
@@ -84,17 +82,13 @@ def test_a_signature_under_a_workbook_s_numbers_stops_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     source, target = tmp_path / "drugs.xlsx", tmp_path / "my.db"
-    book = openpyxl.Workbook()
-    sheet = book.active
-    assert sheet is not None
-    for row in (
+    rows: list[list[Any]] = [
         ["序号", "通用名", "规格", "适应症"],
         [1, "甲片", "1g", "头痛"],
         [2, "乙片", "1g", "咳嗽"],
         ["制表：张三", None, "审核：李四", datetime(2026, 11, 28)],
-    ):
-        sheet.append(row)
-    book.save(source)
+    ]
+    save_book(source, rows)
     assert main([str(source), "--to", f"sqlite:///{target}"]) == 0
     assert names(target) == ["甲片", "乙片"]
     assert not missing(capsys.readouterr().out, "row 4", "制表：张三", "1 total")

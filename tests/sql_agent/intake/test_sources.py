@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from data.records import SourceError
 from sql_agent.intake.cells import CellError, to_text
 from sql_agent.intake.sources import encoding_note, open_parts
+from tests.sql_agent.intake.books import save_book
 
 COLUMNS = ["药品名称", "适应症"]
 ROWS = [["阿莫西林胶囊", "敏感菌感染，\n如肺炎"], ["布洛芬片", '发热"痛"']]
@@ -31,20 +32,11 @@ def write_csv(path, rows, encoding="utf-8", delimiter=","):
     return path
 
 
-def write_excel(path, rows, sheet="药品"):
-    book = openpyxl.Workbook()
-    book.active.title = sheet
-    for row in rows:
-        book.active.append(row)
-    book.save(path)
-    return path
-
-
 def write_source(folder, kind):
     path = folder / f"a.{kind}"
     objects = [dict(zip(COLUMNS, row, strict=True)) for row in ROWS]
     if kind == "xlsx":
-        write_excel(path, [COLUMNS, *ROWS])
+        save_book(path, [COLUMNS, *ROWS], "药品")
     elif kind == "parquet":
         parquet.write_table(arrow.Table.from_pylist(objects), path)
     elif kind == "json":

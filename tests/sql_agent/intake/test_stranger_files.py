@@ -20,6 +20,7 @@ from sql_agent.intake.columns import map_columns
 from sql_agent.intake.import_database import main
 from sql_agent.intake.sources import open_parts
 from tests.messages import missing
+from tests.sql_agent.intake.books import save_book
 
 PLACES = {
     "序号": "id",
@@ -73,10 +74,7 @@ def hospital(path, above=()):
 
 
 def workbook(path, rows):
-    book = openpyxl.Workbook()
-    for row in rows:
-        book.active.append(row)
-    book.save(path)
+    save_book(path, rows)
     return path
 
 
@@ -152,9 +150,7 @@ def test_a_second_row_of_names_divides_the_columns_above(tmp_path):
         [None, None, "不良反应", "禁忌", None],
         ["甲片", "1g", "恶心", "孕妇", "A1"],
     ]
-    book = openpyxl.Workbook()
-    for row in rows:
-        book.active.append(row)
+    book = save_book(tmp_path / "a.xlsx", rows)
     for merged in ("A1:A2", "B1:B2", "C1:D1", "E1:E2"):
         book.active.merge_cells(merged)
     book.save(tmp_path / "a.xlsx")

@@ -14,17 +14,9 @@ from data.records import SourceError
 from sql_agent.intake.cells import CellError, to_text
 from sql_agent.intake.sources import open_parts
 from sql_agent.intake.workbooks import read_format
+from tests.sql_agent.intake.books import save_book
 
 HEADER = ["药品名称", "条形码", "规格", "有效期"]
-
-
-def save(path: Path, rows: list[list[Any]]) -> openpyxl.Workbook:
-    book = openpyxl.Workbook()
-    assert book.active is not None
-    for row in rows:
-        book.active.append(row)
-    book.save(path)
-    return book
 
 
 def changed(path: Path, part: str, old: str, new: str) -> None:
@@ -48,7 +40,7 @@ def records(path: Path) -> list[dict[str, Any]]:
 
 def test_a_number_is_what_its_format_shows(tmp_path):
     path = tmp_path / "a.xlsx"
-    book = save(path, [HEADER, ["甲", 6901234567890, 0.009, 24], ["乙", 1.5, 0.125, 12]])
+    book = save_book(path, [HEADER, ["甲", 6901234567890, 0.009, 24], ["乙", 1.5, 0.125, 12]])
     sheet = book.active
     assert sheet is not None
     for cell, code in (("B2", "0" * 14), ("C2", "0.0%"), ("D2", '0"个月"'), ("C3", "0%")):
@@ -72,7 +64,7 @@ def test_other_formats_change_nothing(code):
 
 
 def test_a_formula_without_a_value_is_named(tmp_path):
-    save(tmp_path / "a.xlsx", [HEADER, ["甲", 1, "=B2*2", "=1+1"]])
+    save_book(tmp_path / "a.xlsx", [HEADER, ["甲", 1, "=B2*2", "=1+1"]])
     empty = r"<f>1\+1</f><v ?(/>|></v>)"
     changed(tmp_path / "a.xlsx", "xl/worksheets/sheet1.xml", empty, "<f>1+1</f><v>2</v>")
     [row] = records(tmp_path / "a.xlsx")
@@ -82,7 +74,7 @@ def test_a_formula_without_a_value_is_named(tmp_path):
 
 def test_a_wrong_dimension_and_odd_styles_cost_no_row(tmp_path):
     path = tmp_path / "a.xlsx"
-    save(path, [HEADER, ["甲", "1", "2", "3"], ["乙", "4", "5", "6"]])
+    save_book(path, [HEADER, ["甲", "1", "2", "3"], ["乙", "4", "5", "6"]])
     changed(path, "xl/worksheets/sheet1.xml", 'ref="A1:D3"', 'ref="A1"')
     changed(path, "xl/styles.xml", "<patternFill ?/>", "")
     assert [row["药品名称"] for row in records(path)] == ["甲", "乙"]
@@ -107,7 +99,7 @@ def test_a_table_may_begin_anywhere_and_stand_beside_a_chart(tmp_path):
 
 def test_names_in_a_merged_row_above_complete_the_header(tmp_path):
     path = tmp_path / "a.xlsx"
-    book = save(
+    book = save_book(
         path, [["药品名称", "基本信息", None], [None, "剂型", "规格"], ["甲片", "片剂", "10mg"]]
     )
     assert book.active is not None
@@ -119,7 +111,7 @@ def test_names_in_a_merged_row_above_complete_the_header(tmp_path):
 
 def test_a_row_of_one_merged_cell_is_marked(tmp_path):
     path = tmp_path / "a.xlsx"
-    book = save(path, [HEADER, ["抗感染药"], ["甲", "1", "2", "3"]])
+    book = save_book(path, [HEADER, ["抗感染药"], ["甲", "1", "2", "3"]])
     assert book.active is not None
     book.active.merge_cells("A2:D2")
     book.save(path)

@@ -1,0 +1,20 @@
+"""Workbooks of rows, as tests of the import write them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import openpyxl
+
+
+def save_book(path: Path, rows: Iterable[Sequence[Any]], sheet: str = "Sheet") -> openpyxl.Workbook:
+    """Write rows into a workbook's one sheet, and return the workbook."""
+    book = openpyxl.Workbook()
+    assert book.active is not None
+    book.active.title = sheet
+    for row in rows:
+        book.active.append(row)
+    book.save(path)
+    return book
