@@ -186,7 +186,7 @@ class SqliteDatabase(Database):
         connection.set_progress_handler(over, OPERATIONS_PER_CHECK)
         _seed(connection)
         try:
-            if access.written not in ("", sql):  # compiled, and not run
+            if access.written:  # compiled, and not run
                 connection.execute(f"EXPLAIN {access.written}").close()
             with closing(connection.execute(sql)) as cursor:
                 columns = [column[0] for column in cursor.description or ()]
