@@ -22,6 +22,7 @@ from conditions.diagnosis_words import (
     Words,
     beside,
     conditions,
+    diseases,
     known_words,
     organs,
     organs_by_name,
@@ -52,9 +53,18 @@ SYMPTOM = re.compile(
 )
 FELT = words_of(" ".join(TABLE["said"]["felt"]))
 UNDECIDED = re.compile("|".join(TABLE["said"]["undecided"]), re.I)
+GENERAL = frozenset(TABLE["beside"]["said_so"])  # words such as "disease" in a name
 NOTHING = re.compile("|".join(TABLE["said"]["nothing"]), re.I)
 ABSENT = re.compile(r"(?:\b(?:without|w/o|absent)\b|不伴有?)([^,;.(，；。（]+)", re.I)
 DENIED = re.compile("|".join(TABLE["said"]["denied"]), re.I)
+# A part between marks, and "HIV-negative": it may say what the patient does not have
+PART = re.compile(
+    r"[,;(，；（]\s*([^,;()，；（）]+?)[\s.。]*[)）]?\s*(?=$|[,;()，；（）])|\b([\w/]+-negative)\b",
+    re.I,
+)
+ABSENCE = re.compile("|".join(TABLE["said"]["absence"]), re.I)
+EXCLUSION = re.compile("|".join(TABLE["said"]["exclusion"]), re.I)
+TURNED = re.compile("|".join(TABLE["said"]["turned"]), re.I)
 # An abbreviation behind a name that it stands for, and a Chinese adjective behind its noun
 GLOSS = re.compile(r"(?<=\w)\s*[(（\[]\s*([A-Z]{2,6})\s*[)）\]]")
 SHORT_FIRST = re.compile(r"\s*([A-Z][A-Za-z]{1,5})\b([^()（）]{0,20})[(（]([^()（）]+)[)）]\s*")
@@ -64,18 +74,20 @@ DOUBT = re.compile(r"^(?:possible|probable|suspected|likely)\s+", re.I)
 
 
 class Gold(NamedTuple):
-    """A diagnosis: its names, the words of each, and without an "acute" that may be left out, the
-    words of its own names, organs in which it is not, words of what it is a kind of, and the names of
-    other conditions in words.
+    """A diagnosis: its names, the words of each and of all, and without an "acute" that may be left
+    out, the words of its own names, organs in which it is not, words of what it is a kind of, the
+    names of other conditions in words, and the causes that make another one of it.
     """
 
     names: tuple[str, ...]
     readings: tuple[Words, ...]
+    words: Words
     shorter: tuple[Words, ...]
     own: Words
     elsewhere: Words
     wider: Words
     others: tuple[Words, ...]
+    other_causes: tuple[str, ...]
 
 
 def names_it(said: str, names: Iterable[str]) -> bool:
@@ -92,7 +104,13 @@ def names_it(said: str, names: Iterable[str]) -> bool:
             several = [name, *(part for part in several if not words_of(part) <= beside())]
         known += filter(str.strip, several)
     said = unframed(unicodedata.normalize("NFKC", said))
-    if not known or len(said) > LONGEST or _undecided(said, known):
+    if not known or len(said) > LONGEST:
+        return False
+    gold = _gold(tuple(known))
+    for part in PART.finditer(said):
+        if _denies_another(part[1] or part[2], gold):
+            said = said.replace(part[0], " ")
+    if _undecided(said, known):
         return False
     asides = _asides(said)
     bare = [NOTHING.sub(" ", name) for name in known if _asides(name) <= asides]
@@ -102,6 +120,24 @@ def names_it(said: str, names: Iterable[str]) -> bool:
 def _same_text(said: str, name: str) -> bool:
     texts = [unicodedata.normalize("NFKC", text).casefold().split() for text in (said, name)]
     return texts[0] == texts[1] != []
+
+
+def _denies_another(part: str, gold: Gold) -> bool:
+    """Return whether a part says that another diagnosis is excluded, or a finding absent, and says
+    nothing of the words of this diagnosis.
+    """
+    exclusion = EXCLUSION.fullmatch(part)
+    denial = exclusion or ABSENCE.fullmatch(part)
+    if not denial or DENIED.search(part):
+        return False
+    what = next(filter(None, denial.groups()))
+    words = _spelt(words_of(what), gold)
+    if TURNED.search(what) or words <= GENERAL or any(name <= words for name in gold.readings):
+        return False
+    own = gold.words - GENERAL
+    if any(other <= words and not other <= own for other in (*gold.others, *diseases())):
+        return True
+    return not exclusion and words.isdisjoint(own)
 
 
 def _asides(text: str) -> set[str]:
@@ -223,13 +259,14 @@ def _names_one(said: str, names: list[str]) -> bool:
 def _of_another_kind(clause: str, gold: Gold) -> bool:
     # A cause that makes another disease of it: diabetes due to steroids is not type 2
     before_it = clause.lower().startswith("following")  # a cold before sinusitis is not its cause
-    if not before_it and any(_contradicts(word, gold, ABOUT) for word in words_of(clause)):
+    words = words_of(clause)
+    if not before_it and any(_contradicts(word, gold, ABOUT) for word in words):
         return True
-    for name, causes in TABLE["other_cause"].items():
-        caused = words_of(name) in gold.readings
-        if caused and re.search(rf"{CAUSE}(?:{causes})(?![a-z])", clause.lower()):
-            return True
-    return False
+    if any(_is_other_cause(kind, gold) for kind in _with_agents(words) - words):
+        return True
+    return any(
+        re.search(rf"{CAUSE}(?:{causes})(?![a-z])", clause.lower()) for causes in gold.other_causes
+    )
 
 
 def _readings(said: str, gold: Gold) -> tuple[Words, Words]:
@@ -263,11 +300,15 @@ def _gold(names: tuple[str, ...]) -> Gold:
     return Gold(
         names=tuple(every),
         readings=tuple(readings),
+        words=frozenset[str]().union(*readings),
         shorter=tuple(shorter),
         own=frozenset[str]().union(*map(words_of, [*every][:OWN_NAMES])),
         elsewhere=organs() - _where(readings),
         wider=_wider(readings),
         others=tuple(others - readings),
+        other_causes=tuple(
+            causes for name, causes in TABLE["other_cause"].items() if words_of(name) in readings
+        ),
     )
 
 
@@ -299,9 +340,13 @@ def _is(words: Words, gold: Gold) -> bool:
     free = beside() | gold.wider
     for word in caused - stated:
         allowed = word in free or NUMBER.fullmatch(word) or LEVEL.fullmatch(word)
-        if not allowed or _contradicts(word, gold):
+        if not allowed or _contradicts(word, gold) or _is_other_cause(word, gold):
             return False
     return True
+
+
+def _is_other_cause(word: str, gold: Gold) -> bool:
+    return any(re.fullmatch(causes, word) for causes in gold.other_causes)
 
 
 def _with_agents(words: Words) -> Words:
@@ -328,10 +373,9 @@ def _where(names: Iterable[Words]) -> Words:
 
 
 def _spelt(words: Words, gold: Gold) -> Words:
-    wanted = frozenset[str]().union(*gold.readings)
     found = set[str]()
     for word in words:
-        alike = [one for one in wanted - words if _misspelt(word, one)]
+        alike = [one for one in gold.words - words if _misspelt(word, one)]
         found.add(alike[0] if len(alike) == 1 else word)
     return frozenset(found)
 
@@ -352,14 +396,13 @@ def _misspelt(word: str, other: str) -> bool:
 
 
 def _contradicts(word: str, gold: Gold, kinds: Iterable[str] = tuple(TABLE["one_of"])) -> bool:
-    named = frozenset[str]().union(*gold.readings)
     number = NUMBER.fullmatch(word)
     if number:
-        return any(one[1] == number[1] for other in named if (one := NUMBER.fullmatch(other)))
+        return any(one[1] == number[1] for other in gold.words if (one := NUMBER.fullmatch(other)))
     for name in kinds:
         kind = TABLE["one_of"][name]
         if word in kind:
-            compared = gold.own if name == "acuity" else named
+            compared = gold.own if name == "acuity" else gold.words
             return any(other in compared for other in kind if other != word)
     return False
 

@@ -136,6 +136,13 @@ def known_words() -> Words:
 
 
 @cache
+def diseases() -> frozenset[Words]:
+    """Return the names of the table in words, without those that may stand beside any diagnosis."""
+    names = set(map(words_of, TABLE["same"]))
+    return frozenset(name for name in names if not name <= beside())
+
+
+@cache
 def beside() -> Words:
     """Return the words that may stand beside a diagnosis, with those of which it has only one."""
     found = set[str]()

@@ -23,11 +23,11 @@ CONCLUDING = re.compile(
     r"(?:(?<=[\s。？?!！；;*]))(?:\w{0,4}诊断|\w{0,4}建议|(?:final )?diagnosis|recommendations?)[*]{0,2}[ \t]{0,4}[:：]",
     re.IGNORECASE,
 )
-# "Choice: B", "The correct answer is B", "正确答案是B", "故选：B"
+# "Choice: B", "Choice B", "The correct answer is B", "正确答案是B", "故选：B"
 CHOICE_LABEL = (
     r"[*_\s]{0,4}(?:(?:my |the )?(?:final |correct |best )?(?:choice|answer)"
     r"|[我故应该因此所以]{0,4}选[择项]?|(?:正确|最佳|最终)?答案)"
-    r"[*_ \t]{0,4}(?:[:：=—–-]|is\b|应?[是为])[*_]{0,2}"
+    r"[*_ \t]{0,4}(?:(?:[:：=—–-]|is\b|应?[是为])[*_]{0,2}|(?<![a-z])(?=\W{0,2}[a-z](?![a-z])))"
 )
 CHOSEN = (
     rf"(?:{CHOICE_LABEL}|[我故应该因此所以]{{0,4}}选择?(?=\W{{0,2}}[a-z])"
@@ -77,6 +77,10 @@ REJECTED = re.compile(
     r"(?:不(?:太?可能|符合?|对|是|支持|考虑|正确|典型)|是?错误?|[太较]?[少罕]见)"
     r"[^\W\da-z_不没无非但而吗除]{0,4}(?=[,.。;\n]|\Z)",
     re.IGNORECASE,
+)
+# What may follow a letter that no label is before, and its option's words
+ALONE = re.compile(
+    r"[ .。]*(?:选项|(?:is (?:the )?)?(?:correct|right)(?: answer)?|正确)?[ .。]*", re.I
 )
 # A letter that stands for itself
 LONE = re.compile(r"(?<![a-z0-9])[a-z](?![a-z0-9])", re.IGNORECASE)
@@ -168,7 +172,7 @@ def _read_choice(text: str, options: Mapping[str, str]) -> Question | Conclusion
         chosen = {_chosen(one.strip(" _.。\n"), options) for one in said}
         letter = chosen.pop()
         return Choice(letter, "") if letter and not chosen else Malformed("no_diagnosis")
-    if letter := _alone(text.strip(" *_.。\n"), options):
+    if letter := _chosen(text.strip(" *_.。\n"), options, alone=True):
         return Choice(letter, "")
     if QUESTION.match(text):
         both = re.search(r"\bchoice[ \t]{0,4}[:：]", text, re.IGNORECASE)
@@ -176,26 +180,14 @@ def _read_choice(text: str, options: Mapping[str, str]) -> Question | Conclusion
     return Malformed("no_label")
 
 
-def _alone(said: str, options: Mapping[str, str]) -> str:
-    """Return the letter of a text that is a letter, an option's words or both, and no word more."""
-    found = LETTER.fullmatch(said)
-    letter = found[1].upper() if found else ""
-    words = found[2].lstrip(" .:,、)-–—").rstrip(" .。").casefold() if found else ""
-    if letter in options and words in ("", "选项", _own(letter, options)):
-        return letter
-    return _by_words(said, options)
-
-
 def _by_words(said: str, options: Mapping[str, str]) -> str:
-    named = [one for one in options if said and said.casefold() == _own(one, options)]
+    texts = {letter: text.strip(" .。").casefold() for letter, text in options.items()}
+    named = [letter for letter, text in texts.items() if said and said.casefold() == text]
     return named[0] if len(named) == 1 else ""
 
 
-def _own(letter: str, options: Mapping[str, str]) -> str:
-    return options[letter].strip(" .。").casefold()
-
-
-def _chosen(said: str, options: Mapping[str, str]) -> str:
+def _chosen(said: str, options: Mapping[str, str], alone: bool = False) -> str:
+    """Return the letter that a text chooses. alone: no word follows it but its option's."""
     if letter := _by_words(said, options):
         return letter
     found = LETTER.fullmatch(said)
@@ -206,12 +198,14 @@ def _chosen(said: str, options: Mapping[str, str]) -> str:
     behind = found[2]
     if DENIED.match(behind):
         return ""
-    words = behind.lstrip(" \t:.,-–—")
+    words = behind.lstrip(" \t:.,、)-–—")
     is_article = ")" not in said[:4] and not NO_ARTICLE.match(behind)
     if words.casefold().startswith(own.casefold()) and not (found[1] == "a" and is_article):
         behind = words[len(own) :] if own else behind
     elif (letter in "AI" and is_article) or not NOT_A_WORD.match(behind):
         return ""
+    if alone:
+        return letter if ALONE.fullmatch(behind) else ""
     if rejected := "".join(REJECTED.findall(behind)).upper():
         behind = REJECTED.sub("", behind)
         others = {one.upper() for one in LONE.findall(behind)} - {letter}

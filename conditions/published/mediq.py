@@ -17,7 +17,7 @@ def choice(row: Record, number: int) -> PublishedCase:
     """Return the case of a question. The doctor knows the first item of the context at the start."""
     options = row["options"]
     letter = row["answer_idx"]
-    if not isinstance(options, dict) or len(options) < 2 or letter not in options:
+    if not isinstance(options, dict) or len(options) < 2 or letter not in [*options]:
         raise UnusableCase("have no right option")
     if str(options[letter]).strip() != str(row["answer"]).strip():
         raise UnusableCase("have an answer that is not the text of their option")

@@ -101,10 +101,11 @@ def test_a_case_with_options_shows_them_and_its_patient_knows_the_facts_alone(
     tmp_path, capsys, settings
 ):
     wrong = [MEDIQ | {"answer_idx": "E"}, MEDIQ | {"answer_idx": "C"}]
+    several = MEDIQ | {"answer_idx": ["A", "B"]}
     none = [MEDIQ | {"facts": []}, MEDIQ | {"facts": [7, None]}]
-    _, [task] = opened([MEDIQ, *wrong, *none], tmp_path, settings)
+    _, [task] = opened([MEDIQ, *wrong, several, *none], tmp_path, settings)
     said = capsys.readouterr().err
-    assert not missing(said, "mediQ", "1 rows", "4 are not", "2 have no facts", "1 have an answer")
+    assert not missing(said, "mediQ", "1 rows", "5 are not", "2 have no facts", "1 have an answer")
     assert task.question.splitlines()[0] == MEDIQ["context"][0]  # type: ignore[index]
     assert "Which drug" in task.question
     assert "D: Heparin" in task.question
