@@ -116,9 +116,19 @@ def test_a_missing_folder(name):
         check_model(name)
 
 
-def test_of_an_agent_s_missing_model_the_command_that_makes_it_is_named():
+@pytest.mark.parametrize("name", ["sql_agent/tiny_model", "episodes/tiny_model/"])
+def test_a_bundled_model_that_is_not_here_is_no_hub_id(name, tmp_path, monkeypatch):
+    """As for the installed package, whose models lie beside it."""
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(ConfigError) as refused:
-        check_model("/elsewhere/triage_agent/tiny_model")
+        check_model(name)
+    assert not missing(str(refused.value), str(ROOT / name))
+
+
+@pytest.mark.parametrize("folder", ["/elsewhere/", ""])
+def test_of_an_agent_s_missing_model_the_command_that_makes_it_is_named(folder):
+    with pytest.raises(ConfigError) as refused:
+        check_model(f"{folder}triage_agent/tiny_model")
     assert not missing(str(refused.value), "training.cold_start triage", "--model")
 
 

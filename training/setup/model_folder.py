@@ -10,6 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from common.settings import ROOT
 from training.setup.folder_files import read_json, read_text
 from training.setup.plan import ConfigError, OutputPlan
 from training.setup.weights import IS_ADAPTER, check_weights, weight_files
@@ -94,10 +95,15 @@ def check_name(model: str) -> None:
 
     A mistyped path of two parts, like `runs/nme`, would fetch a stranger's weights.
     """
+    if Path(model).is_dir():
+        return
+    # Where the package is installed as a wheel, its models are not in the folder you are in
+    if (ROOT / model / "config.json").is_file():
+        raise ConfigError(f"no model folder at {model} here; the bundled one is {ROOT / model}")
     first = model.partition("/")[0]
+    agent = BUNDLED.search(model)
     is_path = model.startswith((".", "/", "~")) or first in OWN_FOLDERS or Path(first).is_dir()
-    if not Path(model).is_dir() and (is_path or not HUB_ID.fullmatch(model)):
-        agent = BUNDLED.search(model)
+    if is_path or agent or not HUB_ID.fullmatch(model):
         made = f".venv/bin/python -m training.cold_start {agent[1]} makes it, or " if agent else ""
         raise ConfigError(
             f"no model folder at {model}; {made}"
