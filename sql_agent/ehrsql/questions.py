@@ -235,7 +235,7 @@ def _usable(
 def why_unusable(result: QueryResult) -> str:
     """Return why a gold result says nothing about an answer, or ""."""
     if not result.ok:
-        return "with gold that fails there"
+        return f"with gold that fails there ({result.error})"
     if all(cell is None for row in result.rows for cell in row):
         return "with gold that is empty there"
     if result.rows in CONSTANT:

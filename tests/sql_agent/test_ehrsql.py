@@ -110,7 +110,7 @@ def test_gold_is_100_and_what_cannot_be_asked_is_counted(tmp_path, capsys):
     data, schema = files(tmp_path)
     assert evaluate(data, schema, "--gold", "--with-baselines") == 0
     said = capsys.readouterr().err
-    assert not missing(said, "EHRSQL: 7 rows", "1 of them", "4 are not")
+    assert not missing(said, "EHRSQL: 7 rows", "1 of them", "4 are not", "doctors", "decade")
     scores = json.loads((tmp_path / "ward.json.out" / "scores.json").read_text())
     assert scores["overall"]["score"] == 1.0
     floors = {name: found["score"] for name, found in scores["baselines"].items()}
