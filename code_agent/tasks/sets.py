@@ -187,7 +187,10 @@ class BioDSBench(MedAgentGymSet):
     mounted: ClassVar[str] = "/workdir/"  # where the rows say that the tables are
 
     def read_row(self, row: Row) -> dict[str, Any]:
-        earlier = "".join(_texts(row.get("code_histories")))
+        histories = row.get("code_histories") or ()
+        if isinstance(histories, str):
+            histories = ast.literal_eval(histories)
+        earlier = "".join(map(str, histories))
         program = f"{earlier}\n{row['reference_answer']}"
         begun = f"These programs ran before yours:\n{earlier}\n" if earlier.strip() else ""
         named = re.findall(rf"{self.mounted}([\w.+-]+)", f"{row['dataframes']}\n{program}")
@@ -211,12 +214,6 @@ class BioDSBench(MedAgentGymSet):
         study = self.place / task.task_type
         absent = [name for name in task.files if not (study / name).is_file()]
         return f"{study} has no {', '.join(absent)}" if absent else ""
-
-
-def _texts(value: Any) -> list[str]:
-    if isinstance(value, str):
-        value = ast.literal_eval(value or "[]")
-    return [str(part) for part in value or ()]
 
 
 def without(*files: Path) -> str:
