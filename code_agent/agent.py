@@ -10,7 +10,7 @@ from random import Random
 
 from code_agent import facts
 from code_agent.environment import CodeEnvironment
-from code_agent.events import ENDINGS
+from code_agent.protocol import ENDINGS
 from code_agent.rehearsal import gold_steps
 from code_agent.settings import CodeSettings
 from code_agent.shown import shown

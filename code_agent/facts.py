@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from code_agent.events import loops
+from code_agent.protocol import loops
 from code_agent.reward import success
 from code_agent.task import CodeTask
 from episodes.agent import Record

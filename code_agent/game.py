@@ -9,9 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from code_agent.actions import ENDING, SAID, EpisodeContext, Observation, as_text, perform, refusal
-from code_agent.events import ENDINGS, Event
 from code_agent.judging import Handed
-from code_agent.protocol import Action, Malformed, read_reply
+from code_agent.protocol import ENDINGS, Action, Event, Malformed, read_reply
 from code_agent.task import CodeTask
 from code_agent.tasks.base import TaskSet
 
@@ -63,9 +62,24 @@ class Game:
         if action.name == "submit" and "submit" in self.permitted:
             return await self._submit(action)
         observation = await perform(action, self.context, self.permitted)
-        self._note(action, observation)
+        self.events.append(
+            Event(
+                action.name,
+                action.params,
+                observation["type"],
+                observation.get("status", ""),
+                observation.pop("printed", ""),
+                observation.get("problem", ""),
+                observation.get("execution_time", 0.0),
+            )
+        )
         done = self.ending == "oracle" and await self._oracle_ends(observation)
-        return Step({**observation, "env_message": self._cut(observation["env_message"])}, done)
+        said = observation["env_message"]
+        left = len(said) - self.longest
+        if left > 0:
+            half = self.longest // 2
+            said = said[:half] + SAID["cut"].format(left=left) + said[-half:]
+        return Step({**observation, "env_message": said}, done)
 
     async def _submit(self, action: Action) -> Step:
         """Hand in the given answer, or else what the last program printed.
@@ -103,16 +117,6 @@ class Game:
         """The last program that ran without error, or ""."""
         return str(self._runs[-1].params["code"]) if self._runs else ""
 
-    def _note(self, action: Action, observation: Observation) -> None:
-        known = {"kind": observation["type"], "problem": observation.get("problem", "")}
-        known |= {
-            "status": observation.get("status", ""),
-            "printed": observation.get("printed", ""),
-        }
-        seconds = observation.get("execution_time", 0.0)
-        self.events.append(Event(action.name, action.params, seconds=seconds, **known))
-        observation.pop("printed", None)
-
     async def _oracle_ends(self, observation: Observation) -> bool:
         if observation["type"] != "code_execution" or observation["status"] != "SUCCESS":
             return False
@@ -124,11 +128,6 @@ class Game:
             self.handed = handed
             self.events[-1] = replace(self.events[-1], worth=self.worth)
         return right
-
-    def _cut(self, text: str) -> str:
-        left = len(text) - self.longest
-        half = self.longest // 2
-        return text if left <= 0 else text[:half] + SAID["cut"].format(left=left) + text[-half:]
 
 
 def permitted(tasks: TaskSet, ending: str) -> tuple[str, ...]:

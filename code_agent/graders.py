@@ -157,9 +157,14 @@ def _set(text: str, gold: Gold) -> bool:
 
 
 def _table(text: str, gold: Gold) -> bool:
+    def same(row: Seen, wanted: Sequence[Any]) -> bool:
+        cells = list(row.values()) if isinstance(row, dict) else row
+        if not _is_row(cells) or len(cells) != len(wanted):
+            return False
+        return all(_same(*each, gold) for each in zip(gold.items, cells, wanted, strict=True))
+
     match = _pairwise if gold.ordered else _one_to_one
-    rows = _rows(text, gold.ordered)
-    return match(lambda row, wanted: _same_row(row, wanted, gold), rows, gold.value)
+    return match(same, _rows(text, gold.ordered), gold.value)
 
 
 SCALARS: dict[str, Callable[[str, Any, Gold], bool]] = {
@@ -177,13 +182,6 @@ def _same_item(gold: Gold) -> Callable[[Seen, Any], bool]:
     return lambda seen, value: _same(
         kind, seen[0] if _is_row(seen) and len(seen) == 1 else seen, value, gold
     )
-
-
-def _same_row(row: Seen, wanted: Sequence[Any], gold: Gold) -> bool:
-    cells = list(row.values()) if isinstance(row, dict) else row
-    if not _is_row(cells) or len(cells) != len(wanted):
-        return False
-    return all(_same(*each, gold) for each in zip(gold.items, cells, wanted, strict=True))
 
 
 def _pairwise(

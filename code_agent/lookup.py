@@ -101,15 +101,6 @@ def term(path: Path, table: str, keyterm: str) -> str:
                 own = seen.setdefault(column, {})
                 if len(own) < MOST_VALUES:
                     own[value] = None
-    near = _nearest(wanted, seen)
-    if not near:
-        raise LookupRefused(f"nothing in {path.name} is spelled like {keyterm!r}")
-    return f"{keyterm!r} is no value; the nearest are " + ", ".join(
-        f"{value} ({column})" for value, column in near
-    )
-
-
-def _nearest(wanted: str, seen: dict[str, dict[str, None]]) -> list[tuple[str, str]]:
     there = []
     for column, own in seen.items():
         there += [(value, column) for value in own]
@@ -121,7 +112,10 @@ def _nearest(wanted: str, seen: dict[str, dict[str, None]]) -> list[tuple[str, s
         score_cutoff=FARTHEST,
         limit=NEAREST,
     )
-    return [there[at] for *_, at in found]
+    if not found:
+        raise LookupRefused(f"nothing in {path.name} is spelled like {keyterm!r}")
+    near = ", ".join("{} ({})".format(*there[at]) for *_, at in found)
+    return f"{keyterm!r} is no value; the nearest are {near}"
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The command of `code_agent.medagentgym.main` under MedAgentGym's own path."""
+"""The command of `code_agent.medagentgym.runs` under MedAgentGym's own path."""
 
 import sys
 from pathlib import Path
@@ -7,7 +7,7 @@ from pathlib import Path
 if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
-from code_agent.medagentgym.main import main
+from code_agent.medagentgym.runs import main
 
 if __name__ == "__main__":
     sys.exit(main())

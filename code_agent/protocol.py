@@ -1,4 +1,4 @@
-"""Reads the one JSON action of a policy's reply, in MedAgentGym's protocol.
+"""Reads the one JSON action of a policy's reply, in MedAgentGym's protocol, and keeps what came of it.
 
 Words around the object, a fence, line breaks inside texts, a Python dict, and parameters beside the
 name are accepted. Reading takes linear time and never raises.
@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +19,11 @@ DECODER = json.JSONDecoder(strict=False)  # a program in a text has line breaks
 PARAMS = ("params", "parameters", "arguments", "args")
 MOST_OBJECTS = 64  # places where an object may begin
 LONGEST_DICT = 20_000  # characters of a Python dict
+
+# Under "submit" an answer is handed in once, under "oracle" a right output ends the episode
+ENDINGS = ("submit", "oracle")
+LOOP = 3  # so many runs of the same program are a loop
+
 
 PROBLEMS = (
     "empty",  # nothing at all
@@ -43,6 +49,38 @@ class Malformed:
 
     problem: str
     detail: str = ""
+
+
+@dataclass(frozen=True)
+class Event:
+    """A reply and its outcome. action: "" if the reply had none. problem: why it was refused.
+
+    printed: by a run. worth: the value of what was handed in, if anything was.
+    """
+
+    action: str
+    params: dict[str, Any] = field(default_factory=dict)
+    kind: str = ""
+    status: str = ""
+    printed: str = ""
+    problem: str = ""
+    seconds: float = 0.0
+    worth: float | None = None
+
+    @property
+    def ran(self) -> bool:
+        return self.kind == "code_execution"
+
+    @property
+    def raised(self) -> bool:
+        return self.status == "FAILED"
+
+
+def loops(events: Sequence[Event]) -> bool:
+    """Return whether the same program was run LOOP times."""
+    runs = [event for event in events if event.action == "validate_code"]
+    often = Counter(str(event.params.get("code")) for event in runs)
+    return max(often.values(), default=0) >= LOOP
 
 
 def read_reply(text: str) -> Action | Malformed:

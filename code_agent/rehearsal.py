@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from code_agent.actions import SAID, as_text
-from code_agent.events import Event
 from code_agent.game import permitted
 from code_agent.prompts import Prompts
-from code_agent.protocol import Action
+from code_agent.protocol import Action, Event
 from code_agent.task import CodeTask
 from code_agent.tasks.base import TaskSet
 from episodes.episode import Episode

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from code_agent.events import Event, loops
+from code_agent.protocol import Event, loops
 from code_agent.task import CodeTask
 from episodes.episode import Episode
 from scoring.rubric import Reward, Rubric

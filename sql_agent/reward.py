@@ -134,7 +134,10 @@ def execution(task: SqlTask, episode: Episode) -> float | None:
     result = last.result
     if result.count != len(result.rows) or (last.is_made_up and not _makes_up(task, last)):
         return 0.0
-    return float(terms.same_result(result.columns, _rows(result), gold))
+    shown = []
+    for at, row in enumerate(result.rows):
+        shown.append([Cell(value, (at, place) in result.cut) for place, value in enumerate(row)])
+    return float(terms.same_result(result.columns, shown, gold))
 
 
 def evidence_recall(task: SqlTask, episode: Episode) -> float | None:
@@ -286,13 +289,6 @@ def _makes_up(task: SqlTask, query: Query) -> bool:
 
 def _has_values(rows: Iterable[Sequence[Any]]) -> bool:
     return any(cell is not None for cell in chain(*rows))
-
-
-def _rows(result: QueryResult) -> list[list[Cell]]:
-    rows = []
-    for at, row in enumerate(result.rows):
-        rows.append([Cell(value, (at, place) in result.cut) for place, value in enumerate(row)])
-    return rows
 
 
 def _cells(episode: Episode) -> list[Cell]:

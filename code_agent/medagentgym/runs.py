@@ -1,6 +1,11 @@
-"""Plays the episodes of a configuration and keeps each in a history file.
+"""Have a model solve the tasks of a set, with MedAgentGym's command line, YAML and files.
 
-Finished files are not played again. Episodes that the machine failed are.
+    .venv/bin/python code_agent/main.py --config_path code_agent/configs/demo.yaml
+    .venv/bin/python code_agent/main.py --config_path my.yaml --task medcalcbench --end_idx 100 --async_run --n_jobs 8
+
+Writes <work_dir>/<task>/<result_dir_tag>/<mode>/history_<i>.json: the messages, then the result.
+Finished files are kept, so the same command continues after Ctrl-C. Exit codes: 0 done, 1 failed or
+some episodes are not scored, 2 wrong usage, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -10,7 +15,7 @@ import contextlib
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,14 +24,22 @@ from code_agent.environment import CodeEnvironment
 from code_agent.game import LONGEST
 from code_agent.medagentgym import histories
 from code_agent.medagentgym.compute_score import scores_of
-from code_agent.medagentgym.config import Model, RunConfig, debugger_of, endpoint_of
+from code_agent.medagentgym.config import (
+    Model,
+    RunConfig,
+    debugger_of,
+    endpoint_of,
+    load_config,
+    parser_of,
+)
 from code_agent.medagentgym.histories import History
 from code_agent.tasks import get_task_class
 from code_agent.tasks.base import TaskSet
-from common.command import Failure, UsageError
+from common.command import Failure, UsageError, run_command
 from common.llm.endpoint import ChatModel
 from common.llm.retry import Patience
 from common.settings import load_settings
+from common.stopping import stop_in_order
 from common.terminal import gathered
 from episodes.play_and_score import play
 from episodes.policy import ChatPolicy, Endpoint
@@ -199,3 +212,13 @@ def played(config: RunConfig) -> int:
     if left := wanted - len(found):
         print(f"{left} episodes are not scored; the same command tries them again", file=sys.stderr)
     return 1 if left else 0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    arguments = parser_of(__doc__).parse_args(argv)
+    stop_in_order()
+    return run_command(
+        "main",
+        lambda: played(load_config(arguments)),
+        afterwards="the same command goes on from here",
+    )

@@ -19,11 +19,10 @@ SPARE = 1_000  # characters of greetings and pictures around a question of the a
 NEEDED = 2  # least characters of a question without its general words
 
 
-def _pattern(text: str) -> re.Pattern[str]:
-    return re.compile(re.sub(r"{{(\w+)}}", lambda part: _PARTS[part[1]], text), re.IGNORECASE)
-
-
-RE = {name: _pattern(text) for name, text in _TEXTS["patterns"].items()}
+RE: dict[str, re.Pattern[str]] = {}
+for _name, _text in _TEXTS["patterns"].items():
+    _filled = re.sub(r"{{(\w+)}}", lambda part: _PARTS[part[1]], _text)
+    RE[_name] = re.compile(_filled, re.IGNORECASE)
 
 
 def judge(text: str, shortest: int = 4, longest: int = 200) -> tuple[str, str | None]:

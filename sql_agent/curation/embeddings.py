@@ -37,7 +37,10 @@ class Embeddings:
 
         Raises LLMError: the endpoint refuses or fails, or its vectors are unusable.
         """
-        keys = {text: self._key(text) for text in texts}
+        keys = {}
+        for text in texts:
+            content = f"{self.model}\n{self._endpoint.base_url}\n{text}"
+            keys[text] = hashlib.sha256(content.encode()).hexdigest()
         missing = [text for text, key in keys.items() if self._cache.get(key) is None]
         load_litellm()  # the import takes seconds once, which must not count as the endpoint's
         for start in watched(range(0, len(missing), BATCH), "embedding", "batches"):
@@ -54,10 +57,6 @@ class Embeddings:
             seen = f"{self.model}: its vectors differ in length; was the model changed?"
             raise LLMError(seen, "malformed")
         return numpy.stack(rows)
-
-    def _key(self, text: str) -> str:
-        content = f"{self.model}\n{self._endpoint.base_url}\n{text}"
-        return hashlib.sha256(content.encode()).hexdigest()
 
     async def _request(self, texts: list[str]) -> numpy.ndarray:
         self.calls += 1

@@ -68,13 +68,12 @@ class RowFinder:
         for select in tree.find_all(exp.Select):
             clauses = [select.args.get("from_"), *(select.args.get("joins") or [])]
             sources = [clause.this for clause in clauses if clause]
-            if all(self._is_ours(source) for source in sources):
-                for source in sources:
-                    found += self._asked_again(select, source)
+            tables = [source for source in sources if isinstance(source, exp.Table)]
+            ours = [table for table in tables if table.name.lower() in self.columns]
+            if len(ours) == len(sources):
+                for table in ours:
+                    found += self._asked_again(select, table)
         return merged(found)
-
-    def _is_ours(self, source: exp.Expr) -> bool:
-        return isinstance(source, exp.Table) and source.name.lower() in self.columns
 
     def _asked_again(self, select: exp.Select, source: exp.Table) -> Iterator[QueriedRow]:
         table = source.name.lower()

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import hashlib
 import sys
 from collections.abc import Sequence
 from math import isfinite
@@ -32,6 +31,7 @@ from common.llm.endpoint import without_secrets
 from common.settings import load_settings
 from scoring.reward_model_judge import RewardModelJudge
 from scoring.scale import QuantileScale
+from sql_agent.curation.prompts import digest
 
 PROGRAM = "reward_scale"
 POINTS = 21  # of the map: every five percent
@@ -97,13 +97,10 @@ def ask_endpoint(options: argparse.Namespace) -> list[float]:
     fingerprint = {**where, "input": file_digest(options.pairs)}
     kept = options.output.with_suffix(".scores.jsonl")
 
-    def key(row: dict[str, Any]) -> str:
-        return hashlib.sha256(f"{row['prompt']}\0{row['response']}".encode()).hexdigest()[:32]
-
     with open_journal(options.output, fingerprint, force=options.force, others=[kept]) as journal:
         everything = run_all(
             pairs,
-            key=key,
+            key=lambda row: digest(f"{row['prompt']}\0{row['response']}"),
             work=lambda row: model.raw_score(row["prompt"], row["response"], spent),
             journal=journal,
             concurrency=options.concurrency,

@@ -72,7 +72,13 @@ class EhrsqlKnown(KnownEpisodes):
     async def baseline(self, name: str, task: Task, commonest: str) -> Episode:
         if name != "checklist":
             return await in_thread(self.played, task)
-        return await in_thread(self.played, task, f"SELECT COUNT(*) FROM {self._named(task)}")
+        words = task.question.lower().split()
+
+        def shared(table: str) -> int:
+            return max((len(word) for word in words if word[:5] in table), default=0)
+
+        named = max(sorted(self.tool.allowed_tables), key=shared)
+        return await in_thread(self.played, task, f"SELECT COUNT(*) FROM {named}")
 
     def played(self, task: Task, statement: str = "") -> Episode:
         episode = Episode(messages=list(first_messages(task.question, self.prompt)))
@@ -80,14 +86,6 @@ class EhrsqlKnown(KnownEpisodes):
             return answer_in(episode, NO_ANSWER)
         result = query_in(episode, statement, self.tool)
         return answer_in(episode, f"The result has {result.count} rows.")
-
-    def _named(self, task: Task) -> str:
-        words = task.question.lower().split()
-
-        def shared(table: str) -> int:
-            return max((len(word) for word in words if word[:5] in table), default=0)
-
-        return max(sorted(self.tool.allowed_tables), key=shared)
 
 
 class EhrsqlEnvironment(Environment):
@@ -97,7 +95,11 @@ class EhrsqlEnvironment(Environment):
         self.set = PreparedSet.read(folder)
         self.tool = self.set.tool()
         self.whole = self.set.tool(WHOLE)
-        self.prompt = PROMPT.format(now=self.set.version.now, tables=_tables(self.tool))
+        columns = {}
+        for table in sorted(self.tool.allowed_tables):
+            columns[table] = [column.name for column in self.tool.database().columns(table)]
+        tables = "\n".join(table_lines(columns))
+        self.prompt = PROMPT.format(now=self.set.version.now, tables=tables)
         self.known = EhrsqlKnown(self.tool, self.prompt)
 
     async def play(self, task: Task, policy: Policy) -> Episode:
@@ -176,10 +178,3 @@ def gives_none(task: Task, episode: Episode) -> bool:
     answer = (episode.answer or "").strip()
     none = NULL.fullmatch(answer) or REFUSAL.fullmatch(answer)
     return bool(none) or honesty(answer, task.question) == 1
-
-
-def _tables(tool: QueryTool) -> str:
-    columns = {}
-    for table in sorted(tool.allowed_tables):
-        columns[table] = [column.name for column in tool.database().columns(table)]
-    return "\n".join(table_lines(columns))

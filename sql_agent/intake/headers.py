@@ -12,12 +12,12 @@ import tomllib
 import unicodedata
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from functools import cache, lru_cache
-from importlib import import_module
+from functools import lru_cache
 from pathlib import Path
 
 from rapidfuzz import fuzz, process
 
+from scoring.text import simplified
 from sql_agent.tables import NAME_COLUMN, TABLES, WORDS
 
 _LISTED = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
@@ -52,16 +52,12 @@ PART = 4
 WEAK = 3
 NEAR = 2
 NEAR_NAME = 90  # of 100, rapidfuzz's ratio
-_simplifier = cache(lambda: import_module("opencc").OpenCC("t2s"))  # loaded for Chinese names only
 
 
 def _plain(name: str) -> str:
     """Return a name in half width, lower case, simplified characters, and without a bullet."""
     text = HUMP.sub(" ", unicodedata.normalize("NFKC", name)).lower()
-    if not text.isascii():
-        # Halves of surrogate pairs cannot be encoded
-        text = _simplifier().convert(text.encode("utf-8", "replace").decode())
-    return BULLET.sub("", text)
+    return BULLET.sub("", text if text.isascii() else simplified(text))
 
 
 def normalise(name: str) -> str:

@@ -85,7 +85,8 @@ def fold(text: str) -> str:
     text = _THOUSANDS.sub("", _NEEDLESS_GAP.sub("", text))
     text = _NUMERAL.sub(_in_digits, _BELOW_ZERO.sub("-", text))
     text = _PERCENT.sub(r"\1%", text)
-    text = _DECIMAL.sub(_shortest, _RANGE_SIGN.sub(r"\1~", text))
+    text = _RANGE_SIGN.sub(r"\1~", text)
+    text = _DECIMAL.sub(lambda number: f"{float(number[0]):.15g}", text)
     return _NEEDLESS_GAP.sub("", _QUANTITY.sub(_in_kept_units, text))
 
 
@@ -102,10 +103,6 @@ def _in_digits(match: re.Match[str]) -> str:
 @cache
 def _cn2an() -> Callable[[str, str], float]:
     return import_module("cn2an").cn2an
-
-
-def _shortest(match: re.Match[str]) -> str:
-    return f"{float(match.group()):.15g}"
 
 
 def _in_kept_units(match: re.Match[str]) -> str:

@@ -19,7 +19,7 @@ import yaml
 
 from code_agent import tasks
 from code_agent.environment import CodeEnvironment
-from code_agent.medagentgym import compute_score, main, rollout
+from code_agent.medagentgym import compute_score, rollout, runs
 from code_agent.medagentgym.histories import read, write
 from code_agent.protocol import Action
 from code_agent.task import CodeTask
@@ -80,7 +80,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.mark.usefixtures("bubblewrap")
 def test_a_run_writes_histories_and_a_second_one_counts_them(config, tmp_path, llm, capsys):
-    assert main.main(config()) == 0
+    assert runs.main(config()) == 0
     asked = len(llm.requests)
     first = json.loads((folder(tmp_path) / "history_0.json").read_text(encoding="utf-8"))
     assert [message["role"] for message in first[:-1]] == [
@@ -95,7 +95,7 @@ def test_a_run_writes_histories_and_a_second_one_counts_them(config, tmp_path, l
     assert second is not None
     assert not second.succeeded
     assert "Success Rate: 0.5" in capsys.readouterr().out
-    assert main.main(config()) == 0
+    assert runs.main(config()) == 0
     assert len(llm.requests) == asked
     assert "Success Rate: 0.5" in capsys.readouterr().out
     [line, _] = (
@@ -114,7 +114,7 @@ def test_an_unfinished_file_is_played_again(config, tmp_path, llm):
     )
     for text in broken:
         (folder(tmp_path) / "history_0.json").write_text(text, encoding="utf-8")
-        assert main.main([*config(), "--end_idx", "1"]) == 0
+        assert runs.main([*config(), "--end_idx", "1"]) == 0
         found = read(folder(tmp_path) / "history_0.json")
         assert found is not None
         assert found.succeeded
@@ -122,7 +122,7 @@ def test_an_unfinished_file_is_played_again(config, tmp_path, llm):
 
 @pytest.mark.usefixtures("bubblewrap")
 def test_zero_is_a_value_and_flags_hold_over_the_file(config, tmp_path):
-    assert main.main([*config(start_idx=1), "--start_idx", "0", "--end_idx", "1"]) == 0
+    assert runs.main([*config(start_idx=1), "--start_idx", "0", "--end_idx", "1"]) == 0
     assert [path.name for path in folder(tmp_path).glob("*.json")] == ["history_0.json"]
 
 
@@ -138,7 +138,7 @@ def test_several_episodes_are_played_at_once(config, tmp_path, llm):
 
     llm.answer = answer
     flags = ["--async_run", "--parallel_backend", "ray", "--n_jobs", "2"]
-    assert main.main([*config(), *flags]) == 0
+    assert runs.main([*config(), *flags]) == 0
     assert not both.broken, "each first reply waits for the other's"
     assert len(list(folder(tmp_path).glob("*.json"))) == 2
 
@@ -153,7 +153,7 @@ def test_the_tasks_are_those_of_the_mode(config, monkeypatch):
 
     monkeypatch.setitem(tasks.SETS, "small", OfAMode)
     for mode in ("train", "valid"):
-        assert main.main([*config(), "--mode", mode, "--start_idx", "5"]) == 2
+        assert runs.main([*config(), "--mode", mode, "--start_idx", "5"]) == 2
     assert asked == ["train", "val"]
 
 
@@ -165,11 +165,11 @@ def test_429_is_tried_again_no_more_often_and_no_later_than_configured(
     with monkeypatch.context() as quick:
         quick.setattr(retry, "FIRST_WAIT", 0.01)
         llm.faults = [Fault(429, headers={"Retry-After": "0.01"}) for _ in range(50)]
-        assert main.main([*config(), "--end_idx", "1"]) == 1
+        assert runs.main([*config(), "--end_idx", "1"]) == 1
     assert len(llm.requests) == (1 + 2) * 3
     waits = waits_at_once(monkeypatch)
     llm.faults = [Fault(429)] * 50
-    assert main.main([*config(), "--start_idx", "1"]) == 1
+    assert runs.main([*config(), "--start_idx", "1"]) == 1
     ending = json.loads((folder(tmp_path) / "history_1.json").read_text(encoding="utf-8"))[-1]
     assert ending["result"] == "unscored"
     assert "429" in ending["reason"]
@@ -186,7 +186,7 @@ WRONG = [
 
 @pytest.mark.parametrize("case", WRONG, ids=lambda case: case["said"][0])
 def test_a_wrong_configuration_gets_one_line(config, capsys, case):
-    assert main.main([*config(**case["file"]), *case.get("flags", ())]) == 2
+    assert runs.main([*config(**case["file"]), *case.get("flags", ())]) == 2
     errors = capsys.readouterr().err
     assert not missing(errors, *case["said"])
     assert errors.count("\n") == 1
@@ -196,7 +196,7 @@ def test_a_wrong_configuration_gets_one_line(config, capsys, case):
 def test_keys_of_the_reference_that_do_nothing_are_named_once(config, capsys):
     idle = {"log_probs": False, "max_total_tokens": 32768, "max_input_tokens": 8192}
     path = config(idle)[1]
-    assert main.main(["--config", path, "--end_idx", "1"]) == 0
+    assert runs.main(["--config", path, "--end_idx", "1"]) == 0
     said = capsys.readouterr().err
     assert [said.count(key) for key in idle] == [1, 1, 1]
 
@@ -212,7 +212,7 @@ def test_a_set_that_cannot_be_played_is_refused_before_the_first_call(
 ):
     flags = config()
     monkeypatch.setitem(tasks.SETS, "small", Unusable)
-    assert main.main(flags) == 2
+    assert runs.main(flags) == 2
     assert not missing(capsys.readouterr().err, "2 of 2", "no_such_package")
     assert llm.requests == []
 
@@ -222,7 +222,7 @@ def test_a_run_without_a_sandbox_calls_no_model(config, llm, capsys, monkeypatch
         raise ServiceError("bubblewrap")
 
     monkeypatch.setattr(CodeEnvironment, "check", fails)
-    assert main.main(config()) == 1
+    assert runs.main(config()) == 1
     assert "bubblewrap" in capsys.readouterr().err
     assert llm.requests == []
 
@@ -240,7 +240,7 @@ def test_an_endpoint_that_always_fails_ends_the_run(config, llm, capsys, monkeyp
 @pytest.mark.parametrize("text", ["task: [", "just words"])
 def test_a_file_that_is_no_configuration_is_named(tmp_path, capsys, text):
     (tmp_path / "x.yaml").write_text(text, encoding="utf-8")
-    assert main.main(["--config_path", str(tmp_path / "x.yaml")]) == 2
+    assert runs.main(["--config_path", str(tmp_path / "x.yaml")]) == 2
     assert "x.yaml" in capsys.readouterr().err
 
 
@@ -251,7 +251,7 @@ def test_keys_come_from_the_credentials_and_are_written_nowhere(
     monkeypatch.setattr(os, "environ", os.environ.copy())
     (tmp_path / "credentials.toml").write_text(f'OPENAI_API_KEY = "{KEY}"\n', encoding="utf-8")
     llm.faults = [Fault(401)]
-    assert main.main(config({"model_type": "OpenAI"})) == 1
+    assert runs.main(config({"model_type": "OpenAI"})) == 1
     assert llm.keys == {f"Bearer {KEY}"}
     said = capsys.readouterr()
     written = "".join(
