@@ -41,14 +41,11 @@ class Game:
         self.task = task
         self.context = context
         self.ending = ending
+        self.permitted = permitted(tasks, ending)
         self.longest = longest
         self.events: list[Event] = []
         self.handed: Handed | None = None
         self.worth = 0.0
-
-    @property
-    def permitted(self) -> tuple[str, ...]:
-        return permitted(self.tasks, self.ending)
 
     async def answer(self, reply: str | Action) -> Step:
         """Take one reply. Raises EpisodeError if the machine failed."""

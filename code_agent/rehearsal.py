@@ -24,10 +24,6 @@ class Rehearsed:
     printed: str = ""
     error: str = ""
 
-    @property
-    def ran(self) -> bool:
-        return self.action.name == "validate_code"
-
 
 def rehearse(
     tasks: TaskSet, task: CodeTask, prompts: Prompts, turns: int, steps: Sequence[Rehearsed]
@@ -47,7 +43,7 @@ def rehearse(
             break
         said = step.error or step.printed
         event = Event(step.action.name, step.action.params, "requested_info", printed=said)
-        if step.ran:
+        if step.action.name == "validate_code":
             status = "FAILED" if step.error else "SUCCESS"
             event = replace(event, kind="code_execution", status=status)
         episode.events.append(event)

@@ -84,7 +84,11 @@ def _near(
     }
     if len(others) >= RETOLD:
         found["the rows retold"] = "。".join([value, *random.sample(others, RETOLD)])
-    constant = "、".join(_commonest(texts))
+    # The commonest parts of the column: what a policy would say that never looks
+    counted = Counter[str]()
+    for text in texts:
+        counted.update([*dict.fromkeys(fragments(text))])
+    constant = "、".join(part for part, _ in counted.most_common(CONSTANT))
     if constant and not _says(constant, right):
         found["a constant answer"] = constant
     against = _wrong_numbers(case, random) or _any(strangers, random)
@@ -138,14 +142,6 @@ def _turned(value: str, right: str) -> str | None:
         if turned != value and not _says(turned, right):
             return turned
     return None
-
-
-def _commonest(texts: Sequence[str]) -> list[str]:
-    """Return the commonest parts of the texts: what a policy would say that never looks."""
-    counted = Counter[str]()
-    for text in texts:
-        counted.update([*dict.fromkeys(fragments(text))])
-    return [part for part, _ in counted.most_common(CONSTANT)]
 
 
 def _says(text: str, right: str) -> bool:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from math import comb
 from pathlib import Path
 from statistics import fmean
@@ -21,33 +20,18 @@ from code_agent.medagentgym.histories import NAME, History, read_all
 from common.command import UsageError, new_parser, run_command
 
 
-@dataclass(frozen=True)
-class Scores:
-    """Numbers of finished episodes. Every task has the same weight. k: what pass_at_k is for."""
+def scores_of(histories: Iterable[History]) -> tuple[float, str]:
+    """Return the success rate of finished episodes, where every task has the same weight, and all
+    numbers in two lines, of which the last has the reference's form.
 
-    tasks: int
-    episodes: int
-    success: float
-    score: float
-    k: int
-    pass_at_k: float
-
-    def __str__(self) -> str:
-        """Return two lines. The last one has the reference's form."""
-        return (
-            f"{self.tasks} tasks, {self.episodes} episodes, score {self.score:.1%}, "
-            f"pass@{self.k} {self.pass_at_k:.1%}\nSuccess Rate: {self.success}"
-        )
-
-
-def scores_of(histories: Iterable[History]) -> Scores:
-    """Return the numbers of finished episodes. Raises UsageError without any."""
+    Raises UsageError without any.
+    """
     tasks: dict[int, list[History]] = defaultdict(list)
     for history in histories:
         tasks[history.index].append(history)
     if not tasks:
         raise UsageError("there is no finished episode; look into the folder, or play some first")
-    fewest = min(len(each) for each in tasks.values())
+    fewest = min(map(len, tasks.values()))
     successes = []
     scores = []
     passed = []
@@ -56,8 +40,11 @@ def scores_of(histories: Iterable[History]) -> Scores:
         scores.append(fmean(one.score for one in each))
         wrong = sum(not one.succeeded for one in each)
         passed.append(1 - comb(wrong, fewest) / comb(len(each), fewest))
-    episodes = sum(len(each) for each in tasks.values())
-    return Scores(len(tasks), episodes, fmean(successes), fmean(scores), fewest, fmean(passed))
+    success = fmean(successes)
+    return success, (
+        f"{len(tasks)} tasks, {sum(map(len, tasks.values()))} episodes, score {fmean(scores):.1%}, "
+        f"pass@{fewest} {fmean(passed):.1%}\nSuccess Rate: {success}"
+    )
 
 
 def show(folder: Path) -> None:
@@ -65,7 +52,8 @@ def show(folder: Path) -> None:
     if not folder.is_dir():
         raise UsageError(f"{folder} is no folder; give one with files history_<i>.json")
     histories = read_all(folder)
-    print(scores_of(histories))
+    _, shown = scores_of(histories)
+    print(shown)
     there = [path for path in folder.iterdir() if NAME.fullmatch(path.name)]
     if unfinished := len(there) - len(histories):
         print(f"{unfinished} episodes are not finished and not counted", file=sys.stderr)

@@ -194,20 +194,20 @@ def played(config: RunConfig) -> int:
     """
     with prepared(config) as run:
         found, wanted = asyncio.run(run.play_all())
-    scores = scores_of(found) if found else None
+    success, shown = scores_of(found) if found else (None, "")
     line = {
         "task": config.task,
         "tag": config.result_dir_tag,
         "mode": config.mode,
         "episodes": len(found),
-        "success_rate": scores.success if scores else None,
+        "success_rate": success,
     }
     with open(config.work_dir / "running_records.jsonl", "a", encoding="utf-8") as file:
         file.write(json.dumps(line) + "\n")
-    if not scores:
+    if not found:
         reasons = config.folder / "history_*.json"
         raise Failure(f"none of {wanted} episodes was scored; the reasons stand in {reasons}")
-    print(scores)
+    print(shown)
     print(config.folder)
     if left := wanted - len(found):
         print(f"{left} episodes are not scored; the same command tries them again", file=sys.stderr)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import pytest
 
 from data.records import Record, SourceError
@@ -12,6 +9,7 @@ from sql_agent.intake.columns import guess_table, map_columns, plan_parts, read_
 from sql_agent.intake.grid import Part
 from sql_agent.intake.headers import claims
 from sql_agent.tables import WORDS
+from tests.corpora import cases_of
 from tests.messages import missing
 
 
@@ -75,10 +73,7 @@ def test_foreign_headers_find_their_columns_and_the_rest_stays_out():
     right.
     """
     found = expected = 0
-    for line in (
-        Path(__file__).with_name("foreign_headers.jsonl").read_text(encoding="utf-8").splitlines()
-    ):
-        case = json.loads(line)
+    for case in cases_of(__file__, "foreign_headers"):
         columns = case["columns"]
         assert guess_table(columns) == case["table"]
         mapping = map_columns([*columns], case["table"], {})

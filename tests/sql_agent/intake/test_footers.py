@@ -12,6 +12,7 @@ import pytest
 
 from sql_agent.intake.footers import is_footer
 from sql_agent.intake.import_database import main
+from tests.corpora import cases_of
 from tests.messages import missing
 from tests.sql_agent.intake.books import save_book
 
@@ -19,8 +20,7 @@ HEADER = ["药品名称", "适应症", "规格", "生产企业"]
 
 
 def test_totals_titles_and_signatures_are_no_rows() -> None:
-    text = Path(__file__).with_name("footers.jsonl").read_text(encoding="utf-8")
-    for case in map(json.loads, text.splitlines()):
+    for case in cases_of(__file__, "footers"):
         cells = dict(zip(HEADER, case["cells"], strict=True))
         assert is_footer(cells) is case["left_out"], case
 

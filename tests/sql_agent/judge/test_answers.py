@@ -8,18 +8,14 @@ author before the judge was tuned; cases of a task type in the order of sha256(c
 and tuned on in turn, and the answers to one question are never in both halves.
 """
 
-import json
 from collections import defaultdict
-from pathlib import Path
 from statistics import fmean
 
 import pytest
 
 from scoring.judge import Case
 from sql_agent.judge.reference import ReferenceJudge
-
-HERE = Path(__file__).parent
-OPEN, SEALED, LATER = (HERE / f"answers_{name}.jsonl" for name in ("open", "sealed", "later"))
+from tests.corpora import cases_of
 
 # Of answers in words of their own only what is wrong has a bound; what is right in other words
 # needs TEACHER_MODEL. Some of the "exact evidence" here are excerpts of a page, which earn their
@@ -33,26 +29,20 @@ AT_MOST = {
 }  # fmt: skip
 
 
-def read(path):
-    return [json.loads(line) for line in Path(path).read_text(encoding="utf-8").splitlines()]
-
-
-def labelled(row):
-    return Case(row["question"], row["answer"], row["reference"], row["context"] or [], row["gold"])
-
-
-def scores_by_kind(rows):
-    """The judge's scores of the answers of each kind."""
-    judge, found = ReferenceJudge(), defaultdict(list)
-    for row in rows:
-        found[row["kind"]].append(judge.compare(labelled(row)).score)
-    return found
-
-
-@pytest.fixture(scope="module", params=[OPEN, SEALED, LATER], ids=["open", "sealed", "later"])
+@pytest.fixture(scope="module", params=["open", "sealed", "later"])
 def measured(request):
-    """The scores by kind of a set."""
-    return scores_by_kind(read(request.param))
+    """The scores of a set by kind of answer."""
+    judge, found = ReferenceJudge(), defaultdict(list)
+    for row in cases_of(__file__, f"answers_{request.param}"):
+        asked = (
+            row["question"],
+            row["answer"],
+            row["reference"],
+            row["context"] or [],
+            row["gold"],
+        )
+        found[row["kind"]].append(judge.compare(Case(*asked)).score)
+    return found
 
 
 def test_what_is_quoted_is_paid(measured):
@@ -67,19 +57,13 @@ def test_wrong_answers_of_each_kind_score_low(measured):
     assert len(paid) <= 0.01 * sum(len(measured[kind]) for kind in AT_MOST), paid
 
 
-GRADED = read(HERE / "labels.jsonl")
-
-
-def case_of(row):
-    gold = {"structured_gt": row["structured_gt"], "evidence": row["evidence"]}
-    return Case(row["question"], row["answer"], row["reference"], [], gold)
-
-
 def test_no_wrong_answer_is_paid_and_every_quote_is():
     judge = ReferenceJudge()
     scores = defaultdict(list)
-    for row in GRADED:
-        scores[row["label"], row["kind"]].append(judge.compare(case_of(row)).score)
+    for row in cases_of(__file__, "labels"):
+        gold = {"structured_gt": row["structured_gt"], "evidence": row["evidence"]}
+        case = Case(row["question"], row["answer"], row["reference"], [], gold)
+        scores[row["label"], row["kind"]].append(judge.compare(case).score)
     wrong = [of for (label, _), of in scores.items() if label in ("wrong", "evasive")]
     assert sum(score >= 0.5 for of in wrong for score in of) == 0
     assert fmean(scores["right", "quote"]) >= 0.9

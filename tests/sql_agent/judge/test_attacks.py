@@ -8,7 +8,6 @@ and a wrong one. `attacks.jsonl` has texts by kind; {partial}, {wrong}, {value} 
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 
@@ -16,16 +15,13 @@ from scoring.judge import Case
 from scoring.llm_judge import build_messages
 from sql_agent.judge.reference import ReferenceJudge
 from sql_agent.judge_words import WORDS
+from tests.corpora import cases_of
 
-HERE = Path(__file__).parent
 ECHO = 0.2  # of the score: what JSON, a name alone or advice may earn at most
 
 
-def read(name):
-    return [json.loads(line) for line in (HERE / name).read_text(encoding="utf-8").splitlines()]
-
-
-CASES, ATTACKS = read("attack_cases.jsonl"), read("attacks.jsonl")
+CASES = cases_of(__file__, "attack_cases")
+ATTACKS = cases_of(__file__, "attacks")
 
 
 def case_of(row, answer):

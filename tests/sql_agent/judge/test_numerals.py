@@ -4,16 +4,14 @@ A line of number_forms.jsonl is an answer with a number, a short gold or a frame
 read the judge and said whether it is right.
 """
 
-import json
-from pathlib import Path
 from statistics import fmean
 
 import pytest
 
 from sql_agent.judge.fold import fold
 from sql_agent.judge.reference import ReferenceJudge
+from tests.corpora import cases_of
 
-BY_OTHERS = Path(__file__).with_name("number_forms.jsonl")
 # The share of the answers of a kind that the judge must pay, or must not pay, as their author says.
 # Many right ones are in forms that it does not know: rates, dates, fractions, comparisons, English.
 AT_LEAST = {
@@ -54,16 +52,10 @@ def test_other_numbers_stay_other(one, other):
 
 @pytest.mark.parametrize("kind", AT_LEAST)
 def test_answers_of_people_who_had_not_read_the_judge_are_paid_as_they_said(kind):
-    rows = [json.loads(line) for line in BY_OTHERS.read_text(encoding="utf-8").splitlines()]
-    agreed = [_agrees(row) for row in rows if row["kind"] == kind]
+    agreed = []
+    for row in cases_of(__file__, "number_forms"):
+        if row["kind"] == kind:
+            asked = {name: row[name] for name in ("question", "answer", "reference", "rows")}
+            score = ReferenceJudge().score(**asked)
+            agreed.append(score >= 0.95 if row["want"] == "right" else score < 0.5)
     assert fmean(agreed) >= AT_LEAST[kind]
-
-
-def _agrees(row):
-    score = ReferenceJudge().score(
-        question=row["question"],
-        answer=row["answer"],
-        reference=row["reference"],
-        rows=row["rows"],
-    )
-    return score >= 0.95 if row["want"] == "right" else score < 0.5
