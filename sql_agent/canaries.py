@@ -9,6 +9,7 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import chain
 from pathlib import Path
 from random import Random
 
@@ -98,7 +99,7 @@ def _near(
         found["the name alone"] = names[0]
     if len(names) == 1 and names[0] in case.reference:
         asked = words_only(case.question + case.reference)
-        known = [name for of in NAME_COLUMN.values() for name in column(of)]
+        known = chain(*map(column, NAME_COLUMN.values()))
         another = _any([name for name in known if _is_other(name, asked)], random)
         found["said of another"] = another and case.reference.replace(names[0], another)
     return found

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 from sqlglot import exp
@@ -95,7 +96,7 @@ class _Resolver:
             table: [(fold(name), Column(True, name=name)) for name in names]
             for table, names in tables.items()
         }
-        self.names = {name for columns in self.tables.values() for name, _ in columns}
+        self.names = {name for name, _ in chain(*self.tables.values())}
 
     def columns(
         self, query: exp.Expr, known: Mapping[str, Named], around: tuple[Sources, ...]

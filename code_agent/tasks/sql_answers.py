@@ -27,7 +27,7 @@ def gold_of_query(query: str, answer: Sequence[Any]) -> Gold:
         return Gold("set", (), items=("text",))
     try:
         tree: Any = sqlglot.parse_one(query, read="sqlite")
-    except SqlglotError:
+    except (SqlglotError, RecursionError):
         tree = exp.Select()
     selected = tree.selects if isinstance(tree, exp.Query) else []
     is_ordered = bool(tree.args.get("order"))

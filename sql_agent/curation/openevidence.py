@@ -16,6 +16,7 @@ import asyncio
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from itertools import chain
 
 from common.command import positive
 from common.jsonl import JsonlRows
@@ -111,7 +112,7 @@ class Drafter(LLMFilter):
                 rows_of[query.sql] = await asyncio.to_thread(self.finder.rows_of, query.sql)
                 if query.result.count == len(query.result.rows):
                     complete.add(query.sql)
-        rows = merged(row for found in rows_of.values() for row in found)
+        rows = merged(chain(*rows_of.values()))
         if not rows:
             ran = f"{len(rows_of)} of {len(episode.events)} queries gave rows"
             raise Refused("no_rows", f"no row can be cited ({ran}, {episode.stop_reason})")

@@ -91,7 +91,9 @@ def _spans(kind: str, text: str) -> Iterator[Span]:
         text = text.translate(CHINESE_DIGITS)
     if not table.get("as_written"):
         text = "".join(map(_plain_character, text))
-    kept = [match.span(1) for pattern in KEPT for match in pattern.finditer(text)]
+    kept = []
+    for pattern in KEPT:
+        kept += [match.span(1) for match in pattern.finditer(text)]
     for pattern in PATTERNS[kind]:
         for match in pattern.finditer(text):
             start, end = match.span(1 if pattern.groups else 0)

@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -106,7 +107,7 @@ def prepare(
     if others:
         names = ", ".join(map(str, files))
         raise UsageError(f"{names} are questions of EHRSQL and of EHRSQL-2024; give files of one")
-    asked = [asdict(question) for found in published.values() for question in found.questions]
+    asked = map(asdict, chain(*(found.questions for found in published.values())))
     known = compact([version.name, DRAWING, *asked]).encode()
     if database:
         tables: Iterable[str] = _tables_of(database)
@@ -236,7 +237,7 @@ def why_unusable(result: QueryResult) -> str:
     """Return why a gold result says nothing about an answer, or ""."""
     if not result.ok:
         return f"with gold that fails there ({result.error})"
-    if all(cell is None for row in result.rows for cell in row):
+    if all(cell is None for cell in chain(*result.rows)):
         return "with gold that is empty there"
     if result.rows in CONSTANT:
         return "with gold that a constant query gives (0 or 1)"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -54,7 +54,7 @@ def plan_parts(
     Raises SourceError: a part's table cannot be recognised, or its columns not mapped, or `given` names
     a column that no table has.
     """
-    ours = [column for columns in TABLES.values() for column in columns]
+    ours = list(chain(*TABLES.values()))
     for source, column in given.items():
         if column and column not in ours:
             likest, _, _ = process.extractOne(column, ours, scorer=fuzz.ratio)
@@ -62,7 +62,7 @@ def plan_parts(
                 f"the mapping names {column!r} for {source!r}, which is a column of neither table; "
                 f"the nearest is {likest}, and null leaves {source!r} out"
             )
-    there = [column for part in parts for column in part.columns]
+    there = list(chain(*(part.columns for part in parts)))
     for source in given:
         if source not in there:
             raise SourceError(
@@ -115,7 +115,7 @@ def guess_table(columns: Iterable[str], name: str = "", given: Given | None = No
     found = {table: dict.fromkeys(said, EXACT) for table in tables}
     for source in columns:
         ranks = {table: claims(source, table) for table in tables if source not in given}
-        surest = max((rank for claimed in ranks.values() for rank in claimed.values()), default=0)
+        surest = max(chain(*(claimed.values() for claimed in ranks.values())), default=0)
         for table, claimed in ranks.items():
             for column, rank in claimed.items():
                 # 疾病名称 is less surely the name of a drug

@@ -58,7 +58,8 @@ def below_headers(tables: Mapping[str, Rows], header_row: int | None = None) -> 
             names = _completed(header.cells, above)
             lower = next((row for row in first if row.number > header.number), None)
             if header_row is None and lower is not None and _is_second(lower.cells, names):
-                header, names = lower, _completed(lower.cells, [names], every=True)
+                header = lower
+                names = _completed(lower.cells, [names], every=True)
             columns = column_names(names)
             records = partial(_records, rows, columns, header.number)
             parts.append(Part(name, columns, records, header.number))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from itertools import count
+from itertools import chain, count
 from os import PathLike
 from pathlib import Path
 from reprlib import Repr
@@ -229,7 +229,7 @@ def _gold(value: Any) -> str:
         raise _Wrong(f'{_SHORT.repr(gold)}: expected {{"columns": [...], "rows": [[...]]}}')
     if any(len(line) != len(columns) for line in rows):
         raise _Wrong(f"a row has not {len(columns)} cells, one a column: {_SHORT.repr(rows)}")
-    if not all(isinstance(cell, str | int | float | None) for line in rows for cell in line):
+    if not all(isinstance(cell, str | int | float | None) for cell in chain(*rows)):
         raise _Wrong(f"a cell is neither text nor a number nor null: {_SHORT.repr(rows)}")
     return text
 

@@ -14,9 +14,8 @@ from typing import NamedTuple
 from data.records import Record
 from sql_agent.intake.cells import CellError, to_text
 from sql_agent.intake.columns import Planned
-from sql_agent.intake.footers import is_footer
 from sql_agent.intake.headers import with_unit
-from sql_agent.intake.headings import is_heading
+from sql_agent.intake.left_out import is_footer, is_heading
 from sql_agent.tables import NAME_COLUMN, NAME_LENGTH, SOURCE_LENGTH, Cells
 
 LENGTHS = dict.fromkeys(NAME_COLUMN.values(), NAME_LENGTH) | {"source": SOURCE_LENGTH}

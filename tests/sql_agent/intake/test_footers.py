@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from sql_agent.intake.footers import is_footer
 from sql_agent.intake.import_database import main
+from sql_agent.intake.left_out import is_footer
 from tests.corpora import cases_of
 from tests.messages import missing
 from tests.sql_agent.intake.books import save_book
