@@ -176,7 +176,7 @@ async def test_every_call_keeps_its_own_log_probs_and_weights(store, merge, sequ
         "measures": {"facts": 0.5},
         "canaries": {"judged": 1, "accepted": 0},
     }
-    extra |= {"question": "怎么保存？", "answer": "密封"}
+    extra |= {"question": "怎么保存？", "answer": "密封", "detail": "as the runner says"}
     await report(store, ids, {"turns": 2, **extra})
     await store.update_attempt(**ids, status="succeeded")
     record, trajectory = await collected(store, ids, merge=merge)

@@ -27,13 +27,15 @@ def no_pause(monkeypatch):
 
 
 async def test_a_step_is_queued_as_it_was_played(tmp_path, monkeypatch):
-    async with played_by(tmp_path, monkeypatch) as run:
+    """A group stays with one server, and groups take turns."""
+    async with played_by(tmp_path, monkeypatch, servers=2) as run:
         await run.play([GOOD, {**OTHER, "turns": 2, "agent": "sql"}], step=3)
         known = {rollout.rollout_id for rollout in await run.store.query_rollouts()}
         records = run.manager.take_step_records()
         trained = run.manager.take_trained_records(["a_0", "a_1", "b_0", "b_1"])
     assert read_playing(tmp_path) == {"mode": "train", "step": 3, "ended": 4, "of": 4}
     assert run.queue.statuses("train") == {"a": "finished", "b": "finished"}
+    assert [len(server.requests) for server in run.engine] == [2, 4]
     sequences = ["a_0_0", "a_1_0", "b_0_0", "b_0_1", "b_1_0", "b_1_1"]
     (put,) = run.queue.puts
     assert sorted(put) == sequences
