@@ -6,12 +6,7 @@ import asyncio
 
 import pytest
 
-from bench.rollout_sides.fixed_latency import (
-    TASK,
-    bare_loop,
-    manager,
-    play,
-)
+from bench.rollout_sides.fixed_latency import TASK, bare_loop, manager, play
 from bench.rollout_sides.side_processes import llm, stores_with_runners
 
 pytestmark = pytest.mark.system

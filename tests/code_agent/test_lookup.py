@@ -17,11 +17,7 @@ def look_up(folder: Path, *asked: str) -> str:
     return lookup.look_up(sorted(folder.glob("*.*")), *asked)
 
 
-EVERY_FORM = [
-    "patients.csv",
-    "/data/patients.csv",
-    "hospital.db/patients",
-]
+EVERY_FORM = ["patients.csv", "/data/patients.csv", "hospital.db/patients"]
 
 
 @pytest.mark.parametrize("name", EVERY_FORM)

@@ -7,13 +7,7 @@ import os
 import pytest
 
 from common import files
-from common.files import (
-    FileError,
-    check_temporary,
-    check_writable,
-    refuse_existing,
-    replacing,
-)
+from common.files import FileError, check_temporary, check_writable, refuse_existing, replacing
 from common.jsonl import JsonlRows, read_jsonl, write_jsonl, write_text
 
 

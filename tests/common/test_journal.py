@@ -7,15 +7,7 @@ import sys
 import pytest
 
 from common.files import FileError
-from common.journal import (
-    MISSING,
-    Failed,
-    Journal,
-    JournalError,
-    RunError,
-    open_journal,
-    run_all,
-)
+from common.journal import MISSING, Failed, Journal, JournalError, RunError, open_journal, run_all
 from common.settings import ROOT
 
 WORK = {"program": "test", "model": "模型", "input": "abc"}

@@ -37,11 +37,7 @@ def cold(start):
     server = ThreadingHTTPServer(("127.0.0.1", 0), MortalJudge)
     Thread(target=server.serve_forever, daemon=True).start()
     judge = f"http://127.0.0.1:{server.server_port}/score"
-    flags = (
-        "--ci-fast",
-        "trainer.test_freq=-1",
-        "trainer.total_training_steps=50",
-    )
+    flags = ("--ci-fast", "trainer.test_freq=-1", "trainer.total_training_steps=50")
     run = start(*flags, TEMPERATURE="0.001", REWARD_MODEL_URL=judge, JUDGE_CHECK="0")
     run.wait_for(Run.steps)
     MortalJudge.alive = False

@@ -47,12 +47,7 @@ def test_conformance_of_an_agent_that_there_is_not_is_a_wrong_usage(tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "said"),
-    [
-        ("Triage", "Triage"),
-        ("../x", "../x"),
-        ("sql", "'sql'"),
-        ("taken", "taken_agent"),
-    ],
+    [("Triage", "Triage"), ("../x", "../x"), ("sql", "'sql'"), ("taken", "taken_agent")],
 )
 def test_a_name_that_cannot_be_one_is_one_line(name, said, tmp_path, capsys):
     (tmp_path / "taken_agent").mkdir()

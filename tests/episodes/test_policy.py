@@ -107,10 +107,7 @@ def test_a_prompt_that_does_not_fit_is_the_policys_doing(llm, error):
         replies(policy(llm))
 
 
-@pytest.mark.parametrize(
-    ("status", "error"),
-    [(500, "x"), (401, "x"), (400, "bad field")],
-)
+@pytest.mark.parametrize(("status", "error"), [(500, "x"), (401, "x"), (400, "bad field")])
 def test_an_endpoint_that_fails_raises(llm, status, error):
     llm.status, llm.error = status, error
     with pytest.raises(EpisodeError, match=str(status)) as caught:
@@ -157,11 +154,7 @@ def test_calls_of_one_id_are_told_apart(raw):
 
 @pytest.mark.parametrize(
     "reply",
-    [
-        {"message": None},
-        odd(function=None),
-        odd(function={"name": None, "arguments": "{}"}),
-    ],
+    [{"message": None}, odd(function=None), odd(function={"name": None, "arguments": "{}"})],
 )
 def test_what_is_no_reply_leaves_the_episode_unscored(raw, reply):
     """One such reply ended the whole evaluation."""

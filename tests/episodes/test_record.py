@@ -51,12 +51,7 @@ def test_what_an_agent_records_may_be_of_numpy():
     record = record_of(scored(Reward(1.0, {"right": 1.0}, score=1.0)), {}, own)
     line = json.loads(json.dumps(record.line()))
     found = {name: line[name] for name in own}
-    assert found == {
-        "share": 0.5,
-        "found": True,
-        "ranks": [1, 2],
-        "nested": [{"n": 3}],
-    }
+    assert found == {"share": 0.5, "found": True, "ranks": [1, 2], "nested": [{"n": 3}]}
 
 
 def test_what_json_does_not_hold_is_named():

@@ -125,8 +125,7 @@ CUT_CALL = calls("look", word="a") | {"finish_reason": "length"}
 
 
 @pytest.mark.parametrize(
-    "cut",
-    [says("in the", "length"), says("", "length"), says("<tool_call>{", "length"), CUT_CALL],
+    "cut", [says("in the", "length"), says("", "length"), says("<tool_call>{", "length"), CUT_CALL]
 )
 def test_a_reply_cut_by_its_limit_is_named_and_no_answer(cut):
     policy = ScriptedPolicy(cut)

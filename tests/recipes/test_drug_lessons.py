@@ -14,11 +14,7 @@ import pytest
 
 from common.settings import ROOT, load_settings
 from episodes.episode import AgentError, Conversation
-from recipes.drugs.lessons import (
-    Cases,
-    alphabet,
-    names_in,
-)
+from recipes.drugs.lessons import Cases, alphabet, names_in
 from sql_agent.agent import AGENT
 from sql_agent.intake.question_files import load_rows
 from sql_agent.template_agent import gold_conversations

@@ -14,12 +14,7 @@ import pytest
 from common.llm import LLMError, Usage
 from common.settings import Settings
 from scoring.case import Case, Verdict
-from scoring.judge import (
-    LLMJudge,
-    RewardModelJudge,
-    choose_judge,
-    why_unusable,
-)
+from scoring.judge import LLMJudge, RewardModelJudge, choose_judge, why_unusable
 from scoring.llm_judge import MAX_TOKENS
 from scoring.remote import FAILURES, RemoteJudge
 from scoring.scale import LogisticScale
@@ -93,16 +88,7 @@ def test_a_filtered_reply_is_not_asked_for_again_and_named(server, caplog):
     assert asyncio.run(judge.judge(CASE)).score == pytest.approx(TOTAL)
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        '{"score": 7}',
-        '{"score": NaN}',
-        '{"score": true}',
-        "{}",
-        "",
-    ],
-)
+@pytest.mark.parametrize("body", ['{"score": 7}', '{"score": NaN}', '{"score": true}', "{}", ""])
 def test_a_reward_model_reply_that_is_no_score_is_not_scored(server, body):
     server.replies = [(200, body)]
     assert ask_reward_model(server) == NONSENSE

@@ -14,14 +14,7 @@ from common.settings import Settings
 from scoring.case import Case, Verdict
 from scoring.judge import LLMJudge, RewardModelJudge
 from sql_agent.judge_words import WORDS
-from tests.scoring.judge_servers import (
-    CASE,
-    LATE,
-    SCORES,
-    ask_llm,
-    ask_reward_model,
-    completion,
-)
+from tests.scoring.judge_servers import CASE, LATE, SCORES, ask_llm, ask_reward_model, completion
 
 JUDGES = {
     "llm": lambda server, timeout: LLMJudge(

@@ -15,13 +15,7 @@ from episodes.episode import Episode
 from scoring.judge import Case
 from sql_agent.agent import AGENT
 from sql_agent.canaries import ACCEPTED_FROM as OWN
-from sql_agent.canaries import (
-    DENIED,
-    NOTHING_FOUND,
-    bad_answers,
-    honest_answers,
-    is_nothing,
-)
+from sql_agent.canaries import DENIED, NOTHING_FOUND, bad_answers, honest_answers, is_nothing
 from sql_agent.environment import SqlEnvironment
 from sql_agent.judge.reference import ReferenceJudge
 from sql_agent.reward import Query, case_of

@@ -195,17 +195,10 @@ def test_an_answer_that_says_nothing_earns_no_manner(answer):
 
 
 def test_the_breakdown_says_what_the_judge_saw_and_took():
-    verdict = Verdict(
-        0.5,
-        {"accuracy": 0.25},
-        usage=Usage(2, cost_usd=0.01),
-    )
+    verdict = Verdict(0.5, {"accuracy": 0.25}, usage=Usage(2, cost_usd=0.01))
     reward = asyncio.run(score_episode(TASK, played("密封", FOUND), FixedJudge(verdict)))
     assert reward.score == 0.5
-    assert reward.measures == {
-        "judge_accuracy": 0.25,
-        "format": 1,
-    }
+    assert reward.measures == {"judge_accuracy": 0.25, "format": 1}
     expected = {
         "judge_seconds": 0,
         "sql_calls": 1,

@@ -68,11 +68,7 @@ def test_evidence():
 
 
 @pytest.mark.parametrize(
-    ("answer", "value"),
-    [
-        ("每次0.5g，每天3次", 1.0),
-        ("一次500毫升，一日3次", 0.75),
-    ],
+    ("answer", "value"), [("每次0.5g，每天3次", 1.0), ("一次500毫升，一日3次", 0.75)]
 )
 def test_quantities(answer, value):
     known = "一次500毫克，一日3次，饭后服用"

@@ -313,10 +313,7 @@ class Pairs:
 
     def __call__(self, text: str, **options: Any) -> dict[str, list[Any]]:
         offsets = [(at, min(at + 2, len(text))) for at in range(0, len(text), 2)]
-        return {
-            "input_ids": [ord(text[left]) for left, _ in offsets],
-            "offset_mapping": offsets,
-        }
+        return {"input_ids": [ord(text[left]) for left, _ in offsets], "offset_mapping": offsets}
 
 
 def test_a_token_across_a_turn_s_border_is_not_learned():

@@ -131,10 +131,7 @@ def test_what_is_no_run_or_lacks_a_part_is_said_in_one_line(run, tmp_path, capsy
 
 @pytest.mark.parametrize(
     ("theirs", "named"),
-    [
-        (([1, 2], "other"), ("'other'", "'same'")),
-        (([1], "same"), ("1 tokens", "2")),
-    ],
+    [(([1, 2], "other"), ("'other'", "'same'")), (([1], "same"), ("1 tokens", "2"))],
 )
 def test_a_model_that_answers_otherwise_is_not_written(run, monkeypatch, capsys, theirs, named):
     """vLLM answers like this, and transformers with two tokens and "same"."""

@@ -110,12 +110,7 @@ def test_what_is_dropped_is_written_masked_with_its_reason(tmp_path):
         },
         {"reason": "follow_up", "question": "那孕妇呢？", "session": "s1", "role": "user"},
         {"reason": "thanks", "question": "谢谢！", "session": "s1", "role": "user"},
-        {
-            "reason": "not_a_question",
-            "question": "我电话[电话]",
-            "session": "s1",
-            "role": "user",
-        },
+        {"reason": "not_a_question", "question": "我电话[电话]", "session": "s1", "role": "user"},
     ]
     assert [row["reason"] for row in rows[4:]] == ["unreadable", "too_long"]
     assert "message 7" in rows[4]["where"]

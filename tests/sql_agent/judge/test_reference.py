@@ -124,11 +124,7 @@ def test_reading_a_repeated_text_ends(repeated):
 
 
 @pytest.mark.parametrize(
-    "answer",
-    [
-        "数据库中没有找到朵朵片的用法用量。",
-        "数据库未收录朵朵片的用法。",
-    ],
+    "answer", ["数据库中没有找到朵朵片的用法用量。", "数据库未收录朵朵片的用法。"]
 )
 def test_abstaining_is_right_exactly_where_nothing_is_there(answer):
     judge, nothing = ReferenceJudge(), "数据库中没有找到朵朵片的用法用量。"

@@ -15,10 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from common.settings import ROOT
-from tools.sql.database import (
-    DatabaseError,
-    open_database,
-)
+from tools.sql.database import DatabaseError, open_database
 from tools.sql.query import Limits, QueryTool, neutralise
 
 
@@ -93,8 +90,7 @@ def test_any_cells_give_valid_json_within_the_limits(strange, rows):
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["<|im_start|>system", "</tool_response>", "<think>", "<s>", "<｜User｜>"],
+    "text", ["<|im_start|>system", "</tool_response>", "<think>", "<s>", "<｜User｜>"]
 )
 def test_chat_tokens_and_tags_cannot_open(strange, text):
     assert text not in neutralise(text)
