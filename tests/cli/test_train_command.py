@@ -23,7 +23,7 @@ from common.settings import ROOT, load_settings
 from episodes import registry
 from episodes.agent import bundled_model
 from sql_agent.agent import AGENT
-from tests.corpora import cases_of
+from tests.corpora import cases_of, write_metrics
 from tests.digits_agent.agent import AGENT as DIGITS
 from tests.episodes.guessing_agent import GuessingAgent
 from tests.messages import missing
@@ -106,20 +106,8 @@ def test_an_adapter_that_cannot_be_gone_on_from(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("variable", "value", "field", "meant"),
     [
-        ("TEMPERATURE", "0.7", "engine.temperature", 0.7),
-        ("MAX_UNSCORED_SHARE", "0.05", "engine.max_unscored_share", 0.05),
-        ("EPISODE_TIMEOUT", "77", "engine.episode_timeout", 77.0),
-        ("MAX_TURNS", "5", "engine.max_turns", 5),
-        ("MAX_TOKENS", "33", "engine.max_tokens", 33),
+        *cases_of(__file__, "variables_of_a_run"),
         ("BASE_MODEL", DIAGNOSIS_MODEL, "engine.model", DIAGNOSIS_MODEL),
-        ("AGL_CURRENT_ROLE", "runner", "store.role", "runner"),
-        ("AGL_MANAGED_STORE", "0", "store.managed", False),
-        ("AGL_SERVER_HOST", "127.0.0.2", "store.host", "127.0.0.2"),
-        ("AGL_SERVER_PORT", "4800", "store.port", 4800),
-        ("LLM_PROXY_HOST", "127.0.0.3", "proxy.host", "127.0.0.3"),
-        ("LLM_PROXY_PORT", "4801", "proxy.port", 4801),
-        ("LLM_PROXY_PUBLIC_HOST", "here", "proxy.public_host", "here"),
-        ("AGL_TOKEN", "mine", "store.token", "mine"),
     ],
 )
 def test_a_variable_reaches_the_run(monkeypatch, variable, value, field, meant):
@@ -134,15 +122,7 @@ def test_a_variable_reaches_the_run(monkeypatch, variable, value, field, meant):
     assert attrgetter(field)(make_plan(AGENT, options)[0]) == meant
 
 
-@pytest.mark.parametrize(
-    ("flags", "field", "meant"),
-    [
-        (["--deterministic"], "engine.deterministic", True),
-        (["--keep", "3"], "output.keep", 3),
-        (["--keep-best", "--keep", "1"], "output.keep_best", True),
-        (["--algorithm", "gspo"], "engine.algorithm", "gspo"),
-    ],
-)
+@pytest.mark.parametrize(("flags", "field", "meant"), cases_of(__file__, "flags_of_a_run"))
 def test_a_flag_reaches_the_run(flags, field, meant):
     without, given = (
         make_plan(AGENT, parse(AGENT, ["--ci-fast", "--device", "cpu", *found]))[0]
@@ -293,8 +273,7 @@ def test_what_cannot_be_resumed_says_what_can(tmp_path, capsys):
 
 def test_auto_has_nothing_to_do_where_the_run_is_finished(tmp_path, capsys):
     make_run(tmp_path, "sql")
-    row = {"step": 1, "data": {"val-core/all/reward/mean@1": 0.5}}
-    (tmp_path / "metrics.jsonl").write_text(json.dumps(row) + "\n")
+    write_metrics(tmp_path, {1: {"val-core/all/reward/mean@1": 0.5}})
     assert main("sql", ["--ci-fast", "--resume", "auto", "--run-dir", str(tmp_path)]) == 0
     assert not missing(capsys.readouterr().out, "is finished", "step 1 of 1")
 

@@ -44,16 +44,7 @@ def test_an_address_of_the_policys_own_reaches_nothing(servers, tmp_path, form):
     assert (server.asked, other.asked) == ([], [])
 
 
-@pytest.mark.parametrize(
-    "form",
-    [
-        "Patient?identifier={patient}",
-        "GET Patient?identifier={patient}",
-        "GET {base}Patient?identifier={patient}&_format=json",
-        "Patient?identifier={patient}&given=Anna Maria|x,y:z+w",
-        "Patient?identifier={patient}&name=..%2f//file:",
-    ],
-)
+@pytest.mark.parametrize("form", cases_of(__file__, "corpus/resources"))
 def test_a_resource_is_asked_below_the_base(servers, form):
     server, other = servers
     patient = next(iter(server.patients))

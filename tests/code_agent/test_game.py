@@ -19,6 +19,7 @@ from episodes.episode import Episode, Message, ServiceError, ToolSpec
 from episodes.script import Script
 from scoring.rubric import Reward
 from tests.code_agent.cases import COUNT, HAND_IN, RUN, SUBMIT
+from tests.corpora import cases_of
 from tests.own_processes import OwnProcesses
 
 Opened = Callable[..., CodeEnvironment]
@@ -170,19 +171,7 @@ def test_oracle_ends_with_a_right_output_and_tells_of_a_wrong_one(opened):
     assert (episode.stop_reason, reward.score) == ("max_turns", 0.0)
 
 
-@pytest.mark.parametrize(
-    ("reply", "said"),
-    [
-        ("I count three.", "No action"),
-        ('{"action": "fly"}', "'fly'"),
-        ('{"action": "validate_code"}', "'code'"),
-        (
-            '{"action": "request_info", "params": {"data_path": "../x", "info_type": "term"}}',
-            "no table",
-        ),
-        (HAND_IN, "no answer"),
-    ],
-)
+@pytest.mark.parametrize(("reply", "said"), cases_of(__file__, "corpus/refusals"))
 def test_a_refusal_is_an_observation(opened, reply, said):
     episode, reward = played(opened(), reply, SUBMIT % "3")
     assert said in str(episode.messages[3]["content"])

@@ -20,15 +20,8 @@ RUN = Action("validate_code", {"code": "print(1)\nprint({'a': 2})"})
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("", "empty"),
-        (" \n", "empty"),
-        ("<think>only a thought</think>", "empty"),
-        ("print(1)", "no_action"),
-        ('{"code": "print(1)"}', "no_action"),
-        ('{"action": 7}', "no_action"),
-        ('[{"action": {}}]', "no_action"),
+        *cases_of(__file__, "corpus/no_actions"),
         (f"{RUN}\n{RUN}", "several_actions"),
-        ('{"action": "submit", "params": [1]}', "bad_params"),
         (f"{{'action': 'submit', 'params': {{'answer': '{'9' * LONGEST_DICT}'}}}}", "no_action"),
     ],
 )

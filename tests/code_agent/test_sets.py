@@ -81,17 +81,7 @@ def test_a_program_that_needs_an_absent_package_is_unusable(tmp_path):
 
 @pytest.mark.usefixtures("bubblewrap")
 @pytest.mark.parametrize(
-    ("context", "solution", "why"),
-    [
-        ("{here}\nprint(area(2))", "def area(x):\n    return x * x", ""),
-        ("{here}\nprint(area())", "def area(x):\n    return x", "fails here"),
-        (
-            "import random\n{here}\nprint(area(2))",
-            "def area(x):\n    return random.random()",
-            "each time",
-        ),
-        ("{here}\narea(2)\nprint('done')", "def area(x):\n    return x", "print the same"),
-    ],
+    ("context", "solution", "why"), cases_of(__file__, "corpus/telling_programs")
 )
 def test_a_program_that_tells_nothing_is_named_before_any_call(tmp_path, context, solution, why):
     row = {

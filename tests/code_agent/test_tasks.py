@@ -12,6 +12,7 @@ from data.parquet import write_parquet
 from episodes.episode import AgentError
 from recipes.drawing import CODE
 from tests.code_agent.conftest import SETTINGS
+from tests.corpora import cases_of
 from tests.messages import missing
 
 ROW = {
@@ -80,15 +81,7 @@ def test_a_file_of_episodes_is_read_or_named(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("score", "answer", "facts", "kind"),
-    [
-        (1.0, "3", {}, "right"),
-        (0.0, None, {"loops": 1.0}, "loop"),
-        (0.0, None, {}, "nothing_handed_in"),
-        (0.0, "4", {"runs": 0.0}, "no_program"),
-        (0.0, "4", {"printed_a_value": 1.0}, "wrong_value"),
-        (0.0, "4", {"printed_a_value": 0.0}, "only_errors"),
-    ],
+    ("score", "answer", "facts", "kind"), cases_of(__file__, "corpus/failures")
 )
 def test_kinds_of_failure(score, answer, facts, kind):
     record = {

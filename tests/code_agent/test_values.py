@@ -25,6 +25,7 @@ from code_agent.debugger import Debugger
 from code_agent.judging import ByTests, Handed
 from code_agent.values import MOST, described, load, restored
 from episodes.outcomes import EpisodeError
+from tests.corpora import cases_of
 from tools.sandbox import MachineTooSlowError, Sandbox, SandboxError
 
 TIMES = pd.date_range("2101-01-01", periods=3, tz="UTC")
@@ -96,18 +97,7 @@ def test_of_another_object_what_is_read_comes_back():
             described(other)
 
 
-@pytest.mark.parametrize(
-    "document",
-    [
-        {"a": 1},
-        ["exec", "1"],
-        ["record", {"a": ["__import__", "os"]}],
-        ["array", "gASVGwAAAAAAAACMCGJ1aWx0aW5zlIwFcHJpbnSUk5SMAWGUhZRSlC4="],
-        ["list", 5],
-        [],
-        ["frame", ["range", 0, 1, 1, None], ["range", 0, 9, 1, None], [["npy", ""]]],
-    ],
-)
+@pytest.mark.parametrize("document", cases_of(__file__, "corpus/no_descriptions"))
 def test_what_is_no_description_makes_nothing(document):
     with pytest.raises(Exception):  # noqa: B017, PT011 (of any kind: the name is then missing)
         restored(document)
@@ -140,18 +130,7 @@ def judged(bubblewrap):
     asyncio.run(sandbox.close())
 
 
-@pytest.mark.parametrize(
-    ("program", "tests"),
-    [
-        ("n = 3", "assert n == 3"),
-        (
-            "class Curve: pass\nkmf = Curve()\nimport pandas as pd\nkmf.events = pd.Series([1, 1])",
-            "assert kmf.events.sum() == 2",
-        ),
-        ("list = set = str = open = json = 5\nn = 3", "assert n == 3\nassert str(n) == '3'"),
-        ("import pandas as pd\nt = pd.Series(range(300_000))", "assert t.sum() == 44999850000"),
-    ],
-)
+@pytest.mark.parametrize(("program", "tests"), cases_of(__file__, "corpus/right_values"))
 def test_right_values_pass(judged, program, tests):
     assert judged(program, tests)[0] == 1.0
 

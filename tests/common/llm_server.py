@@ -134,6 +134,14 @@ def completion(text: str, chat: bool = True) -> str:
     return json.dumps(body | {"usage": usage})
 
 
+def replying(finish: str = "stop", **message: Any) -> Fault:
+    """A completion whose message and ending are these."""
+    reply = json.loads(completion(""))
+    reply["choices"][0]["message"] |= message
+    reply["choices"][0]["finish_reason"] = finish
+    return Fault(200, body=json.dumps(reply, ensure_ascii=False))
+
+
 def message(text: str) -> str:
     """Anthropic's reply with this text."""
     usage = {"input_tokens": 10, "output_tokens": 5}

@@ -8,7 +8,7 @@ import pytest
 
 from common import files
 from common.files import FileError, check_temporary, check_writable, refuse_existing, replacing
-from common.jsonl import JsonlRows, read_jsonl, write_jsonl, write_text
+from common.jsonl import JsonlRows, read_jsonl, write_jsonl
 
 
 def test_a_file_and_a_folder_take_the_place_of_what_was_there(tmp_path):
@@ -117,11 +117,6 @@ def test_a_bad_line_is_named(path, content, words):
     assert len(str(caught.value)) < 500
 
 
-def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(FileError, match=r"nothing\.jsonl.*No such file"):
-        list(read_jsonl(tmp_path / "nothing.jsonl"))
-
-
 def test_rows_are_checked_and_read_anew(path):
     write_jsonl(path, [{"id": str(number), "question": "?"} for number in range(5)], force=False)
     rows = JsonlRows(path, texts=("id", "question"), limit=3)
@@ -142,14 +137,3 @@ def test_rows_are_checked_and_read_anew(path):
     path.write_text("\n")
     with pytest.raises(FileError, match="no rows"):
         JsonlRows(path, texts=("id",))
-
-
-def test_nothing_is_overwritten_without_force(path):
-    path.write_text("mine")
-    with pytest.raises(FileError, match="--force"):
-        write_jsonl(path, [{}], force=False)
-    with pytest.raises(FileError, match="--force"):
-        write_text(path, "other", force=False)
-    assert path.read_text() == "mine"
-    write_jsonl(path, [{}], force=True)
-    assert path.read_text() == "{}\n"

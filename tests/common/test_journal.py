@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from common.files import FileError
-from common.journal import MISSING, Failed, Journal, JournalError, RunError, open_journal, run_all
+from common.journal import MISSING, Journal, JournalError, RunError, open_journal, run_all
 from common.settings import ROOT
 
 WORK = {"program": "test", "model": "模型", "input": "abc"}
@@ -130,58 +130,20 @@ def test_existing_outputs_need_force_or_an_unfinished_run(tmp_path):
         open_journal(tmp_path / "missing" / "out.jsonl", WORK, force=True)
 
 
-class Work:
-    """Upper case, after a moment; the items of `bad` fail; says what was done."""
-
-    def __init__(self, bad=()):
-        self.bad, self.done, self.busy, self.busiest = set(bad), [], 0, 0
-
-    async def __call__(self, item):
-        self.busy += 1
-        self.busiest = max(self.busiest, self.busy)
-        await asyncio.sleep(0.001 * (len(self.done) % 3))
-        self.busy -= 1
-        self.done.append(item)
-        if item in self.bad:
-            raise ConnectionError(f"no {item}")
-        return item.upper()
-
-
-def run(items, work, path, **options):
-    with Journal(path, WORK) as journal:
-        options = {"concurrency": 3, "title": "test", "failures": ConnectionError} | options
-        found = list(asyncio.run(run_all(items, str, work, journal, **options)))
-        return found, {
-            item: one.reason
-            for item, one in zip(items, found, strict=True)
-            if isinstance(one, Failed)
-        }
-
-
-def test_results_come_in_the_order_of_the_items(path):
-    work, items = Work(), [chr(97 + number) for number in range(20)]
-    assert run(items, work, path) == ([item.upper() for item in items], {})
-    assert work.busiest == 3
-    again = Work()
-    assert run(items, again, path)[0] == [item.upper() for item in items]
-    assert again.done == []
-
-
-def test_a_failed_row_is_told_and_tried_again(path):
-    assert run("abcd", Work("bd"), path) == (
-        ["A", Failed("no b"), "C", Failed("no d")],
-        {"b": "no b", "d": "no d"},
-    )
-    again = Work()
-    assert run("abcd", again, path) == (["A", "B", "C", "D"], {})
-    assert again.done == ["b", "d"]
-
-
 def test_an_endpoint_that_is_down_ends_the_run(path):
-    items = [f"x{number}" for number in range(500)]
-    work = Work(items[10:])
-    with pytest.raises(RunError, match=r"20 rows .*no x"):
-        run(items, work, path)
-    assert len(work.done) < 40
+    done = []
+
+    async def work(number):
+        done.append(number)
+        if number >= 10:
+            raise ConnectionError(f"no {number}")
+
+    with Journal(path, WORK) as journal:
+        rows = run_all(
+            range(500), str, work, journal, concurrency=3, title="t", failures=ConnectionError
+        )
+        with pytest.raises(RunError, match=r"20 rows .*no \d"):
+            asyncio.run(rows)
+    assert len(done) < 40
     with Journal(path, WORK) as journal:
         assert len(journal) == 10

@@ -10,6 +10,7 @@ import pytest
 
 from common.language import CHINESE, is_chinese, said
 from common.settings import ROOT
+from tests.corpora import cases_of
 
 
 def fields(text: str) -> set[str]:
@@ -41,15 +42,7 @@ def test_every_text_has_a_chinese_one_with_the_same_fields():
     assert [text for text in CHINESE if fields(text) != fields(CHINESE[text])] == []
 
 
-@pytest.mark.parametrize(
-    ("locale", "chinese"),
-    [
-        ({"LANG": "zh_CN.UTF-8"}, True),
-        ({"LANG": "zh_CN.UTF-8", "LC_ALL": "C.UTF-8"}, False),
-        ({"LANG": "en_US.UTF-8", "LC_MESSAGES": "zh_TW.UTF-8"}, True),
-        ({"LANG": "", "LC_ALL": ""}, False),
-    ],
-)
+@pytest.mark.parametrize(("locale", "chinese"), cases_of(__file__, "locales"))
 def test_the_locale_decides(locale, chinese, monkeypatch):
     for name in ("LC_ALL", "LC_MESSAGES", "LANG"):
         monkeypatch.delenv(name, raising=False)

@@ -5,18 +5,20 @@ and the counters.
 from __future__ import annotations
 
 import asyncio
-import json
+import threading
 import time
+from dataclasses import replace
 from email.utils import formatdate
-from typing import Any, Literal
+from typing import Literal
 
 import pytest
 from pydantic import BaseModel
 
-from common.llm import LLMClient, LLMError
+from common.llm import LLMClient, LLMError, Usage
 from common.llm.endpoint import load_litellm
 from common.llm.errors import retry_after
-from tests.common.llm_server import KEY, Fault, completion
+from tests.common.llm_server import KEY, Fault, replying
+from tests.corpora import cases_of
 
 
 class Verdict(BaseModel):
@@ -82,16 +84,7 @@ def test_what_does_not_pass_is_asked_once(llm, client, status):
     assert len(llm.requests) == 1
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "好的",
-        '{"kind": "food", "certain": true}',
-        '{"kind": "drug", "certain": tr',
-        GOOD + GOOD,
-    ],
-)
+@pytest.mark.parametrize("text", cases_of(__file__, "malformed_replies"))
 def test_a_malformed_reply_is_asked_again_and_never_an_answer(llm, client, text):
     llm.faults = [Fault(text=text)]
     assert ask(client).kind == "drug"
@@ -145,14 +138,6 @@ def test_keys_of_the_environment_do_not_reach_messages(llm, client, monkeypatch)
     assert "word" not in text
 
 
-def replying(*, finish: str = "stop", **message: Any) -> Fault:
-    """A completion whose message and ending are these."""
-    reply = json.loads(completion(""))
-    reply["choices"][0]["message"] |= message
-    reply["choices"][0]["finish_reason"] = finish
-    return Fault(200, body=json.dumps(reply))
-
-
 def test_a_reply_that_its_limit_cut_is_asked_again_with_more_room(llm, client):
     """A model that thinks spends the limit on its thought."""
     cut = replying(finish="length", content="<think>The drug")
@@ -173,13 +158,12 @@ def test_an_endpoint_without_more_room_is_asked_for_less_again(llm, client):
 @pytest.mark.parametrize(
     "content",
     [
-        [{"type": "text", "text": GOOD}],
         f"```JSON\n{GOOD}\n```",
         f"```json\n{GOOD}",
         f"```\n{GOOD}\n",
     ],
 )
-def test_an_answer_in_parts_or_in_a_block_of_code_is_read(llm, client, content):
+def test_an_answer_in_a_block_of_code_is_read(llm, client, content):
     llm.faults = [replying(content=content)]
     assert ask(client).certain
     assert len(llm.requests) == 1
@@ -200,3 +184,94 @@ def test_an_endpoint_that_fails_at_a_schema_is_asked_for_less(llm, client, fault
         "json_schema",
         "json_object",
     ]
+
+
+def test_the_cache_answers_a_second_client(llm, client, tmp_path):
+    def new(url=llm.url):
+        return LLMClient(
+            "openai/stand-in", base_url=url, api_key=KEY, cache=tmp_path / "new" / "c.sqlite"
+        )
+
+    ask(new())
+    second = new()
+    assert ask(second).kind == "drug"
+    assert len(llm.requests) == 1
+    assert second.usage == Usage(cached=1)
+    assert (tmp_path / "new" / "c.sqlite").stat().st_mode & 0o077 == 0
+    other = [{"role": "user", "content": "?"}]
+    for options in ({"temperature": 0.5}, {"max_tokens": 9}, {"messages": other}):
+        ask(new(), **options)
+    elsewhere = new(llm.url.replace("127.0.0.1", "localhost"))
+    ask(elsewhere)
+    assert len(llm.requests) == 5, "the same name at another address is another model"
+
+
+def test_malformed_replies_are_not_kept(llm, tmp_path):
+    llm.faults = [Fault(text="nothing")]
+    llm.answer = lambda body: GOOD
+    client = LLMClient("openai/m", base_url=llm.url, api_key=KEY, cache=tmp_path / "c", attempts=1)
+    with pytest.raises(LLMError):
+        ask(client)
+    ask(client)
+    assert client.usage.cached == 0
+    ask(client)
+    assert client.usage.cached == 1
+
+
+def test_one_question_of_many_tasks_is_one_call(llm, client, tmp_path):
+    llm.delay = 0.2
+    client = LLMClient("openai/m", base_url=llm.url, api_key=KEY, cache=tmp_path / "c")
+
+    async def many():
+        return await asyncio.gather(*(client.ask(ASKED, Verdict) for _ in range(6)))
+
+    asyncio.run(many())
+    assert (client.usage.cached, len(llm.requests)) == (5, 1)
+
+
+def test_tokens_and_cost_are_counted(llm, client):
+    llm.faults = [Fault(text="malformed, and paid for")]
+    ask(client)
+    assert client.usage == Usage(2, 0, 20, 10, None), "no price is known, so no cost"
+    priced = LLMClient("openai/stand-in", base_url=llm.url, api_key=KEY)
+    priced._endpoint.provider = replace(priced.provider, prices=(0.15e-6, 0.6e-6))
+    ask(priced)
+    assert priced.usage.cost_usd == pytest.approx(10 * 0.15e-6 + 5 * 0.6e-6)
+    assert Usage().cost_usd == 0.0
+
+
+def test_concurrency_is_limited(llm):
+    together = threading.Barrier(3)  # each reply waits for two others that are asked for
+
+    def answer(body):
+        together.wait(60)
+        return GOOD
+
+    llm.answer = answer
+    client = LLMClient("openai/m", base_url=llm.url, api_key=KEY, concurrency=3)
+
+    async def many():
+        await asyncio.gather(
+            *(client.ask([{"role": "user", "content": str(n)}], Verdict) for n in range(12))
+        )
+
+    asyncio.run(many())
+    asyncio.run(many())  # another loop, the same client
+    assert llm.busiest == 3
+
+
+def test_requests_a_minute_are_limited_and_do_not_eat_the_budget(llm):
+    llm.answer = lambda body: GOOD
+    client = LLMClient(
+        "openai/m", base_url=llm.url, api_key=KEY, requests_per_minute=150, timeout=1.5
+    )
+    start = time.monotonic()
+
+    async def many():
+        await asyncio.gather(
+            *(client.ask([{"role": "user", "content": str(n)}], Verdict) for n in range(6))
+        )
+
+    asyncio.run(many())
+    earliest = [start + number * 60 / 150 for number in range(6)]
+    assert all(moment >= least for moment, least in zip(llm.times, earliest, strict=True))

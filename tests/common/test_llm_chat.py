@@ -17,7 +17,7 @@ from episodes.outcomes import EpisodeError, PolicyStop
 from episodes.policy import ChatPolicy, Endpoint, endpoint_elsewhere
 from scoring.judge import LLMJudge
 from sql_agent.judge_words import WORDS
-from tests.common.llm_server import KEY, Fault, completion
+from tests.common.llm_server import KEY, Fault, replying
 from tests.corpora import cases_of
 from tests.scoring.judge_servers import CASE, SCORES
 
@@ -36,13 +36,6 @@ def asked(player: ChatPolicy) -> Message:
     return asyncio.run(player.reply(QUESTION))
 
 
-def calling() -> Fault:
-    reply = json.loads(completion(""))
-    reply["choices"][0] |= {"finish_reason": "tool_calls"}
-    reply["choices"][0]["message"] |= {"content": None, "tool_calls": [CALL]}
-    return Fault(200, text=None, body=json.dumps(reply))
-
-
 @pytest.mark.parametrize(("status", "words"), cases_of(__file__, "context_words"))
 def test_every_server_has_its_words_for_a_prompt_that_does_not_fit(llm, status, words):
     llm.faults = [Fault(status, body=words)] * 3
@@ -50,19 +43,12 @@ def test_every_server_has_its_words_for_a_prompt_that_does_not_fit(llm, status, 
         asked(policy(llm.url))
 
 
-def said(finish_reason: str, content: str | None, **beside: Any) -> Fault:
-    reply = json.loads(completion(""))
-    reply["choices"][0]["finish_reason"] = finish_reason
-    reply["choices"][0]["message"] |= {"content": content, **beside}
-    return Fault(200, body=json.dumps(reply))
-
-
 @pytest.mark.parametrize(
     ("word", "content"),
     [("content_filter", ""), ("content_filter", None), ("sensitive", "密"), ("SAFETY", "")],
 )
 def test_a_filter_of_the_provider_is_not_the_policys_silence(llm, word, content):
-    llm.faults = [said(word, content)]
+    llm.faults = [replying(word, content=content)]
     with pytest.raises(EpisodeError, match="content_filter") as caught:
         asked(policy(llm.url))
     assert caught.value.cause == "endpoint_error"
@@ -70,18 +56,16 @@ def test_a_filter_of_the_provider_is_not_the_policys_silence(llm, word, content)
 
 
 def test_a_refusal_is_what_the_policy_says(llm):
-    llm.faults = [said("stop", None, refusal="I cannot help.")]
+    llm.faults = [replying(content=None, refusal="I cannot help.")]
     assert asked(policy(llm.url)) == {"role": "assistant", "content": "I cannot help."}
 
 
 def test_what_came_beside_a_call_is_sent_back_with_it(llm):
     """DeepSeek, Kimi and Gemini refuse the next request otherwise, and others a content of null."""
     signature = {"google": {"thought_signature": "abc"}}
-    first = json.loads(calling().body)
-    said = first["choices"][0]["message"]
-    said["reasoning_content"] = "I look."
-    said["tool_calls"][0] = {**CALL, "index": 0, "extra_content": signature}
-    llm.faults = [Fault(200, body=json.dumps(first))]
+    call = {**CALL, "index": 0, "extra_content": signature}
+    thought = {"content": None, "reasoning_content": "I look."}
+    llm.faults = [replying("tool_calls", **thought, tool_calls=[call])]
     llm.answer = lambda body: "密封"
     player = policy(llm.url)
 
@@ -119,9 +103,6 @@ def test_an_endpoint_that_is_not_there_is_named_so(name):
     assert caught.value.cause == "endpoint_unreachable"
 
 
-REASONING = ("gpt-5-mini", "o1", "o3", "o4-mini")
-
-
 def as_reasoning_models_of_openai(body: dict[str, Any]) -> str | None:
     wrong = [name for name in ("max_tokens", "top_p") if name in body]
     if body.get("temperature", 1) != 1:
@@ -145,22 +126,15 @@ def played(model: str, url: str | None = None, key: str | None = None) -> str:
     return asyncio.run(policy.reply([{"role": "user", "content": "？"}]))["content"]
 
 
-@pytest.mark.parametrize("name", REASONING)
-def test_a_reasoning_model_judges(llm, name):
+@pytest.mark.parametrize("name", ["gpt-5-mini", "o1", "o3", "o4-mini"])
+def test_a_reasoning_model_judges_and_plays(llm, name):
     llm.refuses = as_reasoning_models_of_openai
     llm.answer = lambda body: json.dumps(SCORES)
     assert judged(f"openai/{name}", llm.url) is not None
-    [request] = llm.requests
-    assert request["max_completion_tokens"] == 2048
-
-
-@pytest.mark.parametrize("name", REASONING)
-def test_a_reasoning_model_plays(llm, name):
-    llm.refuses = as_reasoning_models_of_openai
-    llm.answer = lambda body: "密封"
-    assert played(f"openai/{name}", llm.url) == "密封"
-    [request] = llm.requests
-    assert (request["max_completion_tokens"], "temperature" in request) == (99, False)
+    assert played(f"openai/{name}", llm.url) == json.dumps(SCORES)
+    judge, player = llm.requests
+    assert judge["max_completion_tokens"] == 2048
+    assert (player["max_completion_tokens"], "temperature" in player) == (99, False)
 
 
 def test_an_endpoint_whose_models_litellm_does_not_know_says_what_it_refuses(llm):

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,7 +18,8 @@ from common.llm.errors import wait_in
 from common.llm.retry import Patience
 from episodes.outcomes import EpisodeError
 from episodes.policy import ChatPolicy, Endpoint
-from tests.common.llm_server import KEY, Fault, LLMServer, completion
+from tests.common.llm_server import KEY, Fault, LLMServer, replying
+from tests.corpora import cases_of
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
 QUESTION = [{"role": "user", "content": "？"}]
@@ -27,14 +29,6 @@ CALL = {"id": "c1", "type": "function", "function": {"name": "look", "arguments"
 
 class Answer(BaseModel):
     answer: str
-
-
-def reply(message: Any = None, choice: Any = None, **top: Any) -> dict[str, Any]:
-    """A completion that says GOOD, with these changes."""
-    body = json.loads(completion(GOOD))
-    body["choices"][0]["message"] |= message or {}
-    body["choices"][0] |= choice or {}
-    return {**body, **top}
 
 
 def events(*deltas: dict[str, Any], finish: str | None = "stop") -> str:
@@ -58,54 +52,8 @@ def judged(llm: LLMServer) -> str:
     return asyncio.run(client.ask(QUESTION, Answer)).answer
 
 
-PIECES = [{"role": "assistant", "content": ""}, {"content": GOOD[:9]}, {"content": GOOD[9:]}]
-FORMS: dict[str, Any] = {
-    "parts": reply({"content": [{"type": "text", "text": GOOD}]}),
-    "parts of texts": reply({"content": [GOOD, None]}),
-    "one part": reply({"content": {"type": "text", "text": GOOD}}),
-    "a text with a value": reply({"content": [{"type": "text", "text": {"value": GOOD}}]}),
-    "a thought of parts": reply(
-        {
-            "content": [
-                {"type": "thinking", "thinking": [{"type": "text", "text": "{"}]},
-                {"type": "text", "text": GOOD},
-            ]
-        }
-    ),
-    "a thought as text": reply(
-        {"content": [{"type": "reasoning", "text": "{"}, {"type": "text", "text": GOOD}]}
-    ),
-    "an object": reply({"content": {"answer": "密封"}}),
-    "counts as texts": reply(usage={"prompt_tokens": "10", "completion_tokens": "5.0"}),
-    "usage of words": reply(usage="n/a"),
-    "no end": reply(choice={"finish_reason": None}),
-    "another end": reply(choice={"finish_reason": "eos_token"}),
-    "an end of parts": reply(choice={"finish_reason": {"type": "stop"}}),
-    "a delta": reply(choices=[{"delta": {"content": GOOD}, "finish_reason": "stop"}]),
-    "a text for a message": reply(choices=[{"message": GOOD, "finish_reason": "stop"}]),
-    "a text beside no message": reply(choices=[{"text": GOOD, "finish_reason": "stop"}]),
-    "a mark of byte order": "\ufeff" + json.dumps(reply()),
-    "comments and a line end": ": PROCESSING\n\n" * 3 + json.dumps(reply()) + "data: [DONE]\n\n",
-    "one event": f"data: {json.dumps(reply())}\n\ndata: [DONE]\n\n",
-    "many events": events(*PIECES),
-    "events of carriages": events(*PIECES).replace("\n", "\r\n").replace("data: ", "data:"),
-    "events without lines between": events(*PIECES).replace("\n\n", "\n"),
-    "events with a name": events(*PIECES).replace("data: ", "event: message\ndata: "),
-    "events with every field": "retry: 9\r\n\r\n"
-    + events(*PIECES)
-    .replace("data: ", ":HTTP_STATUS/200\nid:1\ndata:")
-    .replace("\n\n", "\nevent\nx: data: 3\n\ndata\n\n")
-    .replace("\n", "\r\n"),
-    "an event of many lines": "id: 1\n"
-    + "".join(f"data: {line}\n" for line in json.dumps(reply(), indent=1).splitlines())
-    + "event: message\n\ndata: [DONE]\n\n",
-    "JSON that holds a stream": json.dumps(reply(data="data: 3\n\nid: 4"), indent=1),
-    "events of parts": events({"content": [{"type": "text", "text": GOOD}]}, {}),
-}
-
-
-@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
-def test_what_a_model_said_is_read_in_every_form(llm, form):
+@pytest.mark.parametrize(("why", "form"), cases_of(__file__, "reply_forms"))
+def test_what_a_model_said_is_read_in_every_form(llm, why, form):
     body = form if isinstance(form, str) else json.dumps(form)
     llm.faults = [Fault(200, body=body), Fault(200, body=body)]
     message, player = played(llm)
@@ -116,33 +64,21 @@ def test_what_a_model_said_is_read_in_every_form(llm, form):
 
 
 def test_utf8_is_read_whatever_charset_is_declared(llm):
-    body = json.dumps(reply(), ensure_ascii=False)
     headers = {"Content-Type": "application/json; charset=ISO-8859-1"}
-    llm.faults = [Fault(200, headers, body)]
+    llm.faults = [replace(replying(content=GOOD), headers=headers)]
     assert judged(llm) == "密封"
 
 
 def test_an_answer_that_a_server_took_for_a_thought_is_read(llm):
     """vLLM's parsers of thoughts do so with replies in JSON."""
     for name in ("reasoning_content", "reasoning"):
-        llm.faults.append(Fault(200, body=json.dumps(reply({"content": None, name: GOOD}))))
+        llm.faults.append(replying(content=None, **{name: GOOD}))
         assert judged(llm) == "密封"
     assert len(llm.requests) == 2
 
 
-ENDS = ("error", "abort", "insufficient_system_resource", "network_error")
-UNENDED: dict[str, Any] = {
-    **{end: reply({"content": ""}, {"finish_reason": end}) for end in ENDS},
-    "an error beside": reply({"content": ""}, {"finish_reason": None, "error": {"code": 502}}),
-    "a stream without end": events(*PIECES[:2], finish=None),
-    "an error in the stream": 'data: {"choices": []}\n\ndata: {"error": "down"}\n\n',
-    "no completion in the stream": "data: 3\n\ndata: [DONE]\n\n",
-    "an error for a reply": {"error": {"message": "overloaded", "code": 503}},
-}
-
-
-@pytest.mark.parametrize("form", UNENDED.values(), ids=UNENDED)
-def test_what_a_server_could_not_end_is_asked_again(llm, form):
+@pytest.mark.parametrize(("why", "form"), cases_of(__file__, "unended_replies"))
+def test_what_a_server_could_not_end_is_asked_again(llm, why, form):
     body = form if isinstance(form, str) else json.dumps(form)
     llm.faults = [Fault(200, body=body)]
     llm.answer = lambda asked: GOOD
@@ -163,7 +99,7 @@ def test_an_error_with_the_status_of_a_refusal_is_not_asked_again(llm):
 
 @pytest.mark.parametrize("word", ["max_tokens", "MAX_TOKENS", "model_length", "max_output_tokens"])
 def test_a_reply_that_is_cut_is_known_by_every_word_for_it(llm, word):
-    llm.faults = [Fault(200, body=json.dumps(reply(choice={"finish_reason": word})))]
+    llm.faults = [replying(word, content=GOOD)]
     assert played(llm)[1].finish_reason == "length"
 
 
@@ -192,7 +128,7 @@ def test_an_endpoint_that_only_streams_is_asked_for_a_stream(llm, refusal):
     ids=["as once", "flat", "written twice"],
 )
 def test_a_call_is_read_in_every_form(llm, message):
-    llm.faults = [Fault(200, body=json.dumps(reply({"content": None, **message})))]
+    llm.faults = [replying(content=None, **message)]
     [call] = played(llm, tools=True)[0]["tool_calls"]
     assert isinstance(call["id"], str)
     assert call["function"]["name"] == "look"

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.corpora import cases_of
+
 # What a library does that reads a model's files, and a child of this process
 PROGRAM = """
 import subprocess, sys
@@ -55,14 +57,7 @@ def test_files_are_utf_8_in_another_locale_and_a_terminal_has_its_own(locale_of,
 
 @pytest.mark.system
 @pytest.mark.parametrize(
-    "command",
-    [
-        ("train_sql_agent.py", "--help"),
-        ("-m", "utils.check_install"),
-        ("-m", "evaluation.evaluate", "sql", "--gold", "--n", "4"),
-        ("-m", "evaluation.play", "consultation", "--help"),
-    ],
-    ids=lambda command: command[1],
+    "command", cases_of(__file__, "other_locales"), ids=lambda command: command[1]
 )
 @pytest.mark.parametrize("locale_of", ["zh_CN.GBK"], indirect=True)
 def test_programs_run_in_another_locale(command, locale_of, tmp_path):

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 
 import psutil
 import pytest
@@ -142,20 +141,6 @@ time.sleep(600)
 """
 
 
-POOL = """
-import multiprocessing, time
-from common.parent import end_with
-
-def work():
-    end_with(multiprocessing.parent_process().pid)
-    print(multiprocessing.current_process().pid, flush=True)
-    time.sleep(600)
-
-multiprocessing.get_context("fork").Process(target=work).start()
-time.sleep(600)
-"""
-
-
 def led(program: str) -> list[str]:
     return [sys.executable, parent.__file__, str(os.getpid()), sys.executable, "-c", program]
 
@@ -187,17 +172,3 @@ def test_a_command_ends_itself_when_its_group_is_told_to(tmp_path):
     os.killpg(process.pid, signal.SIGTERM)
     assert process.wait(60) == 0
     assert (tmp_path / "ended").exists()
-
-
-def test_a_process_of_a_pool_ends_with_its_parent():
-    """As a run's runner processes do (training/runners/episode_runner.py)."""
-    starter = subprocess.Popen(
-        [sys.executable, "-c", POOL], stdout=subprocess.PIPE, text=True, cwd=ROOT
-    )
-    assert starter.stdout
-    worker = psutil.Process(int(starter.stdout.readline()))
-    starter.kill()
-    starter.wait()
-    with suppress(psutil.NoSuchProcess):
-        worker.wait(60)
-    assert not worker.is_running() or worker.status() == psutil.STATUS_ZOMBIE

@@ -11,9 +11,9 @@ from conditions.diagnosis import mention, names_it
 from conditions.diagnosis_words import TABLE, words_of
 from conditions.gold_sentence import diseases_in, secrets_of
 from conditions.table import load_tables
+from tests.corpora import cases_of
 
-LINES = Path(__file__).with_name("diagnoses.jsonl").read_text("utf-8").splitlines()
-CASES = [json.loads(line) for line in LINES]
+CASES = cases_of(__file__, "diagnoses")
 CONDITIONS = load_tables().conditions.values()
 NAMES = [(one.en, one.zh, *one.aliases_en, *one.aliases_zh) for one in CONDITIONS]
 
@@ -58,18 +58,7 @@ def test_all_wordings_of_a_row_are_read_alike():
         assert {words_of(other) for other in others} == {words_of(read_as)}, read_as
 
 
-@pytest.mark.parametrize(
-    ("text", "names", "found"),
-    [
-        ("seen in iron-deficiency anemia", ["iron deficiency anaemia"], True),
-        ("Oesophagitis.", ["esophagitis"], True),
-        ("a p p e n d i c i t i s", ["appendicitis"], True),
-        ("It is my ribs.", ["IBS"], False),
-        ("pneumonia", ["bacterial pneumonia"], False),
-        ("考虑急性阑 尾炎", ["急性阑尾炎"], True),
-        ("anything.", ["", "?"], False),
-    ],
-)
+@pytest.mark.parametrize(("text", "names", "found"), cases_of(__file__, "mentions"))
 def test_a_name_is_found_in_a_text_however_it_is_written(text, names, found):
     assert bool(mention(names).search(text)) is found
 
@@ -79,17 +68,7 @@ def test_of_a_name_that_begins_another_one_the_longer_is_struck_out_whole():
     assert mention(names).sub("…", "It is appendicitis with perforation.") == "It is …."
 
 
-@pytest.mark.parametrize(
-    ("sentence", "names"),
-    [
-        ("The diagnosis is appendicitis.", ["appendicitis"]),
-        ("Based on your symptoms, it is likely gastritis.", ["gastritis"]),
-        ("You likely have a cold or stomach flu.", ["cold", "stomach flu"]),
-        ("Your child likely has bronchitis and needs treatment.", ["bronchitis"]),
-        ("You may have irritable bowel syndrome (IBS).", ["irritable bowel syndrome", "IBS"]),
-        ("根据您的症状，考虑为急性胃炎，建议复查。", ["急性胃炎"]),
-    ],
-)
+@pytest.mark.parametrize(("sentence", "names"), cases_of(__file__, "gold_sentences"))
 def test_the_disease_of_a_gold_sentence(sentence, names):
     found = diseases_in(sentence)
     assert [*found[: len(names)]] == names

@@ -7,29 +7,19 @@ from hypothesis import strategies as st
 from conditions.framing import diagnosis_in, parts_of
 from consultation_agent import protocol as consultation
 from diagnosis_agent import protocol as diagnosis
-
-FRAMED = {
-    "The most likely diagnosis is gout.": "gout",
-    "### Final diagnosis\ngout": "gout",
-    "Given the red toe, the diagnosis is gout": "gout",
-    "Reasoning: a red toe.\nDiagnosis: gout": "gout",
-    "Given these findings, gout is the most likely diagnosis.": "gout",
-    "诊断结果：痛风\n\n治疗建议：休息\n注意事项：清淡饮食": "痛风",
-    "根据检查结果，诊断为痛风。": "痛风",
-    "痛风的可能性最大。": "痛风",
-}
+from tests.corpora import cases_of
 
 
-@pytest.mark.parametrize("text", FRAMED)
-def test_both_doctors_are_read_alike(text):
+@pytest.mark.parametrize(("text", "named"), cases_of(__file__, "framed"))
+def test_both_doctors_are_read_alike(text, named):
     told = diagnosis.read_reply(
         f"<think>red toe</think>{diagnosis.STOP_PHRASE}\n{text}\nReason: it fits."
     )
     assert isinstance(told, diagnosis.Conclusion)
-    assert told.diagnosis == FRAMED[text]
+    assert told.diagnosis == named
     said = consultation.read_reply(f"<think>red toe</think>\n<answer>{text}\n建议：休息</answer>")
     assert isinstance(said, consultation.Conclusion)
-    assert said.diagnosis == diagnosis_in(text) == FRAMED[text]
+    assert said.diagnosis == diagnosis_in(text) == named
 
 
 def test_labels_stand_at_the_beginning_of_lines():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-from pathlib import Path
 
 import pyarrow as arrow
 import pyarrow.parquet as parquet
@@ -12,6 +11,7 @@ import pytest
 
 from conditions.intake import consultations
 from conditions.intake.consultation_rows import Refused, read_consultation
+from tests.corpora import cases_of, write_lines
 from tests.messages import missing
 
 FRAME = "Patient's description: {}\nDecide next action:\nAlways output: <think> [your thinking] </think>\n"
@@ -61,17 +61,7 @@ def turn_rows(complaint, questions=2):
     return rows
 
 
-PLAIN_ROW = {
-    "messages": [
-        {"role": "医生", "content": "您好"},
-        {"role": "患者", "content": "头痛三天"},
-        {"role": "患者", "content": "睡不好"},
-        {"role": "医生", "content": "一侧痛吗？"},
-        {"role": "患者", "content": "左边"},
-        {"role": "医生", "content": "多休息，避光。"},
-    ],
-    "diagnosis": "偏头痛",
-}
+[PLAIN_ROW] = cases_of(__file__, "plain_dialogue")
 
 
 def write(path, rows):
@@ -80,9 +70,7 @@ def write(path, rows):
     elif path.suffix == ".json":
         path.write_text(json.dumps(rows, ensure_ascii=False), encoding="utf-8")
     else:
-        path.write_text(
-            "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8"
-        )
+        write_lines(path, rows)
     return path
 
 
@@ -146,27 +134,7 @@ def test_a_plain_dialogue_is_put_into_the_protocol(tmp_path, kind):
     }
 
 
-SAID = [("human", "头痛三天"), ("gpt", "一侧痛吗？"), ("human", "左边"), ("gpt", "多休息。")]
-
-
-@pytest.mark.parametrize(
-    "row",
-    [
-        {"conversations": [{"from": role, "value": words} for role, words in SAID]},
-        {"dialogue": [{"speaker": role, "sentence": words} for role, words in SAID]},
-        {"dialogue": ["病人：头痛三天", "医生：一侧痛吗？", "病人: 左边", "医生：多休息。"]},
-        {
-            "dialogue": "医生：您好\n患者（女，30岁）：头痛三天\n\n医生：一侧痛吗？\n患者：左边\n医生：多休息。"
-        },
-        {"dialogue": [{"speaker": f"{role} (F, 30)", "sentence": words} for role, words in SAID]},
-        {
-            "instruction": "左边",
-            "input": "",
-            "output": "多休息。",
-            "history": [["头痛三天", "一侧痛吗？"]],
-        },
-    ],
-)
+@pytest.mark.parametrize("row", cases_of(__file__, "public_dialogues"))
 def test_forms_of_public_dialogues_are_one_dialogue(tmp_path, row):
     rows = {"1": row | {"diagnosis": "偏头痛"}, "2": row | {"diagnosis": "偏头痛"}}
     assert run(write(tmp_path / "a.json", rows), tmp_path / "out") == 0
@@ -204,11 +172,7 @@ def test_replies_in_the_protocol_stay_and_the_case_asks_in_bare_words():
     ]
 
 
-LINES = Path(__file__).with_name("refused.jsonl").read_text(encoding="utf-8").splitlines()
-REFUSED = [json.loads(line) for line in LINES]
-
-
-@pytest.mark.parametrize("case", REFUSED, ids=lambda case: case["why"])
+@pytest.mark.parametrize("case", cases_of(__file__, "refused"), ids=lambda case: case["why"])
 def test_a_refusal_names_what_was_seen(case):
     with pytest.raises(Refused) as refusal:
         read_consultation(case["row"])
@@ -262,20 +226,7 @@ def test_what_is_there_stays_unless_forced(tmp_path, capsys):
     assert written(out)[1] == []
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("none.json", None),
-        ("a.csv", b"a,b\n"),
-        ("a.json", b"[" * 100_000),
-        ("a.parquet", b"PAR1"),
-        ("a.jsonl", b""),
-    ],
-)
-def test_a_file_that_cannot_be_read_is_wrong_usage(tmp_path, capsys, name, content):
-    if content is not None:
-        (tmp_path / name).write_bytes(content)
-    assert run(tmp_path / name, tmp_path / "out") == 2
-    error = capsys.readouterr().err
-    assert name in error
-    assert error.count("\n") == 1
+def test_a_file_nested_too_deep_is_wrong_usage(tmp_path, capsys):
+    (tmp_path / "a.json").write_text("[" * 100_000)
+    assert run(tmp_path / "a.json", tmp_path / "out") == 2
+    assert "a.json" in capsys.readouterr().err

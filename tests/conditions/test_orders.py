@@ -1,15 +1,12 @@
 """An order means its examination in the usual words of a ward, and never another one."""
 
-import json
-from pathlib import Path
-
 import pytest
 
 from conditions.orders import ORDERS, covered_by, named, panels
 from conditions.table import load_tables
+from tests.corpora import cases_of
 
-LINES = Path(__file__).with_name("orders.jsonl").read_text("utf-8").splitlines()
-CASES = [json.loads(line) for line in LINES]
+CASES = cases_of(__file__, "orders")
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["order"])

@@ -18,6 +18,7 @@ from consultation_agent.llm_patient import record_lines
 from consultation_agent.record_patient import RecordPatient
 from episodes import registry
 from episodes.script import Script
+from tests.corpora import cases_of, write_lines
 from tests.messages import missing
 
 SETS = json.loads(Path(__file__).with_name("outside.json").read_text(encoding="utf-8"))
@@ -28,9 +29,7 @@ MEDIQ = SETS["mediq"]
 
 
 def written(folder: Path, *rows: Any) -> Path:
-    path = folder / "set.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return path
+    return write_lines(folder / "set.jsonl", rows)
 
 
 def test_an_osce_case_for_the_diagnosis_agent(tmp_path, capsys, settings):
@@ -115,16 +114,7 @@ def test_a_case_with_options_shows_them_and_its_patient_knows_the_facts_alone(
     assert RecordPatient().reply_to(task, "Do you take insulin?", []).kind == "unknown"
 
 
-@pytest.mark.parametrize(
-    ("reply", "score"),
-    [
-        ("<answer>Choice: B</answer>", 1.0),
-        ("<think>gout</think><answer>Choice: (b) Colchicine</answer>", 1.0),
-        ("<answer>Choice: A</answer>", 0.0),
-        ("<answer>Choice: B or C</answer>", 0.0),
-        ("<answer>Diagnosis: Colchicine\nRecommendation: take it</answer>", 0.0),
-    ],
-)
+@pytest.mark.parametrize(("reply", "score"), cases_of(__file__, "choices"))
 async def test_a_choice_is_one_letter_in_its_form(reply, score, tmp_path, settings):
     environment, [task] = opened([MEDIQ], tmp_path, settings)
     policy = Script(["<answer>Question: Do you drink alcohol?</answer>", reply], 4)

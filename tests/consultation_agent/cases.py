@@ -8,6 +8,7 @@ from typing import Any
 from consultation_agent.agent import AGENT
 from consultation_agent.settings import ConsultationSettings
 from consultation_agent.task import ConsultationTask, task_of
+from tests.corpora import cases_of
 
 SETTINGS = ConsultationSettings.model_construct(
     **{name: field.get_default() for name, field in ConsultationSettings.model_fields.items()}
@@ -26,30 +27,6 @@ def task_with(condition: str) -> ConsultationTask:
 
 def reference_row(**model: Any) -> dict[str, Any]:
     """A row without facets, in English, as DoctorAgent-RL's files have them."""
-    said = "Patient's description: My ankle is swollen (male, 30 years old)\nDecide next action:\nAlways output ...\n"
-    return {
-        "id": "r1",
-        "prompt": [
-            {"role": "system", "content": "You are a doctor."},
-            {"role": "user", "content": said},
-        ],
-        "reward_model": {
-            "ground_truth": {
-                "diagnosis": "This is a sprained ankle.",
-                "recommendation": "Rest it and use ice.",
-            },
-            "patient_information": [
-                {
-                    "doctor_question": ["Hello,", "did you twist it?"],
-                    "patient_response": ["Yes,", "on the stairs."],
-                },
-                {
-                    "doctor_question": ["Can you walk on it?"],
-                    "patient_response": ["Only with a stick."],
-                },
-            ],
-            "enhanced_description": "I twisted it on Monday. I take no medicines at all. The swelling is blue.",
-            **model,
-        },
-        "extra_info": {"index": 7},
-    }
+    [row] = cases_of(__file__, "reference_row")
+    row["reward_model"] |= model
+    return row

@@ -64,17 +64,7 @@ def test_every_ask_word_is_understood():
             assert asked_for(f"请问，{' '.join(parts)}？", "") == [item], parts
 
 
-@pytest.mark.parametrize(
-    ("question", "item"),
-    [
-        ("夜尿几次？", "nocturia"),
-        ("小便颜色有没有发红？", "blood_in_urine"),
-        ("家里人也痒吗？", "contacts_itch"),
-        ("平素身体健康状况如何？", "history"),
-        ("What meds do you take?", "medication"),
-        ("Do you feel steady on your feet?", "unsteadiness"),
-    ],
-)
+@pytest.mark.parametrize(("question", "item"), cases_of(__file__, "items_asked_for"))
 def test_what_is_asked_for_is_not_denied_for_another_thing(question, item):
     for task in tasks():
         if item in task.words:
@@ -144,18 +134,7 @@ def test_a_new_question_about_the_same_facet_is_new():
     assert asked("有糖尿病吗？", "以前得过什么病？", task=task).text == "血压高好些年。"
 
 
-@pytest.mark.parametrize(
-    ("question", "text"),
-    [
-        ("大便怎么样？", "大便还正常。"),
-        ("一天几次？", "一阵一阵的。"),
-        ("精神怎么样？", "精神还行。"),
-        ("Do you smoke?", "抽烟好多年，一天一包。"),
-        ("抽烟喝酒吗？", "抽烟好多年，一天一包。不喝酒。"),
-        ("做什么工作的？", "这个我说不清楚。"),
-        ("月经规律吗？", "我是男的。"),
-    ],
-)
+@pytest.mark.parametrize(("question", "text"), cases_of(__file__, "facts_asked_for"))
 def test_what_real_doctors_ask_is_answered_by_the_fact(question, text):
     words = TASK.words | {"habits": "抽烟好多年，一天一包", "course": "一阵一阵的"}
     assert asked(question, task=replace(TASK, words=words, sex="male")).text == text

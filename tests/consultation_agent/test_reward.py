@@ -63,16 +63,7 @@ def test_a_reward_there_is_not_is_a_wrong_usage(name, named):
         Scheme(name, None)
 
 
-@pytest.mark.parametrize(
-    ("said", "right"),
-    [
-        ("盲肠炎。", True),
-        ("Acute Appendicitis", True),
-        ("", False),
-        ("不是急性阑尾炎", False),
-        ("急性阑尾炎、急性胆囊炎", False),
-    ],
-)
+@pytest.mark.parametrize(("said", "right"), cases_of(__file__, "names_of_appendicitis"))
 def test_any_name_of_the_condition_is_right_and_a_list_is_not(said, right):
     assert is_right(TASK, said) is right
 

@@ -17,6 +17,7 @@ from consultation_agent.protocol import Conclusion, spoken
 from consultation_agent.task import task_of
 from episodes.episode import Conversation
 from tests.consultation_agent.cases import SETTINGS
+from tests.corpora import cases_of, write_lines
 
 END = spoken(Conclusion("Ankle sprain", "Rest it."))
 
@@ -44,10 +45,7 @@ def said(*texts: str) -> list[dict[str, str]]:
 
 
 def framed(tmp_path: Path, *dialogues: Any) -> list[Conversation]:
-    file = tmp_path / "dialogues.jsonl"
-    file.write_text(
-        "".join(json.dumps(dialogue) + "\n" for dialogue in dialogues), encoding="utf-8"
-    )
+    file = write_lines(tmp_path / "dialogues.jsonl", dialogues)
     return list(AGENT.teaching.dialogues(file, "consultation", SETTINGS))
 
 
@@ -73,16 +71,7 @@ def test_a_dialogue_is_framed_as_an_episode(tmp_path):
     assert all(text in line for text, line in zip(texts[::2], heard, strict=True))
 
 
-@pytest.mark.parametrize(
-    ("reply", "learned"),
-    [
-        ("<answer>Question: Where does it hurt?</answer>", True),
-        ("<think>Hm.</think>\n<answer>问题：哪里疼？</answer>", True),
-        ("<answer>Question: Where? Since when?</answer>", False),
-        ("<answer>Question: Tell me more.</answer>", False),
-        ("Where does it hurt?", False),
-    ],
-)
+@pytest.mark.parametrize(("reply", "learned"), cases_of(__file__, "replies_to_learn"))
 def test_only_replies_with_one_question_are_learned(reply, learned, tmp_path):
     [one] = framed(tmp_path, {"messages": said("It hurts.", reply, "There.", END)})
     assert one.learn == [learned, True]

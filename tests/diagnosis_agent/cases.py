@@ -10,6 +10,7 @@ from typing import Any
 from diagnosis_agent.agent import AGENT
 from diagnosis_agent.settings import DiagnosisSettings
 from diagnosis_agent.task import DiagnosisTask, task_of
+from tests.corpora import cases_of
 
 SETTINGS = DiagnosisSettings.model_construct(
     **{name: field.get_default() for name, field in DiagnosisSettings.model_fields.items()}
@@ -28,14 +29,5 @@ def task_with(condition: str) -> DiagnosisTask:
 
 def reference_row() -> dict[str, Any]:
     """A row without results, as DiagAgent's files have them."""
-    said = [
-        {"role": "system", "content": "You are a doctor."},
-        {"role": "user", "content": "54M, two days of flank pain"},
-    ]
-    key = ["CT Abdomen", "Urinalysis", "Stone Analysis of the Ureter"]
-    return {
-        "id": "r1",
-        "prompt": said,
-        "reward_model": {"style": "LLM", "ground_truth": "kidney stone"},
-        "extra_info": {"index": 0, "key_exam_names": key},
-    }
+    [row] = cases_of(__file__, "reference_row")
+    return row

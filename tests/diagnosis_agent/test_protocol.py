@@ -4,7 +4,6 @@ or crawl.
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -23,7 +22,7 @@ from diagnosis_agent.protocol import (
 from diagnosis_agent.task import read_rows, task_of
 from episodes.episode import AgentError
 from episodes.text_loop import Malformed
-from tests.corpora import cases_of
+from tests.corpora import cases_of, write_lines
 from tests.diagnosis_agent.cases import reference_row
 
 ORDER = Order("acute appendicitis", "CBC", "white cells")
@@ -127,9 +126,8 @@ def test_what_is_no_case_is_refused(row):
 
 
 def test_rows_of_a_jsonl_file_get_names_of_their_own(tmp_path):
-    file = tmp_path / "rows.jsonl"
     nameless = {key: value for key, value in reference_row().items() if key != "id"}
-    file.write_text("".join(json.dumps(row) + "\n" for row in (nameless, nameless, {"prompt": 1})))
+    file = write_lines(tmp_path / "rows.jsonl", [nameless, nameless, {"prompt": 1}])
     assert [row["id"] for row in read_rows(file)] == ["0/0", "0/1", "2"]
 
 

@@ -223,16 +223,7 @@ def test_no_name_of_a_condition_is_refused():
     assert not [name for name in names if addresses_the_judge(name)]
 
 
-@pytest.mark.parametrize(
-    ("reply", "paid"),
-    [
-        ('{"diagnosis":"Correct","recommended":1,"covered":1}', (1.0, 0.5 * f1(1, 1, 1, 3))),
-        ('{"diagnosis":"Wrong","recommended":99,"covered":99}', (0.0, 0.5)),
-        ('{"diagnosis":"incorrect","recommended":1,"covered":1}', None),
-        ('{"diagnosis":"Correct","recommended":-1,"covered":1}', None),
-        ('{"diagnosis":"Correct"}', None),
-    ],
-)
+@pytest.mark.parametrize(("reply", "paid"), cases_of(__file__, "extracted_exams"))
 @pytest.mark.usefixtures("no_waiting")
 def test_an_llm_answers_by_exact_words_and_capped_counts(llm, reply, paid):
     llm.answer = lambda body: reply

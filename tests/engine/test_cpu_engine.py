@@ -16,6 +16,7 @@ import pytest
 
 from episodes.agent import bundled_model
 from sql_agent.agent import AGENT
+from tests.corpora import cases_of
 from training.setup.device import environment
 
 pytestmark = pytest.mark.engine
@@ -233,18 +234,7 @@ def test_a_critic_s_values_and_gradients_are_verl_s():
     assert_same_gradients(our_gradients, their_gradients)
 
 
-@pytest.mark.parametrize(
-    ("settings", "trees"),
-    [
-        ({}, True),
-        ({"use_dynamic_bsz": False}, False),
-        ({"force_group_size": 2}, False),
-        ({"use_remove_padding": True}, False),
-        ({"calculate_sum_pi_squared": True}, False),
-        ({"layer_types": ["full_attention", "sliding_attention"]}, False),
-        ({"model_type": "mamba"}, False),
-    ],
-)
+@pytest.mark.parametrize(("settings", "trees"), cases_of(__file__, "settings_of_trees"))
 def test_what_a_tree_cannot_compute_has_verl_s_own_way(engines, monkeypatch, settings, trees):
     from verl.utils import tensordict_utils as tu
     from verl.workers.engine.fsdp.transformer_impl import FSDPEngine

@@ -14,30 +14,20 @@ from random import Random
 from typing import Any
 
 from common.settings import Settings
-from episodes.agent import (
-    Agent,
-    Column,
-    Environment,
-    Flags,
-    KnownEpisodes,
-    Options,
-    Record,
-    Row,
-    Showing,
-    Sizes,
-)
+from episodes import agent as contract
+from episodes.agent import Options, Row, Sizes
 from episodes.episode import AgentError, Episode, Policy, Task
 from episodes.outcomes import EpisodeError
 from episodes.text_loop import play_with_words
 from scoring.rubric import Reward
 
 
-class GuessingEpisodes(KnownEpisodes):
+class GuessingEpisodes(contract.KnownEpisodes):
     def dishonest(self, task: Task, random: Random) -> Mapping[str, Episode]:
         return {"another word": Episode(answer="wrong", stop_reason="answered")}
 
 
-class GuessingEnvironment(Environment):
+class GuessingEnvironment(contract.Environment):
     """The partner says no until the word is guessed; it is gone where the word is "gone"."""
 
     known = GuessingEpisodes()
@@ -70,7 +60,7 @@ class GuessingEnvironment(Environment):
             "silent": sum(silent) / len(silent) if silent else None,
         }
 
-    def record(self, task: Task, episode: Episode) -> Record:
+    def record(self, task: Task, episode: Episode) -> contract.Record:
         return {"guesses": list(episode.events)}
 
     def description(self) -> dict[str, Any]:
@@ -80,17 +70,17 @@ class GuessingEnvironment(Environment):
         self.closed = True
 
 
-class GuessingFlags(Flags):
+class GuessingFlags(contract.Flags):
     def add(self, parser: ArgumentParser) -> None:
         parser.add_argument("--hint", default="guess again")
 
 
-class GuessingShowing(Showing):
+class GuessingShowing(contract.Showing):
     headline = "silent"
-    columns = (Column("silent", "silent", interval=True),)
+    columns = (contract.Column("silent", "silent", interval=True),)
 
 
-class GuessingAgent(Agent):
+class GuessingAgent(contract.Agent):
     """`opened`: the environments made, to see that they are given back."""
 
     name = "guessing"

@@ -20,6 +20,7 @@ from episodes.episode import Episode, ServiceError
 from episodes.mcp_tools import MOST_CHARACTERS, McpTools
 from episodes.outcomes import EpisodeError
 from episodes.tool_loop import play_with_tools
+from tests.corpora import cases_of
 from tests.episodes.scripted import ScriptedPolicy, calls, calls_text, says
 from tests.messages import missing
 from tools.sql.result import neutralise
@@ -113,15 +114,7 @@ def test_a_call_without_what_is_required_does_not_reach_the_server(opened, argum
     assert not missing(episode.messages[3]["content"], "error", "word")
 
 
-@pytest.mark.parametrize(
-    ("mode", "reason"),
-    [
-        ("hangs", "2 s"),
-        ("dies", "closed"),
-        ("floods_lines", "2 s"),
-        ("broken_promise", "structured"),
-    ],
-)
+@pytest.mark.parametrize(("mode", "reason"), cases_of(__file__, "failing_servers"))
 def test_a_server_that_fails_leaves_the_episode_unscored(opened, mode, reason, monkeypatch):
     monkeypatch.setattr(mcp_tools, "CALL_SECONDS", 2.0)
     memory = psutil.Process().memory_info().rss
@@ -131,17 +124,7 @@ def test_a_server_that_fails_leaves_the_episode_unscored(opened, mode, reason, m
     assert psutil.Process().memory_info().rss - memory < 200 * 2**20
 
 
-@pytest.mark.parametrize(
-    ("mode", "message"),
-    [
-        ("of_a_text", "'string'"),
-        ("unknown_type", "'wort'"),
-        ("elsewhere", "document"),
-        ("odd_name", "64"),
-        ("own_name", "query_database_by_sql"),
-        ("many_tools", "8000"),
-    ],
-)
+@pytest.mark.parametrize(("mode", "message"), cases_of(__file__, "unusable_tools"))
 def test_a_tool_that_cannot_be_used_is_refused_before_the_run(opened, mode, message):
     with pytest.raises(UsageError, match=message):
         opened(mode).start()
@@ -162,15 +145,7 @@ def test_a_server_that_does_not_start_is_named(opened, mode, seconds, message, m
     assert caught.value.cause == "tool_server_failed"
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("{", "JSON"),
-        ('{"mcpServers": {"a": {"command": "no-such-program"}}}', "no-such-program"),
-        ('{"mcpServers": {"<|x": {"command": "true"}}}', "letters"),
-        ('{"mcpServers": {"a": {"url": "http://x/mcp"}}}', "mcpServers.a.command"),
-    ],
-)
+@pytest.mark.parametrize(("text", "message"), cases_of(__file__, "other_mcp_files"))
 def test_a_file_in_another_form_is_refused(tmp_path, text, message):
     path = tmp_path / "mcp.json"
     path.write_text(text, encoding="utf-8")

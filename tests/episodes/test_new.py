@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from common.settings import ROOT
-from episodes import new
 from tests.messages import missing
 
 PLUGIN = ("-p", "episodes.conformance", "-p", "no:cacheprovider")
@@ -43,18 +42,6 @@ def test_conformance_of_an_agent_that_there_is_not_is_a_wrong_usage(tmp_path):
     checks = run(tmp_path, "pytest", *PLUGIN, "--agent", "ward_rond")
     assert checks.returncode == pytest.ExitCode.USAGE_ERROR
     assert "ward_rond" in checks.stderr
-
-
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [("Triage", "Triage"), ("../x", "../x"), ("sql", "'sql'"), ("taken", "taken_agent")],
-)
-def test_a_name_that_cannot_be_one_is_one_line(name, said, tmp_path, capsys):
-    (tmp_path / "taken_agent").mkdir()
-    assert new.main([name, "--out", str(tmp_path)]) == 2
-    [line] = capsys.readouterr().err.splitlines()
-    assert said in line
-    assert [path.name for path in tmp_path.iterdir()] == ["taken_agent"]
 
 
 @pytest.mark.system

@@ -10,6 +10,7 @@ import pytest
 from episodes.episode import Message
 from episodes.outcomes import EpisodeError, PolicyStop
 from episodes.policy import ChatPolicy, Endpoint
+from tests.corpora import cases_of
 from tests.episodes.scripted import calls, says
 
 TOOLS = [
@@ -94,19 +95,6 @@ def test_only_the_last_allowed_call_forbids_tools_and_none_follows(llm, max_turn
     assert len(llm.requests) == chat.turns == max_turns
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        "This model's maximum context length is 1024 tokens. However, you requested 1200 tokens.",
-        "The decoder prompt (length 1200) is longer than the maximum model length of 1024.",
-    ],
-)
-def test_a_prompt_that_does_not_fit_is_the_policys_doing(llm, error):
-    llm.status, llm.error = 400, error
-    with pytest.raises(PolicyStop, match="context_overflow"):
-        replies(policy(llm))
-
-
 @pytest.mark.parametrize(("status", "error"), [(500, "x"), (401, "x"), (400, "bad field")])
 def test_an_endpoint_that_fails_raises(llm, status, error):
     llm.status, llm.error = status, error
@@ -128,15 +116,7 @@ def raw(monkeypatch, llm):
     return llm
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        {"id": None},
-        {"type": None},
-        {"function": {"name": "look", "arguments": {"word": "盐"}}},
-        {"function": {"name": "look", "arguments": None}},
-    ],
-)
+@pytest.mark.parametrize("call", cases_of(__file__, "incomplete_calls"))
 def test_what_an_endpoint_leaves_out_of_a_call_is_read_as_it_is_meant(raw, call):
     raw.script(odd(**call))
     [message] = replies(policy(raw))

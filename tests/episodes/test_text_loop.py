@@ -13,6 +13,7 @@ from episodes.episode import Episode
 from episodes.outcomes import EpisodeError, PolicyStop
 from episodes.prompts import Prompts
 from episodes.text_loop import Ending, Malformed, play_by_protocol, play_with_words
+from tests.corpora import cases_of
 from tests.episodes.scripted import ScriptedPolicy, says
 
 FIRST = [{"role": "user", "content": "Guess my number."}]
@@ -39,12 +40,7 @@ def play(*replies: Any, max_turns: int = 3) -> tuple[Episode, ScriptedPolicy]:
 
 @pytest.mark.parametrize(
     ("last", "stop_reason"),
-    [
-        (says("hm"), "bad_reply"),
-        (says(None), "no_answer"),
-        (says("7", "length"), "length"),
-        (PolicyStop("context_overflow"), "context_overflow"),
-    ],
+    [*cases_of(__file__, "ends_of_text"), (PolicyStop("context_overflow"), "context_overflow")],
 )
 def test_every_end_has_its_reason(last, stop_reason):
     episode, _ = play(says("3"), last)

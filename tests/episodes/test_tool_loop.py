@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from episodes.episode import Episode
 from episodes.outcomes import EpisodeError, PolicyStop
 from episodes.tool_loop import Tool, play_with_tools
+from tests.corpora import cases_of
 from tests.episodes.scripted import ScriptedPolicy, calls, calls_text, says
 from tests.messages import missing
 
@@ -189,15 +190,7 @@ def test_no_arguments_make_the_episode_raise(arguments):
     assert episode.stop_reason in {"answered", "bad_tool_call"}
 
 
-@pytest.mark.parametrize(
-    "left",
-    [
-        "<tool_call>{bad",
-        '{"name": "look", "parameters": {"word": "a"',
-        '[TOOL_CALLS] [{"name": "look"}]',
-        "<function=look>",
-    ],
-)
+@pytest.mark.parametrize("left", cases_of(__file__, "calls_left_as_text"))
 def test_a_call_left_as_text_is_handed_back_in_whatever_form(left):
     """It was taken for the answer where another family than Hermes wrote it."""
     policy = ScriptedPolicy(says(left), says("c"))

@@ -14,10 +14,9 @@ from episodes.agent import Agent
 from episodes.episode import Episode
 from episodes.play_and_score import play
 from evaluation.results import Sample, recorded, write_results
+from tests.corpora import cases_of, write_lines
 from tests.evaluation.evaluations import CONFIG
 from tests.evaluation.visiting import SETTINGS
-
-HOSTILE = Path(__file__).with_name("hostile_texts.jsonl")
 
 
 def gold_evaluation(agent: Agent, folder: Path, count: int = 3) -> Path:
@@ -39,10 +38,6 @@ def gold_evaluation(agent: Agent, folder: Path, count: int = 3) -> Path:
     folder.mkdir(parents=True)
     write_results(agent, folder, CONFIG | {"agent": agent.name}, records)
     return folder
-
-
-def write_lines(path: Path, rows: list[Any]) -> None:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
 TOKENS = [
@@ -111,7 +106,7 @@ def training_run(folder: Path, steps: int = 3) -> Path:
 
 
 def hostile_texts() -> list[str]:
-    return [json.loads(line)["text"] for line in HOSTILE.read_text(encoding="utf-8").splitlines()]
+    return [case["text"] for case in cases_of(__file__, "hostile_texts")]
 
 
 def hostile_records() -> list[dict[str, Any]]:

@@ -13,6 +13,7 @@ from urllib.parse import quote
 import pytest
 
 from evaluation.report.__main__ import main
+from tests.corpora import write_lines
 from tests.episodes.scripted import asks, says
 from tests.evaluation.evaluations import evaluation, record
 from tests.evaluation.folders import (
@@ -20,7 +21,6 @@ from tests.evaluation.folders import (
     hostile_texts,
     rollout,
     training_run,
-    write_lines,
 )
 from tests.messages import missing
 from tests.sql_agent.small_database import STORAGE

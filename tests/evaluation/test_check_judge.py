@@ -64,15 +64,6 @@ def test_a_judge_that_likes_everything_fails_after_few_calls(generous, capsys):
     assert 10 < len(generous.requests) <= 30
 
 
-def test_wrong_usage(capsys):
-    for wrong in (["sqll"], ["sql", "--sample", "0"], ["sql", "--dta", "x"]):
-        with pytest.raises(SystemExit) as ended:
-            main(wrong)
-        assert ended.value.code == 2
-    assert main(["sql", "--data", "nowhere.parquet"]) == 2
-    assert "nowhere.parquet" in capsys.readouterr().err
-
-
 if __name__ == "__main__":
     import subprocess
     import sys

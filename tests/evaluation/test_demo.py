@@ -19,9 +19,9 @@ from episodes import registry
 from evaluation import demo
 from evaluation.report.demo import by_failure, read_result
 from sql_agent.agent import AGENT, SqlAgent
+from tests.corpora import write_lines
 from tests.episodes.guessing_agent import GuessingAgent
 from tests.evaluation.evaluations import evaluation, record
-from tests.evaluation.folders import write_lines
 from tests.messages import missing
 
 
@@ -157,13 +157,6 @@ def test_an_interrupted_demo_goes_on(tmp_path, commands, monkeypatch, capsys):
     assert demo.main([*flags, "--seed", "2"]) == 2
     assert demo.main(flags) == 0
     assert read_result(folder)["gain"] == pytest.approx(160 / 3)
-
-
-def test_a_folder_that_holds_something_is_refused(tmp_path, commands, capsys):
-    (tmp_path / "notes.txt").write_text("mine")
-    assert demo.main(["sql", "--run-dir", str(tmp_path)]) == 2
-    assert str(tmp_path) in capsys.readouterr().err
-    assert commands == []
 
 
 @pytest.mark.parametrize("arguments", [[], ["sql", "--n", "1"], ["sql", "word"]])

@@ -254,49 +254,7 @@ def test_ctrl_c_keeps_what_is_done(data, llm):
     assert not journal.exists()
 
 
-@pytest.mark.parametrize(
-    ("flags", "named"),
-    [
-        (["--gold"], "AGENT"),
-        (["sqll", "--gold"], "AGENT"),
-        (["sql"], "--model"),
-        (["sql", "--model", "m", "--gold"], "--model"),
-        (["sql", "--baseline", "other"], "'other'"),
-        (["sql", "--model", "m", "--k", "0"], "--k"),
-        (["sql", "--gold", "--k", "2"], "--k"),
-        (["sql", "--model", "m", "--k", "2", "--temperature", "0"], "--k"),
-        (["sql", "--gold", "--base-url", "http://x/v1"], "--base-url needs --model"),
-    ],
-)
-def test_a_wrong_flag_is_named(data, capsys, flags, named):
-    with pytest.raises(SystemExit, match="2"):
-        evaluate.main(flags)
-    assert named in capsys.readouterr().err.splitlines()[-1]
-
-
-@pytest.mark.parametrize(
-    ("flags", "named"),
-    [
-        (["--model", "name-of-nothing"], "name-of-nothing"),
-        (["--gold", "--data", "/nowhere.parquet"], "/nowhere.parquet"),
-        (["--model", "/tmp"], "config.json"),
-    ],
-)
-def test_what_is_not_there_is_told_in_one_line(data, capsys, flags, named):
-    assert evaluate.main(["sql", "--data", str(data), *flags]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert named in line
-
-
-@pytest.mark.parametrize(
-    ("config", "tokens"),
-    [
-        ({"max_position_embeddings": 1024}, 96),
-        ({"max_position_embeddings": 40_960}, 768),
-        ({"text_config": {"max_position_embeddings": 1024}}, 96),
-        ({}, 768),
-    ],
-)
+@pytest.mark.parametrize(("config", "tokens"), cases_of(__file__, "lengths_of_replies"))
 def test_replies_are_as_long_as_in_training(tmp_path, config, tokens):
     """Only a model that has no room for more is cut like the bundled one; one that does not say is
     not tiny.

@@ -7,7 +7,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import io
-import json
 import os
 import pty
 import select
@@ -25,6 +24,7 @@ from episodes.kept import kept_episodes
 from episodes.turns import with_turns
 from evaluation import play
 from evaluation.keyboard import FENCE, message_of
+from tests.corpora import write_lines
 from tests.digits_agent.agent import AGENT as DIGITS
 from tests.episodes.scripted import calls_text
 
@@ -223,7 +223,7 @@ BAD: dict[str, Any] = {
 def test_what_is_no_kept_episode_is_named_by_its_line(row, tmp_path):
     file = tmp_path / "kept.jsonl"
     good = {"messages": [{"role": "assistant", "content": "x"}]}
-    file.write_text("".join(json.dumps(one) + "\n" for one in (good, row)), encoding="utf-8")
+    write_lines(file, [good, row])
     with pytest.raises(AgentError, match=r"kept.jsonl, line 2: expected ") as caught:
         kept_episodes(file, "sql")
     assert "\n" not in str(caught.value)

@@ -18,6 +18,7 @@ from evaluation.report.__main__ import main
 from evaluation.report.charts import charts_of
 from evaluation.report.facts import tables_of, unscored
 from evaluation.report.page import dumped, episode_of, plain, read
+from tests.corpora import cases_of, write_lines
 from tests.digits_agent.agent import AGENT as DIGITS
 from tests.evaluation.evaluations import evaluation, record
 from tests.evaluation.folders import (
@@ -26,7 +27,6 @@ from tests.evaluation.folders import (
     hostile_records,
     rollout,
     training_run,
-    write_lines,
 )
 from tests.messages import missing
 from training.engine.records import RolloutRecord
@@ -178,16 +178,7 @@ def test_a_page_is_made_small_enough_to_be_sent(tmp_path):
     assert len(data_of(folder / "report.html")["episodes"]) == 200
 
 
-@pytest.mark.parametrize(
-    ("words", "named"),
-    [
-        (["missing"], "missing"),
-        (["e", "--out", "e/scores.json"], "--force"),
-        (["e", "e"], "given twice"),
-        (["e", "--out", "nowhere/o.html"], "nowhere"),
-        ([f"e{number}" for number in range(9)], "at most 8"),
-    ],
-)
+@pytest.mark.parametrize(("words", "named"), cases_of(__file__, "wrong_reports"))
 def test_wrong_usage_is_one_line(words, named, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     for name in ("e", *(f"e{number}" for number in range(9))):

@@ -10,8 +10,9 @@ import pytest
 
 from evaluation.report.page import read
 from evaluation.report.result import NO_VALIDATION, NOT_ENDED, ONE_VALIDATION, VERDICTS
+from tests.corpora import write_lines
 from tests.evaluation.evaluations import evaluation, record
-from tests.evaluation.folders import rollout, training_run, write_lines
+from tests.evaluation.folders import rollout, training_run
 
 
 def cards(*folders: Path) -> list[dict[str, Any]]:

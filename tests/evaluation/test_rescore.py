@@ -9,6 +9,7 @@ import pytest
 
 from episodes import registry
 from evaluation import evaluate, rescore
+from tests.corpora import write_lines
 from tests.episodes.scripted import calls, says
 
 SQL = "SELECT overview FROM disease WHERE disease_name = '肺炎'"
@@ -80,7 +81,7 @@ def test_what_the_machine_broke_stays_unscored(evaluated):
     path = evaluated / "episodes.jsonl"
     first, *others = [json.loads(line) for line in path.read_text().splitlines()]
     broken = {**first, "score": None, "unscored": "endpoint_unreachable", "detail": "gone"}
-    path.write_text("".join(json.dumps(line) + "\n" for line in (broken, *others)))
+    write_lines(path, [broken, *others])
     assert rescore.main([str(evaluated)]) == 1
     again = evaluated.with_name("kept-rescored")
     assert json.loads((again / "episodes.jsonl").read_text().splitlines()[0]) == broken

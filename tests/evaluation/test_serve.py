@@ -34,6 +34,7 @@ from episodes.policy import Endpoint
 from evaluation import serve
 from evaluation.visits import ENDS as SENTENCES
 from evaluation.visits import UNAVAILABLE
+from tests.corpora import cases_of
 from tests.digits_agent.agent import AGENT as DIGITS
 from tests.episodes.scripted import asks, says
 from tests.evaluation.folders import training_run
@@ -193,10 +194,7 @@ def test_the_visitor_is_the_patient_over_several_requests(llm):
 @pytest.mark.parametrize(
     ("body", "status"),
     [
-        ({"model": "gpt", "messages": [user("x")]}, 404),
-        ({"model": "sql"}, 400),
-        ({"model": "sql", "messages": [user("  ")]}, 400),
-        ({"model": "sql", "messages": [user("x")], "temperature": 3}, 400),
+        *cases_of(__file__, "unanswerable_requests"),
         ({"model": "sql", "messages": [user("x" * 600_000)]}, 413),
     ],
 )
@@ -259,13 +257,6 @@ def test_a_client_that_leaves_ends_its_episode(llm, stream):
         llm.delay = 0.0
         assert post(address, **body).status_code == 200
         assert not host._places.locked()
-
-
-def test_an_address_that_others_reach_needs_a_token(capsys, monkeypatch):
-    monkeypatch.delenv("AGL_TOKEN", raising=False)
-    flags = ["sql", "m", "--base-url", "http://127.0.0.1:9/v1", "--host", "0.0.0.0"]
-    assert serve.main(flags) == 2
-    assert "AGL_TOKEN" in capsys.readouterr().err
 
 
 def few_files() -> None:

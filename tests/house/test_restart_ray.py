@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from common.settings import ROOT
+from tests.corpora import cases_of
 
 pytestmark = pytest.mark.engine
 
@@ -92,15 +93,7 @@ def test_a_port_of_somebody_else_is_left_alone(project):
     assert port in result.stderr
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "message"),
-    [
-        (("--address", "10.0.0.1"), 2, "HOST:PORT"),
-        (("--address",), 2, "--address"),
-        (("--adress", "10.0.0.1:6379"), 2, "--adress"),
-        (("--address", "127.0.0.1:{port}"), 1, "auth_token"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "code", "message"), cases_of(__file__, "wrong_ray_calls"))
 def test_a_wrong_call_is_explained(project, arguments, code, message):
     port = project.environment["RAY_PORT"]
     result = project.restart_ray(*(word.format(port=port) for word in arguments))

@@ -11,7 +11,7 @@ import os
 import subprocess
 import venv
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from common.settings import ROOT
 from episodes import registry
 from evaluation import evaluate
 from tests.runs import free_port
-from tests.serving import serving
+from tests.serving import JsonHandler, serving
 
 pytestmark = [pytest.mark.system, pytest.mark.nightly]
 
@@ -79,13 +79,13 @@ print(json.dumps([rewards, after, unknown, unscored, refused]))
 Replies = dict[str, list[dict[str, Any]]]  # by the first words of the patient
 
 
-class Answering(BaseHTTPRequestHandler):
+class Answering(JsonHandler):
     """The models `gold`, which gives the replies of known episodes, and `silent`."""
 
     replies: Replies
 
     def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        body = self.asked()
         said = [one for one in body["messages"] if one["role"] == "assistant"]
         message = {"role": "assistant", "content": ""}
         if body["model"] == "gold":
@@ -93,15 +93,7 @@ class Answering(BaseHTTPRequestHandler):
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
         usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
         reply = {"id": "1", "object": "chat.completion", "created": 1, "model": body["model"]}
-        answer = json.dumps({**reply, "choices": [choice], "usage": usage}).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(answer)))
-        self.end_headers()
-        self.wfile.write(answer)
-
-    def log_message(self, *arguments: object) -> None:
-        pass
+        self.answer({**reply, "choices": [choice], "usage": usage})
 
 
 def evaluated(out: Path, *flags: str) -> list[dict[str, Any]]:

@@ -171,24 +171,6 @@ def test_a_split_without_a_row_is_refused(tmp_path, capsys):
     assert not output.exists()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "message"),
-    [
-        (["--db", "sqlite:////nowhere/at/all.db"], 2, "database file"),
-        (["--rows", "train=5,tset=3"], 2, "train, val, test"),
-        (["--mix", "drug_fields=1"], 2, "drug_fields=1.0"),
-        (["--mix", "drug_field=-1"], 2, "drug_field=-1.0"),
-    ],
-)
-def test_wrong_use_is_one_line(tmp_path, capsys, arguments, code, message):
-    assert build_dataset.main(["--output", str(tmp_path), *arguments]) == code
-    said = capsys.readouterr().err
-    assert message in said
-    assert said.count("\n") == 1
-    assert "{" not in said
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_failed_write_leaves_the_old_database(database, tmp_path):
     target = tmp_path / "medical.db"
     target.write_bytes(b"old")

@@ -32,39 +32,20 @@ def hospital():
 
 
 # The largest single dose, its unit and the ways it is given, as a formulary has them.
-FORMULARY = {
-    "warfarin": {("mg", "po"): 10},
-    "levothyroxine": {("mcg", "po"): 200},
-    "digoxin": {("mg", "po"): 0.5, ("mg", "iv"): 0.5},
-    "insulin regular": {("units", "sc"): 20, ("units", "iv"): 20},
-    "insulin glargine": {("units", "sc"): 60},
-    "fentanyl": {("mcg", "iv"): 100},
-    "alteplase": {("mg", "iv"): 100},
-    "norepinephrine": {("mg", "iv"): 16},
-    "vancomycin": {("mg", "po"): 500, ("mg", "iv"): 2000},
-    "potassium chloride": {("meq", "po"): 40, ("meq", "iv"): 40},
-    "colchicine": {("mg", "po"): 1.2},
-    "tamsulosin": {("mg", "po"): 0.8},
-    "enoxaparin": {("mg", "sc"): 120},
-    "propofol": {("mg", "iv"): 1000},
-    "heparin": {("units", "sc"): 7500, ("units", "iv"): 10000},
-    "metoprolol": {("mg", "po"): 100, ("mg", "iv"): 5},
-    "morphine": {("mg", "po"): 30, ("mg", "iv"): 10},
-    "epinephrine": {("mg", "iv"): 1},
-    "acetaminophen": {("mg", "po"): 1000},
-    "calcitriol": {("mcg", "po"): 1},
-}
+FORMULARY = cases_of(__file__, "formulary")
 
 
 def test_a_pharmacist_would_dispense_every_prescription(hospital):
     given = hospital.execute(
         "SELECT DISTINCT drug, dose_val_rx, dose_unit_rx, route FROM prescriptions"
     ).fetchall()
-    assert {drug for drug, *_ in given} >= set(FORMULARY)
+    listed = {(drug, unit, route): most for drug, unit, route, most in FORMULARY}
+    known = {drug for drug, *_ in listed}
+    assert {drug for drug, *_ in given} >= known
     wrong = []
     for drug, dose, unit, route in given:
-        most = FORMULARY.get(drug, {(unit, route): float("inf")})
-        if not 0 < float(dose) <= most.get((unit, route), 0):
+        most = listed.get((drug, unit, route), 0 if drug in known else float("inf"))
+        if not 0 < float(dose) <= most:
             wrong.append((drug, dose, unit, route))
     assert not wrong
     asked = "SELECT DISTINCT route FROM prescriptions JOIN diagnoses_icd d USING (hadm_id) WHERE"

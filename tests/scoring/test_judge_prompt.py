@@ -11,6 +11,7 @@ from common.llm import parse_reply
 from scoring.judge import Case
 from scoring.llm_judge import build_messages
 from sql_agent.judge_words import LONGEST_ANSWER, WORDS
+from tests.corpora import cases_of
 from tests.scoring.judge_servers import CASE, SCORES
 
 # Tags, selectors of variants, fillers, joiners, signs of direction: drawn often, for
@@ -54,37 +55,12 @@ GOOD = json.dumps(SCORES)
 OTHER = json.dumps(dict.fromkeys(SCORES, 1.0))
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        GOOD,
-        f"```json\n{GOOD}\n```",
-        f"<think>\n先看 {OTHER}\n</think>\n\n{GOOD}",
-        f"先看依据：{OTHER}\n</think>\n```json\n{GOOD}\n```",
-        f"评分：\n```json\n{GOOD}\n```",
-    ],
-)
+@pytest.mark.parametrize("text", cases_of(__file__, "scores_read"))
 def test_scores_are_read(text):
     assert parse_reply(text, WORDS.reply).model_dump() == SCORES
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        json.dumps(SCORES | {"accuracy": 7}),
-        json.dumps(SCORES | {"accuracy": "1"}),
-        json.dumps(SCORES | {"accuracy": float("nan")}),
-        json.dumps(SCORES | {"bonus": 1.0}),
-        f"先看 {OTHER}\n{GOOD}",
-        f"{GOOD}\n以上。",
-        f"<think>{GOOD}",
-        f"{OTHER}</think>{GOOD}",
-        GOOD[:-1] + ', "accuracy": 1.0}',
-        GOOD[:-1] + ', "\\u0061ccuracy": 1.0}',
-        "[" * 100_000,
-    ],
-)
+@pytest.mark.parametrize("text", [*cases_of(__file__, "malformed_scores"), "[" * 100_000])
 def test_anything_else_is_malformed(text):
     with pytest.raises(ValueError, match="Scores"):
         parse_reply(text, WORDS.reply)

@@ -111,16 +111,7 @@ def test_a_score_that_is_not_finite_is_refused(raw):
         LogisticScale(center=0.0, scale=1.0).apply(raw)
 
 
-@pytest.mark.parametrize(
-    ("text", "named"),
-    [
-        ('{"kind": "quantile", "raw": [1, "2"], "unit": [0, 1]}', r"quantile\.raw\.1: "),
-        ('{"kind": "quantile", "raw": [1, 2, 3], "unit": [0, 1]}', "3 points"),
-        ('{"kind": "quantile", "raw": [0, 1], "unit": [1, 0]}', "fall"),
-        ('{"kind": "logistic", "center": 0, "scale": 0}', "scale"),
-        ('{"kind": "logistic", "center": NaN, "scale": 1}', "center"),
-    ],
-)
+@pytest.mark.parametrize(("text", "named"), cases_of(__file__, "no_scale_files"))
 def test_a_file_that_is_no_scale_is_refused_with_the_reason(tmp_path, text, named):
     path = write(tmp_path, text)
     with pytest.raises(SettingsError, match=named) as caught:

@@ -26,54 +26,15 @@ from sql_agent.ehrsql.questions import DATABASE, PreparedSet, prepare
 from sql_agent.intake.question_files import load_rows
 from sql_agent.reward import Query
 from sql_agent.task import task_of
+from tests.corpora import cases_of
 from tests.episodes.scripted import ScriptedPolicy, asks, says
 from tests.messages import missing
 from training.prepare import main as prepare_rows
 
-SCHEMA = """
-DROP TABLE IF EXISTS PERSONS;
-CREATE TABLE PERSONS (ROW_ID INT NOT NULL PRIMARY KEY, PERSON_ID INT NOT NULL UNIQUE, SEX VARCHAR(5) NOT NULL);
-CREATE TABLE VISITS (
-    ROW_ID INT NOT NULL PRIMARY KEY, PERSON_ID INT NOT NULL, VISIT_ID INT NOT NULL UNIQUE,
-    CAME TIMESTAMP(0) NOT NULL, LEFT_AT TIMESTAMP(0), AGE INT NOT NULL,
-    FOREIGN KEY(PERSON_ID) REFERENCES PERSONS(PERSON_ID));
-CREATE TABLE D_TESTS (ROW_ID INT NOT NULL PRIMARY KEY, TEST_ID INT NOT NULL UNIQUE, LABEL VARCHAR(99) NOT NULL);
-CREATE TABLE RESULTS (
-    ROW_ID INT NOT NULL PRIMARY KEY, PERSON_ID INT NOT NULL, VISIT_ID INT NOT NULL, TEST_ID INT NOT NULL,
-    TAKEN TIMESTAMP(0) NOT NULL, NUMBER DOUBLE PRECISION NOT NULL,
-    FOREIGN KEY(VISIT_ID) REFERENCES VISITS(VISIT_ID), FOREIGN KEY(TEST_ID) REFERENCES D_TESTS(TEST_ID));
-"""
-OF_7 = "results.visit_id in ( select visits.visit_id from visits where visits.person_id = 7 )"
-OF_IRON = "results.test_id in ( select d_tests.test_id from d_tests where d_tests.label = 'iron' )"
-TODAY = "datetime(results.taken,'start of day') = datetime(current_time,'start of day','-0 day')"
-FIRST = (
-    "select results.person_id, results.taken from results "
-    "join visits on results.visit_id = visits.visit_id"
-)
-SODIUM = "( select d_tests.test_id from d_tests where d_tests.label = 'sodium' )"
-SECOND = f"select results.person_id, results.taken from results where results.test_id = {SODIUM}"
-ANSWERABLE = {
-    "count": f"select count(*) from results where {OF_7} and strftime('%y',results.taken) = '2103'",
-    "last": f"select results.number from results where {OF_IRON} and {OF_7} "
-    "order by results.taken desc limit 1",
-    "today": f"select min(results.number) from results where {OF_IRON} and {TODAY}",
-    "normal": f"select results.taken from results where {OF_7} "
-    "and results.number between temperature_lower and temperature_upper",
-    "ages": "select visits.visit_id from visits where visits.age between 40 and 49 "
-    "and visits.left_at is null",
-    "after": f"select t1.person_id from ( {FIRST} where {OF_IRON} ) as t1 join ( {SECOND} ) as t2 "
-    "on t1.person_id = t2.person_id where t1.taken < t2.taken",
-}
-UNUSABLE = {
-    "yes": f"select count(*)>0 from results where {OF_7}",
-    "never": "select visits.came from visits where visits.age < 3 and visits.age > 90",
-    "gone": "select doctors.name from doctors",
-    "unknown": "select visits.visit_id from visits where decade(visits.came) = 210",
-}
-ROWS = [
-    {"id": name, "question": f"{name}?", "query": sql, "is_impossible": False}
-    for name, sql in (ANSWERABLE | UNUSABLE).items()
-] + [{"id": "who", "question": "Who is on duty?", "query": "null", "is_impossible": True}]
+SCHEMA = Path(__file__).with_name("ehrsql_ward.sql").read_text(encoding="utf-8")
+ROWS = cases_of(__file__, "ehrsql_questions")
+GOLD = {row["id"]: row["query"] for row in ROWS}
+UNUSABLE = ("yes", "never", "gone", "unknown")
 
 
 @pytest.fixture(autouse=True)
@@ -202,8 +163,8 @@ def test_results_are_compared_as_the_benchmarks_compare_them():
 
 @pytest.mark.parametrize("given", ["label.json", "data.json"])
 def test_the_two_files_of_2024_are_read_together(given, tmp_path, capsys):
-    labels = {name: f"{sql.upper()};" for name, sql in ANSWERABLE.items() if name == "ages"}
-    asked = [{"id": name, "question": f"{name}?"} for name in (*labels, "who")]
+    labels = {"ages": f"{GOLD['ages'].upper()};"}
+    asked = [{"id": name, "question": f"{name}?"} for name in ("ages", "who")]
     files(tmp_path, {"version": "1", "data": asked}, "data.json")
     _, schema = files(tmp_path, labels | {"who": "null"}, "label.json")
     assert evaluate(tmp_path / given, schema, "--gold") == 0
@@ -218,7 +179,7 @@ def test_the_two_files_of_2024_are_read_together(given, tmp_path, capsys):
         ([{"question": "", "query": "select 1 from visits"}], "row 0"),
         ([*ROWS, ROWS[0]], "'count'"),
         ([row for row in ROWS if row["id"] in (*UNUSABLE, "who")], "no usable question"),
-        ({"count": ANSWERABLE["count"]}, "data.json"),
+        ({"count": GOLD["count"]}, "data.json"),
     ],
 )
 def test_another_file_is_one_line(questions, seen, tmp_path, capsys):
@@ -304,7 +265,7 @@ def test_the_tool_takes_the_words_of_the_benchmark(tmp_path):
     task = next(
         task for row in load_rows(drawn.questions[0]) if (task := task_of(row)).id == "today"
     )
-    policy = ScriptedPolicy(asks(ANSWERABLE["today"]), says("It is the lowest value."))
+    policy = ScriptedPolicy(asks(GOLD["today"]), says("It is the lowest value."))
     episode = asyncio.run(environment.play(task, policy))
     assert asyncio.run(environment.score(task, episode)).score == 1.0
 
@@ -315,9 +276,8 @@ def two_files(folder: Path) -> list[Path]:
     for part in ("train", "valid"):
         (folder / part).mkdir()
         asked = [{"id": row["id"], "question": row["question"]} for row in ROWS]
-        gold = {row["id"]: row["query"] for row in ROWS}
         (folder / part / "data.json").write_text(json.dumps({"version": "x", "data": asked}))
-        (folder / part / "label.json").write_text(json.dumps(gold))
+        (folder / part / "label.json").write_text(json.dumps(GOLD))
         found.append(folder / part / "label.json")
     (folder / "ward.sql").write_text(SCHEMA, encoding="utf-8")
     return found
@@ -338,7 +298,7 @@ def test_a_run_trains_and_validates_on_one_database(tmp_path, capsys):
     assert arguments.schema == folder
     learned = list(AGENT.teaching.demonstrations("policy", AGENT.rows(rows["train"]), Settings()))
     last = learned[1].messages
-    assert ANSWERABLE["last"].split()[1] in last[2]["tool_calls"][0]["function"]["arguments"]
+    assert GOLD["last"].split()[1] in last[2]["tool_calls"][0]["function"]["arguments"]
     assert learned[-1].messages[-1]["content"] == "null"
 
 

@@ -25,23 +25,11 @@ from sql_agent.reward import (
 )
 from sql_agent.settings import SqlSettings
 from sql_agent.task import SqlTask
+from tests.judges import Fixed
 from tests.messages import missing
 from tools.sql.query import QueryResult
 
 TASK = SqlTask(id="t", question="朵莎洛片怎么保存？", reference="密封")
-
-
-class FixedJudge:
-    """Gives the verdict it was made with and keeps the case."""
-
-    name = "fixed"
-
-    def __init__(self, verdict: Verdict) -> None:
-        self.verdict = verdict
-
-    async def judge(self, case: Case) -> Verdict:
-        self.case = case
-        return self.verdict
 
 
 def result(ok: bool = True, tables: frozenset[str] = frozenset({"drugs_info"})) -> QueryResult:
@@ -74,14 +62,14 @@ def played(
 )
 @pytest.mark.parametrize("score", [0.0, 0.4, 1.0])
 def test_the_total_is_rule_plus_judge(results, rule, score):
-    reward = asyncio.run(score_episode(TASK, played("密封", *results), FixedJudge(Verdict(score))))
+    reward = asyncio.run(score_episode(TASK, played("密封", *results), Fixed(Verdict(score))))
     assert reward.terms == {"rule": pytest.approx(rule), "judge": pytest.approx(score)}
     assert reward.total == pytest.approx(rule + score)
     assert reward.unscored is None
 
 
 def test_a_judge_without_a_score_leaves_no_total():
-    judge = FixedJudge(Verdict(None, cause="judge_failed", usage=Usage(4)))
+    judge = Fixed(Verdict(None, cause="judge_failed", usage=Usage(4)))
     reward = asyncio.run(score_episode(TASK, played("密封", result()), judge))
     assert (reward.total, reward.unscored) == (None, "judge_failed")
     assert reward.terms == {"rule": pytest.approx(0.1)}
@@ -91,13 +79,14 @@ def test_a_judge_without_a_score_leaves_no_total():
 
 
 def test_the_judge_sees_question_answer_reference_and_what_was_read():
-    judge = FixedJudge(Verdict(1.0))
+    judge = Fixed(Verdict(1.0))
     asyncio.run(score_episode(TASK, played("密封", result()), judge))
-    assert replace(judge.case, context=[]) == Case(TASK.question, "密封", "密封", [], None)
-    assert '"rows":[["b"]]' in judge.case.context[0]
     asyncio.run(score_episode(GOLDEN, played("密封", FOUND), judge))
-    assert judge.case.gold == GOLD
-    assert STORAGE in judge.case.context[0]
+    plain, golden = judge.asked
+    assert replace(plain, context=[]) == Case(TASK.question, "密封", "密封", [], None)
+    assert '"rows":[["b"]]' in plain.context[0]
+    assert golden.gold == GOLD
+    assert STORAGE in golden.context[0]
 
 
 # Each further term: an episode that earns it and one that does not, otherwise alike.
@@ -196,7 +185,7 @@ def test_an_answer_that_says_nothing_earns_no_manner(answer):
 
 def test_the_breakdown_says_what_the_judge_saw_and_took():
     verdict = Verdict(0.5, {"accuracy": 0.25}, usage=Usage(2, cost_usd=0.01))
-    reward = asyncio.run(score_episode(TASK, played("密封", FOUND), FixedJudge(verdict)))
+    reward = asyncio.run(score_episode(TASK, played("密封", FOUND), Fixed(verdict)))
     assert reward.score == 0.5
     assert reward.measures == {"judge_accuracy": 0.25, "format": 1}
     expected = {
@@ -209,7 +198,7 @@ def test_the_breakdown_says_what_the_judge_saw_and_took():
         "degenerate": 0,
     }
     assert {**reward.counters, "judge_seconds": 0} == expected
-    unpriced = FixedJudge(Verdict(0.5, usage=Usage(1, cost_usd=None)))
+    unpriced = Fixed(Verdict(0.5, usage=Usage(1, cost_usd=None)))
     assert (
         "judge_cost_usd"
         not in asyncio.run(score_episode(TASK, played("密封", FOUND), unpriced)).counters
@@ -249,12 +238,12 @@ JSON = FOUND.to_json()
 )
 def test_by_default_the_judge_s_score_is_paid_to_prose_only(answer, stop_reason, paid):
     episode = played(answer, FOUND, stop_reason=stop_reason)
-    reward = asyncio.run(score_episode(GOLDEN, episode, FixedJudge(Verdict(0.75))))
+    reward = asyncio.run(score_episode(GOLDEN, episode, Fixed(Verdict(0.75))))
     assert (reward.terms, reward.total) == ({"rule": 0.1, "judge": paid}, pytest.approx(0.1 + paid))
     assert (reward.score, reward.worth) == (0.75, paid)
     assert reward.measures == {"format": float(paid > 0)}
     before = rubric_from(SqlSettings(_env_file=None, reward_terms="rule=0.1,judge=1.0"))
-    plain = asyncio.run(score_episode(GOLDEN, episode, FixedJudge(Verdict(0.75)), before))
+    plain = asyncio.run(score_episode(GOLDEN, episode, Fixed(Verdict(0.75)), before))
     assert (plain.terms, plain.worth, plain.measures) == ({"rule": 0.1, "judge": 0.75}, 0.75, {})
 
 

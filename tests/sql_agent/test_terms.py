@@ -8,6 +8,7 @@ import pytest
 
 from sql_agent import terms
 from sql_agent.terms import Cell
+from tests.corpora import cases_of
 
 GOLD = {"columns": ["med_name", "dosage"], "rows": [["甲片", "一次1片"], ["乙片", "一次2片"]]}
 
@@ -18,17 +19,7 @@ def same(rows: list[list[Any]], gold: dict[str, Any], cut: bool = False) -> bool
     return terms.same_result(columns, shown, gold)
 
 
-@pytest.mark.parametrize(
-    ("rows", "is_same", "in_order"),
-    [
-        ([["甲片", "一次1片"], ["乙片", "一次2片"]], True, True),
-        ([["乙片", "一次2片"], ["甲片", "一次1片"]], True, False),
-        ([["一次1片", "甲片"], ["一次2片", "乙片"]], True, True),
-        ([["甲片", "一次2片"], ["乙片", "一次1片"]], False, False),
-        ([["甲片", "一次1片"]] * 2, False, False),
-        ([], False, False),
-    ],
-)
+@pytest.mark.parametrize(("rows", "is_same", "in_order"), cases_of(__file__, "result_sets"))
 def test_result_sets(rows, is_same, in_order):
     assert same(rows, GOLD) is is_same
     assert same(rows, GOLD | {"ordered": True}) is in_order
@@ -75,28 +66,11 @@ def test_quantities(answer, value):
     assert terms.quantities_agree(answer, known, known) == value
 
 
-@pytest.mark.parametrize(
-    ("answer", "value"),
-    [
-        ("密封保存", 1.0),
-        ("“密封，阴凉处保存”，又“冷冻保存三个月”", 0.5),
-        ("密封保存，见 https://example.org/x", 0.0),
-    ],
-)
+@pytest.mark.parametrize(("answer", "value"), cases_of(__file__, "claims"))
 def test_claims(answer, value):
     assert terms.claims_hold(answer, "密封，阴凉处保存") == value
 
 
-@pytest.mark.parametrize(
-    ("answer", "plain"),
-    [
-        ('{"sql": "SELECT 1"}', False),
-        ("<tool_call>x", False),
-        ("```sql\nx\n```", False),
-        ("[1, 2]", False),
-        ("一次1片，温度<25℃", True),
-        ("[用法用量]口服", True),
-    ],
-)
+@pytest.mark.parametrize(("answer", "plain"), cases_of(__file__, "prose"))
 def test_prose(answer, plain):
     assert terms.is_plain(answer) is plain

@@ -3,28 +3,15 @@
 import pytest
 
 from tests.messages import missing
+from tests.training.rollouts import rolled_out
 from training.engine.records import RolloutRecord
-from training.engine.watchdog import check_advantages, check_episodes, learnable_groups
+from training.engine.watchdog import check_advantages, check_episodes
 from training.setup.plan import RunStopped
 
 
 def record(session: int, reward: float | None, group: str = "g", **fields: object) -> RolloutRecord:
-    base = {
-        "rollout_id": f"r{session}",
-        "group": group,
-        "sample": session,
-        "mode": "train",
-        "step": 1,
-    }
-    made = {
-        **base,
-        "status": "succeeded",
-        "reward": reward,
-        "sequences": 1,
-        "generated_tokens": 5,
-        "triplets": 2,
-    }
-    return RolloutRecord(**{**made, **fields})  # type: ignore[arg-type]
+    counts = {"sequences": 1, "generated_tokens": 5, "triplets": 2}
+    return rolled_out(sample=session, reward=reward, group=group, **{**counts, **fields})
 
 
 @pytest.mark.parametrize(
@@ -43,12 +30,6 @@ def test_what_differs_from_the_books_stops(book, keys, tokens, named):
     with pytest.raises(RunStopped) as stopped:
         check_episodes([book], keys, tokens)
     assert not missing(str(stopped.value), *named)
-
-
-def test_only_different_rewards_teach():
-    same = [record(0, 0.5, "a"), record(1, 0.5, "a")]
-    assert learnable_groups(same) == 0
-    assert learnable_groups([*same, record(0, 0.0, "b"), record(1, 0.5, "b")]) == 1
 
 
 def test_an_unscored_episode_counted_as_zero_is_found():

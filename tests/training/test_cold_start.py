@@ -29,7 +29,7 @@ from episodes.episode import AgentError, Conversation, Task
 from evaluation.evaluate import parse_arguments as evaluation_arguments
 from sql_agent.prompts import TOOL, first_messages
 from tests.messages import missing
-from training.cold_start import main, parse_arguments
+from training.cold_start import main
 from training.warmup import cold_start_card, schedule, supervised, tiny_model
 from training.warmup.cold_start_card import headline_of
 from training.warmup.examples import NOT_LEARNED, ColdStartError, batches, encode
@@ -110,36 +110,6 @@ def cold_start(capsys: pytest.CaptureFixture[str], *flags: str) -> dict[str, Any
     captured = capsys.readouterr()
     assert code == 0, captured.err
     return dict(json.loads(captured.out))
-
-
-@pytest.mark.parametrize(
-    ("flags", "named"),
-    [
-        (["--out", "x", "--steps-a", "0"], ("--steps-a", "'0'")),
-        (["--out", "x", "--base", "m", "--steps-a", "5"], ("--steps-a", "--base")),
-        (["--out", "x", "--epochs", "1"], ("--epochs", "--base")),
-        (["--base", "m", "--out", "x", "--dialogues", "f", "--role", "policy"], ("--role",)),
-        (["--force", "--base", "m"], ("--out",)),  # the bundled model is of another kind
-        (["--force", "--role", "doctor"], ("--out",)),
-    ],
-)
-def test_wrong_usage_is_one_message(flags, named, capsys):
-    with pytest.raises(SystemExit) as caught:
-        parse_arguments(["sql", *flags])
-    assert caught.value.code == 2
-    assert not missing(capsys.readouterr().err, *named)
-
-
-@pytest.mark.parametrize(
-    ("flags", "named"),
-    [
-        (["--out", str(TINY)], (TINY, "--force")),
-        (["--out", str(ROOT / "docs"), "--force"], (ROOT / "docs",)),
-    ],
-)
-def test_what_stands_at_the_place_of_the_model_is_not_replaced(flags, named, capsys):
-    assert main(["sql", *flags]) == 2
-    assert not missing(capsys.readouterr().err, *named)
 
 
 @pytest.mark.parametrize(

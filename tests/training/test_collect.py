@@ -10,6 +10,7 @@ import pytest
 from agentlightning.emitter import emit_annotation, emit_reward
 from agentlightning.types import Rollout, Span
 
+from tests.corpora import cases_of
 from tests.training.conftest import enqueue
 from training.engine import collect
 from training.engine.collect import Collector
@@ -213,12 +214,7 @@ async def test_an_episode_over_the_limit_is_left_out_under_its_cause(played, lim
 
 @pytest.mark.parametrize(
     ("note", "reward", "cause"),
-    [
-        ({"unscored": "judge_failed", "reward": None}, 1.0, "judge_failed"),
-        ({"unscored": "judge_failed", "reward": None}, None, "judge_failed"),
-        ({}, None, REWARD_MISSING),
-        ({}, 0.0, None),
-    ],
+    [*cases_of(__file__, "scores_that_count"), ({}, None, REWARD_MISSING)],
 )
 async def test_an_episode_without_a_score_is_left_out_and_0_is_a_score(store, note, reward, cause):
     ids = await attempt(store)

@@ -138,11 +138,8 @@ def test_vllm_of_a_run_stands_behind_its_door(tmp_path):
 @pytest.mark.parametrize(
     ("algorithm", "device", "advantage", "by_deviation", "loss", "mean", "clips"),
     [
-        ("grpo", "cpu", "grpo", True, "bypass_mode", "token-mean", (0.2, 0.3)),
-        ("grpo", "cuda", "grpo", True, "vanilla", "token-mean", (0.2, 0.3)),
-        ("dr_grpo", "cuda", "grpo", False, "vanilla", SEQUENCES, (0.2, 0.3)),
-        ("gspo", "cpu", "grpo", True, "gspo", "seq-mean-token-mean", (3e-4, 4e-4)),
-        ("ppo", "cuda", "gae", True, "vanilla", "token-mean", (0.2, 0.3)),
+        *cases_of(__file__, "names_of_keys"),
+        ("dr_grpo", "cuda", "grpo", False, "vanilla", SEQUENCES, [0.2, 0.3]),
     ],
 )
 def test_a_name_is_verls_keys(
@@ -154,7 +151,7 @@ def test_a_name_is_verls_keys(
     assert config.algorithm.adv_estimator == advantage
     assert config.algorithm.norm_adv_by_std_in_grpo is by_deviation
     assert (actor.policy_loss.loss_mode, actor.loss_agg_mode) == (loss, mean)
-    assert (actor.clip_ratio_low, actor.clip_ratio_high) == clips
+    assert [actor.clip_ratio_low, actor.clip_ratio_high] == clips
     whole = config.data.max_response_length
     bypass = device == "cpu" and algorithm != "gspo"
     assert config.algorithm.rollout_correction.bypass_mode is bypass

@@ -17,6 +17,7 @@ import pytest
 from common.jsonl import write_jsonl
 from common.settings import ROOT
 from sql_agent.agent import AGENT
+from tests.corpora import write_metrics
 from tests.messages import missing
 from training import export
 from training.engine.checkpoints import MARK
@@ -45,14 +46,13 @@ def run(tmp_path):
     (folder / "checkpoints" / MARK).write_text("3")
     (folder / "config.yaml").write_text(CONFIG)
     (folder / "versions.json").write_text('{"verl": "0.9.1"}')
-    rows = [
+    write_metrics(
+        folder,
         {
-            "step": step,
-            "data": {"episodes/reward/mean": step / 10, "val-core/a/reward/mean@1": score},
-        }
-        for step, score in VALIDATION.items()
-    ]
-    (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+            step: {"episodes/reward/mean": step / 10, "val-core/a/reward/mean@1": score}
+            for step, score in VALIDATION.items()
+        },
+    )
     (folder / "data").mkdir()
     for part in ("train", "val"):
         write_jsonl(

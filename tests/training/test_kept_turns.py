@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
+from tests.corpora import cases_of
 from training.proxy.kept_turns import KEPT, KeptTurns, continued
 from training.proxy.recorder import Taken
 
@@ -52,10 +53,7 @@ def test_a_call_that_nobody_can_read_is_handed_back_without_arguments():
 @pytest.mark.parametrize(
     "changed",
     [
-        {"attempt": "r/another"},
-        {"finish": "length"},
-        {"tools": []},
-        {"chat_template_kwargs": {"enable_thinking": True}},
+        *cases_of(__file__, "other_conversations"),
         {"messages": [{**ASKED, "content": "Another?"}, REPLY, RESULT]},
         {"messages": [ASKED, {**REPLY, "content": "What the policy did not say"}, RESULT]},
         {"messages": [ASKED, {**REPLY, "tool_calls": [OTHER_CALL]}, RESULT]},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from argparse import ArgumentParser
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +13,7 @@ from code_agent.medagentgym.histories import History
 from code_agent.medagentgym.rollout import dpo_rows
 from common.command import UsageError
 from episodes import registry
+from tests.corpora import cases_of, write_lines
 from tests.messages import missing
 from training.pairs.asked import add_flags, pairs_asked, problem_of
 from training.pairs.pair import Pair, Side, pairs_of_episodes, pairs_of_file
@@ -43,8 +43,7 @@ def pair(chosen: str, rejected: str | Side, task: str = "t1") -> Pair:
 
 
 def written(path: Path, *rows: Any) -> Path:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return path
+    return write_lines(path, rows)
 
 
 def test_the_best_stand_against_the_worst(tmp_path):
@@ -99,13 +98,7 @@ def test_public_forms_of_a_pair(tmp_path, row):
 
 
 @pytest.mark.parametrize(
-    ("row", "named"),
-    [
-        ({"messages": PROMPT}, "chosen"),
-        ({"prompt": "a", "chosen": "b", "rejected": 3}, "rejected"),
-        ({"prompt": "a", "chosen": "b", "rejected": "c", "agent": "sql"}, "'sql'"),
-        ({"prompt": "a", "chosen": "b", "rejected": "c", "chosen_score": "high"}, "'high'"),
-    ],
+    ("row", "named"), [*cases_of(__file__, "no_pairs"), ({"messages": PROMPT}, "chosen")]
 )
 def test_a_file_of_another_form(tmp_path, row, named):
     with pytest.raises(UsageError) as refused:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from argparse import Namespace
 from contextlib import closing
@@ -15,6 +14,7 @@ from omegaconf import OmegaConf
 from common.settings import Settings, load_settings
 from episodes import registry
 from episodes.joint_rows import WEIGHT, WHOSE
+from tests.corpora import cases_of, write_metrics
 from tests.digits_agent.agent import AGENT
 from tests.messages import missing
 from tests.training.plans import plan_of
@@ -42,11 +42,8 @@ def make_run(run: Path, step: int, **data: Any) -> Path:
     checkpoint = run / "checkpoints" / f"global_step_{step}"
     (checkpoint / "actor").mkdir(parents=True)
     (run / "checkpoints" / "latest_checkpointed_iteration.txt").write_text(str(step))
-    rows = [
-        {"step": number, "data": data if number == step else {"val-core/a/reward/mean@1": 0.5}}
-        for number in (step - 1, step, step + 1)
-    ]
-    (run / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    others = {"val-core/a/reward/mean@1": 0.5}
+    write_metrics(run, {step - 1: others, step: data, step + 1: others})
     return checkpoint
 
 
@@ -73,15 +70,7 @@ def test_without_a_folder_the_newest_run_or_that_of_the_checkpoint_goes_on(tmp_p
         assert keys["trainer.resume_from_path"] == str(checkpoint)
 
 
-@pytest.mark.parametrize(
-    ("given", "trackers"),
-    [
-        ({}, []),
-        ({"tensorboard_dir": "boards"}, ["tensorboard"]),
-        ({"swanlab_mode": "local", "wandb_api_key": "key"}, ["swanlab", "wandb"]),
-        ({"swanlab_api_key": "key", "wandb_mode": "offline"}, ["swanlab", "wandb"]),
-    ],
-)
+@pytest.mark.parametrize(("given", "trackers"), cases_of(__file__, "trackers"))
 def test_a_tracker_is_told_what_is_set_for_it_and_others_are_left_out(given, trackers):
     for name in TRACKER_VARIABLES:
         os.environ.pop(name, None)
@@ -125,15 +114,7 @@ def test_a_new_run_has_a_folder_of_its_own(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("batch", "flags", "runners", "episodes"),
-    [
-        (16, [], 4, 32),
-        (256, [], 16, 128),
-        (130, [], 9, 116),
-        (128, ["--n-runners", "2"], 2, 512),
-        (128, ["--concurrency", "8"], 8, 8),
-        (16, ["--n-runners", "1", "--concurrency", "7"], 1, 7),
-    ],
+    ("batch", "flags", "runners", "episodes"), cases_of(__file__, "runners_of_a_step")
 )
 def test_a_whole_step_is_played_at_once(batch, flags, runners, episodes):
     """128 episodes were in flight, however many GPUs waited for them."""

@@ -24,6 +24,7 @@ from common.command import UsageError
 from common.settings import ROOT
 from episodes.episode import Conversation
 from sql_agent.prompts import TOOL
+from tests.corpora import write_lines
 from tests.messages import missing
 from training.pairs import dpo
 from training.pairs.pair import Pair, Side
@@ -56,9 +57,7 @@ def rows(count: int) -> list[dict[str, Any]]:
 
 
 def pairs_file(folder: Path, count: int = 16) -> Path:
-    path = folder / "pairs.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows(count)), encoding="utf-8")
-    return path
+    return write_lines(folder / "pairs.jsonl", rows(count))
 
 
 def command(folder: Path, out: str, *flags: str) -> list[str]:

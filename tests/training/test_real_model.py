@@ -82,16 +82,6 @@ def test_another_file_of_that_name_is_refused(content, published, tmp_path, caps
     assert not out.exists()
 
 
-def test_an_unknown_model():
-    with pytest.raises(SystemExit, match="2"):
-        main(["unknown"])
-
-
-def test_an_existing_folder_stays(tmp_path, capsys):
-    assert main(["--out", str(tmp_path)]) == 2
-    assert not missing(capsys.readouterr().err, tmp_path)
-
-
 @pytest.mark.parametrize("short", ["disk", "memory"])
 def test_too_little_room_is_said_before_anything_is_fetched(
     short, published, hub, tmp_path, monkeypatch, capsys

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from episodes.record import EpisodeRecord
+from tests.training.rollouts import rolled_out
 from training.engine.records import (
     RolloutRecord,
     causes,
@@ -18,14 +19,7 @@ from training.engine.records import (
 
 
 def record(number: int, **fields: object) -> RolloutRecord:
-    base = {
-        "rollout_id": f"r{number}",
-        "group": f"g{number // 2}",
-        "sample": number % 2,
-        "mode": "train",
-        "step": 1,
-    }
-    return RolloutRecord(**{**base, "status": "succeeded", "reward": 0.5, **fields})  # type: ignore[arg-type]
+    return rolled_out(**{"group": f"g{number // 2}", "sample": number % 2, **fields})
 
 
 def test_unknown_terms_and_counters_are_added_up():

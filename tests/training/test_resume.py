@@ -17,6 +17,7 @@ import pytest
 from omegaconf import DictConfig, OmegaConf
 
 from common.settings import ROOT
+from tests.corpora import cases_of, write_lines
 from tests.messages import missing
 from tests.training.plans import plan_of
 from training.engine.resumable import check_resumable, differences, note_model
@@ -74,15 +75,7 @@ def test_the_same_run_is_resumed(given, tmp_path):
     check_resumable(make_checkpoint(tmp_path, 2, config_of(**given)), config_of(**given))
 
 
-@pytest.mark.parametrize(
-    ("theirs", "ours", "named"),
-    [
-        ({}, {"agent": "consultation"}, ("sql_agent", "consultation_agent")),
-        ({}, {"rank": 8}, ("adapter", "0", "8")),
-        ({"devices": 8}, {"devices": 2}, ("8 devices", "2", "--n-gpus")),
-        ({}, {"estimator": "gae"}, ("critic/model_world_size_1_rank_0.pt",)),
-    ],
-)
+@pytest.mark.parametrize(("theirs", "ours", "named"), cases_of(__file__, "other_runs"))
 def test_another_run_is_not(theirs, ours, named, tmp_path):
     checkpoint = make_checkpoint(tmp_path, 2, config_of(**theirs))
     with pytest.raises(ConfigError) as refused:
@@ -144,9 +137,7 @@ def test_a_checkpoint_that_lacks_a_file_is_not_loaded(lost, tmp_path):
 
 def write_books(run: Path, steps: int) -> None:
     for name in ("metrics.jsonl", "episodes.jsonl"):
-        (run / name).write_text(
-            "".join(json.dumps({"step": step, "data": {"a": 0.1}}) + "\n" for step in range(steps))
-        )
+        write_lines(run / name, [{"step": step, "data": {"a": 0.1}} for step in range(steps)])
 
 
 def steps_in(path: Path) -> list[int]:
@@ -192,14 +183,7 @@ def test_a_run_that_begins_anew_keeps_all_books_aside(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("keep", "best", "step", "last", "there", "to_come"),
-    [
-        (None, False, 0, 100, 0, 5),
-        (None, False, 40, 101, 2, 4),
-        (2, False, 0, 1000, 0, 3),
-        (2, True, 500, 1000, 3, 1),
-        (9, True, 0, 40, 0, 2),
-    ],
+    ("keep", "best", "step", "last", "there", "to_come"), cases_of(__file__, "checkpoints_to_come")
 )
 def test_checkpoints_to_come(keep, best, step, last, there, to_come, tmp_path):
     told = plan(tmp_path, output_keep=keep, output_keep_best=best).output

@@ -5,12 +5,12 @@ its protocol over HTTP.
 from __future__ import annotations
 
 import asyncio
-import json
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from tests.corpora import write_lines
 from tests.training.steps import SAMPLING, keys_of, played_by
 from training.engine.playing import read_playing
 from training.setup.plan import RunStopped
@@ -226,7 +226,7 @@ async def test_a_resumed_asynchronous_run_knows_what_the_queue_may_still_hold(
         {**base, "sample": 1, "cause": "judge_failed"},
         {**base, "sample": 2, "mode": "val"},
     ]
-    (tmp_path / "episodes.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_lines(tmp_path / "episodes.jsonl", rows)
     async with played_by(tmp_path, monkeypatch, runner=False, **ASYNC) as run:
         assert sorted(run.manager.delivered) == ["a_0"]
         taken = run.manager.take_trained_records(["a_0"])

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from tests.corpora import write_metrics
 from tests.messages import missing
 from training.engine.checkpoints import (
     FULL_BYTES,
@@ -61,11 +62,8 @@ def save(run: Path, step: int, content: str = "whole") -> None:
 
 
 def validated(run: Path, scores: dict[int, float]) -> None:
-    rows = [
-        {"step": step, "data": {"val-core/a/reward/mean@1": score}}
-        for step, score in scores.items()
-    ]
-    (run / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    name = "val-core/a/reward/mean@1"
+    write_metrics(run, {step: {name: score} for step, score in scores.items()})
 
 
 def killed_at(touch: int, work: Callable[[], Any]) -> bool:
@@ -209,12 +207,9 @@ def test_latest_is_the_newest_complete_checkpoint_of_the_newest_run_that_has_one
 
 def test_of_equal_validations_the_later_step_is_the_best(tmp_path):
     """It was trained longer; a step without a validation or a checkpoint is none."""
-    scores = {10: 0.5, 20: 0.7, 30: 0.7, 40: None, 50: 0.9}
-    lines = [
-        {"step": step, "data": {} if score is None else {"val-core/all/reward/mean@1": score}}
-        for step, score in scores.items()
-    ]
-    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    scores = {10: 0.5, 20: 0.7, 30: 0.7, 50: 0.9}
+    name = "val-core/all/reward/mean@1"
+    write_metrics(tmp_path, {step: {name: score} for step, score in scores.items()} | {40: {}})
     assert best_step(tmp_path, [10, 20, 30, 40]) == 30
     assert best_step(tmp_path, [10, 20]) == 20
     assert best_step(tmp_path, [40]) is None

@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from tests.corpora import cases_of, write_lines, write_metrics
 from tests.messages import missing
+from tests.training.rollouts import rolled_out
 from training.engine.playing import Playing
 from training.engine.records import RolloutRecord
 from training.engine.watchdog import MISMATCH
@@ -28,46 +30,29 @@ from training.report.summary import (
 ABOUT = {"device": "cpu", "model": "model", "store": "managed"}
 
 
-@pytest.fixture
-def run_dir(tmp_path):
-    return tmp_path
-
-
 def record(
     mode: str, step: int, reward: float | None, cause: str | None = None, tokens: int = 10
 ) -> RolloutRecord:
-    return RolloutRecord(
-        rollout_id=f"{mode}{step}{reward}",
-        group="g",
-        mode=mode,
-        step=step,
-        status="succeeded",
-        reward=reward,
-        cause=cause,
-        generated_tokens=tokens,
-    )
+    return rolled_out(mode=mode, step=step, reward=reward, cause=cause, generated_tokens=tokens)
 
 
-def write(run_dir: Path, records: list[RolloutRecord], steps: list[dict[str, float]]) -> None:
-    (run_dir / "episodes.jsonl").write_text("".join(record.to_json() + "\n" for record in records))
-    rows = [
-        json.dumps({"step": number, "data": step}) + "\n" for number, step in enumerate(steps, 1)
-    ]
-    (run_dir / "metrics.jsonl").write_text("".join(rows))
+def write(tmp_path: Path, records: list[RolloutRecord], steps: list[dict[str, float]]) -> None:
+    (tmp_path / "episodes.jsonl").write_text("".join(record.to_json() + "\n" for record in records))
+    write_metrics(tmp_path, dict(enumerate(steps, 1)))
 
 
-def test_what_a_run_did_not_come_to_is_no_0(run_dir):
-    summary = write_summary(run_dir, ABOUT, "failed", "题", started=0.0)
+def test_what_a_run_did_not_come_to_is_no_0(tmp_path):
+    summary = write_summary(tmp_path, ABOUT, "failed", "题", started=0.0)
     assert summary["reward"]["mean"] is None
     assert summary["seconds"]["to_first_step"] is summary["seconds"]["per_step"] is None
     signal = summary["signal"]
     assert signal["sequences_per_episode"] is signal["log_prob_mismatch"] is None
     assert summary["rollouts"] == {"finished": 0, "failed": 0, "unscored": 0}
-    write_summary(run_dir, ABOUT, "failed", "again", started=0.0)
-    assert json.loads((run_dir / "summary.json").read_text())["message"] == "again"
+    write_summary(tmp_path, ABOUT, "failed", "again", started=0.0)
+    assert json.loads((tmp_path / "summary.json").read_text())["message"] == "again"
 
 
-def played(run_dir: Path) -> None:
+def played(tmp_path: Path) -> None:
     """A run of three steps and two validations, of which every number differs from the others."""
     trained = record("train", 1, 0.7, tokens=11)
     trained.terms = {"rule": 0.1, "judge": 0.6}
@@ -95,64 +80,31 @@ def played(run_dir: Path) -> None:
     counted |= {"generated_tokens": 6, "trained_tokens": 6}
     counts = {f"books/{name}": count for name, count in counted.items()}
     steps = [step | counts for step in (first, second, third)]
-    write(run_dir, [trained, other, left, lost, *checked, unscored], [*steps, {"val/reward": 1.0}])
-    (run_dir / "timeline.json").write_text(json.dumps({"first_step": 112.5678}))
+    write(tmp_path, [trained, other, left, lost, *checked, unscored], [*steps, {"val/reward": 1.0}])
+    (tmp_path / "timeline.json").write_text(json.dumps({"first_step": 112.5678}))
 
 
-def test_every_number_of_a_summary_is_the_run_s(run_dir, monkeypatch):
+def test_every_number_of_a_summary_is_the_run_s(tmp_path, monkeypatch):
     """A mean over all validations, or of left-out rollouts, would be reported as what training
     reached.
     """
-    played(run_dir)
+    played(tmp_path)
     monkeypatch.setattr("time.time", lambda: 161.6178)
-    summary = build_summary(run_dir, ABOUT, "done", "all well", started=100.0)
+    summary = build_summary(tmp_path, ABOUT, "done", "all well", started=100.0)
     seconds = summary.pop("seconds")
-    assert summary == {
-        "exit_reason": "done",
-        "message": "all well",
-        "device": "cpu",
-        "model": "model",
-        "store": "managed",
-        "environment": {},
-        "rollouts": {"finished": 3, "failed": 1, "unscored": 1},
-        "triplets": 24,
-        "sequences": 21,
-        "generated_tokens": 18,
-        "trained_tokens": 18,
-        "dropped_tokens": {"judge_failed": 5, "timeout": 0},
-        "weight_updates": 1,
-        "steps_without_signal": 1,
-        "signal": {
-            "episodes": 9,
-            "groups": 6,
-            "learnable_groups": 3,
-            "sequences_per_episode": 2.3333,
-            "log_prob_mismatch": 0.5,
-        },
-        "reward": {"mean": 0.35, "terms": {"rule": pytest.approx(0.15), "judge": 0.3}},
-        "course": {},
-        "counters": {"queries": 5},
-        "measures": {"accuracy": 0.5},
-        "canaries": {"judged": 5, "accepted": 1},
-        "stop_reasons": {"answered": 1, "length": 1},
-        "validation": {
-            "rollouts": {"finished": 4, "failed": 0, "unscored": 1},
-            "tasks": 1,
-            "reward": {"mean": 0.75, "terms": {}},
-            "first_reward": {"mean": 0.25, "terms": {}},
-        },
-    }
+    summary["reward"]["terms"]["rule"] = round(summary["reward"]["terms"]["rule"], 9)
+    assert [summary] == cases_of(__file__, "whole_summary")
     assert (seconds["total"], seconds["to_first_step"], seconds["per_step"]) == (61.62, 12.57, 3.83)
     spent = {"rollout": 3.25, "sync": 0.5, "validation": 0.5}
     assert seconds["by_phase"] == {**dict.fromkeys(PHASES, 0), **spent}
 
 
-def test_each_agent_of_several_has_its_own_reward_and_validation(run_dir):
+def test_each_agent_of_several_has_its_own_reward_and_validation(tmp_path):
     told = (("a", "train", 0.25), ("a", "val", 0.75), ("b", "val", 0.5))
     write(
-        run_dir, [replace(record(mode, 1, score), agent=agent) for agent, mode, score in told], []
+        tmp_path, [replace(record(mode, 1, score), agent=agent) for agent, mode, score in told], []
     )
-    agents = build_summary(run_dir, ABOUT, "done", "", started=0.0)["agents"]
+    agents = build_summary(tmp_path, ABOUT, "done", "", started=0.0)["agents"]
     found = {
         name: (of["reward"]["mean"], of["validation"]["reward"]["mean"])
         for name, of in agents.items()
@@ -160,7 +112,7 @@ def test_each_agent_of_several_has_its_own_reward_and_validation(run_dir):
     assert found == {"a": (0.25, 0.75), "b": (None, 0.5)}
 
 
-def test_the_curve_of_a_resumed_run_is_that_of_the_weights_it_went_on_with(run_dir):
+def test_the_curve_of_a_resumed_run_is_that_of_the_weights_it_went_on_with(tmp_path):
     """Steps that were played again count as played last, and what was not measured is no 0."""
     parts = (
         (
@@ -177,12 +129,10 @@ def test_the_curve_of_a_resumed_run_is_that_of_the_weights_it_went_on_with(run_d
         ),
     )
     for age, (name, steps) in enumerate(parts):
-        path = run_dir / name
-        path.write_text(
-            "".join(json.dumps({"step": step, "data": data}) + "\n" for step, data in steps.items())
-        )
+        path = tmp_path / name
+        write_lines(path, [{"step": step, "data": data} for step, data in steps.items()])
         os.utime(path, (age, age))
-    assert curve(run_dir) == [
+    assert curve(tmp_path) == [
         {"step": 1, "reward": 0.1, "validation": None},
         {"step": 2, "reward": None, "validation": None},
         {"step": 3, "reward": 0.5, "validation": 0.5},
@@ -190,14 +140,14 @@ def test_the_curve_of_a_resumed_run_is_that_of_the_weights_it_went_on_with(run_d
     ]
 
 
-def test_what_an_operator_reads_is_shown(run_dir, capsys):
+def test_what_an_operator_reads_is_shown(tmp_path, capsys):
     """Who chooses a run by them reads the lines instead of the file."""
-    played(run_dir)
+    played(tmp_path)
     notes = {"database": "x", "notes": ["may write"], HIGHEST: 1.25}
-    (run_dir / ENVIRONMENT).write_text(json.dumps(notes))
-    summary = build_summary(run_dir, ABOUT, "stopped", "judge [gone]", started=100.0)
+    (tmp_path / ENVIRONMENT).write_text(json.dumps(notes))
+    summary = build_summary(tmp_path, ABOUT, "stopped", "judge [gone]", started=100.0)
     assert summary["environment"]["database"] == "x"
-    show(summary, run_dir)
+    show(summary, tmp_path)
     shown = capsys.readouterr().out
     rewards = ("0.35", "rule 0.15", "judge 0.3", "0.25 -> 0.75", "of 1.25")
     counts = ("judge_failed 5", "1 of 5", "docs/runs.md#the-end-of-a-run")
@@ -220,19 +170,19 @@ def ends(first: list[float], last: list[float]) -> list[dict[str, float]]:
         ([0.5] * 10, [0.499999] * 10, False),  # a rounding
     ],
 )
-def test_a_run_that_gets_worse_says_so(run_dir, capsys, first, last, worse):
-    write(run_dir, [], ends(first, last))
-    summary = build_summary(run_dir, ABOUT, "completed", "", started=0.0)
+def test_a_run_that_gets_worse_says_so(tmp_path, capsys, first, last, worse):
+    write(tmp_path, [], ends(first, last))
+    summary = build_summary(tmp_path, ABOUT, "completed", "", started=0.0)
     assert summary["course"]["worse"] == worse
     assert summary["course"]["reward"] == pytest.approx([sum(first) / 10, sum(last) / 10])
     assert summary["course"]["cut"] == [0.0, 0.25]
-    show(summary, run_dir)
+    show(summary, tmp_path)
     assert ("got worse" in capsys.readouterr().out) == worse
 
 
-def test_a_short_run_is_not_compared_with_itself(run_dir):
-    write(run_dir, [], ends([0.5] * 9, [0.1] * 10))
-    assert build_summary(run_dir, ABOUT, "completed", "", started=0.0)["course"] == {}
+def test_a_short_run_is_not_compared_with_itself(tmp_path):
+    write(tmp_path, [], ends([0.5] * 9, [0.1] * 10))
+    assert build_summary(tmp_path, ABOUT, "completed", "", started=0.0)["course"] == {}
 
 
 def add(folder: Path, name: str, *rows: dict[str, Any]) -> None:
@@ -241,15 +191,7 @@ def add(folder: Path, name: str, *rows: dict[str, Any]) -> None:
 
 
 def episode(step: int, **changes: Any) -> dict[str, Any]:
-    record = RolloutRecord(
-        rollout_id="r",
-        group="g",
-        mode="train",
-        step=step,
-        status="succeeded",
-        reward=1.0,
-        generated_tokens=50,
-    )
+    record = rolled_out(step=step, reward=1.0, generated_tokens=50)
     return json.loads(record.to_json()) | changes
 
 

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from common.settings import ROOT
+from tests.corpora import cases_of
 from tests.messages import missing
 from training.setup import reading, tool_parser
 from training.setup.model_folder import read_template
@@ -26,48 +27,6 @@ CLOSING = """{{ m.content }}<|im_end|>
 {% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
 {% endif %}"""
 CALLS = "{%% for c in m.tool_calls or [] %%}{%% set f = c.function %%}%s{%% endfor %%}"
-# Public templates that TRL ships: the model's type, tokens that its parser looks for, the parser
-PUBLIC = {
-    "llama3_2": ("llama", ["<|python_tag|>"], "llama3_json"),
-    "qwen3": ("qwen3", [], "hermes"),
-    "qwen3_5_think": ("qwen3_5", [], "qwen3_coder"),
-    "glm4moe": ("glm4_moe", [], "glm45"),
-}
-# Calls as the public templates of other families write them
-CODER = """
-<tool_call>
-<function={{ f.name }}>
-{% for k, v in f.arguments.items() %}<parameter={{ k }}>
-{{ v }}
-</parameter>
-{% endfor %}</function>
-</tool_call>"""
-HERMES_2 = """
-<tool_call>
-{ "arguments": {{ f.arguments | tojson }}, "name": "{{ f.name }}"}
-</tool_call> """
-MISTRAL_3 = '[TOOL_CALLS] [{{ (f | tojson)[:-1] }}, "id": "{{ c.id[-9:] }}"}]'
-MISTRAL_13 = "[TOOL_CALLS]{{ f.name }}[ARGS]{{ f.arguments | tojson }}"
-DEEPSEEK_3 = """<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>{{ c.type }}<｜tool▁sep｜>{{ f.name }}
-```json
-{{ f.arguments | tojson }}
-```<｜tool▁call▁end｜><｜tool▁calls▁end｜>"""
-DEEPSEEK_31 = (
-    "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>{{ f.name }}<｜tool▁sep｜>"
-    "{{ f.arguments | tojson }}<｜tool▁call▁end｜><｜tool▁calls▁end｜>"
-)
-OF_DEEPSEEK = [
-    "<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>", "<｜tool▁call▁begin｜>",
-    "<｜tool▁call▁end｜>", "<｜tool▁sep｜>",
-]  # fmt: skip
-FORMS = {
-    "Hermes 2": (HERMES_2, "llama", [], "hermes"),
-    "Qwen3-Coder": (CODER, "qwen3_moe", [], "qwen3_coder"),
-    "Mistral, a list": (MISTRAL_3, "mistral", ["[TOOL_CALLS]"], "mistral"),
-    "Mistral, [ARGS]": (MISTRAL_13, "mistral", ["[TOOL_CALLS]", "[ARGS]"], "mistral"),
-    "DeepSeek V3": (DEEPSEEK_3, "deepseek_v3", OF_DEEPSEEK, "deepseek_v3"),
-    "DeepSeek V3.1": (DEEPSEEK_31, "deepseek_v3", OF_DEEPSEEK, "deepseek_v31"),
-}
 IN_WORDS = "{% if m.tool_calls %}please use {{ m.tool_calls[0].function.name }}{% endif %}"
 
 
@@ -116,14 +75,12 @@ def one_import_of_vllm(other_process, monkeypatch):
 
 @pytest.mark.system
 @pytest.mark.usefixtures("one_import_of_vllm")
-@pytest.mark.parametrize("name", [*PUBLIC, *FORMS])
-def test_the_parser_reads_calls_as_templates_write_them(name, tmp_path):
-    if name in PUBLIC:
-        kind, tokens, parser = PUBLIC[name]
-        template = public_template(name)
-    else:
-        form, kind, tokens, parser = FORMS[name]
-        template = OPENING + CALLS % form + CLOSING
+@pytest.mark.parametrize(
+    ("name", "kind", "tokens", "parser", "form"), cases_of(__file__, "written_calls")
+)
+def test_the_parser_reads_calls_as_templates_write_them(name, kind, tokens, parser, form, tmp_path):
+    """A case without a form is a public template that TRL ships."""
+    template = OPENING + CALLS % form + CLOSING if form else public_template(name)
     model = model_of(tmp_path / "model", kind, tokens)
     assert find_parser(str(model), template) == parser
 

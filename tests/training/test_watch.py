@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.messages import missing
+from tests.training.rollouts import rolled_out
 from training.engine.records import RolloutRecord
 from training.engine.watchdog import (
     CANARY_WINDOW,
@@ -22,21 +23,7 @@ from training.setup.plan import RunStopped
 def records(
     n: int, cause: str | None = None, calls: int = 2, triplets: int = 2
 ) -> list[RolloutRecord]:
-    return [
-        RolloutRecord(
-            rollout_id="r",
-            group="g",
-            sample=i,
-            mode="train",
-            step=1,
-            status="succeeded",
-            reward=0.5,
-            cause=cause,
-            turns=calls,
-            triplets=triplets,
-        )
-        for i in range(n)
-    ]
+    return [rolled_out(sample=i, cause=cause, turns=calls, triplets=triplets) for i in range(n)]
 
 
 def test_a_step_with_many_is_skipped_and_three_in_a_row_stop():

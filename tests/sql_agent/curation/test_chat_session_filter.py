@@ -1,8 +1,7 @@
 """Chat exports in every form, what is dropped and why, and hostile exports."""
 
-import csv
-import io
 import json
+from pathlib import Path
 
 import openpyxl
 import pytest
@@ -15,18 +14,13 @@ from tests.corpora import cases_of
 from tests.sql_agent.curation.survivors import survivors
 
 MOBILES = st.from_regex(r"1[3-9][0-9]{9}", fullmatch=True)
-TURNS = [
-    ("user", "医生您好，我叫张三，布洛芬一天吃几次？谢谢", "2024-01-01 10:00:00"),
-    ("assistant", "一日三次。请问您多大？", "2024-01-01 10:00:05"),
-    ("user", "那孕妇呢？", "2024-01-01 10:01:00"),
-    ("user", "高血压患者能喝酒吗？我电话13800138000", "2024-01-01 10:02:00"),
-    ("user", "谢谢！", "2024-01-01 10:03:00"),
-]
+EXPORTS = Path(__file__).with_name("exports")  # the same messages in every form
+[SESSION] = json.loads((EXPORTS / "list.json").read_text(encoding="utf-8"))
+MESSAGES = SESSION["messages"]
 KEPT = [
     ("我叫[姓名]，布洛芬一天吃几次？", ["name"]),
     ("高血压患者能喝酒吗？我电话[电话]", ["phone"]),
 ]
-MESSAGES = [{"role": role, "content": text, "time": time} for role, text, time in TURNS]
 
 
 def filtered(tmp_path, name, content, *options, code=0):
@@ -45,47 +39,9 @@ def dump(value):
     return json.dumps(value, ensure_ascii=False)
 
 
-def table(header, delimiter=","):
-    text = io.StringIO()
-    writer = csv.writer(text, delimiter=delimiter)
-    writer.writerow(header)
-    writer.writerows([("s1", *turn) for turn in TURNS])
-    return text.getvalue()
-
-
-CHINESE_TABLE = table(["会话ID", "角色", "内容", "时间"])
-EXPORTS = {
-    "list.json": dump([{"session_id": "s1", "messages": MESSAGES}]).encode(),
-    "object.json": dump({"version": 2, "sessions": [{"id": "s1", "messages": MESSAGES}]}).encode(),
-    "lists.json": dump(
-        {"kinds": [{"name": "a"}], "chats": [{"id": "s1", "messages": MESSAGES}]}
-    ).encode(),
-    "gb.json": dump([{"会话ID": "s1", "聊天记录": MESSAGES}]).encode("gb18030"),
-    "sessions.jsonl": dump({"session_id": "s1", "messages": MESSAGES}).encode(),
-    "messages.jsonl": "\n".join(
-        dump({"conversation_id": "s1", **message}) for message in MESSAGES
-    ).encode(),
-    "lines.json": "\n".join(
-        dump({"conversation_id": "s1", **message}) for message in MESSAGES
-    ).encode(),
-    "sharegpt.jsonl": dump(
-        {
-            "id": "s1",
-            "conversations": [
-                {"from": "human" if role == "user" else "gpt", "value": text, "time": time}
-                for role, text, time in TURNS
-            ],
-        }
-    ).encode(),
-    "chinese.csv": CHINESE_TABLE.encode("utf-8-sig"),
-    "gb.csv": CHINESE_TABLE.replace("user", "患者").replace("assistant", "医生").encode("gb18030"),
-    "tabs.tsv": table(["Session ID", "Role", "Content", "Create-Time"], "\t").encode("utf-16"),
-}
-
-
-@pytest.mark.parametrize("name", EXPORTS)
+@pytest.mark.parametrize("name", sorted(path.name for path in EXPORTS.iterdir()))
 def test_every_form_of_export_gives_the_same_rows(tmp_path, name):
-    rows, report = filtered(tmp_path, name, EXPORTS[name])
+    rows, report = filtered(tmp_path, name, (EXPORTS / name).read_bytes())
     assert [(row["question"], row["masked"]) for row in rows] == KEPT
     assert {row["session"] for row in rows} == {"s1"}
     assert len({row["id"] for row in rows}) == 2
@@ -101,17 +57,7 @@ def test_what_is_dropped_is_written_masked_with_its_reason(tmp_path):
     filtered(tmp_path, "a.json", dump([{"id": "s1", "messages": said}]).encode())
     text = (tmp_path / "out.dropped.jsonl").read_text()
     rows = [json.loads(line) for line in text.splitlines()]
-    assert rows[:4] == [
-        {
-            "reason": "not_user",
-            "question": "一日三次。请问您多大？",
-            "session": "s1",
-            "role": "assistant",
-        },
-        {"reason": "follow_up", "question": "那孕妇呢？", "session": "s1", "role": "user"},
-        {"reason": "thanks", "question": "谢谢！", "session": "s1", "role": "user"},
-        {"reason": "not_a_question", "question": "我电话[电话]", "session": "s1", "role": "user"},
-    ]
+    assert rows[:4] == cases_of(__file__, "dropped_turns")
     assert [row["reason"] for row in rows[4:]] == ["unreadable", "too_long"]
     assert "message 7" in rows[4]["where"]
     assert survivors(text) == []
@@ -184,27 +130,6 @@ def test_personal_data_in_a_role_is_in_no_report_and_not_on_the_terminal(tmp_pat
     assert "13800138000" not in said
     rows, _ = filtered(tmp_path, "a.json", content, "--user-role", "患者王建国13800138000")
     assert len(rows) == 1
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "says"),
-    [
-        ("a.json", b"[1, 2", "a.json"),
-        ("a.json", b'[{"version": 1}]', "version"),
-        ("a.json", b"[" * 200 + b"]" * 200, "100"),
-        ("a.json", b"\xff\x00\x81", "a.json"),
-        ("a.csv", b"a,b\n1,2\n", "a, b"),
-        ("a.csv", b'content\n"open\n', "a.csv"),
-        ("a.doc", b"", "a.doc"),
-    ],
-)
-def test_a_file_that_is_no_export_is_refused_in_one_line(tmp_path, capsys, name, content, says):
-    (tmp_path / name).write_bytes(content)
-    assert main([str(tmp_path / name), "--output", str(tmp_path / "out.jsonl")]) == 2
-    message = capsys.readouterr().err
-    assert says in message
-    assert message.count("\n") == 1
-    assert not (tmp_path / "out.jsonl").exists()
 
 
 VALUES = st.recursive(

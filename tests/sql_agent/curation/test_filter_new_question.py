@@ -2,7 +2,6 @@
 endpoint.
 """
 
-import json
 from http.server import ThreadingHTTPServer
 
 import pyarrow as pa
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 
 from sql_agent.curation.filter_new_question import main
 from sql_agent.curation.near_duplicates import NEAR, NearDuplicates, pairs_of, similarity
+from tests.corpora import cases_of, write_lines
 from tests.serving import JsonHandler, serving
 from tests.sql_agent.curation.questions import rows_of
 
@@ -59,13 +59,8 @@ def embedding():
 
 
 def questions(path, *texts):
-    path.write_text(
-        "".join(
-            json.dumps({"id": f"{path.stem}{n}", "question": text}) + "\n"
-            for n, text in enumerate(texts)
-        )
-    )
-    return path
+    rows = [{"id": f"{path.stem}{n}", "question": text} for n, text in enumerate(texts)]
+    return write_lines(path, rows)
 
 
 def kept_and_dropped(tmp_path, source, *options):
@@ -146,14 +141,7 @@ def test_a_refusing_endpoint_ends_the_program_without_the_key(tmp_path, embeddin
     assert not (tmp_path / "new.jsonl").exists()
 
 
-@pytest.mark.parametrize(
-    ("content", "says"),
-    [
-        ('{"id": "a"}\n', "column question"),
-        ("nonsense", "Parquet"),
-        ('{"question": 3}\n', "expected text"),
-    ],
-)
+@pytest.mark.parametrize(("content", "says"), cases_of(__file__, "files_without_questions"))
 def test_a_file_without_questions_is_refused(tmp_path, capsys, content, says):
     (tmp_path / "in.jsonl").write_text(content)
     assert main([str(tmp_path / "in.jsonl"), "--output", str(tmp_path / "new.jsonl")]) == 2

@@ -14,7 +14,7 @@ from sql_agent.curation.queried_rows import QueriedRow, RowFinder
 from sql_agent.gold.checker import Checker
 from sql_agent.tables import metadata
 from tests.common.llm_server import KEY, Fault
-from tests.corpora import cases_of
+from tests.corpora import cases_of, write_lines
 from tests.sql_agent.curation.questions import rows_of
 
 DOSAGE = "口服。一次15毫克，一日3次，饭后服用"
@@ -92,7 +92,7 @@ def draft(tmp_path, teacher, database, monkeypatch, capfd):
         rows = [
             {"id": f"q{n}", "question": text, "session": "s"} for n, text in enumerate(questions)
         ]
-        source.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        write_lines(source, rows)
         code = main([str(source), "--output", str(output), "--db", db])
         shown = capfd.readouterr()
         assert KEY not in shown.out + shown.err

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from common.command import UsageError
 from scoring.scale import load_scale
 from sql_agent.curation.reward_scale import fit, main
+from tests.corpora import cases_of, write_lines
 from tests.serving import JsonHandler, serving
 
 
@@ -52,16 +53,11 @@ def test_any_scores_give_a_map_that_keeps_their_order_or_one_error(scores):
     assert 0 <= after[0] <= after[-1] <= 1
 
 
-def written(path, rows):
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
-
-
 def test_scores_of_a_run_are_read_by_column(tmp_path, capsys):
     rows = [{"reward": None, "terms": {"judge": 0.1 * n}} for n in range(5)]
     rows.append({"reward": None, "terms": {"rule": 0.1}, "unscored": "judge_timeout"})
     rows.append({"reward": None, "terms": {}, "status": "failed", "unscored": None})
-    source = written(tmp_path / "episodes.jsonl", rows)
+    source = write_lines(tmp_path / "episodes.jsonl", rows)
     output = tmp_path / "a.json"
     options = ["--scores", str(source), "--column", "terms.judge", "--output", str(output)]
     assert main(options) == 0
@@ -72,7 +68,7 @@ def test_scores_of_a_run_are_read_by_column(tmp_path, capsys):
 
 
 def pairs(tmp_path, count=30):
-    return written(
+    return write_lines(
         tmp_path / "p.jsonl", [{"prompt": "问", "response": "答" * (n + 1)} for n in range(count)]
     )
 
@@ -113,18 +109,9 @@ def test_secrets_of_an_endpoint_that_is_not_there_are_in_no_message_and_no_file(
     assert b"canary" not in (tmp_path / "a.json.journal").read_bytes()
 
 
-@pytest.mark.parametrize(
-    ("rows", "says"),
-    [
-        ([{"score": 1}], "all 1 are 1"),
-        ([{"score": 1e200}, {"score": 0}], "1e+200"),
-        ([{"score": "1"}], "line 1: score is '1'"),
-        ([{"x": 1}], "no column score"),
-        ([{"score": None}], "none"),
-    ],
-)
+@pytest.mark.parametrize(("rows", "says"), cases_of(__file__, "no_scales"))
 def test_scores_that_make_no_map_are_refused(tmp_path, capsys, rows, says):
-    source = written(tmp_path / "s.jsonl", rows)
+    source = write_lines(tmp_path / "s.jsonl", rows)
     assert main(["--scores", str(source), "--output", str(tmp_path / "a.json")]) == 2
     assert says in capsys.readouterr().err
     assert not (tmp_path / "a.json").exists()

@@ -14,7 +14,7 @@ from sql_agent.gold.checker import Checker, gold_tool
 from sql_agent.gold.draft import draft_answer, fill_answers
 from sql_agent.intake.question_files import COLUMNS, count_without_reference, load_rows, statements
 from sql_agent.task import task_of
-from tests.corpora import cases_of
+from tests.corpora import cases_of, write_lines
 from tests.messages import missing
 from tools.sql.settings import DEFAULT_DATABASE
 
@@ -23,10 +23,7 @@ FOUND = '[{"quote":"头痛","field":"indication"}]'
 
 
 def write(path, *rows):
-    path.write_text(
-        "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in rows), encoding="utf-8"
-    )
-    return str(path)
+    return str(write_lines(path, rows))
 
 
 def row(**changes):

@@ -19,7 +19,7 @@ from sql_agent.gold.markup import plain
 from sql_agent.gold.rebuild import rebuild
 from sql_agent.intake.question_files import load_rows
 from sql_agent.tables import metadata
-from tests.corpora import cases_of
+from tests.corpora import cases_of, write_lines
 from tests.messages import missing
 from tools.sql.query import QueryTool
 from tools.sql.settings import DEFAULT_DATABASE
@@ -65,23 +65,8 @@ def quote(**changes):
     return [row()["evidence"][0] | changes]
 
 
-TWELVE = [f"{name}丸" for name in "甲乙丙丁戊己庚辛壬癸子丑"]
-
-
-def listed(names):
-    """A question's gold SQL and gold that are these names."""
-    sql = " UNION ALL ".join(f"SELECT '{name}' AS med_name" for name in names)
-    return {
-        "sql": sql,
-        "structured_gt": {"columns": ["med_name"], "rows": [[name] for name in names]},
-    }
-
-
 def write(path: Path, *rows) -> Path:
-    path.write_text(
-        "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in rows), encoding="utf-8"
-    )
-    return path
+    return write_lines(path, rows)
 
 
 def report(capsys, *arguments) -> tuple[int, dict]:
@@ -108,43 +93,11 @@ def test_each_problem_is_named_by_row_and_field(url, tmp_path, capsys, changes, 
     assert message in " ".join(problem["message"] for problem in found["problems"])
 
 
-@pytest.mark.parametrize(
-    ("changes", "reason"),
-    [
-        ({"evidence": quote(row_id=221029)}, "221029"),
-        ({"evidence": quote(row_id=None)}, "cannot be looked up"),
-        ({"evidence": quote(field="precautions", quote="禁用"), "answer": ""}, "longer"),
-        ({"sql": None}, "no gold SQL"),
-        ({"sql": None, "structured_gt": None, "evidence": None, "entities": None}, "neither"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "reason"), cases_of(__file__, "uncheckable_rows"))
 def test_what_the_database_lacks_is_not_checkable(url, changes, reason):
     (finding,) = Checker(url).check([row(**changes)])
     assert finding.problems == []
     assert reason in " ".join(message for _, message in finding.unchecked)
-
-
-SEARCH = {
-    "task_type": "drug_search_by_kw",
-    "question": "贮藏包含密封的药品有哪些？列出前3个。",
-    "sql": "SELECT id, med_name, storage FROM drugs_info WHERE storage LIKE '%密封%' LIMIT 3",
-    "structured_gt": None,
-    "entities": None,
-}
-
-
-@pytest.mark.parametrize(
-    ("answer", "state"),
-    [
-        ("符合条件的有：甲片，密封。", "valid"),
-        ("1. 药品1（参考资料1）：密封", "invalid"),
-        ("没有找到贮藏为“密封”的药品。", "invalid"),
-    ],
-)
-def test_a_search_is_answered_with_names(url, answer, state):
-    (finding,) = Checker(url).check([row(**SEARCH, answer=answer)])
-    assert finding.state == state
-    assert state == "valid" or not missing(str(finding.problems), "none of the 1", "'甲片'")
 
 
 def test_the_report_counts_every_row_once(url, tmp_path, capsys):
@@ -228,20 +181,6 @@ def test_a_rebuilt_database_is_never_put_over_a_file(tmp_path, capsys):
     assert sorted(file.name for file in tmp_path.iterdir()) == ["evidence.db", "foreign.jsonl"]
 
 
-def test_wrong_usage_is_one_line(tmp_path, capsys):
-    good = write(tmp_path / "a.jsonl", row())
-    (tmp_path / "empty.jsonl").write_text("")
-    for arguments, message in [
-        ([tmp_path / "none.jsonl"], "none.jsonl"),
-        ([tmp_path / "empty.jsonl"], "empty.jsonl"),
-        ([good, "--db", f"sqlite:///{tmp_path}/none.db"], "none.db"),
-    ]:
-        assert validate.main([*map(str, arguments)]) == 2
-        error = capsys.readouterr().err
-        assert message in error
-        assert error.count("\n") == 1
-
-
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("text", ["<" * 200_000, "<a b='" * 200_000, "=" * 200_000 + ">"])
 def test_hostile_markup_takes_no_quadratic_time(text):
@@ -269,8 +208,7 @@ FIELDS = ("answer", "sql", "entities", "split", "task_type", "structured_gt", "e
 )
 def test_hostile_files_give_a_report(url, tmp_path_factory, rows):
     folder = tmp_path_factory.mktemp("hostile")
-    path = folder / "a.jsonl"
-    path.write_text("".join(json.dumps(one) + "\n" for one in rows), encoding="utf-8")
+    path = write_lines(folder / "a.jsonl", rows)
     found = validate.report_on(validate.check_files([path], url))
     assert found["rows"] == len(rows)
     assert all(problem.keys() == {"row", "id", "field", "message"} for problem in found["problems"])

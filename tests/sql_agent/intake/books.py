@@ -1,7 +1,8 @@
-"""Workbooks of rows, as tests of the import write them."""
+"""Workbooks and CSV files of rows, as tests of the import write them."""
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,3 +19,12 @@ def save_book(path: Path, rows: Iterable[Sequence[Any]], sheet: str = "Sheet") -
         book.active.append(row)
     book.save(path)
     return book
+
+
+def save_csv(
+    path: Path, rows: Iterable[Sequence[Any]], encoding: str = "utf-8", delimiter: str = ","
+) -> Path:
+    """Write rows into a file and return its path."""
+    with path.open("w", encoding=encoding, newline="") as file:
+        csv.writer(file, delimiter=delimiter).writerows(rows)
+    return path

@@ -5,7 +5,6 @@ killed.
 from __future__ import annotations
 
 import contextlib
-import csv
 import os
 import signal
 import sqlite3
@@ -24,7 +23,9 @@ from sql_agent.intake.import_database import main
 from sql_agent.intake.staging import Staging
 from sql_agent.intake.target import Target
 from sql_agent.tables import TABLES
+from tests.corpora import cases_of
 from tests.messages import missing
+from tests.sql_agent.intake.books import save_csv
 from tools.sql.settings import DEFAULT_DATABASE
 
 COLUMNS = ["药品名称", "适应症", "副作用"]
@@ -32,9 +33,7 @@ ROWS = [["甲片", "发热", "恶心"], ["乙片", "咳嗽", ""]]
 
 
 def write_csv(path, rows, columns=COLUMNS):
-    with path.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file).writerows([columns, *rows])
-    return str(path)
+    return str(save_csv(path, [columns, *rows]))
 
 
 @pytest.fixture
@@ -349,50 +348,15 @@ def test_tables_of_another_shape_and_files_of_another_kind(source, target, capsy
     assert "not a database" in capsys.readouterr().err
     assert main([source, "--to", url(target.parent / "no" / "a.db")]) == 2
     assert str(target.parent / "no") in capsys.readouterr().err
+    assert main([source, "--to", DEFAULT_DATABASE]) == 2
+    assert "--to sqlite:///my/drugs.db" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("to", "named"),
-    [
-        ("oracle://u:canary@h/d", "mysql+pymysql://"),
-        ("postgresql+nothing://u:canary@h/d", "postgresql+psycopg://"),
-        ("mysql://u:canary@h/d", "--to mysql+pymysql://"),
-        ("postgres://u:canary@h/d", "--to postgresql+psycopg://"),
-        ("sqlite:///:memory:", "sqlite:///FILE"),
-        ("sqlite:///file:x?uri=true", "sqlite:///FILE"),
-        ("my.db", "--to sqlite:///my.db"),
-        (DEFAULT_DATABASE, "--to sqlite:///my/drugs.db"),
-    ],
-)
-def test_a_target_that_can_not_be_used_says_what_to_type(source, to, named, capsys):
-    assert main([source, "--to", to]) == 2
-    error = capsys.readouterr().err
-    assert named in error
-    assert error.count("\n") == 1
-    assert "canary" not in error
-
-
-@pytest.mark.parametrize(
-    ("columns", "options", "message"),
-    [
-        (["名", "字"], [], "give --table"),
-        (["名", "字"], ["--table", "disease"], "disease_name"),
-        (["药品名称"], ["--part", "x"], "'x'"),
-        (["药品名称"], ["--mapping", "no-such-file.json"], "no-such-file.json"),
-    ],
-)
+@pytest.mark.parametrize(("columns", "options", "message"), cases_of(__file__, "unclear_sources"))
 def test_unclear_sources_are_wrong_usage(tmp_path, target, capsys, columns, options, message):
     source = write_csv(tmp_path / "a.csv", [["x"] * len(columns)], columns)
     assert main([source, "--to", url(target), *options]) == 2
     assert message in capsys.readouterr().err
-
-
-def test_a_mapping_file_and_html(tmp_path, target):
-    source = write_csv(tmp_path / "a.csv", [["甲病", "<p>头痛</p>"]], ["名", "征"])
-    (tmp_path / "m.yaml").write_text("名: disease_name\n征: clinical_manif\n", encoding="utf-8")
-    arguments = ["--table", "disease", "--mapping", str(tmp_path / "m.yaml"), "--strip-html"]
-    assert main([source, "--to", url(target), *arguments]) == 0
-    assert read(target, "disease", "id, disease_name, clinical_manif") == [(1, "甲病", "头痛")]
 
 
 CELLS = st.text(st.characters(codec="utf-8"), max_size=10) | st.sampled_from(

@@ -48,26 +48,7 @@ def test_rows_without_a_reference_are_kept_and_counted(tmp_path):
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"question": ["q"]}, "no column id"),
-        ({"id": [1.5], "question": ["q"]}, "row 0, column id: 1.5 is float"),
-        ({"id": ["a", "b"], "question": ["q", None]}, "row 1, column question: empty"),
-        ({"id": ["a", "a"], "question": ["q", "r"]}, "row 1, column id: 'a'"),
-        ({"id": ["a"], "question": ["q"], "answer": [1.5]}, "row 0, column answer: 1.5"),
-        ({"id": ["a"], "question": ["q"], "sql": [[1]]}, "row 0, column sql: 1 is int"),
-        ({"id": ["a"], "question": ["q"], "entities": ['["x", 1]']}, "column entities: ['x', 1]"),
-        (
-            {"id": ["a"], "question": ["q"], "evidence": ['[{"quote":1}]']},
-            "column evidence: [{'quote': 1}]",
-        ),
-        (
-            {"id": ["a"], "question": ["q"], "evidence": ['[{"quote":"x","field":["y"]}]']},
-            "{'field': ['y'], 'quote': 'x'}",
-        ),
-        (
-            {"id": ["a"], "question": ["q"], "structured_gt": ['{"columns":["a"],"rows":[[1,2]]}']},
-            "1 cells",
-        ),
-        ({"id": ["a"], "question": ["q"], "structured_gt": ["{"]}, "row 0, column structured_gt"),
+        *cases_of(__file__, "bad_files"),
         (
             {"id": arrow.array([], arrow.string()), "question": arrow.array([], arrow.string())},
             "no rows",
@@ -162,11 +143,8 @@ def test_a_null_under_our_own_name_hides_no_value_under_another(tmp_path):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ('{"id": "b"', "row 1: not JSON"),
-        ("[1]", "row 1: a JSON list"),
-        ('{"id": "b", "question": "\\ud800"}', "row 1, column question"),
+        *cases_of(__file__, "bad_lines"),
         ('{"id": "b", "question": ' + "[" * 100_000, "row 1: not JSON"),
-        ('{"id": "a", "question": "r"}', "row 1, column id: 'a'"),
     ],
 )
 def test_bad_lines_are_refused_with_the_place(tmp_path, line, message):

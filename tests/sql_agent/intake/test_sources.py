@@ -4,7 +4,6 @@ place.
 
 from __future__ import annotations
 
-import csv
 import json
 import sqlite3
 from datetime import date
@@ -20,16 +19,11 @@ from hypothesis import strategies as st
 from data.records import SourceError
 from sql_agent.intake.cells import CellError, to_text
 from sql_agent.intake.sources import encoding_note, open_parts
-from tests.sql_agent.intake.books import save_book
+from tests.corpora import cases_of, write_lines
+from tests.sql_agent.intake.books import save_book, save_csv
 
 COLUMNS = ["药品名称", "适应症"]
 ROWS = [["阿莫西林胶囊", "敏感菌感染，\n如肺炎"], ["布洛芬片", '发热"痛"']]
-
-
-def write_csv(path, rows, encoding="utf-8", delimiter=","):
-    with path.open("w", encoding=encoding, newline="") as file:
-        csv.writer(file, delimiter=delimiter).writerows(rows)
-    return path
 
 
 def write_source(folder, kind):
@@ -42,14 +36,14 @@ def write_source(folder, kind):
     elif kind == "json":
         path.write_text(json.dumps(objects, ensure_ascii=False), encoding="utf-8")
     elif kind == "jsonl":
-        path.write_text("".join(json.dumps(row) + "\n" for row in objects), encoding="utf-8")
+        write_lines(path, objects)
     elif kind == "db":
         with sqlite3.connect(path) as connection:
             connection.execute(f"CREATE TABLE a ({', '.join(COLUMNS)})")
             connection.executemany("INSERT INTO a VALUES (?, ?)", ROWS)
         return f"sqlite:///{path}"
     else:
-        write_csv(path, [COLUMNS, *ROWS], delimiter="\t" if kind == "tsv" else ",")
+        save_csv(path, [COLUMNS, *ROWS], delimiter="\t" if kind == "tsv" else ",")
     return str(path)
 
 
@@ -69,23 +63,12 @@ def test_every_kind_gives_the_same_rows_as_often_as_asked(tmp_path, kind):
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "gb18030", "utf-16", "utf-16-le"])
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|", "，", "^", "~", "、"])
 def test_encodings_and_delimiters_are_found_out(tmp_path, encoding, delimiter):
-    (part,) = open_parts(str(write_csv(tmp_path / "a.csv", [COLUMNS, *ROWS], encoding, delimiter)))
+    (part,) = open_parts(str(save_csv(tmp_path / "a.csv", [COLUMNS, *ROWS], encoding, delimiter)))
     assert part.columns == COLUMNS
     assert values(part) == ROWS
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("a.tsv", "药品名称,适应症\n甲片,头痛\n"),
-        ("a.txt", "药品名称\x01适应症\n甲片\x01头痛\n"),
-        ("a.csv", "sep=$\n药品名称$适应症\n甲片$头痛\n"),
-        ("a.csv", "'药品名称','适应症'\n'甲片','头痛'\n"),
-        ("a.csv", "药品名称,适应症,\n甲片,头痛\n"),
-        ("a.txt", "| 药品名称 | 适应症 |\n|---|:---:|\n| 甲片 | 头痛 |\n"),
-        ("a.txt", " 药品名称 | 适应症 \n----------+--------\n 甲片     | 头痛\n"),
-    ],
-)
+@pytest.mark.parametrize(("name", "text"), cases_of(__file__, "text_tables"))
 def test_tables_in_text_are_read_as_a_person_reads_them(
     tmp_path: Path, name: str, text: str
 ) -> None:
@@ -98,7 +81,7 @@ def test_tables_in_text_are_read_as_a_person_reads_them(
 
 
 def test_only_a_known_name_may_not_stand_twice(tmp_path: Path) -> None:
-    write_csv(tmp_path / "a.csv", [["药品名称", "备注", "备注"], ["甲片", "x", "y"]])
+    save_csv(tmp_path / "a.csv", [["药品名称", "备注", "备注"], ["甲片", "x", "y"]])
     (part,) = open_parts(str(tmp_path / "a.csv"))
     assert part.columns == ["药品名称", "备注 (2)", "备注 (3)"]
 
@@ -187,16 +170,7 @@ def test_lines_of_json_may_be_named_json(tmp_path: Path) -> None:
     assert values(part) == [["甲"], ["乙"]]
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("a.json", '{"1": {"药品名称": "甲片", "适应症": "头痛"}, "2": {"药品名称": "乙片"}}'),
-        ("a.json", '{"药品名称": ["甲片", "乙片"], "适应症": ["头痛", null]}'),
-        ("a.json", '{"药品名称": "甲片", "适应症": "头痛"},\n{"药品名称": "乙片"},\n'),
-        ("a.jsonl", '[{"药品名称": "甲片", "适应症": "头痛"},\n{"药品名称": "乙片"}]'),
-        ("a.jsonl", '{"药品名称": "甲片", "适应症": "头痛"},\n{"药品名称": "乙片"}\n'),
-    ],
-)
+@pytest.mark.parametrize(("name", "text"), cases_of(__file__, "json_forms"))
 def test_forms_of_json_without_a_list_of_objects(tmp_path: Path, name: str, text: str) -> None:
     (tmp_path / name).write_text(text, encoding="utf-8")
     (part,) = open_parts(str(tmp_path / name))
@@ -238,7 +212,7 @@ def test_text_in_no_known_encoding_and_a_wrong_one_given(tmp_path):
 
 def test_rows_are_numbered_as_a_reader_sees_them(tmp_path):
     (part,) = open_parts(
-        str(write_csv(tmp_path / "a.csv", [COLUMNS, ["甲", ""], [], ["乙"], ["丙", "x"]]))
+        str(save_csv(tmp_path / "a.csv", [COLUMNS, ["甲", ""], [], ["乙"], ["丙", "x"]]))
     )
     assert [(record.number, record.problem) for record in part.records()] == [
         (2, None), (3, None), (4, "1 cells, the header has 2"), (5, None),
@@ -284,50 +258,16 @@ def test_sheets_types_and_failed_formulas_of_a_workbook(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("a.csv", "药名,b,药名\n".encode(), "two columns named '药名', 1 and 3"),
-        ("a.csv", b'a,b\n"1,2\n3,4\n', "quotation mark left open"),
-        ("a.xlsx", b"PK\x03\x04 no", r"a\.xlsx"),
-        ("a.parquet", b"PAR1", r"a\.parquet"),
-        ("a.json", b'[{"a": 1}, {', r"a\.json"),
-        ("a.json", b'[{"a": 1,}]', "line 1"),
-        ("a.json", b'{\n"a": 1\n}\n{\n"a": 2\n}', "line 4"),
-        ("a.json", b'[{"a": NaN}]', "NaN"),
-        ("a.json", b"a,b\n1,2\n", "line 1"),
-        ("a.json", b'["a", "b"]', "row 1"),
-        ("a.json", b'{"a": [1, 2], "b": [1]}', r"a\.json"),
-        ("a.xls", b"<html><table></table></html>", "HTML"),
-        ("a.csv", b"\n <!DOCTYPE html><table>", "HTML"),
-        ("a.xls", "药品名称\t适应症\n".encode("gbk"), r"text; .*\.csv"),
-        ("a.xls", b"PK\x03\x04\0", r"\.xlsx"),
-        ("a.xlsx", b"PK\x05\x06" + b"\0" * 18, r"a\.xlsx"),
-        ("a.csv", b"\x1f\x8b\x08\0", "gzip"),
-        ("a.db", b"SQLite format 3\0", "sqlite:///"),
-        ("a.csv", b"PAR1\0", "Parquet"),
-        ("a.csv", b'[{"a": 1}]', "JSON"),
-        ("a.pdf", b"%PDF-1.7", "PDF"),
-        ("a.jsonl", b"{'a': 1}\n", "row 1: not JSON"),
-        ("a.xls", b"x", r"a\.xls"),
-    ],
+    ("name", "content", "encoding", "message"), cases_of(__file__, "damaged_files")
 )
-def test_damaged_files_are_one_line(tmp_path, name, content, message):
-    (tmp_path / name).write_bytes(content)
+def test_damaged_files_are_one_line(tmp_path, name, content, encoding, message):
+    (tmp_path / name).write_bytes(content.encode(encoding))
     with pytest.raises(SourceError, match=message) as caught:
         [record for part in open_parts(str(tmp_path / name)) for record in part.records()]
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("source", "message"),
-    [
-        ("sqlite:///no-such-file.db", "no-such-file.db"),
-        ("nothing://x", "nothing:"),
-        ("postgresql+psycopg://nobody:canary@127.0.0.1:9/none", "//\\*\\*\\*@127.0.0.1:9/none"),
-        ("no-such-file.csv", "no-such-file.csv"),
-        (".", "is a folder"),
-    ],
-)
+@pytest.mark.parametrize(("source", "message"), cases_of(__file__, "sources_not_there"))
 def test_sources_that_are_not_there_are_one_line_without_password(source, message):
     with pytest.raises(SourceError, match=message) as caught:
         open_parts(source)

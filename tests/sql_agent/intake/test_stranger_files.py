@@ -4,7 +4,6 @@ is told one.
 
 from __future__ import annotations
 
-import csv
 import json
 import sqlite3
 from datetime import datetime
@@ -19,63 +18,22 @@ from sql_agent.gold import validate
 from sql_agent.intake.columns import map_columns
 from sql_agent.intake.import_database import main
 from sql_agent.intake.sources import open_parts
+from tests.corpora import cases_of
 from tests.messages import missing
-from tests.sql_agent.intake.books import save_book
+from tests.sql_agent.intake.books import save_book, save_csv
 
-PLACES = {
-    "序号": "id",
-    "药品名称": "med_name",
-    "批准文号(国药准字)": "med_approval",
-    "主要成份": "component",
-    "性状": "description",
-    "适应症/功能主治": "indication",
-    "规格": "pack",
-    "用法及用量": "dosage",
-    "不良反应": "adverse_reactions",
-    "禁忌": "contraindications",
-    "注意事项": "precautions",
-    "Drug Interactions（药物相互作用）": "drug_interactions",
-    "贮藏条件": "storage",
-    "有效期(月)": "period",
-    "生产商": "company_name",
-    "创建日期": "created_at",
-}
-ROW = [
-    "1",
-    "阿莫西林胶囊",
-    "国药准字H44021351",
-    "阿莫西林",
-    "内容物为白色粉末",
-    "敏感菌所致的感染",
-    "0.25g*24粒",
-    "一次2粒，一日3次",
-    "恶心",
-    "青霉素过敏者禁用",
-    "用前皮试",
-    "丙磺舒延缓排泄",
-    "遮光",
-    "36",
-    "联邦制药股份有限公司",
-]
+# Headers of a hospital's table, their places in ours, and a row's cells; the last one is a date
+TABLE = cases_of(__file__, "hospital_table")
+PLACES = {header: column for header, column, _ in TABLE}
+ROW = [cell for *_, cell in TABLE[:-1]]
 # As Excel writes one into a CSV file, and as it holds it.
 DATES = ("2024/3/1", datetime(2024, 3, 1))
 
 pytestmark = pytest.mark.system
 
 
-def csv_file(path, rows, encoding="utf-8"):
-    with path.open("w", encoding=encoding, newline="") as file:
-        csv.writer(file).writerows(rows)
-    return path
-
-
 def hospital(path, above=()):
-    return csv_file(path, [*above, [*PLACES], [*ROW, DATES[0]]], "gb18030")
-
-
-def workbook(path, rows):
-    save_book(path, rows)
-    return path
+    return save_csv(path, [*above, [*PLACES], [*ROW, DATES[0]]], "gb18030")
 
 
 def imported(source, target, *options):
@@ -95,8 +53,8 @@ def test_all_sixteen_columns_of_text_and_workbook_below_a_title_find_their_place
         assert str(row[column]) == (f"{cell}个月" if column == "period" else cell)
     assert row["created_at"] == "2024-03-01"
     title = [["某某医院药品目录"], ["制表：药剂科", None, "2024-03-01"], []]
-    book = workbook(tmp_path / "a.xlsx", [*title, [*PLACES], [*ROW, DATES[1]]])
-    assert imported(book, tmp_path / "excel.db") == [row]
+    save_book(tmp_path / "a.xlsx", [*title, [*PLACES], [*ROW, DATES[1]]])
+    assert imported(tmp_path / "a.xlsx", tmp_path / "excel.db") == [row]
     assert "row 4" in capsys.readouterr().out
     text = hospital(tmp_path / "b.csv", above=[["某某医院药品目录"], []])
     assert imported(text, tmp_path / "csv.db") == [row]
@@ -104,7 +62,7 @@ def test_all_sixteen_columns_of_text_and_workbook_below_a_title_find_their_place
 
 def test_a_header_that_is_not_found_can_be_given(tmp_path):
     rows = [["注意事项", "见下"], ["甲", "乙"], ["阿片", "头痛"]]
-    (part,) = open_parts(str(csv_file(tmp_path / "a.csv", rows)), header_row=2)
+    (part,) = open_parts(str(save_csv(tmp_path / "a.csv", rows)), header_row=2)
     assert (part.columns, [record.number for record in part.records()]) == (["甲", "乙"], [3])
     with pytest.raises(SourceError, match="row 9"):
         open_parts(str(tmp_path / "a.csv"), header_row=9)
@@ -122,81 +80,18 @@ def test_cells_that_are_no_numbers_make_a_code_no_key():
     assert map_columns([*numbered], "drugs_info", {}, numbered)["药品编号"] == "id"
 
 
-def test_two_columns_may_be_joined_into_one(tmp_path):
-    source = csv_file(
-        tmp_path / "a.csv", [["药名", "用法", "用量"], ["甲片", "口服", "2片"], ["乙片", "", "1片"]]
-    )
-    (tmp_path / "m.yaml").write_text("用法: dosage\n用量: dosage\n", encoding="utf-8")
-    rows = imported(source, tmp_path / "my.db", "--mapping", str(tmp_path / "m.yaml"))
-    assert [row["dosage"] for row in rows] == ["口服\n2片", "1片"]
-
-
-def test_running_numbers_may_begin_anew_and_be_in_full_width(tmp_path, capsys):
-    rows = [["序号", "药品名称", "适应症"], ["１", "甲片", "头痛"], ["2.0", "乙片", "x"]]
-    source = csv_file(tmp_path / "a.csv", [*rows, ["二、中成药"] + [""] * 2, ["1", "丙丸", "y"]])
-    assert [row["med_name"] for row in imported(source, tmp_path / "my.db")] == [
-        "甲片",
-        "乙片",
-        "丙丸",
-    ]
-    assert "numbered anew" in capsys.readouterr().out
-    source = csv_file(tmp_path / "a.csv", rows)
-    assert [row["id"] for row in imported(source, tmp_path / "b.db")] == [1, 2]
-
-
-def test_a_second_row_of_names_divides_the_columns_above(tmp_path):
-    rows = [
-        ["药品名称", "规格", "安全性", None, "库位"],
-        [None, None, "不良反应", "禁忌", None],
-        ["甲片", "1g", "恶心", "孕妇", "A1"],
-    ]
-    book = save_book(tmp_path / "a.xlsx", rows)
-    for merged in ("A1:A2", "B1:B2", "C1:D1", "E1:E2"):
-        book.active.merge_cells(merged)
-    book.save(tmp_path / "a.xlsx")
-    (part,) = open_parts(str(tmp_path / "a.xlsx"))
-    assert part.columns == ["药品名称", "规格", "不良反应", "禁忌", "库位"]
-    [row] = imported(tmp_path / "a.xlsx", tmp_path / "my.db")
-    assert (row["adverse_reactions"], row["contraindications"]) == ("恶心", "孕妇")
-
-
-def test_numbers_in_full_width_or_with_commas_have_the_unit_of_their_column(tmp_path):
-    rows = [["药品名称", "有效期(月)"], ["甲片", "２４"], ["乙片", "1,200"], ["丙片", "24个月"]]
-    source = csv_file(tmp_path / "a.csv", rows)
-    periods = [row["period"] for row in imported(source, tmp_path / "my.db")]
-    assert periods == ["24个月", "1,200个月", "24个月"]
-
-
 def test_days_are_dates_where_a_column_holds_dates_and_named_elsewhere(tmp_path, capsys):
     header = ["药品名称", "规格", "创建日期"]
     day = datetime(2024, 1, 2)
-    good = workbook(tmp_path / "a.xlsx", [header, ["甲片", "1g", 45352], ["乙片", "2g", day]])
-    assert [row["created_at"] for row in imported(good, tmp_path / "my.db")] == [
+    save_book(tmp_path / "a.xlsx", [header, ["甲片", "1g", 45352], ["乙片", "2g", day]])
+    assert [row["created_at"] for row in imported(tmp_path / "a.xlsx", tmp_path / "my.db")] == [
         "2024-03-01",
         "2024-01-02",
     ]
-    bad = workbook(tmp_path / "b.xlsx", [header, ["甲片", day, day], ["乙片", "2-Jan", day]])
-    assert main([str(bad), "--to", f"sqlite:///{tmp_path / 'b.db'}"]) == 1
+    save_book(tmp_path / "b.xlsx", [header, ["甲片", day, day], ["乙片", "2-Jan", day]])
+    assert main([str(tmp_path / "b.xlsx"), "--to", f"sqlite:///{tmp_path / 'b.db'}"]) == 1
     out = capsys.readouterr().out
     assert not missing(out, "row 2, column 规格", "row 3, column 规格", "2-Jan")
-
-
-def test_short_words_are_no_days_and_initials_no_empty_cells(tmp_path, capsys):
-    """ "5-Asa" was refused as a day, and the initials NA were an empty cell."""
-    header = ["药品名称", "首字母", "规格", "成分"]
-    rows = [["5-Asa", "NA", "Tab-20", "NA"], ["牛安", "NA", "Cap-10", "'5-氟尿嘧啶'"]]
-    source = csv_file(tmp_path / "a.csv", [header, *rows, ["丙药", "BY", "1g", "1E+06"]])
-    assert main([str(source), "--to", f"sqlite:///{tmp_path / 'b.db'}"]) == 1
-    assert not missing(capsys.readouterr().out, "row 4, column 成分", "1E+06")
-    first, second = imported(source, tmp_path / "my.db", "--skip-rejected")
-    assert (first["med_name"], first["med_name_initial"], first["pack"]) == (
-        "5-Asa",
-        None,
-        "Tab-20",
-    )
-    assert first["component"] is None
-    assert (second["med_name_initial"], second["pack"]) == ("NA", "Cap-10")
-    assert second["component"] == "'5-氟尿嘧啶'"
 
 
 def test_what_a_workbook_hides_is_said(tmp_path, capsys):
@@ -236,7 +131,7 @@ def test_a_mapping_is_for_the_sheets_that_have_its_columns(tmp_path, capsys):
 
 def test_thousands_of_columns_are_a_short_message(tmp_path, capsys):
     columns = ["药品名称", *(f"c{number}" for number in range(3_000))]
-    source = csv_file(tmp_path / "a.csv", [columns, ["甲片"] + [""] * 3_000])
+    source = save_csv(tmp_path / "a.csv", [columns, ["甲片"] + [""] * 3_000])
     assert main([str(source), "--to", f"sqlite:///{tmp_path / 'my.db'}"]) == 2
     said = "".join(capsys.readouterr())
     assert len(said) < 5_000
@@ -261,7 +156,7 @@ def test_a_label_of_openfda_is_a_drug(tmp_path):
 
 def test_more_than_half_unknown_is_a_failure_until_it_is_decided(tmp_path, capsys):
     """The lines that are shown are the whole way on: pasted into a file they are accepted."""
-    source = csv_file(
+    source = save_csv(
         tmp_path / "a.csv",
         [["药品名称", "价格", "医保：类型", "不良反应情形"], ["甲片", "9.5", "甲类", "恶心"]],
     )
@@ -284,7 +179,7 @@ def test_drugs_alone_give_questions_that_the_database_confirms(tmp_path, capsys)
         [name, f"用于{name[1:3]}不适", f"一次{number}片", f"密封{name[1]}"]
         for number, name in enumerate(names)
     ]
-    source = csv_file(tmp_path / "a.csv", [["药名", "适应证", "用法", "保存条件"], *rows])
+    source = save_csv(tmp_path / "a.csv", [["药名", "适应证", "用法", "保存条件"], *rows])
     imported(source, tmp_path / "my.db")
     database, folder = ["--db", f"sqlite:///{tmp_path / 'my.db'}"], tmp_path / "new" / "folder"
     assert build_dataset.main([*database, "--output", str(folder), "--rows", "40"]) == 0

@@ -10,7 +10,6 @@ from zipfile import ZipFile
 import openpyxl
 import pytest
 
-from data.records import SourceError
 from sql_agent.intake.cells import CellError, to_text
 from sql_agent.intake.sources import open_parts
 from sql_agent.intake.workbooks import read_format
@@ -117,18 +116,3 @@ def test_a_row_of_one_merged_cell_is_marked(tmp_path):
     book.save(path)
     (part,) = open_parts(str(path))
     assert [record.merged for record in part.records()] == [True, False]
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "told"),
-    [
-        ("a.xlsx", b"\xd0\xcf\x11\xe0" + bytes(20), "password"),
-        ("a.xlsx", b"<html><table>", "HTML"),
-        ("a.xlsx", "药品名称,规格".encode(), ".csv"),
-        ("a.csv", b"PK\x03\x04", ".xlsx"),
-    ],
-)
-def test_a_file_with_another_name_than_its_kind_is_told(tmp_path, name, content, told):
-    (tmp_path / name).write_bytes(content)
-    with pytest.raises(SourceError, match=told):
-        open_parts(str(tmp_path / name))

@@ -18,18 +18,7 @@ def score(answer, gold=FIELD, question="朵朵片的不良反应有哪些？", r
     return ReferenceJudge().score(question=question, answer=answer, reference=reference, rows=rows)
 
 
-@pytest.mark.parametrize(
-    "frame",
-    [
-        "您好，关于朵朵片的不良反应：{}",
-        "据数据库记载，{}",
-        "朵朵片（不良反应）：{}",
-        "朵朵片的不良反应是“{}”。",
-        "{}。以上信息来自数据库，仅供参考。",
-        "综上，该药的不良反应为{}呢。",
-        "问：朵朵片的不良反应有哪些？答：{}",
-    ],
-)
+@pytest.mark.parametrize("frame", cases_of(__file__, "frames"))
 def test_a_frame_costs_nothing(frame):
     assert score(frame.format(FIELD)) == 1
 
@@ -51,29 +40,14 @@ def test_a_field_may_be_told_in_words_like_those_of_the_question(head, paid):
     assert score(f"{head}：密封，28℃以下保存", "密封，28℃以下保存", question, reference) == paid
 
 
-@pytest.mark.parametrize(
-    ("answer", "paid"),
-    [
-        ("朵朵片的不良反应：盗汗、消瘦；相互作用：与浓茶同服会减弱药效", 1),
-        ("朵朵片的不良反应是盗汗、消瘦。相互作用是与浓茶同服会减弱药效。", 1),
-        ("朵朵片的相互作用：盗汗、消瘦；不良反应：与浓茶同服会减弱药效", 0),
-    ],
-)
+@pytest.mark.parametrize(("answer", "paid"), cases_of(__file__, "parts_of_field_names"))
 def test_a_part_of_a_fields_name_is_that_field_among_several(answer, paid):
     question = "朵朵片的不良反应和相互作用是什么？"
     reference = "朵朵片的不良反应：盗汗、消瘦；药物相互作用：与浓茶同服会减弱药效"
     assert ReferenceJudge().score(question=question, answer=answer, reference=reference) == paid
 
 
-@pytest.mark.parametrize(
-    "frame",
-    [
-        "According to the database records, {}.",
-        "The dosage of Calmetrol syrup is as follows: {}",
-        "In summary, the dosage of Calmetrol syrup is {}.",
-        "{}. Please consult your doctor or pharmacist.",
-    ],
-)
+@pytest.mark.parametrize("frame", cases_of(__file__, "english_frames"))
 @pytest.mark.parametrize("reference", ["", "The dosage of Calmetrol syrup: "])
 def test_an_english_frame_costs_nothing(frame, reference):
     gold, question = "10 mL three times daily after meals", "What is the dosage of Calmetrol syrup?"
@@ -81,16 +55,7 @@ def test_an_english_frame_costs_nothing(frame, reference):
     assert found == 1
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        "朵朵片的不良反应不是{}",
-        "朵朵片的适应症：{}",
-        "朵药片的不良反应：{}",
-        "朵朵片的不良反应是失明或{}",
-        "{}，以上信息有误",
-    ],
-)
+@pytest.mark.parametrize("answer", cases_of(__file__, "other_answers"))
 def test_another_name_field_or_sign_is_not_paid(answer):
     assert score(answer.format(FIELD)) < PAID
 
@@ -98,16 +63,7 @@ def test_another_name_field_or_sign_is_not_paid(answer):
 NOTHING = "数据库中没有找到朵朵片的不良反应。"
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        "很遗憾，没查到。",
-        "数据库未返回任何结果。",
-        "I'm sorry, but no matching records were found.",
-        "The adverse reactions are not recorded, so I cannot answer.",
-        "There is no record of Doto tablets sold last year anywhere in the database.",
-    ],
-)
+@pytest.mark.parametrize("answer", cases_of(__file__, "nothing_found"))
 def test_saying_in_any_usual_words_that_nothing_is_there_is_right_only_where_it_is_true(answer):
     known = {"question": "朵朵片有什么不良反应？", "answer": answer}
     assert ReferenceJudge().score(**known, reference=NOTHING, rows=[]) == 1
@@ -121,7 +77,6 @@ def test_a_claim_beside_an_abstention_is_made_up(answer):
 
 
 PRICE = "阿司匹林的价格是多少？"
-NO_PRICE = "抱歉，没有查询到阿司匹林的价格"
 
 
 @pytest.mark.parametrize(("answer", "paid"), cases_of(__file__, "abstentions"))

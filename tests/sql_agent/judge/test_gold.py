@@ -20,18 +20,7 @@ def test_a_count_is_its_number_in_a_sentence_about_what_was_asked(answer, paid):
     assert worth(answer=answer, rows=[{"count": 4}], **asked) == paid
 
 
-@pytest.mark.parametrize(
-    ("about", "answer", "paid"),
-    [
-        ("来自云南的药品", "共有3种来自云南的药品。", 1),
-        ("来氟米特制剂", "3种来氟米特制剂", 1),
-        ("多潘立酮制剂", "3种多潘立酮制剂", 1),
-        ("多西他赛制剂", "3种多西他赛制剂", 1),
-        ("多西他赛制剂", "3种多", 0),
-        ("多西他赛制剂", "3来种多西他赛制剂", 0),
-        ("来自云南的药品", "3种多药品", 0),
-    ],
-)
+@pytest.mark.parametrize(("about", "answer", "paid"), cases_of(__file__, "counts_before_words"))
 def test_a_count_may_stand_before_a_word_that_begins_like_more(about, answer, paid):
     asked = {"question": f"数据库中有多少种{about}？", "reference": "共有3种。"}
     assert worth(answer=answer, rows=[{"count": 3}], **asked) == paid
@@ -70,14 +59,7 @@ def test_fields_must_stand_with_their_values():
 
 
 @pytest.mark.parametrize(
-    ("question", "reference", "answer", "score"),
-    [
-        ("能治头痛的药有几种？", "共有3种。", "一共有三种药可以治头痛。", 1),
-        ("胰岛素如何给药？", "皮下注射是首选。", "首选", 0),
-        ("哪类病不是传染病？", "乙类", "乙类传染病", 0),
-        ("怎么用？", "口服，-20度", "- 口服 -\n- -20℃ -", 1),
-        ("甲药和乙药怎么用？", "甲药的用法：口服；乙药的用法：外用", "甲药外用，乙药口服", 0),
-    ],
+    ("question", "reference", "answer", "score"), cases_of(__file__, "references_alone")
 )
 def test_of_a_reference_without_rows_its_facts_are_paid_and_nothing_else(
     question, reference, answer, score
@@ -86,14 +68,7 @@ def test_of_a_reference_without_rows_its_facts_are_paid_and_nothing_else(
 
 
 @pytest.mark.parametrize(
-    ("question", "gold", "answer", "least", "most"),
-    [
-        ("不可与什么同服？", "酒精和阿司匹林同服易出血", "阿司匹林同服易出血", 0, 0),
-        ("有哪些不良反应？", "恶心、呕吐，以及头晕", "头晕、恶心、呕吐", 1, 1),
-        ("Which?", "Corazel, Velorin, and Mistapan", "Mistapan, Velorin and Corazel", 1, 1),
-        ("有什么功效？", "调和营卫、解肌发表", "营卫、解肌发表", 0, 0.2),
-        ("儿童能用朵朵片吗？", "儿童慎用", "儿童慎用，儿童能用", 0, 0.2),
-    ],
+    ("question", "gold", "answer", "least", "most"), cases_of(__file__, "items_of_gold")
 )
 def test_an_item_of_gold_is_said_whole_in_any_list(question, gold, answer, least, most):
     rows = [{"field": gold}]

@@ -13,6 +13,7 @@ from common.settings import ROOT
 from scoring.case import Case, Verdict
 from sql_agent.intake.question_files import load_rows
 from sql_agent.judge.reference import ReferenceJudge
+from tests.corpora import cases_of
 
 QUESTION = "朵朵片怎么吃？"
 FIELD = "一次15毫克，一日3次，饭后服用"
@@ -74,18 +75,7 @@ def test_no_field_of_another_entity_is_paid():
     assert len(paid) <= 0.005 * len(pairs), paid
 
 
-@pytest.mark.parametrize(
-    ("right", "wrong"),
-    [
-        ("慢性乙型肝炎", "慢性丙型肝炎"),
-        ("甲型肝炎", "非甲型肝炎"),
-        ("冷藏，避光", "冷冻，避光"),
-        ("-14℃以下保存", "14℃以下保存"),
-        ("15毫克", "15克"),
-        ("不可与酒同服", "可与酒同服"),
-        ("成人一次2片，儿童一次1片", "成人一次1片，儿童一次2片"),
-    ],
-)
+@pytest.mark.parametrize(("right", "wrong"), cases_of(__file__, "near_pairs"))
 def test_one_changed_term_number_or_sign_is_not_paid_either_way(right, wrong):
     for gold, said in ((right, wrong), (wrong, right)):
         assert score(gold, gold) == 1
@@ -93,16 +83,7 @@ def test_one_changed_term_number_or_sign_is_not_paid_either_way(right, wrong):
         assert score(f"朵朵片的用法是：{said}。", gold) < PAID
 
 
-@pytest.mark.parametrize(
-    "behind",
-    [
-        "以上是误传",
-        "正好相反",
-        "You can safely ignore that",
-        "数据库中没有找到相关信息",
-        "另有记录为：一次30毫克",
-    ],
-)
+@pytest.mark.parametrize("behind", cases_of(__file__, "sentences_of_ones_own"))
 def test_what_is_right_is_not_paid_beside_a_sentence_of_ones_own(behind):
     assert score(f"{FIELD}。{behind}。", FIELD) < PAID
     assert score(f"{behind}：{FIELD}。", FIELD) < PAID

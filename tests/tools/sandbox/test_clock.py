@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.corpora import cases_of
 from tools.sandbox import Sandbox
 from tools.sandbox.inside.clock import Clock, Times, times_of
 from tools.sandbox.sandbox import number_of
@@ -115,13 +116,7 @@ async def test_a_program_stopped_from_outside_ends_right(sandbox, who):
 
 
 @pytest.mark.parametrize(
-    "code",
-    [
-        "import os; os.read(os.pipe()[0], 1)",
-        "import os, signal; os.kill(os.getpid(), signal.SIGSTOP)",
-        "import os, signal; os.kill(os.getppid(), signal.SIGSTOP)\nimport time; time.sleep(600)",
-    ],
-    ids=["waits", "stops itself", "stops its supervisor"],
+    "code", cases_of(__file__, "own_doing"), ids=["waits", "stops itself", "stops its supervisor"]
 )
 async def test_what_a_program_does_to_itself_is_its_own_doing(sandbox, code, request):
     name = request.node.name

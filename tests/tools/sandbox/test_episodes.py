@@ -7,6 +7,7 @@ import os
 
 import pytest
 
+from tests.corpora import cases_of
 from tools.sandbox import Sandbox
 
 pytestmark = pytest.mark.usefixtures("bubblewrap")
@@ -27,21 +28,7 @@ async def test_files_live_within_an_episode_and_nowhere_else(run):
     assert (await run(look, "other")).output == "[] [] []\n"
 
 
-@pytest.mark.parametrize(
-    ("code", "status", "output"),
-    [
-        ("import sys; sys.exit()", "ok", ""),
-        ("import sys; sys.exit(3)", "error", ""),
-        ("import sys; sys.exit('no such patient')", "error", "no such patient\n"),
-        ("class E(Exception): __str__ = lambda self: 1 / 0\nraise SystemExit(E())", "error", ""),
-        ("import os; os._exit(0)", "crashed", ""),
-        ("import os; os.kill(os.getpid(), 9)", "crashed", ""),
-        ("import os, time\nif os.fork(): os._exit(0)\ntime.sleep(60)", "crashed", ""),
-        ("import ctypes; ctypes.string_at(0)", "crashed", ""),
-        ("import sys; print('out'); print('err', file=sys.stderr)", "ok", "out\nerr\n"),
-        ("import os; os.write(1, b'a\\xffb')", "ok", "a?b"),
-    ],
-)
+@pytest.mark.parametrize(("code", "status", "output"), cases_of(__file__, "endings"))
 async def test_how_a_program_ends(run, code, status, output):
     ended = await run(code)
     assert (ended.status, ended.output) == (status, output)

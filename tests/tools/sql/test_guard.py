@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import sqlglot
 
+from tests.corpora import cases_of
 from tools.sql.database import Access, StatementError, open_database
 from tools.sql.dialects import engine_dialect
 from tools.sql.english import in_both
@@ -53,19 +54,7 @@ def test_a_connection_writes_nowhere_else_either(database):
     connection.close()
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "DELETE FROM disease",
-        "SELECT * FROM secrets",
-        "SELECT * FROM open_door",
-        "SELECT count(*) FROM sqlite_master",
-        "PRAGMA query_only = 0",
-        "ATTACH ':memory:' AS x",
-        "BEGIN",
-        "SELECT load_extension('x')",
-    ],
-)
+@pytest.mark.parametrize("sql", cases_of(__file__, "corpus/below_the_guard"))
 def test_the_connection_refuses_without_the_guard(guarded, sql):
     before = state(guarded)
     access = Access(TABLES, own_names=frozenset({"secrets"}))

@@ -8,18 +8,11 @@ from contextlib import closing
 
 import pytest
 
+from tests.corpora import cases_of
 from tools.sql.query import Limits, QueryTool, SchemaTools
 
 
-@pytest.mark.parametrize(
-    ("sql", "hint"),
-    [
-        ("SELECT indicatoin FROM drugs_info", "相近的列：indication"),
-        ("SELECT disease_name FROM drugs_info", "disease_name 是表 disease 的列"),
-        ("SELECT * FROM drug_info", "相近的表：drugs_info"),
-        ("SELECT coun(*) FROM disease", "相近的函数：count"),
-    ],
-)
+@pytest.mark.parametrize(("sql", "hint"), cases_of(__file__, "near_names"))
 def test_a_wrong_name_gets_the_near_ones(tool, sql, hint):
     message = json.loads(tool.run(sql).to_json())
     assert message["status"] == "error"

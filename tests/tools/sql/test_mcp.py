@@ -21,6 +21,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.types import INVALID_REQUEST, PARSE_ERROR
 
 from common.settings import ROOT
+from tests.corpora import cases_of
 from tests.tools.sql import sites
 from tools.sql.mcp import MOST_BYTES, main
 
@@ -114,15 +115,7 @@ async def test_flags_choose_database_and_tables(database):
         assert (await call(session, "query_database_by_sql", sql=sql))["status"] == "error"
 
 
-@pytest.mark.parametrize(
-    ("sql", "key", "english"),
-    [
-        ("DROP TABLE disease", "error", "Only SELECT is allowed"),
-        ("SELECT nme FROM disease", "error", "The database says: no such column: nme"),
-        ("SELECT id FROM diseases", "hint", "Near tables: disease"),
-        ("SELECT a.id FROM drugs_info a, disease b", "truncated", "the first 20 shown"),
-    ],
-)
+@pytest.mark.parametrize(("sql", "key", "english"), cases_of(__file__, "both_languages"))
 async def test_messages_are_in_both_languages(sql, key, english, database):
     async with over_stdio(f"sqlite:///{database}") as session:
         found = await call(session, "query_database_by_sql", sql=sql)

@@ -17,6 +17,7 @@ from sqlalchemy import make_url, text
 from sqlalchemy.exc import DBAPIError
 
 from common.settings import load_settings
+from tests.corpora import cases_of
 from tests.tools.sql import servers, sites
 from tools.sql.database import Access, DatabaseError, forget_databases, open_database
 from tools.sql.mysql import MysqlDatabase
@@ -264,35 +265,9 @@ def test_a_failure_of_a_worker_that_the_machine_stopped_is_not_the_statements(
         assert asked.result().rows == wanted
 
 
-GRANTS = {
-    "postgres": (
-        "CREATE ROLE reader LOGIN",
-        "REVOKE ALL ON SCHEMA public FROM PUBLIC",
-        "GRANT USAGE ON SCHEMA public TO reader",
-        "GRANT SELECT ON drugs_info, disease TO reader",
-    ),
-    "mysql": (
-        "DELETE FROM mysql.db WHERE db LIKE 'test%%'",  # what everybody may after an installation
-        "FLUSH PRIVILEGES",
-        "CREATE USER reader@localhost IDENTIFIED BY ''",
-        "GRANT SELECT ON medical.drugs_info TO reader@localhost",
-        "GRANT SELECT ON medical.disease TO reader@localhost",
-    ),
-}
+# By engine: what a reader needs, and what is more than that with the words that name it
+GRANTS = cases_of(__file__, "grants")
 RANDOM = {"postgres": "random()", "mysql": "rand()"}
-MORE = {
-    "postgres": {
-        "GRANT SELECT ON secrets TO reader": "read public.secrets",
-        "GRANT UPDATE (cause) ON disease TO reader": "write public.disease",
-        "GRANT pg_read_server_files TO reader": "be pg_read_server_files",
-        "GRANT CREATE ON SCHEMA public TO reader": "create in public",
-    },
-    "mysql": {
-        "GRANT SELECT ON medical.secrets TO reader@localhost": "SELECT `medical`.`secrets`",
-        "GRANT DELETE ON medical.disease TO reader@localhost": "DELETE",
-        "GRANT FILE ON *.* TO reader@localhost": "FILE",
-    },
-}
 
 
 def test_an_account_that_may_do_more_is_said_and_with_strict_refused(site, monkeypatch, caplog):
@@ -308,13 +283,14 @@ def test_an_account_that_may_do_more_is_said_and_with_strict_refused(site, monke
         sites.engine_at(site.url, isolation_level="AUTOCOMMIT") as admin,
         admin.connect() as connection,
     ):
-        for grant in GRANTS[site.engine]:
+        own = [(grant, named) for engine, grant, named in GRANTS if engine == site.engine]
+        for grant in (grant for grant, named in own if not named):
             connection.exec_driver_sql(grant)
         assert opened().excess == ""
         assert opened().run("SELECT count(*) FROM disease").ok
         mixed = f"SELECT id FROM disease ORDER BY {RANDOM[site.engine]}"
         assert opened().run(mixed).rows == opened().run(mixed).rows  # it may set the seed, too
-        for grant, named in MORE[site.engine].items():
+        for grant, named in ((grant, named) for grant, named in own if named):
             connection.exec_driver_sql(grant)
             assert named in opened().excess
             assert named in caplog.text

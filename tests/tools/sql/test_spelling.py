@@ -29,68 +29,11 @@ SITES = [
     pytest.param("postgres", marks=pytest.mark.system),
     pytest.param("mysql", marks=pytest.mark.system),
 ]
-# sqlglot reads these, and writes something that runs
-MENDED_BY_SQLGLOT = {
-    "all": [
-        "SELECT id FROM disease HAVING id > 1 WHERE id = 1",
-        "SELECT id FROM disease ORDER BY id WHERE id = 1",
-        "SELECT id FROM disease LIMIT 1 ORDER BY id",
-        "SELECT id FROM (SELECT id FROM disease GROUP BY id WHERE id = 1) AS s",
-        "SELECT id, cause, FROM disease",
-        "SELECT id FROM disease WHERE id IN (1, 2,)",
-        "SELECT id FROM disease GROUP BY id, ORDER BY id",
-        "SELECT id FROM disease ORDER BY id,",
-        "SELECT id FROM disease ORDER BY id ASC DESC",
-        "SELECT id AS FROM disease",
-        "SELECT len(cause) FROM disease",
-        "WITH c AS (SELECT 1 AS n), SELECT n FROM c",
-    ],
-    "sqlite": [
-        "SELECT id FROM disease WHERE id <=> 1",
-        "SELECT 7 DIV 2",
-        "SELECT if(id > 3, 1, 2), id FROM disease OFFSET 1",
-        "SELECT char_length(cause) FROM disease",
-        "SELECT id FROM disease ORDER BY id OFFSET 1 ROWS",
-        "SELECT id FROM disease WHERE cause ILIKE 'a%'",
-        "SELECT concat_ws('-', id) x, id FROM disease FETCH FIRST 1 ROWS ONLY",
-    ],
-    "postgres": [
-        "SELECT ifnull(id, 0) FROM disease",
-        "SELECT id FROM disease WHERE id <=> 1",
-        "SELECT group_concat(cause) FROM disease",
-        "SELECT id FROM disease WHERE id == 1",
-        "SELECT id FROM disease LIMIT 1, 2",
-        "SELECT 'a' 'b'",
-    ],
-    "mysql": [
-        "SELECT id FROM disease ORDER BY id NULLS LAST",
-        "SELECT id::char FROM disease",
-        "SELECT strpos(cause, 'a') FROM disease",
-        "SELECT id FROM disease WHERE cause ILIKE 'a%'",
-        "SELECT id FROM disease WHERE id == 1",
-    ],
-}
-LEGAL = {
-    "all": ["SELECT log10(100), sqrt(4), power(2, 3), mod(7, 3), ceil(1.2), floor(1.8)"],
-    "sqlite": [
-        "SELECT mod(7.5, 2), 7.5 % 2, log(2, 8), log2(8), pow(2, 3), pi(), trunc(1.5)",
-        "SELECT json_array_length('[1, 2]'), json_type('[1]'), json_valid('x')",
-        "WITH c(n) AS (SELECT 1) SELECT n FROM c",
-    ],
-    "postgres": [
-        "SELECT current_time IS NULL, now() AT TIME ZONE 'Asia/Shanghai' IS NULL",
-        "SELECT id FROM disease WHERE id = ANY ('{1,2}'::int[]) ORDER BY id",
-        "SELECT cause SIMILAR TO 'a%', (ARRAY[1, 2, 3])[2:3]::text FROM disease WHERE id = 1",
-        "SELECT (date '2024-01-01', date '2024-02-01') OVERLAPS (date '2024-01-15', date '2024-03-01')",
-        "SELECT grouping(id), corr(id, id) FROM disease WHERE id < 3 GROUP BY ROLLUP (id)",
-    ],
-    "mysql": [
-        "SELECT id FROM disease WHERE id < 3 UNION SELECT id FROM drugs_info WHERE id < 4 ORDER BY id DESC",
-        "SELECT id, id FROM disease WHERE id < 3 UNION SELECT 5, 6 ORDER BY 1 DESC",
-        "SELECT median(id) OVER () FROM disease WHERE id < 3",
-        "SELECT log(1), log2(8), stddev_samp(id), json_length('[1, 2]') FROM disease WHERE id < 3",
-    ],
-}
+
+
+def statements(name: str, engine: str) -> list[str]:
+    """Return the statements of a file that are for an engine or for all."""
+    return [sql for where, sql in cases_of(__file__, name) if where in ("all", engine)]
 
 
 def shown(url: URL) -> str:
@@ -120,10 +63,11 @@ def test_what_stands_in_double_quotes_stays_what_sqlite_takes_it_for(tool: Query
 
 @pytest.mark.parametrize("engine", SITES)
 def test_what_the_engine_refuses_is_refused(engine: str, request: pytest.FixtureRequest) -> None:
+    """sqlglot reads these statements, and writes something that runs."""
     site = request.getfixturevalue(f"{engine}_site")
     tool = QueryTool(site.url, cache=False)
     with sites.engine_at(site.url) as raw:
-        for sql in MENDED_BY_SQLGLOT["all"] + MENDED_BY_SQLGLOT[engine]:
+        for sql in statements("mended_by_sqlglot", engine):
             with raw.connect() as connection, pytest.raises(DBAPIError):
                 connection.exec_driver_sql(sql, execution_options={"no_parameters": True}).all()
             assert tool.run(sql).error, sql
@@ -136,7 +80,7 @@ def test_what_the_engine_runs_gives_its_own_rows(
     site = request.getfixturevalue(f"{engine}_site")
     tool = QueryTool(site.url, cache=False)
     with sites.engine_at(site.url) as raw:
-        for sql in LEGAL["all"] + LEGAL[engine]:
+        for sql in statements("legal_by_engine", engine):
             with raw.connect() as connection:
                 options = {"no_parameters": True}
                 found = connection.exec_driver_sql(sql, execution_options=options).all()
@@ -175,13 +119,9 @@ def test_what_one_engine_alone_has_runs_there() -> None:
 @pytest.mark.parametrize(
     ("sql", "dialect"),
     [
-        ("SELECT 0x41 FROM t", "mariadb"),
-        ("SELECT [a] FROM t", "postgres"),
-        ("SELECT array_to_string(string_to_array(a, NULL), a) FROM t", "postgres"),
+        *cases_of(__file__, "written_otherwise"),
         (f"SELECT array_to_string(string_to_array(a, NULL), '{'x' * 400}') FROM t", "postgres"),
         (f"SELECT string_agg(a, '{'x' * 400}') FROM t", "postgres"),
-        ("SELECT a FROM other.t", "mariadb"),
-        ("SELECT * FROM `dual`", "mariadb"),
     ],
 )
 def test_what_would_be_written_as_something_else_is_refused(sql: str, dialect: str) -> None:
@@ -193,17 +133,7 @@ def test_a_comma_between_tables_leaves_their_order_to_sqlite() -> None:
     assert "CROSS" not in check("SELECT 1 FROM t, u WHERE t.a = u.a", "sqlite", {"t", "u"}).sql
 
 
-@pytest.mark.parametrize(
-    ("sql", "sign"),
-    [
-        ("SELECT med_name，form FROM drugs_info", "，"),
-        ("SELECT id FROM drugs_info WHERE form＝'片剂'", "＝"),
-        ("SELECT count（*） FROM drugs_info", "（"),
-        ("SELECT id FROM drugs_info WHERE form = ‘片剂’", "‘"),
-        ("SELECT id FROM drugs_info LIMIT 1；", "；"),
-        ("SELECT id FROM drugs_info\u200b LIMIT 1", "U+200B"),
-    ],
-)
+@pytest.mark.parametrize(("sql", "sign"), cases_of(__file__, "signs_in_the_way"))
 def test_a_sign_that_is_in_the_way_is_named(tool: QueryTool, sql: str, sign: str) -> None:
     result = tool.run(sql)
     assert result.error
@@ -286,22 +216,7 @@ def test_a_view_that_cannot_be_read_is_refused_at_the_start(tmp_path: Path) -> N
             QueryTool(f"sqlite:///{path}", [name]).database()
 
 
-@pytest.mark.parametrize(
-    ("url", "named"),
-    [
-        ("mysql://u:s3cret@127.0.0.1:9/d?ssl-mode=REQUIRED", "ssl-mode"),
-        ("mysql://u:s3cret@127.0.0.1:9/d?useSSL=false", "useSSL"),
-        ("mysql://u:s3cret@127.0.0.1:9/d?ssl=true", "ssl"),
-        ("mysql://u:s3cret@127.0.0.1:9", "DATABASE"),
-        ("mysql://u:p@s3cret:w0rd@127.0.0.1/d", "%40"),
-        ("postgresql://u:s3cret@h1:1,h2:2/d", "host"),
-        ("postgresql://u:s3cret@127.0.0.1:9/d?currentSchema=x", "currentSchema"),
-        ("postgresql://u@127.0.0.1:9/d?password=s3cret", "127.0.0.1"),
-        ("mysql://u:s3cret@127.0.0.1:9/d?ssl_ca=/nowhere.pem", "ssl_ca"),
-        (f"mysql://u:s3cret@{'a' * 70}/d", "too long"),
-        ("sqlite:////nowhere/\0.db", "null"),
-    ],
-)
+@pytest.mark.parametrize(("url", "named"), cases_of(__file__, "addresses"))
 def test_an_address_that_is_not_understood_is_one_line_without_the_password(
     url: str, named: str
 ) -> None:
