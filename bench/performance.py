@@ -76,7 +76,7 @@ def publish(arguments: Sequence[str]) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = new_parser(__doc__, prog=".venv/bin/python -m bench.performance")
+    parser = new_parser(__doc__)
     parser.add_argument("measurements", nargs="*", metavar="NAME=FILE", help="what a bench printed")
     arguments = parser.parse_args(argv)
     return run_command("performance", lambda: publish(arguments.measurements))

@@ -90,7 +90,7 @@ def publish(folders: Sequence[Path], to: Path) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = new_parser(__doc__, prog=".venv/bin/python -m bench.published")
+    parser = new_parser(__doc__)
     parser.add_argument("folders", type=Path, nargs="+", metavar="DIR", help="finished demos")
     parser.add_argument("--to", type=Path, default=RESULTS, help="default: docs/results.json")
     arguments = parser.parse_args(argv)

@@ -119,7 +119,7 @@ def check_rows(name: str, folder: Path | None, mode: str) -> int:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = new_parser(__doc__, prog=".venv/bin/python -m code_agent.validate")
+    parser = new_parser(__doc__)
     add = parser.add_argument
     add("set", choices=sorted({*BUNDLED, *REFERENCE}))
     which = "this one; default: all, of MedAgentGym's test"

@@ -128,19 +128,28 @@ class Parser(argparse.ArgumentParser):
         return super().parse_known_args(args, namespace)
 
 
-def new_parser(doc: str | None, prog: str = "", **options: Any) -> argparse.ArgumentParser:
+def new_parser(doc: str | None, **options: Any) -> argparse.ArgumentParser:
     """Return a parser whose --help begins with the program's docstring as it is written.
 
-    prog: the command, unless it is a file. Commands are shown as they are typed here.
+    Commands are shown as they are typed here.
     """
     read_as_utf8()
-    program = next((word for word in sys.orig_argv[1:] if word.endswith(".py")), sys.argv[0])
-    prog = prog or f"{WRITTEN} {program}"
-    shown = (doc or "").replace(prog, CALLED) if CALLED else doc or ""
+    written = f"{WRITTEN} {started_as()}"
+    shown = (doc or "").replace(written, CALLED) if CALLED else doc or ""
     form = argparse.RawDescriptionHelpFormatter
-    return Parser(
-        description=as_typed(shown), prog=CALLED or as_typed(prog), formatter_class=form, **options
-    )
+    program = CALLED or as_typed(written)
+    return Parser(description=as_typed(shown), prog=program, formatter_class=form, **options)
+
+
+def started_as() -> str:
+    """Return what stands behind `python` in this program's command: -m and a module, or a file."""
+    words = sys.orig_argv[1:]
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        if word == "-m":
+            return f"-m {following}"
+        if word.endswith(".py"):
+            return word
+    return sys.argv[0]
 
 
 def number(

@@ -56,7 +56,7 @@ def write_agent(name: str, kind: str, out: Path) -> Path:
 
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = new_parser(__doc__, prog=".venv/bin/python -m episodes.new")
+    parser = new_parser(__doc__)
     parser.add_argument("name", help="as commands will know it")
     parser.add_argument("--kind", choices=KINDS, default="tool", help="default: tool")
     parser.add_argument("--out", type=Path, default=Path(), help="default: this folder")

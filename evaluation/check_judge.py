@@ -34,7 +34,7 @@ HEADER = ("answer", "honest", "tasks", "judge", "reward", "accepted from", "acce
 
 def parse_arguments(argv: Sequence[str] | None) -> tuple[Agent, argparse.Namespace]:
     """Return the agent and the flags, among them the agent's own."""
-    parser = new_parser(__doc__, prog=".venv/bin/python -m evaluation.check_judge")
+    parser = new_parser(__doc__)
     registry.add_agent(parser, argv)
     parser.add_argument("--data", type=Path, help="default: the agent's training file")
     most = f"tasks, at most; default: {TASKS}, and few with a judge that costs money or time"

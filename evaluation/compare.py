@@ -223,7 +223,7 @@ def shortened(text: str) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = new_parser(__doc__, prog=".venv/bin/python -m evaluation.compare")
+    parser = new_parser(__doc__)
     add = parser.add_argument
     add("a", type=Path, metavar="A", help="folder of an evaluation, such as before training")
     add("b", type=Path, metavar="B", help="folder of another one, such as after it")

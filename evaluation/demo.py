@@ -44,7 +44,7 @@ SECONDS_TO_STOP = 90.0  # training hands its servers back and writes its summary
 
 
 def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
-    parser = new_parser(__doc__, prog=".venv/bin/python -m evaluation.demo")
+    parser = new_parser(__doc__)
     names = f"{', '.join(registry.names())}; several with + between them, or {ALL}"
     add = parser.add_argument
     add("agent", help=names)

@@ -55,7 +55,7 @@ def parse_arguments(
     argv: Sequence[str] | None, settings: Settings
 ) -> tuple[Agent, argparse.Namespace]:
     """Return the agent, which is read first because it adds flags, and the flags."""
-    parser = new_parser(__doc__, prog=".venv/bin/python -m evaluation.evaluate")
+    parser = new_parser(__doc__)
     agent = registry.add_agent(parser, argv)
     player = parser.add_argument_group("who plays")
     who = player.add_mutually_exclusive_group(required=True)

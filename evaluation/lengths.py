@@ -35,7 +35,7 @@ Count = Callable[[Sequence[Message]], int]
 
 def parse_arguments(argv: Sequence[str] | None) -> tuple[Agent, argparse.Namespace]:
     """Return the agent and the flags, among them the agent's own."""
-    parser = new_parser(__doc__, prog=".venv/bin/python -m evaluation.lengths")
+    parser = new_parser(__doc__)
     registry.add_agent(parser, argv)
     parser.add_argument("--data", type=Path, help="default: the agent's training file")
     parser.add_argument("--n", type=positive(int), default=200, help="tasks, at most; default: 200")

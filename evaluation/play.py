@@ -42,7 +42,7 @@ GOLD = 0.9  # of the highest reward: what a perfect episode earns at least
 
 def parse_arguments(argv: Sequence[str] | None) -> tuple[Agent, argparse.Namespace]:
     """Return the agent, which is read first because it adds flags, and the flags."""
-    parser = new_parser(__doc__, prog=".venv/bin/python -m evaluation.play")
+    parser = new_parser(__doc__)
     registry.add_agent(parser, argv)
     add = parser.add_argument
     add("--task", metavar="ID", help="this one; default: drawn by --seed")

@@ -117,7 +117,7 @@ def rescore(agent: Agent, arguments: argparse.Namespace) -> int:
 
 def parse_arguments(argv: Sequence[str] | None) -> tuple[Agent, argparse.Namespace]:
     """Return the agent of the folder, and the arguments with that agent's own flags."""
-    parser = new_parser(__doc__, prog=".venv/bin/python -m evaluation.rescore")
+    parser = new_parser(__doc__)
     add = parser.add_argument
     add("folder", type=Path, help="of an evaluation")
     add("--out", type=Path, help="default: the folder's name with -rescored")

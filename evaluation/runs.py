@@ -50,7 +50,7 @@ def row_of(run: Run) -> Sequence[str]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = new_parser(__doc__, prog=".venv/bin/python -m evaluation.runs")
+    parser = new_parser(__doc__)
     parser.add_argument("folder", type=Path, nargs="?", help="default: where runs are written")
     arguments = parser.parse_args(argv)
 

@@ -49,7 +49,7 @@ def parse_arguments(
     argv: Sequence[str] | None, settings: Settings
 ) -> tuple[Agent, argparse.Namespace]:
     """Return the agent, which is read first because it adds flags, and the flags."""
-    parser = new_parser(__doc__, prog=".venv/bin/python -m evaluation.serve")
+    parser = new_parser(__doc__)
     registry.add_agent(parser, argv)
     add = parser.add_argument
     add("model", metavar="MODEL", help=MODELS)

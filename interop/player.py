@@ -171,7 +171,7 @@ def lines_alone() -> Iterator[TextIO]:
 
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = new_parser(__doc__, prog=".venv/bin/python -m interop.player")
+    parser = new_parser(__doc__)
     registry.add_agent(parser, argv)
     parser.add_argument("--data", type=Path, metavar="FILE", help="default: the agent's test file")
     return parser.parse_args(argv)

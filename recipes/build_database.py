@@ -90,7 +90,7 @@ def build(options: argparse.Namespace) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = new_parser(__doc__, prog=".venv/bin/python -m data.build_database")
+    parser = new_parser(__doc__)
     add = parser.add_argument
     count = number(int, lambda count: count >= 0, "of rows, 0 or more")
     add(

@@ -179,7 +179,7 @@ def address(url: str) -> str:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = new_parser(__doc__, prog=".venv/bin/python -m data.build_dataset")
+    parser = new_parser(__doc__)
     add = parser.add_argument
     share = number(float, lambda share: 0 <= share <= 1, "from 0 to 1")
     add(

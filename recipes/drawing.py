@@ -19,7 +19,7 @@ CODE: Form = dict.fromkeys(("id", "task_set", "template", "difficulty", "wording
 
 
 def drawing_parser(program: str, doc: str | None) -> argparse.ArgumentParser:
-    parser = new_parser(doc, prog=f".venv/bin/python -m {program}")
+    parser = new_parser(doc)
     add = parser.add_argument
     add("--out", type=Path, required=True, metavar="DIR", help="folder to write into")
     add("--seed", type=int, default=0, help="same seed, same bytes (default: 0)")

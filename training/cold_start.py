@@ -98,7 +98,7 @@ def command_for_card(agent: Agent, arguments: argparse.Namespace) -> str:
 
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = new_parser(__doc__, prog=".venv/bin/python -m training.cold_start")
+    parser = new_parser(__doc__)
     whose = "whose lessons or demonstrations; several with + between them, such as NAME+NAME"
     parser.add_argument("agent", help=f"{whose}; the agents are {', '.join(registry.names())}")
     parser.add_argument("--out", type=Path, help="model folder; default: the agent's tiny_model")

@@ -104,7 +104,7 @@ def export(arguments: argparse.Namespace) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = new_parser(__doc__, prog=".venv/bin/python -m training.export")
+    parser = new_parser(__doc__)
     add = parser.add_argument
     add("run", type=Path, help="folder of a run")
     step = "number of a checkpoint, latest, or best by validation; default: latest"

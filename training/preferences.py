@@ -26,7 +26,7 @@ BETA = 0.1
 
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = new_parser(__doc__, prog=".venv/bin/python -m training.preferences")
+    parser = new_parser(__doc__)
     add = parser.add_argument
     add("--model", required=True, metavar="DIR", help="where to begin: a model folder or hub id")
     add_flags(parser, lr=1e-6)

@@ -267,7 +267,7 @@ def end_of_turn(tokenizer: Any) -> int:
 
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = new_parser(__doc__, prog=".venv/bin/python -m training.real_model")
+    parser = new_parser(__doc__)
     models = ", ".join(MODELS)
     parser.add_argument("model", nargs="?", default=DEFAULT, help=f"{models}; default: {DEFAULT}")
     parser.add_argument("--out", type=Path, help="folder to make; default: models/MODEL")

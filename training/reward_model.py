@@ -23,7 +23,7 @@ from training.pairs.asked import add_flags, pairs_asked
 
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = new_parser(__doc__, prog=".venv/bin/python -m training.reward_model")
+    parser = new_parser(__doc__)
     base = "the language model it begins as"
     parser.add_argument("--base", required=True, metavar="DIR", help=base)
     add_flags(parser, lr=1e-5)

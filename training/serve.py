@@ -235,7 +235,7 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = new_parser(__doc__, prog=".venv/bin/python -m training.serve")
+    parser = new_parser(__doc__)
     add = parser.add_argument
     who = parser.add_mutually_exclusive_group(required=True)
     model = "model folder, hub id, run folder or global_step_N folder"

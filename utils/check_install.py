@@ -259,7 +259,7 @@ def all_rows() -> list[Row]:
 
 
 def main() -> int:
-    new_parser(__doc__, prog=".venv/bin/python -m utils.check_install").parse_args()
+    new_parser(__doc__).parse_args()
     started = time.monotonic()
     rows = all_rows()
     for row in rows:

@@ -79,7 +79,7 @@ def _resume(
 
 
 def main() -> int:
-    parser = new_parser(__doc__, prog=".venv/bin/python -m bench.faults")
+    parser = new_parser(__doc__)
     parser.add_argument("--scene", choices=SCENES, help="only the faults of this run")
     parser.add_argument(
         "--only", metavar="PATTERN", default="", help="only faults whose names have this pattern"

@@ -134,7 +134,7 @@ def convert(source: Path, folder: Path, force: bool, say: Callable[[str], None])
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = new_parser(__doc__, prog=".venv/bin/python -m conditions.intake.consultations")
+    parser = new_parser(__doc__)
     parser.add_argument("file", type=Path, metavar="FILE", help=", ".join(KINDS))
     parser.add_argument(
         "--out", type=Path, required=True, metavar="DIR", help="folder to write into"

@@ -220,7 +220,7 @@ def convert(folder: Path, notes: Path, cases: dict[str, Path], force: bool, say:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = new_parser(__doc__, prog=".venv/bin/python -m conditions.intake.diagnosis")
+    parser = new_parser(__doc__)
     parser.add_argument(
         "--local_dir", type=Path, required=True, metavar="DIR", help="folder to write into"
     )

@@ -29,7 +29,7 @@ LIVE_SECONDS = 15  # between two pages of --live; an open one reloads itself as 
 
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = new_parser(__doc__, prog=".venv/bin/python -m evaluation.report")
+    parser = new_parser(__doc__)
     add = parser.add_argument
     add("folders", type=Path, nargs="+", metavar="FOLDER", help="a run, an evaluation or a demo")
     add("--out", type=Path, metavar="FILE", help=f"default: {REPORT} in the first folder")

@@ -72,7 +72,7 @@ def convert(
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
-    parser = new_parser(__doc__, prog=".venv/bin/python -m data.convert")
+    parser = new_parser(__doc__)
     add = parser.add_argument
     add("file", type=Path, metavar="FILE", help="Parquet, JSONL or a JSON list")
     add("--out", type=Path, required=True, metavar="X.parquet", help="file to write")

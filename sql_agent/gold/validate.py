@@ -152,7 +152,7 @@ def show(report: dict[str, Any], findings: Sequence[Finding]) -> None:
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
-    parser = new_parser(__doc__, prog=".venv/bin/python -m data.validate")
+    parser = new_parser(__doc__)
     add = parser.add_argument
     add("files", nargs="+", type=Path, metavar="FILE", help="Parquet, JSONL or a JSON list")
     add("--json", action="store_true", help="print nothing but the report as JSON")

@@ -37,7 +37,7 @@ SHOWN = 20
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     """Return the command line's options."""
-    parser = new_parser(__doc__, prog=".venv/bin/python -m data.import_database")
+    parser = new_parser(__doc__)
     add = parser.add_argument
     add("source", help="a file (.csv .tsv .xlsx .xls .ods .json .jsonl .parquet) or a database URL")
     to = "target, e.g. sqlite:///my/drugs.db; postgresql+psycopg, mysql+pymysql"

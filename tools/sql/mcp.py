@@ -248,7 +248,7 @@ def over_http(tool: QueryTool, host: str, port: int, token: str | None) -> None:
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     """Return the options. Raises UsageError: not a port, or an address without `--transport http`."""
-    parser = new_parser(__doc__, prog=".venv/bin/python -m tools.sql.mcp")
+    parser = new_parser(__doc__)
     add = parser.add_argument
     add("--database", dest="database_url", metavar="URL", help="default: DATABASE_URL")
     add("--tables", dest="database_tables", metavar="A,B", help="default: DATABASE_TABLES")

@@ -181,9 +181,7 @@ def run_training(make: Callable[[], Agent], arguments: list[str] | None) -> int:
 
 def main_of_any(words: list[str]) -> int:
     """Run the training command of the agent that the first word names, and return the exit code."""
-    parser = new_parser(
-        __doc__, prog=".venv/bin/python -m training.launch", usage="%(prog)s AGENT [flags]"
-    )
+    parser = new_parser(__doc__, usage="%(prog)s AGENT [flags]")
     listing = f"{', '.join(registry.names())}; AGENT --help lists the flags"
     parser.add_argument("agent", metavar="AGENT", help=listing)
     if not words or words[0].startswith("-"):

@@ -74,7 +74,7 @@ def complete(
 
 
 def parse_arguments(argv: Sequence[str] | None) -> tuple[Agent, argparse.Namespace]:
-    parser = new_parser(__doc__, prog=".venv/bin/python -m training.prepare")
+    parser = new_parser(__doc__)
     registry.add_agent(parser, argv)
     for split in ("train", "val"):
         what = f"default: the agent's {split} file"

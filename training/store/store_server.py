@@ -38,7 +38,7 @@ async def serve(host: str, port: int, token: str | None, folder: Path | None) ->
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = new_parser(__doc__, prog=".venv/bin/python -m training.store")
+    parser = new_parser(__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     add = commands.add_parser("serve", help="serve a store").add_argument
     add(
