@@ -35,7 +35,6 @@ from training.setup.device import SYSTEM_LIBRARIES
 from training.start.arguments import parse
 from training.start.command import main, main_of_any, start
 from training.start.make_plan import make_plan, with_token
-from training.start.prepare import main as prepare
 from training.start.several import main as train_several
 
 DIAGNOSIS_MODEL = bundled_model(registry.get("diagnosis"))
@@ -155,8 +154,6 @@ def test_questions_longer_than_the_context_are_named(tmp_path, capsys):
 
 def test_rows_nobody_could_score(tmp_path, capsys):
     rows = write(tmp_path / "bare.parquet", id=["1", "2"], question=["p", "q"])
-    assert prepare(["sql", "--train-file", rows]) == 2
-    assert "2 of 2" in capsys.readouterr().err
     sizes = ("data.train_batch_size=2", "actor_rollout_ref.actor.ppo_mini_batch_size=2")
     assert "2 of 2" in refused(capsys, "--device", "cpu", "--train-file", rows, *sizes)
 

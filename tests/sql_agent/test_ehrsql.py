@@ -29,7 +29,7 @@ from sql_agent.task import task_of
 from tests.corpora import cases_of
 from tests.episodes.scripted import ScriptedPolicy, asks, says
 from tests.messages import missing
-from training.prepare import main as prepare_rows
+from training.start.command import main as train
 
 SCHEMA = Path(__file__).with_name("ehrsql_ward.sql").read_text(encoding="utf-8")
 ROWS = cases_of(__file__, "ehrsql_questions")
@@ -283,11 +283,20 @@ def two_files(folder: Path) -> list[Path]:
     return found
 
 
-def test_a_run_trains_and_validates_on_one_database(tmp_path, capsys):
+@pytest.fixture
+def begin(tmp_path, monkeypatch):
+    """The training command up to its engine."""
+    monkeypatch.setattr("training.start.command.run", lambda *_: 0)
+    monkeypatch.setattr("training.setup.device.built_for", lambda: "cpu")
+    own = ["--ci-fast", "--device", "cpu", "data.train_batch_size=2"]
+    return lambda *flags: train("sql", [*flags, *own, "--run-dir", str(tmp_path / "run")])
+
+
+def test_a_run_trains_and_validates_on_one_database(tmp_path, begin, capsys):
     """The prepared files that are named then need no flag, in a warm-up either."""
     train, valid = two_files(tmp_path)
     given = ["--train-file", str(train), "--val-file", str(valid)]
-    assert prepare_rows(["sql", *given, "--schema", str(tmp_path / "ward.sql")]) == 0
+    assert begin(*given, "--schema", str(tmp_path / "ward.sql")) == 0
     said = capsys.readouterr()
     assert not missing(said.out, "train: 6 questions of EHRSQL", "val: 6")
     folder = next((tmp_path / "drawn").iterdir())
@@ -303,7 +312,7 @@ def test_a_run_trains_and_validates_on_one_database(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("other", ["plain", "2022"])
-def test_files_of_two_kinds_are_refused(tmp_path, capsys, other):
+def test_files_of_two_kinds_are_refused(tmp_path, begin, capsys, other):
     train, valid = two_files(tmp_path)
     prepared = PreparedSet.read(prepare([train, valid], tmp_path / "ward.sql"))
     if other == "plain":
@@ -311,17 +320,17 @@ def test_files_of_two_kinds_are_refused(tmp_path, capsys, other):
     else:
         data, schema = files(tmp_path)
         given = ["--train-file", str(data), "--val-file", str(valid), "--schema", str(schema)]
-    assert prepare_rows(["sql", *given]) == 2
+    assert begin(*given) == 2
     assert not missing(capsys.readouterr().err, *given[1:4:2])
 
 
-def test_an_impossible_question_of_another_word_and_a_file_of_another_kind(tmp_path, capsys):
+def test_an_impossible_question_of_another_word_and_a_file_of_another_kind(tmp_path, begin, capsys):
     told = {"id": "told", "question": "Who was it?", "query": "nan", "is_impossible": True}
     data, schema = files(tmp_path, [*ROWS, told])
     assert evaluate(data, schema, "--gold") == 0
     assert not missing(capsys.readouterr().err, "2 of them without an answer")
-    assert prepare_rows(["sql", "--train-file", str(data), "--schema", str(schema)]) == 2
+    assert begin("--train-file", str(data), "--schema", str(schema)) == 2
     assert not missing(capsys.readouterr().err, "val")
     other = ["--train-file", str(data), "--val-file", "data/val.parquet", "--schema", str(schema)]
-    assert prepare_rows(["sql", *other]) == 2
+    assert begin(*other) == 2
     assert not missing(capsys.readouterr().err, "data/val.parquet", "--val-file")

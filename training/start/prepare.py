@@ -1,30 +1,18 @@
 """Prepare rows for training: draft missing answers, check gold, and prove that the judge tells
 honest answers from dishonest ones.
-
-    .venv/bin/python -m training.prepare sql                          # what a training command does first
-    .venv/bin/python -m training.prepare sql --train-file my.parquet  # flags as for training
-
-Exit codes: 0 prepared, 1 the judge cannot be trained on or does not answer, 2 wrong usage.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import sys
 from collections.abc import Sequence
-from contextlib import closing
-from pathlib import Path
 
-from common.command import Failure, new_parser, run_command
-from common.settings import WORK, Settings, load_settings
-from common.stopping import stop_in_order
-from episodes import registry
+from common.command import Failure
+from common.settings import Settings
 from episodes.agent import Agent, Environment, Options, Row
 from episodes.episode import Task
 from episodes.judge_probe import check_judge, problem_of
-from episodes.turns import with_turns
-from training.serve import serve_environment
 
 Rows = dict[str, list[Row]]
 
@@ -71,37 +59,3 @@ def complete(
         for note in agent.flags.check(tasks, options):
             print(f"{name}: {note}", flush=True)
     return rows
-
-
-def parse_arguments(argv: Sequence[str] | None) -> tuple[Agent, argparse.Namespace]:
-    parser = new_parser(__doc__)
-    registry.add_agent(parser, argv)
-    for split in ("train", "val"):
-        what = f"default: the agent's {split} file"
-        parser.add_argument(f"--{split}-file", type=Path, metavar="FILE", help=what)
-    arguments = parser.parse_args(argv)
-    return registry.get(arguments.agent), arguments
-
-
-def run(agent: Agent, arguments: argparse.Namespace) -> None:
-    agent.flags.complete(arguments)
-    options = registry.own_options(agent, arguments)
-    settings = with_turns(agent, load_settings()).under(options)
-    given = {"train": arguments.train_file, "val": arguments.val_file}
-    rows = {name: agent.rows(path or agent.splits[name]) for name, path in given.items()}
-    folder = WORK / "outputs" / "prepare"
-    with (
-        serve_environment(agent, settings, options, folder) as served,
-        closing(agent.open(settings, served)) as environment,
-    ):
-        prepare(agent, rows, settings, options, environment)
-    print("the rows can be trained on")
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    stop_in_order()
-    return run_command("prepare", lambda: run(*parse_arguments(argv)))
-
-
-if __name__ == "__main__":
-    sys.exit(main())
