@@ -135,17 +135,15 @@ class Guard:
         return await self.app(scope, again, send)
 
 
+def error_of(message: str, kind: str = "invalid_request_error") -> str:
+    """Return the JSON of an error as OpenAI words it."""
+    return json.dumps({"error": {"message": message, "type": kind, "code": kind}})
+
+
 async def _refuse(scope: Any, send: Any, status: int, message: str) -> None:
     if scope["type"] == "websocket":
         await send({"type": "websocket.close", "code": 1008})
         return
-    error = {
-        "error": {
-            "message": message,
-            "type": "invalid_request_error",
-            "code": "invalid_request_error",
-        }
-    }
     headers = [(b"content-type", b"application/json"), *MORE_HEADERS.get(status, ())]
     await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": json.dumps(error).encode()})
+    await send({"type": "http.response.body", "body": error_of(message).encode()})

@@ -71,13 +71,17 @@ class Episode:
 
 
 class Policy(Protocol):
-    """The player of an episode: a model behind an endpoint, a person, a script."""
+    """The player of an episode: a model behind an endpoint, a person, a script.
 
-    max_turns: int
-    turns: int
-    prompt_tokens: int
-    completion_tokens: int
-    finish_reason: str | None  # of the last reply; "length": it was cut by its token limit
+    finish_reason: of the last reply; "length": it was cut by its token limit.
+    """
+
+    def __init__(self, max_turns: int) -> None:
+        self.max_turns = max_turns
+        self.turns = 0
+        self.prompt_tokens = 0
+        self.completion_tokens = 0
+        self.finish_reason: str | None = None
 
     async def reply(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> Message:
         """Return the assistant's next message. With the last one allowed, tools are forbidden.

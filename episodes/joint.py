@@ -25,7 +25,6 @@ from episodes.agent import (
     Agent,
     Environment,
     Flags,
-    KnownEpisodes,
     Lessons,
     Options,
     Record,
@@ -167,36 +166,25 @@ class JointShowing(Showing):
     def __init__(self, members: Members) -> None:
         self.members = members
 
-    def failure(self, record: Record) -> str:
-        return self.members[record["agent"]].showing.failure(record)
-
     def shown(self, record: Record) -> Sequence[Shown]:
         return self.members[record["agent"]].showing.shown(record)
 
 
 class JointEnvironment(Environment):
-    """The environments of all agents in one process. A task names its agent."""
+    """The environments of all agents in one process."""
 
     def __init__(
         self, environments: Mapping[str, Environment], weights: Mapping[str, float]
     ) -> None:
         self.environments = environments
         self.weights = weights
-        self.known = JointKnown(environments)
         self.highest = max(one.highest for one in environments.values())
-        self.paid = any(one.paid for one in environments.values())
 
     async def play(self, task: Task, policy: Policy) -> Episode:
         return await self.environments[task.agent].play(task, policy)
 
     async def score(self, task: Task, episode: Episode) -> Reward:
         return await self.environments[task.agent].score(task, episode)
-
-    def facts(self, task: Task, episode: Episode) -> Mapping[str, float | None]:
-        return self.environments[task.agent].facts(task, episode)
-
-    def record(self, task: Task, episode: Episode) -> Record:
-        return self.environments[task.agent].record(task, episode)
 
     def description(self) -> dict[str, Any]:
         agents = {name: one.description() for name, one in self.environments.items()}
@@ -206,36 +194,16 @@ class JointEnvironment(Environment):
                 described.setdefault("notes", []).append(f"{name}: {note}")
         return described
 
-    async def check(self) -> None:
-        for environment in self.environments.values():
-            await environment.check()
-
     def close(self) -> None:
         for environment in self.environments.values():
             environment.close()
 
 
-class JointKnown(KnownEpisodes):
-    """The known episodes of every agent. Kinds have the agent's name in front."""
-
-    def __init__(self, environments: Mapping[str, Environment]) -> None:
-        self.known = {name: one.known for name, one in environments.items()}
-        self.accepted_from: dict[str, float] = {}
-        for name, known in self.known.items():
-            self.accepted_from |= _named(name, known.accepted_from)
-
-    async def gold(self, task: Task) -> Episode | None:
-        return await self.known[task.agent].gold(task)
-
-    async def honest(self, task: Task) -> Mapping[str, Episode]:
-        return _named(task.agent, await self.known[task.agent].honest(task))
-
-    def dishonest(self, task: Task, random: Random) -> Mapping[str, Episode]:
-        return _named(task.agent, self.known[task.agent].dishonest(task, random))
-
-
-def _named(agent: str, kinds: Mapping[str, Any]) -> dict[str, Any]:
-    return {f"{agent}: {kind}": value for kind, value in kinds.items()}
+def environment_of(environment: Environment, task: Task) -> Environment:
+    """Return the environment of a task's own agent, which knows its episodes and their facts."""
+    if isinstance(environment, JointEnvironment):
+        return environment.environments[task.agent]
+    return environment
 
 
 class JointTeaching(Teaching):

@@ -21,6 +21,7 @@ from common.proxies import ask_directly
 from common.settings import Settings, load_settings
 from episodes.agent import ACCEPTED_FROM, Agent, Environment, Options
 from episodes.episode import Scored, Task
+from episodes.joint import environment_of
 from episodes.outcomes import EpisodeError
 from episodes.play_and_score import play
 from episodes.policy import ChatPolicy, Endpoint
@@ -67,16 +68,17 @@ class EpisodeAgent(agl.LitAgent[dict[str, Any]]):
         """Run and score one episode. Return the total reward, None where it could not be scored."""
         endpoint = endpoint_of(resources[RESOURCE], rollout, reveal(self.settings.agl_token))
         checked = self.agent.task(task, self.settings)
+        environment = environment_of(self.environment, checked)
         policy = ChatPolicy(endpoint, turns_of(checked, self.settings))
         # The canary needs nothing of the episode, so it is judged while the episode is played.
-        canary = asyncio.create_task(self._judge_canary(checked))
+        canary = asyncio.create_task(self._judge_canary(environment, checked))
         try:
-            episode = self.environment.play(checked, policy)
+            episode = environment.play(checked, policy)
             scored = await play(
-                self.environment, checked, episode, policy, self.settings.episode_timeout
+                environment, checked, episode, policy, self.settings.episode_timeout
             )
-            facts = self.environment.facts(checked, scored.episode)
-            own = self.environment.record(checked, scored.episode)
+            facts = environment.facts(checked, scored.episode)
+            own = environment.record(checked, scored.episode)
             note = note_of(scored, facts, own, await canary)
         finally:
             canary.cancel()
@@ -87,15 +89,15 @@ class EpisodeAgent(agl.LitAgent[dict[str, Any]]):
 
     validation_rollout_async = training_rollout_async  # what is measured is what is trained
 
-    async def _judge_canary(self, task: Task) -> dict[str, int]:
+    async def _judge_canary(self, environment: Environment, task: Task) -> dict[str, int]:
         # Asked in any case, because the environment may remember the task
-        bad = self.environment.known.dishonest(task, self.random)
+        bad = environment.known.dishonest(task, self.random)
         if not bad or self.random.random() >= self.settings.canary_share:
             return {"judged": 0, "accepted": 0}
         kind = self.random.choice(list(bad))
-        bound = self.environment.known.accepted_from.get(kind, ACCEPTED_FROM)
+        bound = environment.known.accepted_from.get(kind, ACCEPTED_FROM)
         try:
-            reward = await self.environment.score(task, bad[kind])
+            reward = await environment.score(task, bad[kind])
         except EpisodeError as error:  # the judge's fault, and none of the episode beside it
             logger.warning("a canary of task %s is not judged: %s", task.id, error)
             return {"judged": 0, "accepted": 0}

@@ -21,7 +21,7 @@ from common.llm.endpoint import ChatModel, LLMEndpoint
 from common.llm.errors import LLMError
 from common.llm.replies import BROKEN, FILTERED, LENGTH, ending_of, text_of, thought_of, tokens_in
 from common.llm.retry import Patience
-from episodes.episode import Message, ToolSpec
+from episodes.episode import Message, Policy, ToolSpec
 from episodes.outcomes import EpisodeError, PolicyStop
 from episodes.pace import Limit, pace_of
 
@@ -70,15 +70,13 @@ def endpoint_elsewhere(
     return Endpoint(base_url or "", model, chat_model=chat, **sampling)
 
 
-class ChatPolicy:
-    """The policy of one episode (`episodes.agent.Policy`). `max_turns` replies are its budget."""
+class ChatPolicy(Policy):
+    """The policy of one episode. `max_turns` replies are its budget."""
 
     def __init__(self, endpoint: Endpoint, max_turns: int) -> None:
+        super().__init__(max_turns)
         self.endpoint = endpoint
-        self.max_turns = max_turns
-        self.turns = self.prompt_tokens = self.completion_tokens = 0
         self._pace = pace_of(endpoint.base_url, endpoint.model)
-        self.finish_reason: str | None = None
         self._ids: set[str] = set()  # of the tool calls so far
         # What came beside a call, and beside a message with calls, by the id of the (first) call
         self._beside_calls: dict[str, dict[str, Any]] = {}

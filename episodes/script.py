@@ -9,20 +9,16 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from episodes.episode import Message, ToolSpec
+from episodes.episode import Message, Policy, ToolSpec
 from episodes.outcomes import PolicyStop
 
 
-class Script:
+class Script(Policy):
     """Gives its replies (texts or messages) in order and repeats the last one."""
 
     def __init__(self, replies: Sequence[str | Message], max_turns: int) -> None:
+        super().__init__(max_turns)
         self.replies = list(replies)
-        self.max_turns = max_turns
-        self.turns = 0
-        self.prompt_tokens = 0
-        self.completion_tokens = 0
-        self.finish_reason: str | None = "stop"
 
     async def reply(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> Message:
         """Return the next message. Raises PolicyStop: the budget is spent."""
@@ -30,12 +26,13 @@ class Script:
             raise PolicyStop("max_turns")
         said = self.replies[min(self.turns, len(self.replies) - 1)]
         self.turns += 1
+        self.finish_reason = "stop"
         return {"role": "assistant", "content": said} if isinstance(said, str) else dict(said)
 
 
-def tool_call(name: str, arguments: dict[str, Any] | str, number: int = 0) -> Message:
+def tool_call(name: str, arguments: dict[str, Any] | str) -> Message:
     """Return the assistant's message that calls a tool. A text is sent as arguments as it is."""
     text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
     function = {"name": name, "arguments": text}
-    call = {"id": f"call_{number}", "type": "function", "function": function}
+    call = {"id": "call_0", "type": "function", "function": function}
     return {"role": "assistant", "content": None, "tool_calls": [call]}

@@ -21,7 +21,7 @@ from pydantic import BaseModel, Field, StringConstraints, ValidationError
 from sse_starlette import EventSourceResponse
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
-from common.access import Guard
+from common.access import Guard, error_of
 from common.command import UsageError
 from episodes.agent import folder_of
 from episodes.episode import Task
@@ -206,10 +206,6 @@ def usage_of(end: End) -> dict[str, int]:
     return tokens | {"total_tokens": sum(tokens.values())}
 
 
-def error_of(message: str, kind: str) -> str:
-    return json.dumps({"error": {"message": message, "type": kind, "code": kind}})
-
-
 async def _events(host: Host, asked: Asked, answer: Answer) -> AsyncGenerator[str, None]:
     try:
         async with aclosing(host.visit(asked)) as steps:
@@ -222,7 +218,7 @@ async def _events(host: Host, asked: Asked, answer: Answer) -> AsyncGenerator[st
                     yield answer.chunk({"role": "assistant", "content": step.content})
                     yield answer.chunk({}, finish_of(step), usage=usage_of(step), agent=vars(step))
     except UsageError as error:
-        yield error_of(str(error), "invalid_request_error")
+        yield error_of(str(error))
     yield "[DONE]"
 
 
@@ -267,5 +263,5 @@ def _json(value: Any) -> Response:
 
 async def _refusal(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    said = error_of(str(error.detail), "invalid_request_error")
+    said = error_of(str(error.detail))
     return Response(said, error.status_code, media_type="application/json")

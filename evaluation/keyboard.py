@@ -10,7 +10,7 @@ from typing import Any
 from common.command import Failure, UsageError
 from common.language import said
 from common.terminal import printable
-from episodes.episode import Message, ToolSpec
+from episodes.episode import Message, Policy, ToolSpec
 from episodes.outcomes import PolicyStop
 
 FENCE = '"""'
@@ -56,16 +56,12 @@ def ask(prompt: str) -> str:
     return typed
 
 
-class KeyboardPolicy:
-    """A policy (`episodes.episode.Policy`). frame: makes a reply of what is typed."""
+class KeyboardPolicy(Policy):
+    """A policy that is typed. frame: makes a reply of what is typed."""
 
     def __init__(self, max_turns: int, frame: Callable[[str], str] = str) -> None:
-        self.max_turns = max_turns
+        super().__init__(max_turns)
         self.frame = frame
-        self.turns = 0
-        self.prompt_tokens = 0
-        self.completion_tokens = 0
-        self.finish_reason: str | None = None
         self.tools: Sequence[ToolSpec] = ()
         self._shown = 0
 

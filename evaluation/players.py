@@ -11,20 +11,19 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from common.command import UsageError, number, positive
 from common.llm import reveal
+from common.llm.endpoint import providers
 from common.settings import Settings
 from episodes import registry
 from episodes.agent import Agent, Environment, Options
+from episodes.policy import Endpoint, endpoint_elsewhere
 from episodes.turns import turns
 from training.serve import ALONE, BESIDE, servable, serve, serve_environment
 from training.setup.model_folder import digest_of
 from training.setup.reading import thought_tokens
-
-if TYPE_CHECKING:
-    from episodes.policy import Endpoint
 
 MODELS = "model folder, run folder, checkpoint, hub id, litellm name, or name at --base-url"
 TEMPERATURE = number(float, lambda value: 0 <= value <= 2, "from 0 to 2")
@@ -86,8 +85,6 @@ def find_player(model: str, base_url: str | None, settings: Settings) -> Player:
         return Player("endpoint", model, base_url.rstrip("/"))
     if Path(model).is_dir():
         return Player("served", str(Path(model).resolve()))
-    from common.llm.endpoint import providers
-
     if "/" in model:
         return Player("litellm" if model.split("/")[0] in providers() else "served", model)
     if settings.openai_base_url:
@@ -157,8 +154,6 @@ def opened(
         if not player.samples:
             yield environment, None
             return
-        from episodes.policy import Endpoint, endpoint_elsewhere
-
         sampling = {"temperature": arguments.temperature, "max_tokens": arguments.max_tokens}
         if player.kind == "litellm":
             yield environment, endpoint_elsewhere(player.name, **sampling)

@@ -24,7 +24,7 @@ from common.settings import Settings, load_settings
 from common.terminal import watched
 from episodes import registry
 from episodes.agent import Agent, Environment, Record
-from episodes.episode import Message, Scored, Task, ToolSpec
+from episodes.episode import Message, Policy, Scored, Task, ToolSpec
 from episodes.outcomes import STOP_REASONS, PolicyStop
 from episodes.play_and_score import play
 from episodes.turns import turns, turns_of, with_turns
@@ -33,19 +33,17 @@ from evaluation.players import opened_environment
 from evaluation.tables import report_of
 
 
-class Replay:
+class Replay(Policy):
     """The policy of a kept episode: it gives the transcript's replies and stops for its reason."""
 
     def __init__(self, record: Record, max_turns: int) -> None:
+        super().__init__(max_turns)
         said = record.get("replies") or record["transcript"]
         self.replies = [one for one in said if one["role"] == "assistant"]
         self.stop_reason = record["stop_reason"]
-        self.max_turns = max_turns
-        self.turns = 0
         self.prompt_tokens = record["prompt_tokens"]
         self.reply_tokens = record.get("reply_tokens") or []  # counted where the loop notes them
         self.completion_tokens = 0 if self.reply_tokens else record["completion_tokens"]
-        self.finish_reason: str | None = "stop"
 
     async def reply(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> Message:
         """Return the next reply. Raises PolicyStop: the transcript has no further one."""

@@ -18,10 +18,13 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING
+
+import httpx
+import uvicorn
 
 from common.access import is_loopback, require_token
 from common.command import Failure, new_parser, number, positive, run_command
+from common.connections import Server
 from common.language import said
 from common.llm import reveal
 from common.settings import WORK, Settings, load_settings
@@ -29,11 +32,10 @@ from common.stopping import stop_in_order
 from episodes import registry
 from episodes.agent import Agent
 from episodes.turns import with_turns
+from evaluation.endpoint import build
 from evaluation.players import MODELS, add_flags, model_player, opened, reply_tokens
 from evaluation.run_folder import TRAINING, Run
-
-if TYPE_CHECKING:
-    import uvicorn
+from evaluation.visits import Host
 
 LOGS = WORK / "outputs" / "serve"
 PORT = number(int, lambda value: 0 <= value <= 65535, "from 0 to 65535")
@@ -83,12 +85,6 @@ def serve(agent: Agent, arguments: argparse.Namespace, settings: Settings) -> No
         socket.create_server((arguments.host, arguments.port), family=family) as listener,
         opened(agent, player, LOGS / agent.name, arguments, settings) as (environment, endpoint),
     ):
-        import uvicorn
-
-        from common.connections import Server
-        from evaluation.endpoint import build
-        from evaluation.visits import Host
-
         assert endpoint is not None, player
         host = Host(agent, environment, endpoint, settings, rows, arguments.concurrency)
         app = build(
@@ -146,8 +142,6 @@ class ModelWatch(Thread):
         return self.ours and not self.alive()
 
     def run(self) -> None:
-        import httpx
-
         with httpx.Client(timeout=SECONDS_TO_ANSWER) as client:
             while not self.lost:
                 try:

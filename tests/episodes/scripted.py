@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from http.server import ThreadingHTTPServer
 from typing import Any
 
-from episodes.episode import Message, ToolSpec
+from episodes.episode import Message, Policy, ToolSpec
 from episodes.outcomes import PolicyStop
 from tests.serving import JsonHandler
 
@@ -48,17 +48,15 @@ def asks(sql: str) -> Choice:
     return calls("query_database_by_sql", sql=sql)
 
 
-class ScriptedPolicy:
-    """`episodes.agent.Policy` without a server: one reply after the other, the last one again and
-    again.
+class ScriptedPolicy(Policy):
+    """A policy without a server: one reply after the other, the last one again and again.
 
     An exception among the replies is raised. asked: what it was sent, one list of messages a reply.
     """
 
     def __init__(self, *replies: Choice | Exception, max_turns: int = 3) -> None:
-        self.replies, self.max_turns = replies, max_turns
-        self.turns = self.prompt_tokens = self.completion_tokens = 0
-        self.finish_reason: str | None = None
+        super().__init__(max_turns)
+        self.replies = replies
         self.asked: list[list[Message]] = []
         self.tools: list[Sequence[ToolSpec]] = []
 

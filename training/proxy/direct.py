@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from common.access import bearer
+from common.access import bearer, error_of
 from training.proxy.middleware import RecordingMiddleware, take_from_body
 from training.proxy.recorder import ASK_FOR_LOG_PROBS, CallRecorder
 
@@ -55,13 +55,12 @@ class DirectEndpoint:
             request = orjson.loads(body)
             server = self.servers.get(request["model"])
         except (orjson.JSONDecodeError, KeyError, TypeError):
-            return 400, _error("the request is no JSON object with a model")
+            return 400, error_of("the request is no JSON object with a model").encode()
         if server is None:
-            return 404, _error(
-                f"model {request['model']!r} is not served; known: {', '.join(self.servers)}"
-            )
+            seen = f"model {request['model']!r} is not served; known: {', '.join(self.servers)}"
+            return 404, error_of(seen).encode()
         if request.get("stream"):
-            return 400, _error("streaming is not recorded here; use --proxy litellm")
+            return 400, error_of("streaming is not recorded here; use --proxy litellm").encode()
         return await self._ask(server + COMPLETIONS, orjson.dumps({**request, **self.asked}))
 
     async def _ask(self, url: str, body: bytes) -> tuple[int, bytes]:
@@ -74,7 +73,8 @@ class DirectEndpoint:
             async with self._session.post(url, data=body, headers=self.headers) as reply:
                 return reply.status, take_from_body(await reply.read())
         except aiohttp.ClientError as error:
-            return 502, _error(f"vLLM at {url} does not answer: {type(error).__name__} {error}")
+            seen = f"vLLM at {url} does not answer: {type(error).__name__} {error}"
+            return 502, error_of(seen).encode()
 
     async def close(self) -> None:
         if self._session is not None:
@@ -94,16 +94,3 @@ def direct_proxy(
         await endpoint.close()
 
     return PythonServerLauncher(RecordingMiddleware(endpoint, recorder), launcher, closing())
-
-
-def _error(message: str) -> bytes:
-    return orjson.dumps(
-        {
-            "error": {
-                "message": message,
-                "type": "invalid_request_error",
-                "param": None,
-                "code": None,
-            }
-        }
-    )

@@ -14,7 +14,7 @@ from typing import Any
 from common.command import Failure
 from common.settings import load_settings
 from episodes.agent import Agent
-from episodes.episode import Message, ToolSpec
+from episodes.episode import Message, Policy, ToolSpec
 from episodes.outcomes import PolicyStop
 from episodes.turns import turns_of, with_turns
 from training.serve import serve
@@ -25,17 +25,11 @@ TOKENS = 64  # of the reply
 SHOWN = 80  # characters of each in a message
 
 
-class FirstPrompt:
-    """A policy (`episodes.agent.Policy`) that keeps its first prompt, and stops."""
+class FirstPrompt(Policy):
+    """A policy that keeps its first prompt, and stops."""
 
-    def __init__(self, max_turns: int) -> None:
-        self.max_turns = max_turns
-        self.turns = 0
-        self.prompt_tokens = 0
-        self.completion_tokens = 0
-        self.finish_reason: str | None = None
-        self.messages: list[Message] = []
-        self.tools: list[ToolSpec] = []
+    messages: list[Message]
+    tools: list[ToolSpec]
 
     async def reply(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> Message:
         self.messages = list(messages)

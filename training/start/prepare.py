@@ -12,6 +12,7 @@ from common.command import Failure
 from common.settings import Settings
 from episodes.agent import Agent, Environment, Options, Row
 from episodes.episode import Task
+from episodes.joint import environment_of
 from episodes.judge_probe import check_judge, problem_of
 
 Rows = dict[str, list[Row]]
@@ -41,8 +42,12 @@ async def judge_problem(environment: Environment, tasks: Sequence[Task]) -> str 
     by_agent: dict[str, list[Task]] = {}
     for task in tasks:
         by_agent.setdefault(task.agent, []).append(task)
-    found = [problem_of(await check_judge(environment, own)) for own in by_agent.values()]
-    return "\n".join(problem for problem in found if problem) or None
+    found = []
+    for name, own in by_agent.items():
+        problem = problem_of(await check_judge(environment_of(environment, own[0]), own))
+        if problem:
+            found.append(f"{name}: {problem}" if name else problem)
+    return "\n".join(found) or None
 
 
 def complete(

@@ -16,7 +16,7 @@ import torch
 from common.files import replacing
 from training.warmup.schedule import Schedule
 
-FILE = "steps.pt"
+FILE = "progress.pt"
 # Writing 6 GB, those of a model of 0.5 billion parameters, takes about 10 seconds
 SAVED_EVERY = 600.0
 STATE_BYTES = 12  # of a learned weight and its two moments, in 32 bit
@@ -39,18 +39,42 @@ class PreciseAdamW(torch.optim.AdamW):
         self.precise.grad = None
         self.weight.copy_(self.precise)
 
+    def state_dict(self) -> dict[str, Any]:
+        return {**super().state_dict(), "precise": self.precise}
+
+    @torch.no_grad()
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        precise = state_dict.pop("precise")
+        super().load_state_dict(state_dict)
+        self.precise.copy_(precise)
+        self.weight.copy_(precise)
+
 
 class KeptSteps:
-    """Saves the steps of a training in a folder, and restores them."""
+    """Saves the steps of a training in a folder, and restores them.
 
-    every = SAVED_EVERY
+    model: if the optimizers do not keep its weights. every: seconds between two savings. heard:
+    what the looks at a tiny model's headline found.
+    """
 
-    def __init__(self, folder: Path, optimizers: Sequence[PreciseAdamW]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        optimizers: Sequence[torch.optim.Optimizer],
+        model: torch.nn.Module | None = None,
+        every: float = SAVED_EVERY,
+        heard: list[float] | None = None,
+    ) -> None:
         """Prepare, and say so where the disk has too little space."""
         self.file = folder / FILE
-        self.optimizers = optimizers
+        self.parts: list[Any] = [*optimizers] if model is None else [model, *optimizers]
+        self.every = every
+        self.heard = [] if heard is None else heard
         self.saved_at = time.monotonic()
-        learned = sum(optimizer.precise.numel() for optimizer in optimizers)
+        learned = 0
+        for optimizer in optimizers:
+            for group in optimizer.param_groups:
+                learned += sum(weight.numel() for weight in group["params"])
         needed = 2 * STATE_BYTES * learned  # the old file stays until the new one is written
         free = shutil.disk_usage(folder).free
         self.fits = free > needed
@@ -66,15 +90,13 @@ class KeptSteps:
         if not self.file.is_file():
             return
         state = torch.load(self.file, map_location="cpu", weights_only=True)
+        for part, found in zip(self.parts, state["parts"], strict=True):
+            part.load_state_dict(found)
         schedule.steps = state["steps"]
+        schedule.decay_from = state["decay_from"]
+        schedule.asked_at = state["asked_at"]
         schedule.accuracies.extend(state["accuracies"])
-        with torch.no_grad():
-            for optimizer, weight, rest in zip(
-                self.optimizers, state["weights"], state["optimizers"], strict=True
-            ):
-                optimizer.precise.copy_(weight)
-                optimizer.weight.copy_(weight)
-                optimizer.load_state_dict(rest)
+        self.heard.extend(state["heard"])
         print(f"going on after step {schedule.steps}, from {self.file}", file=sys.stderr)
 
     def save_at_times(self, schedule: Schedule) -> None:
@@ -86,49 +108,6 @@ class KeptSteps:
             self._save(schedule)
             kept = f"{schedule.steps} steps are kept in {self.file.parent}"
             print(f"{kept}; the same command goes on with them", file=sys.stderr)
-
-    def _save(self, schedule: Schedule) -> None:
-        state = {
-            "steps": schedule.steps,
-            "accuracies": list(schedule.accuracies),
-            "weights": [optimizer.precise for optimizer in self.optimizers],
-            "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
-        }
-        with replacing(self.file) as draft:
-            torch.save(state, draft)
-        self.saved_at = time.monotonic()
-
-
-class KeptPhase(KeptSteps):
-    """The same of a tiny model's first phase. heard: what its looks at the headline found."""
-
-    every = 30.0  # a tiny model is written in milliseconds
-
-    def __init__(
-        self,
-        folder: Path,
-        model: torch.nn.Module,
-        optimizers: Sequence[torch.optim.Optimizer],
-        heard: list[float],
-    ) -> None:
-        self.file = folder / FILE
-        self.parts: Sequence[Any] = (model, *optimizers)
-        self.heard = heard
-        self.saved_at = time.monotonic()
-        self.fits = True
-
-    def restore(self, schedule: Schedule) -> None:
-        if not self.file.is_file():
-            return
-        state = torch.load(self.file, map_location="cpu", weights_only=True)
-        for part, found in zip(self.parts, state["parts"], strict=True):
-            part.load_state_dict(found)
-        schedule.steps = state["steps"]
-        schedule.decay_from = state["decay_from"]
-        schedule.asked_at = state["asked_at"]
-        schedule.accuracies.extend(state["accuracies"])
-        self.heard.extend(state["heard"])
-        print(f"going on after step {schedule.steps}, from {self.file}", file=sys.stderr)
 
     def _save(self, schedule: Schedule) -> None:
         state = {

@@ -24,7 +24,7 @@ from common.settings import Settings
 from episodes.agent import Agent, Lessons, Row
 from episodes.episode import Conversation
 from training.warmup.examples import ColdStartError, Example, batches, encode_all
-from training.warmup.kept_steps import KeptPhase
+from training.warmup.kept_steps import KeptSteps
 from training.warmup.schedule import Schedule
 from training.warmup.supervised import save, train
 from training.warmup.tiny_tokenizer import make_tokenizer
@@ -43,6 +43,7 @@ MASTERY = 0.992
 LEAST_GAIN = 0.02  # of the headline, in ASKED_EVERY steps
 DECAY_A = 400
 WARM_UP = 50
+SAVED_EVERY = 30.0  # seconds: a tiny model is written in milliseconds
 # Most of phase A goes without system prompt and tools: steps are three times shorter, and copying
 # is the same skill.
 BARE_SHARE = 0.75
@@ -104,9 +105,10 @@ def make(
         return len(heard) > 1 and heard[-1] < heard[-2] + LEAST_GAIN
 
     optimizers = fast_optimizers(model)
-    kept = KeptPhase(work, model, optimizers, heard)
-    pad = tokenizer.pad_token_id
-    schedule = learn_to_copy(model, optimizers, examples_a, pad, steps_a, ready, random, kept)
+    kept = KeptSteps(work, optimizers, model, SAVED_EVERY, heard)
+    schedule = Schedule(steps_a, max(1, min(DECAY_A, steps_a // 2)), WARM_UP, MASTERY, ready)
+    data = batches(examples_a, BATCH_A, tokenizer.pad_token_id, random, alike=True)
+    train("phase A", model, optimizers, data, schedule, random, kept=kept)
     write_model(model, tokenizer, mastered)
     if examples_b:
         learn_imperfections(model, examples_b, tokenizer.pad_token_id, steps_b, random)
@@ -149,23 +151,6 @@ def lessons_of(
             f"these rows have nothing to learn for the role {role!r}; give others with --train-file"
         )
     return lessons
-
-
-def learn_to_copy(
-    model: Any,
-    optimizers: Sequence[torch.optim.Optimizer],
-    examples: Sequence[Example],
-    pad: int,
-    steps: int,
-    ready: Callable[[], bool],
-    random: Random,
-    kept: KeptPhase,
-) -> Schedule:
-    """Train phase A and return its schedule, which has the steps that were made."""
-    schedule = Schedule(steps, max(1, min(DECAY_A, steps // 2)), WARM_UP, MASTERY, ready)
-    data = batches(examples, BATCH_A, pad, random, alike=True)
-    train("phase A", model, optimizers, data, schedule, random, kept=kept)
-    return schedule
 
 
 def learn_imperfections(
