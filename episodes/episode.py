@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from common.command import Failure, UsageError
 from scoring.rubric import Reward
@@ -70,7 +71,7 @@ class Episode:
             self.stop_reason = "length"
 
 
-class Policy(Protocol):
+class Policy(ABC):
     """The player of an episode: a model behind an endpoint, a person, a script.
 
     finish_reason: of the last reply; "length": it was cut by its token limit.
@@ -83,12 +84,12 @@ class Policy(Protocol):
         self.completion_tokens = 0
         self.finish_reason: str | None = None
 
+    @abstractmethod
     async def reply(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> Message:
         """Return the assistant's next message. With the last one allowed, tools are forbidden.
         Raises PolicyStop: it cannot go on (budget, length). Raises EpisodeError: the machine
         failed.
         """
-        ...
 
 
 @dataclass(frozen=True)

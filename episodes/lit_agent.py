@@ -112,10 +112,8 @@ def endpoint_of(llm: Any, rollout: Any, token: str | None = None) -> Endpoint:
     ask_directly(base_url)
     sampling = dict(llm.sampling_parameters)
     known = {name: sampling.pop(name) for name in SAMPLING if name in sampling}
-    # The proxy records the calls; without it, the tracer of this process does
-    traced = not isinstance(llm, agl.ProxyLLM)
     key = llm.api_key or token
-    return Endpoint(base_url, llm.model, key, extra=sampling, traced=traced, **known)
+    return Endpoint(base_url, llm.model, key, extra=sampling, **known)
 
 
 def note_of(

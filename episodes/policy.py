@@ -46,7 +46,6 @@ class Endpoint:
     """An OpenAI-compatible endpoint and how to sample. None leaves a value to the server.
 
     `extra` goes into the body, e.g. {"top_k": -1}. `chat_model` answers in place of a server.
-    `traced`: a tracer records the calls, which knows only openai's own way of sending them.
     """
 
     base_url: str
@@ -57,7 +56,6 @@ class Endpoint:
     max_tokens: int | None = None
     extra: dict[str, Any] = field(default_factory=dict)
     chat_model: ChatModel | None = None
-    traced: bool = False
 
 
 def endpoint_elsewhere(
@@ -122,8 +120,6 @@ class ChatPolicy(Policy):
             )
         client = await _client(self.endpoint)
         try:
-            if self.endpoint.traced:
-                return await client.chat.completions.create(**body, extra_body=extra or None)
             return await client.post("/chat/completions", body=body | extra, cast_to=ChatCompletion)
         except openai.OpenAIError as error:
             raise _blame(error) from error

@@ -63,24 +63,6 @@ def test_a_call_that_goes_on_to_the_token_limit_is_a_cut_reply(llm, most, finish
     assert (chat.completion_tokens, chat.finish_reason) == (1, finish)
 
 
-def test_traced_and_untraced_send_the_same(llm):
-    """A tracer only sees openai's own way of sending; ours is quicker."""
-
-    def sent(traced: bool) -> list[Any]:
-        llm.requests = []
-        llm.script(calls("look", word="盐"), says("密封"))
-        said = replies(policy(llm, 2, traced=traced, max_tokens=77, extra={"top_k": -1}), 2)
-        assert said[0]["tool_calls"][0]["function"] == {
-            "name": "look",
-            "arguments": '{"word": "盐"}',
-        }
-        return llm.requests
-
-    ours = sent(traced=False)
-    assert len(ours) == 2
-    assert ours == sent(traced=True)
-
-
 @pytest.mark.parametrize("max_turns", [1, 3])
 def test_only_the_last_allowed_call_forbids_tools_and_none_follows(llm, max_turns):
     llm.script(says("好"))

@@ -21,7 +21,7 @@ from tests.training.plans import plan_of
 from training.setup.plan import ConfigError, Plan
 from training.start.arguments import parse
 from training.start.make_plan import (
-    TRACKER_VARIABLES,
+    TRACKERS,
     continued,
     loggers,
     make_plan,
@@ -72,8 +72,9 @@ def test_without_a_folder_the_newest_run_or_that_of_the_checkpoint_goes_on(tmp_p
 
 @pytest.mark.parametrize(("given", "trackers"), cases_of(__file__, "trackers"))
 def test_a_tracker_is_told_what_is_set_for_it_and_others_are_left_out(given, trackers):
-    for name in TRACKER_VARIABLES:
-        os.environ.pop(name, None)
+    for name in Settings.model_fields:
+        if name.startswith(TRACKERS):
+            os.environ.pop(name.upper(), None)
     settings = Settings(_env_file=None, **given)
     assert loggers(settings) == ["console", "file", *trackers]
     assert tracker_variables(settings) == {name.upper(): value for name, value in given.items()}

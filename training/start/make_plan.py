@@ -36,10 +36,7 @@ from training.start.run_lock import LOCK
 RUNS = WORK / "runs"
 # A process plays so many at once as fast as it plays a thousand (docs/quality.md).
 EPISODES_A_RUNNER = 128
-TRACKER_VARIABLES = (
-    *("TENSORBOARD_DIR", "SWANLAB_API_KEY", "SWANLAB_MODE", "SWANLAB_LOG_DIR"),
-    *("WANDB_API_KEY", "WANDB_MODE", "WANDB_BASE_URL"),
-)
+TRACKERS = ("tensorboard_", "swanlab_", "wandb_")  # how the names of their settings begin
 # Files of a run's folder before its first episode (docs/runs.md)
 WRITTEN_FIRST = (
     *("config.yaml", "environment.json", "preset.json", "versions.json", "model.json", "data"),
@@ -216,12 +213,9 @@ def loggers(settings: Settings) -> list[str]:
 def tracker_variables(settings: Settings) -> dict[str, str]:
     """Return what is set of the variables that trackers read."""
     found = {}
-    for name in TRACKER_VARIABLES:
-        value = getattr(settings, name.lower())
-        if isinstance(value, SecretStr):
-            found[name] = value.get_secret_value()
-        elif value is not None:
-            found[name] = value
+    for name, value in settings:
+        if value is not None and name.startswith(TRACKERS):
+            found[name.upper()] = reveal(value) if isinstance(value, SecretStr) else value
     return found
 
 
