@@ -1,6 +1,6 @@
 """The default recording endpoint before vLLM: the LLM proxy's contract without litellm.
 
-It lacks other providers, formats of other APIs, streaming, and litellm's retries, limits and keys.
+It lacks litellm's retries, limits and keys, and its reading of a request's parameters.
 """
 
 from __future__ import annotations
@@ -59,8 +59,6 @@ class DirectEndpoint:
         if server is None:
             seen = f"model {request['model']!r} is not served; known: {', '.join(self.servers)}"
             return 404, error_of(seen).encode()
-        if request.get("stream"):
-            return 400, error_of("streaming is not recorded here; use --proxy litellm").encode()
         return await self._ask(server + COMPLETIONS, orjson.dumps({**request, **self.asked}))
 
     async def _ask(self, url: str, body: bytes) -> tuple[int, bytes]:
