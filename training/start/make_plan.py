@@ -212,10 +212,11 @@ def loggers(settings: Settings) -> list[str]:
 
 def tracker_variables(settings: Settings) -> dict[str, str]:
     """Return what is set of the variables that trackers read."""
-    found = {}
+    found: dict[str, str] = {}
     for name, value in settings:
         if value is not None and name.startswith(TRACKERS):
-            found[name.upper()] = reveal(value) if isinstance(value, SecretStr) else value
+            shown = value.get_secret_value() if isinstance(value, SecretStr) else str(value)
+            found[name.upper()] = shown
     return found
 
 
