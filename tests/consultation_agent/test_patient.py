@@ -5,6 +5,7 @@ gives nothing away.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -144,3 +145,28 @@ def test_the_opening_of_a_row_without_facets_and_again():
     assert asked("怎么了？", task=task_of(reference_row())).text == "My ankle is swollen"
     task = replace(TASK, complaint="abdominal_pain")
     assert asked("肚子疼吗？", "怎么了？", task=task).kind == "repeated"
+
+
+RECALL = cases_of(__file__, "recall")
+
+
+def recalling(case: dict[str, Any]) -> ConsultationTask:
+    """A task without facets: what was said to the same question is the answer, or "not sure"."""
+    once = []
+    for question, answer in case["exchanges"]:
+        once.append({"doctor_question": [question], "patient_response": [answer]})
+    row = reference_row(patient_information=once, enhanced_description=case["described"])
+    said = f"Patient's description: {case['complaint']}\nDecide"
+    return task_of(row | {"prompt": [{"role": "user", "content": said}]})
+
+
+@pytest.mark.parametrize("case", RECALL, ids=lambda case: case["why"])
+def test_only_the_same_question_has_the_answer_of_then(case):
+    task = recalling(case)
+    for question, text in case["asked"]:
+        assert PATIENT.reply_to(task, question, []).text == text
+
+
+def test_a_run_on_such_rows_is_told_which_patient_is_meant_for_them():
+    [note] = check_recorded([recalling(RECALL[0])])
+    assert "--patient llm" in note

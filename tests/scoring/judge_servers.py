@@ -1,13 +1,13 @@
 """A real HTTP server that plays scripted replies, and what the tests of judges share."""
 
 import asyncio
-import json
 import time
 from http.server import ThreadingHTTPServer
 
 from scoring.case import Case, Verdict
 from scoring.judge import LLMJudge, RewardModelJudge
 from sql_agent.judge_words import WORDS
+from tests.common.llm_server import replying
 from tests.serving import JsonHandler
 
 CASE = Case(
@@ -59,18 +59,7 @@ class Handler(JsonHandler):
 
 
 def completion(content, finish_reason="stop"):
-    message = {"role": "assistant", "content": content}
-    choice = {"index": 0, "message": message, "finish_reason": finish_reason}
-    usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
-    body = {
-        "id": "x",
-        "object": "chat.completion",
-        "created": 1,
-        "model": "m",
-        "choices": [choice],
-        "usage": usage,
-    }
-    return json.dumps(body)
+    return replying(finish_reason, content=content).body
 
 
 def ask_llm(server, timeout=20.0, case=CASE):

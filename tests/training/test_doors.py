@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -60,18 +61,21 @@ def test_a_socket_hears_those_who_have_the_token(token, heard):
             assert socket.recv_multipart()[1] == b"from the-run's"
 
 
-async def test_vllm_answers_completions_to_who_has_the_token(monkeypatch):
-    monkeypatch.setenv(TOKEN, "the-run's")
-    asked = []
+def client_of(door: Callable[[Any], Any], asked: list[str]) -> httpx.AsyncClient:
+    """A client of vLLM behind this door; `asked` gets the paths that reach it."""
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         asked.append(scope["path"])
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b"{}"})
 
-    transport = httpx.ASGITransport(Door(app))
-    found = {}
-    async with httpx.AsyncClient(transport=transport, base_url="http://vllm") as client:
+    return httpx.AsyncClient(transport=httpx.ASGITransport(door(app)), base_url="http://vllm")
+
+
+async def test_vllm_answers_completions_to_who_has_the_token(monkeypatch):
+    monkeypatch.setenv(TOKEN, "the-run's")
+    asked, found = list[str](), {}
+    async with client_of(Door, asked) as client:
         for method, path in (
             ("GET", "/health"),
             ("GET", "/v1/models"),
@@ -98,12 +102,7 @@ async def test_vllm_answers_completions_to_who_has_the_token(monkeypatch):
 
 
 async def test_vllm_outside_of_training_answers_completions_alone():
-    async def app(scope: Any, receive: Any, send: Any) -> None:
-        await send({"type": "http.response.start", "status": 200, "headers": []})
-        await send({"type": "http.response.body", "body": b"{}"})
-
-    transport = httpx.ASGITransport(ServedDoor(app))
-    async with httpx.AsyncClient(transport=transport, base_url="http://vllm") as client:
+    async with client_of(ServedDoor, []) as client:
         for method, path, status in (
             ("GET", "/health", 200),
             ("GET", "/v1/models", 200),

@@ -6,13 +6,12 @@ import json
 import shutil
 
 import pytest
-from sqlalchemy import create_engine, insert
 
+from recipes.build_database import write_database
 from sql_agent.curation.cited_answer import Draft, Refused, build_messages, verify
 from sql_agent.curation.openevidence import main
 from sql_agent.curation.queried_rows import QueriedRow, RowFinder
 from sql_agent.gold.checker import Checker
-from sql_agent.tables import metadata
 from tests.common.llm_server import KEY, Fault
 from tests.corpora import cases_of, write_lines
 from tests.sql_agent.curation.questions import rows_of
@@ -24,19 +23,11 @@ SQL = "SELECT dosage FROM drugs_info WHERE med_name = '甲片'"
 
 @pytest.fixture
 def database(tmp_path):
-    url = f"sqlite:///{tmp_path / 'm.db'}"
-    engine = create_engine(url)
-    tables = metadata()
-    tables.create_all(engine)
-    with engine.begin() as connection:
-        columns = {name: None for row in DRUGS for name in row}
-        connection.execute(insert(tables.tables["drugs_info"]), [columns | row for row in DRUGS])
-        connection.execute(
-            insert(tables.tables["disease"]),
-            [{"id": 1, "disease_name": "乙病", "cause": "原因不明"}],
-        )
-    engine.dispose()
-    return url
+    disease = {"id": 1, "disease_name": "乙病", "cause": "原因不明"}
+    columns = dict.fromkeys(name for row in DRUGS for name in row)
+    tables = {"drugs_info": [columns | row for row in DRUGS], "disease": [disease]}
+    write_database(tmp_path / "m.db", tables)
+    return f"sqlite:///{tmp_path / 'm.db'}"
 
 
 def statement(text, quote, row_id=7, field="dosage", table="drugs_info"):

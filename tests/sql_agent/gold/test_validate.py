@@ -5,7 +5,6 @@ called wrong.
 from __future__ import annotations
 
 import json
-import sqlite3
 from pathlib import Path
 
 import pytest
@@ -13,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.settings import ROOT
+from recipes.build_database import write_database
 from sql_agent.gold import validate
 from sql_agent.gold.checker import Checker
 from sql_agent.gold.markup import plain
 from sql_agent.gold.rebuild import rebuild
 from sql_agent.intake.question_files import load_rows
-from sql_agent.tables import metadata
 from tests.corpora import cases_of, write_lines
 from tests.messages import missing
 from tools.sql.query import QueryTool
@@ -30,19 +29,15 @@ FIELD = "口服，一次 4 片，一日 3 次。<br/>\n饭后<a class = 'x' data
 @pytest.fixture(scope="module")
 def url(tmp_path_factory):
     """Two drugs, one with HTML in its field, and a cell longer than the tool reads."""
-    from sqlalchemy import create_engine
-
     path = tmp_path_factory.mktemp("database") / "small.db"
-    engine = create_engine(f"sqlite:///{path}")
-    metadata().create_all(engine)
-    engine.dispose()
-    with sqlite3.connect(path) as connection:
-        put = "INSERT INTO drugs_info (id, med_name, dosage, storage, precautions) VALUES (?, ?, ?, ?, ?)"
-        connection.execute(put, [1, "甲片", FIELD, "密封", "慎用" * 20_000])
-        connection.execute(put, [2, "乙丸", "含服", "避光", "慎用" * 200_000])
-        connection.execute(
-            "INSERT INTO disease (id, disease_name, cause) VALUES (1, '丙症', '受凉')"
-        )
+    names = ("id", "med_name", "dosage", "storage", "precautions")
+    drugs = [
+        (1, "甲片", FIELD, "密封", "慎用" * 20_000),
+        (2, "乙丸", "含服", "避光", "慎用" * 200_000),
+    ]
+    disease = {"id": 1, "disease_name": "丙症", "cause": "受凉"}
+    rows = [dict(zip(names, drug, strict=True)) for drug in drugs]
+    write_database(path, {"drugs_info": rows, "disease": [disease]})
     return f"sqlite:///{path}"
 
 

@@ -1,14 +1,16 @@
-"""The diagnosis agent's cases: open by their summary, settled by their key results, normal where
-nothing is wrong.
+"""Cases drawn from the tables: no two alike, told in words and solvable by asking alone; those of the
+diagnosis agent open by their summary, settled by their key results, normal where nothing is wrong.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from collections import Counter
 from functools import cache
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -23,12 +25,69 @@ from recipes.doctors.consultation_cases import OPEN, ROWS, new_case
 from recipes.doctors.diagnosis_cases import PLAUSIBLE, SURE, WORDINGS, case_of, plausible
 
 TABLES = load_tables()
-FOLDER = ROOT / "data" / "diagnosis"
+DATA = ROOT / "data"
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("agent", ["consultation", "diagnosis"])
+def test_the_bundled_files_are_what_the_command_makes(agent, tmp_path):
+    assert main([agent, "--out", str(tmp_path)]) == 0
+    for split in ROWS:
+        bundled = (DATA / agent / f"{split}.parquet").read_bytes()
+        assert (tmp_path / f"{split}.parquet").read_bytes() == bundled
+
+
+@pytest.fixture(scope="module")
+def consultations():
+    from pyarrow import parquet
+
+    folder = DATA / "consultation"
+    return {split: parquet.read_table(folder / f"{split}.parquet").to_pylist() for split in ROWS}
+
+
+def said(row: dict[str, Any]) -> set[str]:
+    """Everything the patient may say, as it is worded."""
+    return {row["prompt"][0]["content"], *json.loads(row["extra_info"]["facets"]).values()}
+
+
+def test_unseen_consultations_say_nothing_that_training_says(consultations):
+    """But for wordings that fit a condition alone because all others name it."""
+    known = set().union(*(said(row) for row in consultations["train"]))
+    unseen = [row for row in consultations["test"] if row["extra_info"]["wording"] == "unseen"]
+    assert len(unseen) == len(consultations["test"]) // 4
+    shares = [len(said(row) & known) / len(said(row)) for row in unseen]
+    assert sum(share == 0 for share in shares) >= 0.9 * len(unseen)
+    assert all(row["prompt"][0]["content"] not in known for row in unseen)
+
+
+def test_nothing_of_a_consultation_names_its_diagnosis(consultations):
+    for row in (row for rows in consultations.values() for row in rows):
+        condition = TABLES.conditions[row["extra_info"]["condition"]]
+        told = [*said(row), row["reward_model"]["enhanced_description"]]
+        assert not any(
+            name in text for name in (condition.zh, *condition.aliases_zh) for text in told
+        )
+
+
+@pytest.mark.parametrize("rows", ["train=0", "other=3"])
+def test_rows_that_cannot_be_made_are_a_wrong_usage(tmp_path, rows):
+    with pytest.raises(SystemExit, match="2"):
+        main(["consultation", "--out", str(tmp_path), "--rows", rows])
+
+
+def test_files_are_not_replaced_unasked(tmp_path, capsys):
+    (tmp_path / "val.parquet").touch()
+    assert main(["consultation", "--out", str(tmp_path), "--rows", "val=2"]) == 2
+    assert "--force" in capsys.readouterr().err
+    assert main(["consultation", "--out", str(tmp_path), "--rows", "val=2", "--force"]) == 0
+    assert main(["consultation", "--out", str(tmp_path), "--rows", "test=2"]) == 0, (
+        "which replaces nothing"
+    )
 
 
 @cache
 def bundled(split: str) -> list[DiagnosisTask]:
-    return [task_of(row) for row in read_rows(FOLDER / f"{split}.parquet")]
+    return [task_of(row) for row in read_rows(DATA / "diagnosis" / f"{split}.parquet")]
 
 
 @pytest.fixture(scope="module")
@@ -43,15 +102,6 @@ def drawn():
 
 def all_tasks() -> list[DiagnosisTask]:
     return [task for split in ROWS for task in bundled(split)]
-
-
-@pytest.mark.system
-def test_the_bundled_files_are_what_the_command_makes(tmp_path):
-    assert main(["diagnosis", "--out", str(tmp_path)]) == 0
-    for split in ROWS:
-        assert (tmp_path / f"{split}.parquet").read_bytes() == (
-            FOLDER / f"{split}.parquet"
-        ).read_bytes()
 
 
 def test_a_summary_leaves_several_conditions_open(drawn):
