@@ -59,7 +59,8 @@ ABSENT = re.compile(r"(?:\b(?:without|w/o|absent)\b|不伴有?)([^,;.(，；。�
 DENIED = re.compile("|".join(TABLE["said"]["denied"]), re.I)
 # A part between marks, and "HIV-negative": it may say what the patient does not have
 PART = re.compile(
-    r"[,;(，；（]\s*([^,;()，；（）]+?)[\s.。]*[)）]?\s*(?=$|[,;()，；（）])|\b([\w/]+-negative)\b",
+    r"(?:[,;(，；（]\s*| (?=rather than ))([^,;()，；（）]+?)[\s.。]*[)）]?\s*(?=$|[,;()，；（）])"
+    r"|\b([\w/]+-negative)\b",
     re.I,
 )
 ABSENCE = re.compile("|".join(TABLE["said"]["absence"]), re.I)

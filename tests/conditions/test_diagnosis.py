@@ -31,6 +31,18 @@ def test_every_name_of_a_condition_is_its_own_and_no_other_ones():
             assert {names_it(name, own) for name in names} == {names is own}, (own, names)
 
 
+@pytest.mark.parametrize(
+    "said", ["{}, no {}", "{} ({} excluded)", "{} rather than {}", "{}，排除{}", "{}（{}已排除）"]
+)
+def test_a_condition_stays_what_it_is_beside_another_one_that_is_denied(said):
+    language = 0 if said.isascii() else 1
+    for place, own in enumerate(NAMES):
+        other = NAMES[place - 1]
+        both = said.format(own[language], other[language])
+        assert names_it(both, own), both
+        assert not names_it(both, other), both
+
+
 def test_a_gold_diagnosis_said_word_for_word_is_right_whatever_it_says():
     sealed = (Path(__file__).parents[1] / "diagnosis_agent" / "corpus").glob("diagnoses*.jsonl")
     given = [case["gold"] for case in CASES]
