@@ -81,7 +81,7 @@ def _values_of(lines: list[str]) -> list[Any]:
 
 def _joined(events: list[Any], ended: bool) -> Any:
     message: dict[str, Any] = {"role": "assistant", "content": None}
-    calls: dict[Any, dict[str, Any]] = {}
+    calls: list[dict[str, Any]] = []
     whole: dict[str, Any] = {}
     finish = None
     for event in events:
@@ -95,11 +95,12 @@ def _joined(events: list[Any], ended: bool) -> Any:
                 if delta.get(name):
                     message[name] = _added(message.get(name), delta[name])
             for call in delta.get("tool_calls") or []:
-                _add_call(calls.setdefault(_key_of(call, calls), {}), call)
+                _add_call(_call_of(call, calls), call)
     if finish is None and not ended:
         raise ValueError("the stream broke off")
-    if calls:
-        message["tool_calls"] = list(calls.values())
+    for call in calls:
+        call.pop("index", None)
+        message["tool_calls"] = calls
     return {**whole, "choices": [{"index": 0, "message": message, "finish_reason": finish}]}
 
 
@@ -109,17 +110,39 @@ def _added(before: Any, piece: Any) -> Any:
     return piece if before is None else text_of(before) + text_of(piece)
 
 
-def _key_of(piece: dict[str, Any], calls: dict[Any, dict[str, Any]]) -> Any:
-    """Return which call a piece belongs to. A server that counts no calls repeats a call's id, or
-    names a call only in its first piece.
+def _call_of(piece: dict[str, Any], calls: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the call that a piece belongs to, which is a new one if it belongs to none of them."""
+    index, own = piece.get("index"), piece.get("id")
+    same = [call for call in calls if index in (None, call.get("index"))]
+    for call in same:
+        if own and own == call.get("id"):
+            return call
+    if same and not _begins(piece, same[-1]):
+        return same[-1]
+    calls.append({} if index is None else {"index": index})
+    return calls[-1]
+
+
+def _begins(piece: dict[str, Any], last: dict[str, Any]) -> bool:
+    """Return whether a piece begins another call: servers count no calls, or give all of them the
+    index 0. The later pieces of a call have no name, and with some servers ids of their own.
     """
-    if piece.get("index") is not None:
-        return piece["index"]
-    for key, call in calls.items():
-        if piece.get("id") and piece["id"] == call.get("id"):
-            return key
-    named = (piece.get("function") or {}).get("name")
-    return f"call {len(calls)}" if named or not calls else [*calls][-1]
+    function = piece.get("function") or {}
+    before = last["function"]
+    if not function.get("name"):
+        return False
+    if piece.get("index") is None:
+        return True
+    other = function["name"] != before.get("name")
+    if not before.get("arguments"):
+        return other
+    try:
+        json.loads(before["arguments"])
+    except TypeError:
+        pass  # they are an object, and whole
+    except ValueError:
+        return False
+    return other or bool(function.get("arguments")) or bool(piece.get("id"))
 
 
 def _add_call(call: dict[str, Any], piece: dict[str, Any]) -> None:

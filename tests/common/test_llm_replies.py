@@ -150,18 +150,34 @@ def test_a_call_in_pieces_is_put_together(llm, known_by):
     assert player.finish_reason == "tool_calls"
 
 
-def test_calls_without_an_index_stay_apart(llm):
-    """The pieces of the first go on after the second has begun."""
-    look = {"id": "c1", "function": {"name": "look", "arguments": '{"a":'}}
-    again = {**CALL, "id": "c2"}
-    rest = {"id": "c1", "function": {"name": "look", "arguments": " 1}"}}
-    deltas = [{"tool_calls": [look, again]}, {"tool_calls": [rest]}]
+LOOK = {"id": "c1", "function": {"name": "look", "arguments": '{"a":'}}
+AGAIN = {"id": "c2", "function": {"name": "look", "arguments": '{"a": 1}'}}
+FIRST = {**CALL, "index": 0}
+ALL_FIRST = {"index": 0, "function": {"arguments": " 1}"}}
+CALLS: dict[str, list[dict[str, Any]]] = {
+    # The pieces of the first go on after the second has begun
+    "no index": [LOOK, AGAIN, {**LOOK, "function": {"name": "look", "arguments": " 1}"}}],
+    "all have the first index": [{**LOOK, "index": 0}, ALL_FIRST, {**AGAIN, "index": 0}],
+    "begun without arguments": [
+        FIRST,
+        {**AGAIN, "index": 0, "function": {"name": "look", "arguments": ""}},
+        {"index": 0, "id": "c3", "function": {"arguments": '{"a": 1}'}},
+    ],
+    "the first index and no id": [{**FIRST, "id": ""}, {**FIRST, "id": None}],
+    "objects": [
+        {"index": 0, "id": name, "function": {"name": "look", "arguments": {"a": 1}}}
+        for name in ("c1", "c2")
+    ],
+}
+
+
+@pytest.mark.parametrize("pieces", CALLS.values(), ids=CALLS)
+def test_parallel_calls_in_pieces_stay_apart(llm, pieces):
+    deltas = [{"tool_calls": [piece]} for piece in pieces]
     llm.faults = [Fault(200, body=events(*deltas, finish="tool_calls"))]
     calls = played(llm, tools=True)[0]["tool_calls"]
-    assert [(call["id"], call["function"]) for call in calls] == [
-        ("c1", CALL["function"]),
-        ("c2", CALL["function"]),
-    ]
+    assert [call["function"] for call in calls] == [CALL["function"]] * 2
+    assert len({call["id"] for call in calls}) == 2
 
 
 def test_a_wait_may_be_in_milliseconds():

@@ -5,8 +5,11 @@ import shutil
 import subprocess
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as parquet
 import pytest
 
+from tests.corpora import cases_of
 from tests.episodes.conftest import database_url, llm  # noqa: F401
 from tests.evaluation.visiting import served
 from tests.sql_agent.curation.conftest import no_waiting  # noqa: F401
@@ -14,6 +17,17 @@ from tests.sql_agent.curation.conftest import no_waiting  # noqa: F401
 CHROMIUM = (
     shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 )
+
+
+@pytest.fixture
+def data(tmp_path, database_url, monkeypatch):  # noqa: F811
+    """A question file for the small database, and settings that know no other place."""
+    path = tmp_path / "questions.parquet"
+    parquet.write_table(pa.Table.from_pylist(cases_of(__file__, "questions")), path)
+    for name in ("TEACHER_MODEL", "REWARD_MODEL_URL", "SECOND_JUDGE_MODEL", "OPENAI_BASE_URL"):
+        monkeypatch.setenv(name, "")
+    monkeypatch.setenv("DATABASE_URL", database_url)
+    return path
 
 
 @pytest.fixture

@@ -1,12 +1,14 @@
-"""Records and configurations as `evaluation.evaluate` writes them, for tests that start from a
-finished evaluation.
+"""The evaluation program run on a file, and records and configurations as it writes them, for
+tests that start from a finished evaluation.
 """
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
+from evaluation import evaluate
 from evaluation.results import write_results
 from sql_agent.agent import AGENT
 from tests.corpora import cases_of
@@ -28,3 +30,17 @@ def evaluation(folder: Path, records: list[dict[str, Any]], **config: Any) -> Pa
     folder.mkdir(parents=True)
     write_results(AGENT, folder, CONFIG | config, records)
     return folder
+
+
+def run(
+    data: Path, *flags: str, agent: str = "sql"
+) -> tuple[int, dict[str, Any], list[dict[str, Any]]]:
+    """Run the program; return its exit code, scores and episodes."""
+    out = data.parent / "out"
+    code = evaluate.main([agent, "--data", str(data), "--out", str(out), *flags])
+    lines = (out / "episodes.jsonl").read_text(encoding="utf-8").splitlines()
+    return (
+        code,
+        json.loads((out / "scores.json").read_text(encoding="utf-8")),
+        [json.loads(line) for line in lines],
+    )

@@ -20,8 +20,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as parquet
 import pytest
 
 from common.command import Failure, UsageError
@@ -36,6 +34,7 @@ from sql_agent.agent import AGENT
 from tests.corpora import cases_of
 from tests.episodes.guessing_agent import GuessingAgent
 from tests.episodes.scripted import asks, says
+from tests.evaluation.evaluations import run
 from tests.messages import missing
 from tests.sql_agent.small_database import CAUSE, STORAGE
 
@@ -44,31 +43,6 @@ ANSWERS = {"q0": f"朵莎洛片的贮藏方法：{STORAGE}", "q1": f"图帕氏�
 
 
 ROWS = cases_of(__file__, "questions")
-
-
-@pytest.fixture
-def data(tmp_path, database_url, monkeypatch):
-    """A question file for the small database, and settings that know no other place."""
-    path = tmp_path / "questions.parquet"
-    parquet.write_table(pa.Table.from_pylist(ROWS), path)
-    for name in ("TEACHER_MODEL", "REWARD_MODEL_URL", "SECOND_JUDGE_MODEL", "OPENAI_BASE_URL"):
-        monkeypatch.setenv(name, "")
-    monkeypatch.setenv("DATABASE_URL", database_url)
-    return path
-
-
-def run(
-    data: Path, *flags: str, agent: str = "sql"
-) -> tuple[int, dict[str, Any], list[dict[str, Any]]]:
-    """Run the program; return its exit code, scores and episodes."""
-    out = data.parent / "out"
-    code = evaluate.main([agent, "--data", str(data), "--out", str(out), *flags])
-    lines = (out / "episodes.jsonl").read_text(encoding="utf-8").splitlines()
-    return (
-        code,
-        json.loads((out / "scores.json").read_text(encoding="utf-8")),
-        [json.loads(line) for line in lines],
-    )
 
 
 def test_gold_is_right_in_everything(data):
