@@ -30,7 +30,8 @@ from common.llm import reveal
 from common.settings import WORK, Settings, load_settings
 from common.stopping import stop_in_order
 from episodes import registry
-from episodes.agent import Agent
+from episodes.agent import Agent, Row
+from episodes.episode import AgentError
 from episodes.turns import with_turns
 from evaluation.endpoint import build
 from evaluation.players import MODELS, add_flags, model_player, opened, reply_tokens
@@ -74,9 +75,9 @@ def serve(agent: Agent, arguments: argparse.Namespace, settings: Settings) -> No
     token = reveal(settings.agl_token)
     require_token(arguments.host, token, "--host")
     names = NAMES if is_loopback(arguments.host, "--host") else ("*",)
-    rows = {
-        row["id"]: row for row in agent.rows(arguments.data or cases_of(agent, arguments.model))
-    }
+    own = registry.own_options(agent, arguments)
+    cases = arguments.data or cases_of(agent, arguments.model)
+    rows = {row["id"]: row for row in checked_rows(agent, cases, settings.under(own))}
     player = model_player(agent, arguments.model, arguments.base_url, settings)
     arguments.max_tokens = arguments.max_tokens or reply_tokens(agent, player, arguments.thinking)
     settings = with_turns(agent, settings, arguments.max_turns)
@@ -122,6 +123,24 @@ def cases_of(agent: Agent, model: str) -> Path:
         if cases.is_file() and Run(folder, TRAINING, "", folder).agent == agent.name:
             return cases
     return agent.splits["test"]
+
+
+def checked_rows(agent: Agent, cases: Path, settings: Settings) -> list[Row]:
+    """Return a file's cases for the page, none of the agent's own test file where they are not of
+    this database.
+
+    Raises AgentError: another file's are not, so a run would answer from a database that it was not
+    trained on.
+    """
+    rows = agent.rows(cases)
+    try:
+        agent.check({cases.name: rows}, settings, plays=True)
+    except AgentError as error:
+        if cases != agent.splits["test"]:
+            raise
+        print(f"the page offers no cases: {error}", file=sys.stderr, flush=True)
+        return []
+    return rows
 
 
 class ModelWatch(Thread):

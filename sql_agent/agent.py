@@ -37,6 +37,7 @@ from sql_agent.template_agent import gold_conversations
 
 # What the bundled model was made from. It is found by name, because recipes stand above agents.
 RECIPE = "recipes.drugs.lessons"
+MADE_FROM = ("database", "ehrsql")  # what a run's folder says of its rows besides
 FILES = ("data", "train_file", "val_file")  # the flags of commands that name rows
 
 
@@ -158,7 +159,8 @@ class SqlAgent(Agent):
                 f"{path} has questions of EHRSQL; give the schema of its database, which is drawn "
                 "for them: --schema mimic_iii.sql"
             )
-        kept = [{column: row[column] for column in COLUMNS} for row in rows]
+        known = (*COLUMNS, *MADE_FROM)
+        kept = [{column: row[column] for column in known if column in row} for row in rows]
         database = made_from(path)
         prepared = PreparedSet.of(Path(path))
         for row in kept:

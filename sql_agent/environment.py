@@ -25,6 +25,7 @@ from sql_agent.template_agent import prompt_for
 from sql_agent.threads import in_thread
 from tools.sql.query import QueryTool, SchemaTools
 from tools.sql.result import neutralise
+from tools.sql.settings import DEFAULT_DATABASE
 
 
 class SqlEnvironment(Environment):
@@ -48,6 +49,7 @@ class SqlEnvironment(Environment):
             self.rubric = Rubric({**self.rubric.weights, "judge": 1.0}, self.rubric.factors)
         self.paid = not isinstance(self.judge, ReferenceJudge)
         self.highest = self.rubric.highest
+        self.bundled = settings.database_url == DEFAULT_DATABASE
         self.known = KnownAnswers(self.tool, judged="judge" in self.rubric.names)
 
     async def play(self, task: Task, policy: Policy) -> Episode:

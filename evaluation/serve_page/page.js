@@ -258,6 +258,7 @@ function speak() {  // everything that does not depend on what was said
   const chosen = at("case").value;
   at("case").replaceChildren(...choices.map(([value, text]) => Object.assign(make("option", text), { value })));
   at("case").value = chosen;
+  at("examples").previousElementSibling.hidden = !about.examples.length;
   at("examples").replaceChildren(...about.examples.map((id) => {
     const item = make("li"), button = make("button", about.cases[id].length > 160 ? `${about.cases[id].slice(0, 160)}…` : about.cases[id]);
     button.type = "button";

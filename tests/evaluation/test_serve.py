@@ -34,11 +34,12 @@ from episodes.policy import Endpoint
 from evaluation import serve
 from evaluation.visits import ENDS as SENTENCES
 from evaluation.visits import UNAVAILABLE
-from tests.corpora import cases_of
+from tests.corpora import cases_of, write_lines
 from tests.digits_agent.agent import AGENT as DIGITS
 from tests.episodes.scripted import asks, says
 from tests.evaluation.folders import training_run
 from tests.evaluation.visiting import SETTINGS, served
+from tests.messages import missing
 from tests.sql_agent.small_database import STORAGE
 
 QUESTION, QUERY = "朵莎洛片怎么保存？", "SELECT storage FROM drugs_info WHERE med_name = '朵莎洛片'"
@@ -128,6 +129,49 @@ def test_a_run_is_asked_its_own_validation_questions(tmp_path):
         assert serve.cases_of(sql_agent, str(model)) == run / "data" / "val.jsonl"
     for agent, model in ((sql_agent, "hub/name"), (DIGITS, str(run))):
         assert serve.cases_of(agent, model) == agent.splits["test"]
+
+
+def test_a_run_does_not_answer_from_another_database(tmp_path, capsys):
+    """In a new terminal DATABASE_URL is gone, and a hospital's run would answer from the bundled one."""
+    made_from = f"sqlite:///{tmp_path}/hospital.db"
+    row = {
+        "id": "q",
+        "question": "宁心九号片怎么保存？",
+        "sql": "SELECT storage FROM drugs_info WHERE med_name = '宁心九号片'",
+        "structured_gt": {"columns": ["storage"], "rows": [["密封"]]},
+        "database": made_from,
+    }
+    run = training_run(tmp_path / "run")
+    (run / "data").mkdir()
+    write_lines(run / "data" / "val.jsonl", [row])
+    line = ["sql", str(run), "--base-url", "http://127.0.0.1:9/v1", "--port", "0"]
+    assert serve.main(line) == 2
+    assert not missing(capsys.readouterr().err, made_from, "medical.db", "DATABASE_URL")
+
+
+def test_the_page_speaks_of_the_bundled_data_and_its_cases_where_they_are_read(sql, llm):
+    with served("sql", llm.base_url) as (address, _):
+        bundled = httpx.get(f"{address}/agent", trust_env=False).json()
+    other = httpx.get(f"{sql}/agent", trust_env=False).json()
+    for language, text in other["about"].items():
+        assert bundled["about"][language].startswith(text)
+        assert bundled["about"][language] != text
+
+
+def test_the_model_need_not_be_named(sql, llm):
+    """There is one."""
+    llm.script(asks(QUERY), says(ANSWER))
+    found = post(sql, messages=[user(QUESTION)]).json()
+    assert found["choices"][0]["message"]["content"] == ANSWER
+
+
+def test_no_cases_of_another_database_are_offered(database_url, capsys):
+    agent = registry.get("sql")
+    test_file = agent.splits["test"]
+    settings = SETTINGS.model_copy(update={"database_url": database_url})
+    assert serve.checked_rows(agent, test_file, settings) == []
+    assert not missing(capsys.readouterr().err, test_file.name, database_url)
+    assert serve.checked_rows(agent, test_file, SETTINGS)
 
 
 def test_a_visit_ends_with_its_time(llm):
