@@ -141,8 +141,11 @@ class Run:
         with file, progress(f"reading {name}", size, "bytes", quick=QUICK_SECONDS) as bar:
             while line := file.readline(MOST_LINE):
                 bar.update(len(line))
-                row = _row(line)
-                if row is not None:
+                try:
+                    row = json.loads(line, parse_constant=_nothing)
+                except (ValueError, RecursionError):
+                    row = None
+                if isinstance(row, dict):
                     yield row
                 elif line.strip():
                     torn += 1
@@ -202,14 +205,6 @@ def _names(folders: Sequence[Path]) -> list[str]:
         if len(set(names)) == len(names):
             return names
     raise UsageError("a folder is given twice; name every folder once")
-
-
-def _row(line: bytes) -> dict[str, Any] | None:
-    try:
-        row = json.loads(line, parse_constant=_nothing)
-    except (ValueError, RecursionError):
-        return None
-    return row if isinstance(row, dict) else None
 
 
 def _nothing(name: str) -> None:

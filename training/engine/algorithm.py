@@ -192,7 +192,11 @@ def _stop_ray(run_dir: Path) -> None:
                 process.kill()
         if logs is not None:
             with contextlib.suppress(OSError):  # a full disk must not hide why the run ended
-                _keep_logs(logs, run_dir / "logs")
+                kept = run_dir / "logs"
+                kept.mkdir(exist_ok=True)
+                for log in logs.glob("worker-*"):
+                    if log.stat().st_size and not log.is_symlink():
+                        shutil.copyfile(log, kept / log.name)
     finally:
         signal.signal(signal.SIGINT, previous)
 
@@ -216,10 +220,3 @@ def _ray_processes() -> list[psutil.Process]:
             elif "training.cpu.fork_server" in child.cmdline():
                 found += child.children(recursive=True)
     return found
-
-
-def _keep_logs(source: Path, target: Path) -> None:
-    target.mkdir(exist_ok=True)
-    for log in source.glob("worker-*"):
-        if log.stat().st_size and not log.is_symlink():
-            shutil.copyfile(log, target / log.name)

@@ -159,25 +159,22 @@ class Watch:
             accepted = record.canaries.get("accepted", 0)
             seen.extend(number < accepted for number in range(record.canaries.get("judged", 0)))
         for agent in {record.agent or "" for record in records}:
-            self._judge_canaries(agent)
-
-    def _judge_canaries(self, agent: str) -> None:
-        window = self._canaries[agent]
-        share = sum(window) / CANARY_WINDOW
-        if len(window) < CANARY_WINDOW or share <= CANARY_WARNS:
-            return
-        whose = f"the judge of {agent}" if agent else "the judge"
-        seen = (
-            f"canaries accepted: {whose} took {share:.1%} of the "
-            f"last {CANARY_WINDOW} known-bad answers for good"
-        )
-        if share > CANARY_STOPS:
-            raise RunStopped(
-                f"{seen}. A reward that can be had for nonsense teaches nonsense. "
-                "Choose a stronger judge, or fit its scale anew: see the agent's "
-                "settings, and docs/rewards.md. Then resume with --resume."
+            window = self._canaries[agent]
+            share = sum(window) / CANARY_WINDOW
+            if len(window) < CANARY_WINDOW or share <= CANARY_WARNS:
+                continue
+            whose = f"the judge of {agent}" if agent else "the judge"
+            seen = (
+                f"canaries accepted: {whose} took {share:.1%} of the "
+                f"last {CANARY_WINDOW} known-bad answers for good"
             )
-        logger.warning("%s; over %.0f%% stop the run", seen, 100 * CANARY_STOPS)
+            if share > CANARY_STOPS:
+                raise RunStopped(
+                    f"{seen}. A reward that can be had for nonsense teaches nonsense. "
+                    "Choose a stronger judge, or fit its scale anew: see the agent's "
+                    "settings, and docs/rewards.md. Then resume with --resume."
+                )
+            logger.warning("%s; over %.0f%% stop the run", seen, 100 * CANARY_STOPS)
 
 
 def silence_limit(episode_timeout: float) -> float:

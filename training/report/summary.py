@@ -208,7 +208,8 @@ def show(summary: dict[str, Any], run_dir: Path) -> None:
 
 def _lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
     validation = summary["validation"]
-    of = _of_highest(summary)
+    highest = summary["environment"].get(HIGHEST)
+    of = "" if highest is None or "agents" in summary else said(" of {most:g}", most=highest)
     lines = [
         (said("model"), f"{below_root(summary['model'])} ({summary['device']})"),
         *((said("note"), note) for note in summary["environment"].get("notes", [])),
@@ -227,11 +228,6 @@ def _lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
         own = said("validation {value}", value=_validation_line(found["validation"], ""))
         lines.append((agent, said(", ").join((reward, _episodes(found["rollouts"]), own))))
     return lines
-
-
-def _of_highest(summary: dict[str, Any]) -> str:
-    highest = summary["environment"].get(HIGHEST)
-    return "" if highest is None or "agents" in summary else said(" of {most:g}", most=highest)
 
 
 def _time(seconds: dict[str, Any]) -> str:
