@@ -58,19 +58,8 @@ print(json.dumps([sorted(os.environ), os.listdir('/'), len(numbers), os.getuid()
     names, root, processes, user, host = shown
     assert "TEACHER_API_KEY" not in names
     assert "sk-secret" not in everything.output
-    assert sorted(root) == [
-        "bin",
-        "dev",
-        "etc",
-        "lib",
-        "lib64",
-        "packages",
-        "proc",
-        "python",
-        "scratch",
-        "tmp",
-        "usr",
-    ]
+    there = "bin dev etc lib lib64 packages proc python scratch tmp usr"
+    assert " ".join(sorted(root)) == there
     assert (processes, user, host) == (2, 1000, "sandbox")
 
 
