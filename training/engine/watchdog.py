@@ -164,17 +164,17 @@ class Watch:
             if len(window) < CANARY_WINDOW or share <= CANARY_WARNS:
                 continue
             whose = f"the judge of {agent}" if agent else "the judge"
-            seen = (
+            fooled = (
                 f"canaries accepted: {whose} took {share:.1%} of the "
                 f"last {CANARY_WINDOW} known-bad answers for good"
             )
             if share > CANARY_STOPS:
                 raise RunStopped(
-                    f"{seen}. A reward that can be had for nonsense teaches nonsense. "
+                    f"{fooled}. A reward that can be had for nonsense teaches nonsense. "
                     "Choose a stronger judge, or fit its scale anew: see the agent's "
                     "settings, and docs/rewards.md. Then resume with --resume."
                 )
-            logger.warning("%s; over %.0f%% stop the run", seen, 100 * CANARY_STOPS)
+            logger.warning("%s; over %.0f%% stop the run", fooled, 100 * CANARY_STOPS)
 
 
 def silence_limit(episode_timeout: float) -> float:
