@@ -58,7 +58,14 @@ class _Drawing:
         self.entities = entities(tables)
         self.keys = key_columns(tables)
         self.rows: dict[str, list[Record]] = {name: [] for name in tables}
-        self.times = self._drawn_times(datetime.fromisoformat(now))
+        # A time of each day, and several of the last days
+        last = datetime.fromisoformat(now)
+        midnight = last.replace(hour=0, minute=0, second=0)
+        last_minute = last.hour * 60 + last.minute
+        self.times: list[str] = []
+        for day in [*range(DAYS), *list(range(RECENT_DAYS)) * TIMES_OF_A_DAY]:
+            minute = timedelta(minutes=self.random.randrange(last_minute))
+            self.times.append((midnight - timedelta(days=day) + minute).isoformat(" "))
         self.constants = _constants(witnesses)
         self._by_key: dict[tuple[str, str, Any], Record] = {}
         self._next_key: Counter[str] = Counter()
@@ -100,16 +107,6 @@ class _Drawing:
                 for column in sorted(self.keys & table.columns.keys()):
                     database.execute(f"CREATE INDEX {name}_{column} ON {name} ({column})")
         database.close()
-
-    def _drawn_times(self, now: datetime) -> list[str]:
-        """Return a time of each day, and several of the last days."""
-        midnight = now.replace(hour=0, minute=0, second=0)
-        last_minute = now.hour * 60 + now.minute
-        times = []
-        for day in [*range(DAYS), *list(range(RECENT_DAYS)) * TIMES_OF_A_DAY]:
-            minute = timedelta(minutes=self.random.randrange(last_minute))
-            times.append((midnight - timedelta(days=day) + minute).isoformat(" "))
-        return times
 
     def _fill(self, witness: Witness, values: Values) -> bool:
         """Find a value for every cell. Return whether all conditions are met."""

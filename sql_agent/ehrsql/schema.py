@@ -108,18 +108,11 @@ def _table(schema: exp.Schema) -> Table:
 
 def _column(part: exp.ColumnDef) -> Column:
     declared = part.kind.sql("postgres").upper() if part.kind else "TEXT"
+    kinds = [kind for kind, words in KINDS.items() if any(word in declared for word in words)]
+    kind = kinds[0] if kinds else "text"
     primary = _has(part, exp.PrimaryKeyColumnConstraint)
     nullable = not primary and not _has(part, exp.NotNullColumnConstraint)
-    return Column(
-        _kind(declared), declared, nullable, primary or _has(part, exp.UniqueColumnConstraint)
-    )
-
-
-def _kind(declared: str) -> str:
-    for kind, words in KINDS.items():
-        if any(word in declared for word in words):
-            return kind
-    return "text"
+    return Column(kind, declared, nullable, primary or _has(part, exp.UniqueColumnConstraint))
 
 
 def _has(part: exp.ColumnDef, constraint: type[exp.Expr]) -> bool:

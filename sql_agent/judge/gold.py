@@ -109,14 +109,13 @@ class Gold:
         lengths = self._lengths.get(text[-2:], set()) | self._lengths.get(text[-1:], set())
         for length in sorted(lengths, reverse=True):
             fact = text[-length:]
-            if fact in self.places and _is_apart(text[: len(text) - length][-1:], fact[0]):
+            first = fact[0]
+            before = text[: len(text) - length][-1:]
+            in_number = (first.isdecimal() or not first.isalnum()) and OTHER_NUMBER.match(before)
+            in_word = before.isascii() and before.isalnum() and first.isascii()
+            if fact in self.places and not in_number and not in_word:
                 return fact
         return None
-
-
-def _is_apart(before: str, first: str) -> bool:
-    number = (first.isdecimal() or not first.isalnum()) and OTHER_NUMBER.match(before)
-    return not number and not (before.isascii() and before.isalnum() and first.isascii())
 
 
 @lru_cache(maxsize=512)

@@ -92,7 +92,10 @@ class _Reading:
         self.last = 0  # place among gold's names of what was said last
         self.of_another = False  # what follows is said of another name or field
         for piece, sign in pieces(answer):
-            self._read(piece, sign)
+            if not (self._states(piece) or self._leads(piece, sign) or is_free(piece)):
+                self.own.append(piece)
+                if sign == ":" or gold.fact_at_end(piece):
+                    self.of_another = True
             if len(self.own) > MOST_OWN:
                 break
 
@@ -110,13 +113,6 @@ class _Reading:
         """Return the share, by length, of the form's facts that were said."""
         said = sum(len(fact) for fact in form if fact in self.said)
         return said / sum(map(len, form))
-
-    def _read(self, piece: str, sign: str) -> None:
-        if self._states(piece) or self._leads(piece, sign) or is_free(piece):
-            return
-        self.own.append(piece)
-        if sign == ":" or self.gold.fact_at_end(piece):
-            self.of_another = True
 
     def _states(self, piece: str) -> bool:
         if piece in self.gold.places and self._say([piece]):
