@@ -26,10 +26,10 @@ from conditions.diagnosis_words import (
     known_words,
     organs,
     organs_by_name,
-    plain,
     words_of,
 )
 from conditions.framing import unframed
+from conditions.initials import spelt_out, without_initials
 
 LONGEST = 200  # characters of a diagnosis
 OWN_NAMES = 2  # of a condition, in English and Chinese; all others are aliases
@@ -66,9 +66,7 @@ PART = re.compile(
 ABSENCE = re.compile("|".join(TABLE["said"]["absence"]), re.I)
 EXCLUSION = re.compile("|".join(TABLE["said"]["exclusion"]), re.I)
 TURNED = re.compile("|".join(TABLE["said"]["turned"]), re.I)
-# An abbreviation behind a name that it stands for, and a Chinese adjective behind its noun
-GLOSS = re.compile(r"(?<=\w)\s*[(（\[]\s*([A-Z]{2,6})\s*[)）\]]")
-SHORT_FIRST = re.compile(r"\s*([A-Z][A-Za-z]{1,5})\b([^()（）]{0,20})[(（]([^()（）]+)[)）]\s*")
+# A Chinese adjective behind its noun
 ADJECTIVE = re.compile(r"([\u4e00-\u9fff]+)\(([\u4e00-\u9fff]{1,4}[性型])\)")
 EITHER = re.compile(r"\s/\s")  # between two names of a gold diagnosis
 DOUBT = re.compile(r"^(?:possible|probable|suspected|likely)\s+", re.I)
@@ -159,7 +157,7 @@ def _without_symptom(said: str) -> str:
 
 def _says(said: str, known: list[str]) -> bool:
     said, known = _without_codes(said, known)
-    said = GLOSS.sub(lambda gloss: _unless_initials(gloss, known), _spelt_out(said))
+    said = without_initials(spelt_out(said), known)
     said = ADJECTIVE.sub(r"\2\1", said)
     if _names_one(said, known):
         return True
@@ -184,43 +182,6 @@ def _without_codes(said: str, names: list[str]) -> tuple[str, list[str]]:
     rest = said[code.end() :]
     alone = len(words_of(rest)) > 1 and not coded and not rest.startswith(".")
     return (rest if alone or bare != names else said), bare
-
-
-def _spelt_out(said: str) -> str:
-    """Return what an abbreviation stands for in its place: acute pancreatitis for AP (acute
-    pancreatitis).
-    """
-    short = SHORT_FIRST.fullmatch(said)
-    return short[3] + short[2] if short and _stands_for(short[1].lower(), short[3]) else said
-
-
-def _unless_initials(gloss: re.Match[str], names: list[str]) -> str:
-    word = gloss[1].lower()
-    if words_of(word) != {word} or word in known_words():
-        return gloss[0]
-    stands_for = any(_stands_for(word, name) for name in (gloss.string[: gloss.start()], *names))
-    return " " if stands_for else gloss[0]
-
-
-def _stands_for(word: str, name: str) -> bool:
-    # The initials of the name's (last) words, and besides only their letters in order: OHSS for
-    # hyperstimulation
-    ends = {len(word)}  # where what stands for the words behind may begin
-    for part in reversed(plain(name).split()):
-        small = part in {*TABLE["said"]["small"], "with"}
-        ends = {
-            start
-            for start in range(len(word) + 1)
-            if any(_shortens(word[start:end], part, small) for end in ends if end >= start)
-        }
-        if len(part) > 1 and 0 in ends:
-            return True
-    return False
-
-
-def _shortens(letters: str, part: str, small: bool) -> bool:
-    rest = iter(part)
-    return (small or letters[:1] == part[0]) and all(letter in rest for letter in letters)
 
 
 def _undecided(said: str, names: list[str]) -> bool:
