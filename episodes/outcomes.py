@@ -6,13 +6,28 @@ A stop reason is the policy's doing and scored. A cause is the machine's and lea
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
+
+from common.language import is_chinese, said
 
 _LISTS: dict[str, dict[str, str]] = tomllib.loads(
     Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
 )
 STOP_REASONS = _LISTS["stop_reasons"]
 UNSCORED = _LISTS["unscored"]
+CHINESE = _LISTS["chinese"]
+
+
+def counted(numbers: Mapping[str, float], names: Mapping[str, str] = CHINESE) -> str:
+    """Return counts or means, but for zeros, with their names for a person. names: in Chinese."""
+    shown = names if is_chinese() else {}
+    parts = []
+    for name, value in numbers.items():
+        if value:
+            form = ".0f" if value == int(value) else ".3f"
+            parts.append(f"{shown.get(name, name)} {value:{form}}")
+    return said(", ").join(parts)
 
 
 class EpisodeError(RuntimeError):

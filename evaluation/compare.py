@@ -4,7 +4,7 @@
     .venv/bin/python -m evaluation.compare BEFORE AFTER --json
 
 A difference is B minus A of a task's mean headline. B is called better if the 95 % interval of the
-difference leaves 0 out and an exact sign test over tasks agrees. Exit codes: 0 done, 2 wrong usage.
+difference leaves 0 out and a randomisation test agrees. Exit codes: 0 done, 2 wrong usage.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def _change(a: Evaluation, b: Evaluation, name: str) -> dict[str, Any]:
 def report_of(result: dict[str, Any], names: Sequence[str] = NAMES) -> Report:
     """Return the result of `compare` as a report in points. names: of the two sides."""
     a, b = names
-    header = ("group", "tasks", a, b, f"{b} - {a}", "95 % interval", "better", "worse", "sign p")
+    header = ("group", "tasks", a, b, f"{b} - {a}", "95 % interval", "better", "worse", "p")
     groups: list[Sequence[str]] = [header]
     groups += [_row(name, part) for name, part in groups_in(result).items()]
     tables: dict[str, Rows] = {"": groups}
@@ -195,7 +195,7 @@ def verdict_line(result: dict[str, Any], names: Sequence[str] = NAMES) -> str:
     interval = span([100 * bound for bound in overall["ci95"]], overall["n"])
     return said(
         "{after} against {before}: {verdict} "
-        "(95 % interval of the difference in points: {interval}; sign test: p = {p:.2g})",
+        "(95 % interval of the difference in points: {interval}; randomisation test: p = {p:.2g})",
         before=names[0],
         after=names[1],
         verdict=said(VERDICTS[overall["verdict"]], few=FEW),

@@ -24,7 +24,7 @@ GROUPINGS = ("task_type", "difficulty", "wording")
 SUCCESS = 0.9  # an episode succeeds when its answer's score is at least this
 FEW = 10  # tasks; fewer have no interval in a table and no verdict
 SAME = 1e-9  # a smaller change is none
-LEVEL = 0.05  # of the sign test, and what the 95 % intervals leave out
+LEVEL = 0.05  # of the randomisation test, and what the 95 % intervals leave out
 RESAMPLES = 10_000
 CHUNK = 500  # resamples drawn at a time, and fewer of many tasks: memory stays at DRAWN numbers
 DRAWN = 4_000_000
@@ -179,10 +179,11 @@ def _percentiles(values: Any, shares: tuple[float, float]) -> list[float]:
     return [float(value) for value in found]
 
 
-def sign_test(changes: Sequence[float]) -> float:
+def randomisation_test(changes: Sequence[float]) -> float:
     """Return the two-sided p of paired changes: how often chance signs give a sum as far from 0.
 
-    Exact where all have one size, as for answers right or wrong, else from RESAMPLES draws.
+    Where all have one size, as for answers right or wrong, this is the exact sign test. Else the
+    sizes count, and RESAMPLES draws stand for all signs.
     """
     import numpy as np
 
@@ -210,7 +211,7 @@ def judge_changes(types: Sequence[Sequence[float]]) -> dict[str, Any]:
     A change is better or worse where the interval leaves 0 out and the test says so as well.
     """
     changes = [change for values in types for change in values]
-    p = sign_test(changes)
+    p = randomisation_test(changes)
     bounds = interval_of_types(types)
     if len(changes) == 1:
         bounds = [-1.0, 1.0]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from common.language import CHINESE, is_chinese, said
+from episodes import outcomes
 from episodes.agent import Agent, folder_of
 from episodes.words import words_of
 from evaluation.metrics import FEW, GROUPINGS, TOO_FEW
@@ -93,7 +94,12 @@ def table(rows: Rows) -> list[str]:
 
 def in_words(tables: Mapping[str, Rows], own: Mapping[str, str]) -> dict[str, Rows]:
     """Return tables with Chinese headings, heads and first cells. own: an agent's names."""
-    known = {**CHINESE, **tomllib.loads(REPORT_WORDS.read_text(encoding="utf-8")), **own}
+    known = {
+        **CHINESE,
+        **outcomes.CHINESE,
+        **tomllib.loads(REPORT_WORDS.read_text(encoding="utf-8")),
+        **own,
+    }
 
     def name(cell: str) -> str:
         if cell in known:

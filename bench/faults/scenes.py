@@ -38,7 +38,7 @@ from training.store.store_checks import check_external
 TOKEN = "token-of-the-scene"
 LIMIT_SECONDS = 540.0
 LEFT_SECONDS = 30.0
-PROGRESS = re.compile(r"^\[ *\d+ s\] (step|first step|engine ready|starting) ")
+PROGRESS = re.compile(r"^\[ *\d+ s\] (step|engine ready|starting) ")
 SIZE = (
     "data.train_batch_size=4",
     "actor_rollout_ref.actor.ppo_mini_batch_size=4",

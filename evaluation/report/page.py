@@ -20,6 +20,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from common.command import UsageError
+from episodes import outcomes
 from episodes.agent import Agent, Record, folder_of
 from episodes.shown import Shown, transcript
 from episodes.words import words_of
@@ -109,7 +110,7 @@ class Page:
         found: dict[str, str] = {}
         for agent in filter(None, self.agents):
             found |= words_of(folder_of(agent)).chinese
-        return found | read_toml("words.toml")
+        return found | outcomes.CHINESE | read_toml("words.toml")
 
     @cached_property
     def heads(self) -> dict[str, dict[str, str]]:

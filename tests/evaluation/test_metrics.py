@@ -123,8 +123,8 @@ def test_scores_that_spread_less_than_shares_have_a_narrower_interval():
         ([1.0, -1.0], 1.0),
     ],
 )
-def test_the_sign_test_is_exact_for_right_and_wrong_answers(changes, p):
-    assert metrics.sign_test(changes) == pytest.approx(p)
+def test_the_randomisation_test_is_exact_for_right_and_wrong_answers(changes, p):
+    assert metrics.randomisation_test(changes) == pytest.approx(p)
 
 
 @pytest.mark.parametrize(

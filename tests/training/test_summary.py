@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from episodes import registry
 from tests.corpora import cases_of, write_lines, write_metrics
 from tests.messages import missing
 from tests.training.rollouts import rolled_out
+from training.engine.algorithm import BEFORE
 from training.engine.playing import Playing
 from training.engine.records import RolloutRecord
 from training.engine.watchdog import MISMATCH
@@ -26,6 +30,7 @@ from training.report.summary import (
     show,
     write_summary,
 )
+from training.start import run
 
 ABOUT = {"device": "cpu", "model": "model", "store": "managed"}
 
@@ -149,9 +154,36 @@ def test_what_an_operator_reads_is_shown(tmp_path, capsys):
     assert summary["environment"]["database"] == "x"
     show(summary, tmp_path)
     shown = capsys.readouterr().out
-    rewards = ("0.35", "rule 0.15", "judge 0.3", "0.25 -> 0.75", "of 1.25")
-    counts = ("judge_failed 5", "1 of 5", "docs/runs.md#the-end-of-a-run")
+    rewards = ("0.35", "rule 0.15", "judge 0.3", "0.250 -> 0.750", "of 1.25")
+    counts = (
+        "23 written",
+        "18 trained",
+        "judge_failed 5",
+        "1 of 5",
+        "docs/runs.md#the-end-of-a-run",
+    )
     assert not missing(shown, "may write", "judge [gone]", *rewards, *counts)
+
+
+def test_an_interrupted_run_says_in_the_readers_language_how_to_go_on(
+    tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setenv("LC_ALL", "zh_CN.UTF-8")
+    write(tmp_path, [record("train", 1, 0.5, tokens=52228)], [])
+    engine = SimpleNamespace(device="cpu", model="m")
+    store = SimpleNamespace(external_address=None)
+    plan: Any = SimpleNamespace(
+        engine=engine, store=store, output=SimpleNamespace(run_dir=tmp_path)
+    )
+    for steps, said in ((), "重新开始"), ((2, 6), "第 6 步"):
+        for step in steps:
+            (tmp_path / "checkpoints" / f"global_step_{step}" / "actor").mkdir(parents=True)
+            (tmp_path / "checkpoints" / f"global_step_{step}" / "data.pt").touch()
+        code = run._finish(registry.get("sql"), plan, BEFORE, 0.0)
+        assert code == 130
+        shown = capsys.readouterr().out
+        assert not missing(shown, said, f"--run-dir {tmp_path} --resume auto", "没有更新 52228")
+        assert "interrupted:" not in shown
 
 
 def ends(first: list[float], last: list[float]) -> list[dict[str, float]]:
@@ -196,7 +228,7 @@ def episode(step: int, **changes: Any) -> dict[str, Any]:
 
 
 def test_a_judge_that_died_is_said_before_the_step_ends(tmp_path, capsys):
-    progress = Progress(tmp_path, 4)
+    progress = Progress(tmp_path, 4, time.time())
     capsys.readouterr()
     failed = episode(1, cause="judge_failed")
     add(tmp_path, "episodes.jsonl", failed, failed, episode(1, cause="step_skipped"))
@@ -208,7 +240,7 @@ def test_a_judge_that_died_is_said_before_the_step_ends(tmp_path, capsys):
 
 
 def test_a_long_step_says_how_far_it_is(tmp_path, capsys, monkeypatch):
-    progress = Progress(tmp_path, 4)
+    progress = Progress(tmp_path, 4, time.time())
     monkeypatch.setattr("training.report.progress.SECONDS_A_LINE", 0.0)
     monkeypatch.setattr("training.engine.playing.SECONDS", 0.0)
     playing = Playing(tmp_path)
@@ -224,7 +256,7 @@ def test_a_long_step_says_how_far_it_is(tmp_path, capsys, monkeypatch):
 
 def test_a_line_is_printed_once_and_when_it_is_whole(tmp_path, capsys):
     """The run writes while this reads: half a line waits, in metrics and in episodes."""
-    progress = Progress(tmp_path, 4)
+    progress = Progress(tmp_path, 4, time.time())
     files = {"metrics.jsonl": {"step": 1, "data": {"episodes/reward/mean": 0.5}}}
     files["episodes.jsonl"] = episode(1, cause="judge_failed")
     lines = {name: json.dumps(row) + "\n" for name, row in files.items()}

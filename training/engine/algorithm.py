@@ -46,15 +46,16 @@ class Outcome:
     details: str = ""
 
 
-BEFORE = Outcome("interrupted", "the run was interrupted before the engine started")
+BEFORE = Outcome("interrupted")  # before the engine started
 
 
 class VerlAlgorithm(Algorithm):
     """Runs verl's trainer on the store's rollouts. The end is in `outcome`. `run` never raises."""
 
-    def __init__(self, plan: Plan, config: DictConfig, last: int) -> None:
+    def __init__(self, plan: Plan, config: DictConfig, last: int, started: float) -> None:
         super().__init__()
         self.last = last  # step
+        self.started = started  # the program, in Unix seconds
         self.plan = plan
         self.config = config
         self.outcome = BEFORE
@@ -75,7 +76,7 @@ class VerlAlgorithm(Algorithm):
                     _stop_ray(self.plan.output.run_dir)
             self.outcome = Outcome("done")
         except asyncio.CancelledError:
-            self.outcome = Outcome("interrupted", "interrupted by Ctrl-C or a stop signal")
+            self.outcome = Outcome("interrupted")
         except Exception as error:
             cause = first_error(error)
             message = (
@@ -84,7 +85,7 @@ class VerlAlgorithm(Algorithm):
             self.outcome = Outcome("failed", message, traceback.format_exc())
 
     async def _train(self) -> None:
-        progress = Progress(self.plan.output.run_dir, self.last)
+        progress = Progress(self.plan.output.run_dir, self.last, self.started)
         ray = _start_ray(self.plan, self.config)
         actor = import_module("training.engine.actor").TrainingActor  # it imports Ray
         here = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(

@@ -44,7 +44,7 @@ def told(course: Mapping[str, Any]) -> str:
     """Return the comparison as a person reads it."""
     first, last = course["reward"]
     cut_first, cut_last = course["cut"]
-    text = said("reward {first:.3g} -> {last:.3g}", first=first, last=last)
+    text = said("reward {first:.3f} -> {last:.3f}", first=first, last=last)
     if cut_first or cut_last:
         cut = ", replies cut {first:.1%} -> {last:.1%}"
         text += said(cut, first=cut_first, last=cut_last)

@@ -11,6 +11,7 @@ from typing import Any
 from common.jsonl import NewLines
 from common.language import said
 from common.terminal import duration
+from episodes.outcomes import counted
 from training.engine.playing import read_playing
 from training.engine.records import validation_reward
 from training.engine.watchdog import DIFFER, MISMATCH
@@ -18,20 +19,19 @@ from training.report.summary import read_timeline
 from training.setup.plan import MAX_UNSCORED_SHARE
 
 SECONDS_A_LINE = 30.0  # inside a step; a shorter one is a line alone
-EVENTS = {
-    "engine_ready": "engine ready (Ray, verl, vLLM, proxy)",
-    "first_step": "first step begins",
-}
 
 
 class Progress:
-    """Prints what is new in a run's folder since the last look. `steps` is the last step."""
+    """Prints what is new in a run's folder since the last look.
 
-    def __init__(self, run_dir: Path, steps: int) -> None:
+    steps: the last step. started: the program's start in Unix seconds.
+    """
+
+    def __init__(self, run_dir: Path, steps: int, started: float) -> None:
         self.run_dir = run_dir
         self.steps = steps
-        self.started = time.time()
-        self.events: set[str] = set()
+        self.started = started
+        self._ready = False
         self._episodes = NewLines(run_dir / "episodes.jsonl")
         self._metrics = NewLines(run_dir / "metrics.jsonl")
         # Steps that ended since the start, and when the last one did
@@ -42,10 +42,9 @@ class Progress:
         self._say(said("starting Ray, verl and vLLM"))
 
     def look(self) -> None:
-        for event in read_timeline(self.run_dir):
-            if event not in self.events:
-                self.events.add(event)
-                self._say(said(EVENTS[event]))
+        if not self._ready and "engine_ready" in read_timeline(self.run_dir):
+            self._ready = True
+            self._say(said("engine ready (Ray, verl, vLLM, proxy)"))
         episodes = self._episodes.look()
         self._note_left_out([record for record in episodes if record["mode"] == "train"])
         for row in self._metrics.look():
@@ -76,7 +75,7 @@ class Progress:
     def _note_left_out(self, episodes: Sequence[Mapping[str, Any]]) -> None:
         causes = Counter(record["cause"] for record in episodes if record["cause"])
         if causes.total() > MAX_UNSCORED_SHARE * len(episodes):
-            named = ", ".join(f"{name} {count}" for name, count in causes.most_common())
+            named = counted(dict(causes.most_common()))
             left_out = "{count} of {of} episodes are left out: {named}"
             self._say(said(left_out, count=causes.total(), of=len(episodes), named=named))
 

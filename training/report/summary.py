@@ -15,6 +15,7 @@ from common.command import as_typed
 from common.jsonl import write_text
 from common.language import said
 from common.settings import below_root
+from episodes.outcomes import CHINESE, counted
 from training.engine.records import (
     RolloutRecord,
     by_agent,
@@ -194,19 +195,22 @@ def _signal(counts: dict[str, int], mismatches: list[float]) -> dict[str, Any]:
     }
 
 
-def show(summary: dict[str, Any], run_dir: Path) -> None:
-    """Print what was run, what it cost and what it gave. The last line is the run folder."""
+def show(summary: dict[str, Any], run_dir: Path, names: Mapping[str, str] = CHINESE) -> None:
+    """Print what was run, what it cost and what it gave. The last line is the run folder.
+
+    names: what the reward's terms are called in Chinese.
+    """
     print(said("run {name}: {reason}", name=run_dir.name, reason=said(summary["exit_reason"])))
-    for name, text in _lines(summary):
+    for name, text in _lines(summary, names):
         if text:
             print(f"  {name}{' ' * (WIDTH - cell_len(name))}{text}")
     print(f"  {said('what each line means')}: docs/runs.md#the-end-of-a-run")
     if summary["message"]:
-        print(as_typed(f"{summary['exit_reason']}: {summary['message']}"))
+        print(as_typed(f"{said(summary['exit_reason'])}: {summary['message']}"))
     print(run_dir, flush=True)
 
 
-def _lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
+def _lines(summary: dict[str, Any], names: Mapping[str, str]) -> list[tuple[str, str]]:
     validation = summary["validation"]
     highest = summary["environment"].get(HIGHEST)
     of = "" if highest is None or "agents" in summary else said(" of {most:g}", most=highest)
@@ -219,7 +223,7 @@ def _lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
         (said("updates"), _updates(summary)),
         (said("vLLM and trainer"), _mismatch(summary["signal"]["log_prob_mismatch"])),
         (said("judge"), _known_bad(summary["canaries"])),
-        (said("reward"), _reward_line(summary, of)),
+        (said("reward"), _reward_line(summary, of, names)),
         (said("first and last steps"), told(summary["course"]) if summary["course"] else ""),
         (said("validation reward"), _validation_line(validation, of)),
     ]
@@ -250,12 +254,13 @@ def _episodes(rollouts: dict[str, int]) -> str:
 
 
 def _tokens(summary: dict[str, Any]) -> str:
+    dropped = summary["dropped_tokens"]
     text = said(
         "{generated} written by the model, {trained} trained on",
-        generated=summary["generated_tokens"],
+        generated=summary["generated_tokens"] + sum(dropped.values()),
         trained=summary["trained_tokens"],
     )
-    left_out = _named(summary["dropped_tokens"])
+    left_out = counted(dropped)
     return text + (said(", left out: {named}", named=left_out) if left_out else "")
 
 
@@ -281,11 +286,11 @@ def _known_bad(canaries: dict[str, float]) -> str:
     return said(accepted, **canaries)
 
 
-def _reward_line(summary: dict[str, Any], of: str) -> str:
+def _reward_line(summary: dict[str, Any], of: str, names: Mapping[str, str]) -> str:
     reward = summary["reward"]
     line = f"{_number(reward['mean'])}{of}"
     # Terms of several agents differ
-    terms = "" if "agents" in summary else _named(reward["terms"])
+    terms = "" if "agents" in summary else counted(reward["terms"], names)
     return f"{line} ({terms})" if terms else line
 
 
@@ -298,8 +303,4 @@ def _validation_line(validation: dict[str, Any], of: str) -> str:
 
 
 def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3g}"
-
-
-def _named(values: dict[str, float]) -> str:
-    return ", ".join(f"{name} {value:.4g}" for name, value in values.items() if value)
+    return "-" if value is None else f"{value:.3f}"

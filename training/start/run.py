@@ -8,14 +8,20 @@ from __future__ import annotations
 import logging
 import sys
 import traceback
-from typing import Any
+from pathlib import Path
 
 import agentlightning as agl
 import uvicorn.config
 from omegaconf import DictConfig
 
+from common.language import said
+from common.settings import below_root
+from episodes.agent import Agent, folder_of
+from episodes.lit_agent import EpisodeAgent
 from episodes.pace import LONGEST
+from episodes.words import words_of
 from training.engine.algorithm import BEFORE, Outcome, VerlAlgorithm
+from training.engine.checkpoints import latest_checkpoint, step_of
 from training.report.summary import show, write_summary
 from training.runners.episode_runner import EpisodeRunner
 from training.runners.processes import KeptRunners
@@ -30,7 +36,7 @@ EXIT_CODES = {"done": 0, "failed": 1, "interrupted": 130}
 DEADLINE_MARGIN_SECONDS = 30.0
 
 
-def run(agent: agl.LitAgent[Any], config: DictConfig, plan: Plan, last: int, started: float) -> int:
+def run(agent: EpisodeAgent, config: DictConfig, plan: Plan, last: int, started: float) -> int:
     """Play this process's role to its end and return the exit code.
 
     `last` is the last step's number, `started` the program's start in Unix seconds.
@@ -49,7 +55,7 @@ def run(agent: agl.LitAgent[Any], config: DictConfig, plan: Plan, last: int, sta
     if template is not None:
         (plan.output.run_dir / TEMPLATE).write_text(template, encoding="utf-8")
     _log_to_file(plan)
-    algorithm = VerlAlgorithm(plan, config, last)
+    algorithm = VerlAlgorithm(plan, config, last, started)
     try:
         _trainer(plan, algorithm).fit(agent)
     except (Exception, SystemExit) as error:
@@ -57,10 +63,10 @@ def run(agent: agl.LitAgent[Any], config: DictConfig, plan: Plan, last: int, sta
         if algorithm.outcome.exit_reason == "done" or (not began and isinstance(error, Exception)):
             message = f"{type(error).__name__}: {error}"
             algorithm.outcome = Outcome("failed", message, traceback.format_exc())
-    return _finish(plan, algorithm.outcome, started)
+    return _finish(agent.agent, plan, algorithm.outcome, started)
 
 
-def _finish(plan: Plan, outcome: Outcome, started: float) -> int:
+def _finish(agent: Agent, plan: Plan, outcome: Outcome, started: float) -> int:
     """Write and show how the run ended. If the disk is full, only show it."""
     try:
         if outcome.details:
@@ -71,12 +77,30 @@ def _finish(plan: Plan, outcome: Outcome, started: float) -> int:
             "store": "external" if plan.store.external_address else "managed",
         }
         reason = outcome.exit_reason
-        summary = write_summary(plan.output.run_dir, about, reason, outcome.message, started)
+        message = outcome.message
+        if reason == "interrupted":
+            message = _how_to_go_on(plan.output.run_dir)
+        summary = write_summary(plan.output.run_dir, about, reason, message, started)
     except OSError:
         print(f"{outcome.exit_reason}: {outcome.message}", file=sys.stderr)
         raise
-    show(summary, plan.output.run_dir)
+    show(summary, plan.output.run_dir, words_of(folder_of(agent)).chinese)
     return EXIT_CODES[outcome.exit_reason]
+
+
+def _how_to_go_on(run_dir: Path) -> str:
+    checkpoint = latest_checkpoint(run_dir)
+    if checkpoint is None:
+        nothing = (
+            "no checkpoint was saved yet: the same command with --run-dir {folder} --resume auto "
+            "begins again"
+        )
+        return said(nothing, folder=below_root(run_dir))
+    last = (
+        "the last checkpoint is of step {step}: the same command with --run-dir {folder} "
+        "--resume auto goes on from it"
+    )
+    return said(last, step=step_of(checkpoint), folder=below_root(run_dir))
 
 
 def _trainer(plan: Plan, algorithm: VerlAlgorithm | None) -> agl.Trainer:

@@ -34,7 +34,7 @@ function card(one) {
   const changed = one.change !== undefined, unit = label(one.measure).includes(t(one.unit)) ? "" : `${language === "zh" ? "，" : ", "}${t(one.unit)}`;
   const title = one.title.length > 1 ? against(one.title) : one.title.filter(Boolean).map((name) => el("bdi", {}, said(runName(name))));
   const facts = one.facts.filter(([, value]) => value !== null && value !== undefined).map(([name, value]) => [name, number(value)]);
-  const sure = [one.bounds ? between(one.bounds) : null, one.bounds && one.p ? `${t("sign test")} p = ${one.p}` : null].filter(Boolean).join(language === "zh" ? "；" : "; ");
+  const sure = [one.bounds ? between(one.bounds) : null, one.bounds && one.p ? `${t("randomisation test")} p = ${one.p}` : null].filter(Boolean).join(language === "zh" ? "；" : "; ");
   const brackets = language === "zh" ? ["（", "）"] : [" (", ")"];
   return el("article", { class: `card ${one.tone.replace(" ", "-")}` },
     title.length ? el("h3", {}, swatch(one.run), title) : null,
