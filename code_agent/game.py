@@ -63,11 +63,11 @@ class Game:
             Event(
                 action.name,
                 action.params,
-                observation["type"],
-                observation.get("status", ""),
-                observation.pop("printed", ""),
-                observation.get("problem", ""),
-                observation.get("execution_time", 0.0),
+                kind=observation["type"],
+                status=observation.get("status", ""),
+                printed=observation.pop("printed", ""),
+                problem=observation.get("problem", ""),
+                seconds=observation.get("execution_time", 0.0),
             )
         )
         done = self.ending == "oracle" and await self._oracle_ends(observation)

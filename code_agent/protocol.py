@@ -23,8 +23,6 @@ LONGEST_DICT = 20_000  # characters of a Python dict
 # Under "submit" an answer is handed in once, under "oracle" a right output ends the episode
 ENDINGS = ("submit", "oracle")
 LOOP = 3  # so many runs of the same program are a loop
-
-
 PROBLEMS = (
     "empty",  # nothing at all
     "no_action",  # no object that names an action
