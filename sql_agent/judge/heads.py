@@ -98,13 +98,13 @@ class Heads:
             return False
         for words in (self.names, self.labels):
             text = without(text, words)
-        if all(map(self._is_asked, filter(HAS_WORD.search, text.split("\n")))):
+        if all(map(self.has, filter(HAS_WORD.search, text.split("\n")))):
             return True
         for known in self.known:
             text = known.sub("\n", text)
-        return all(map(self._is_asked, filter(HAS_WORD.search, text.split("\n"))))
+        return all(map(self.has, filter(HAS_WORD.search, text.split("\n"))))
 
-    def _is_asked(self, part: str) -> bool:
+    def has(self, part: str) -> bool:
         """Return whether the question has the part. English words and numbers count whole."""
         words = words_only(part)
         if not words:

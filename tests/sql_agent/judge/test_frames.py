@@ -4,6 +4,7 @@ abstentions.
 
 import pytest
 
+from scoring.case import Case
 from sql_agent.judge.nothing import honesty
 from sql_agent.judge.reference import ReferenceJudge
 from tests.corpora import cases_of
@@ -82,3 +83,12 @@ PRICE = "阿司匹林的价格是多少？"
 @pytest.mark.parametrize(("answer", "paid"), cases_of(__file__, "abstentions"))
 def test_an_abstention_goes_with_advice_and_courtesy_and_with_no_claim(answer, paid):
     assert honesty(answer, PRICE) == paid
+
+
+@pytest.mark.parametrize(
+    ("question", "reference", "answer", "paid"), cases_of(__file__, "abstentions_that_name")
+)
+def test_an_abstention_names_what_is_asked_or_nothing(question, reference, answer, paid):
+    nothing = {"structured_gt": {"columns": [], "rows": []}}
+    case = Case(question, answer, reference, gold=nothing)
+    assert ReferenceJudge().compare(case).score == paid

@@ -75,6 +75,16 @@ def test_no_field_of_another_entity_is_paid():
     assert len(paid) <= 0.005 * len(pairs), paid
 
 
+@pytest.mark.system
+def test_nothing_found_of_another_entity_is_not_paid():
+    """The entity of the next unanswerable question, with the field that is asked."""
+    missing = [row for row in bundled() if row["task_type"] == "unanswerable"]
+    for row, other in pairwise(missing):
+        said, field = row["answer"].rsplit("的", 1)
+        told = other["answer"].rsplit("的", 1)[0]
+        assert compared(row, f"{told}的{field}") == (said == told), (row["question"], told)
+
+
 @pytest.mark.parametrize(("right", "wrong"), cases_of(__file__, "near_pairs"))
 def test_one_changed_term_number_or_sign_is_not_paid_either_way(right, wrong):
     for gold, said in ((right, wrong), (wrong, right)):
