@@ -18,11 +18,11 @@ from common.language import said
 from common.settings import WORK
 from evaluation.results import FOLDER
 from evaluation.run_folder import DEMO, EVALUATION, Run, kind_of, numbers
-from evaluation.tables import Report, number, points
+from evaluation.tables import NOTHING, Report, number, points
 
 PLACES = (WORK / "runs", FOLDER)
 # A narrow terminal leaves out the last ones
-HEADER = ("folder", "score or reward", "tasks or steps", "what", "ended", "agent", "when")
+HEADER = ("folder", "score or reward", "ended", "what", "agent", "when", "tasks or steps")
 
 
 def runs_in(place: Path) -> Iterator[Run]:
@@ -36,17 +36,23 @@ def runs_in(place: Path) -> Iterator[Run]:
 def row_of(run: Run) -> Sequence[str]:
     """Return a run's line: of an evaluation tasks and score, of a training steps and reward."""
     folder = run.folder.relative_to(WORK) if run.folder.is_relative_to(WORK) else run.folder
-    about = (run.agent or "–", run.when)
     if run.kind == EVALUATION:
         overall = numbers(run.scores.get("overall"))
-        score = points(overall.get("score"))
+        score = _of(points(overall.get("score")), 100)
+        count = number(overall.get("n"), "g")
         ended = "done" if run.scores else "not ended"
-        return (str(folder), score, number(overall.get("n"), "g"), run.kind, ended, *about)
-    validation = run.summary.get("validation") or {}
-    reward = number(numbers(validation.get("reward")).get("mean"), ".3f")
-    last = str(run.steps[-1][0]) if run.steps else "–"
-    ended = str(run.summary.get("exit_reason") or "not ended")
-    return (str(folder), reward, last, run.kind, ended, *about)
+    else:
+        validation = run.summary.get("validation") or {}
+        reward = numbers(validation.get("reward")).get("mean")
+        highest = numbers(run.summary.get("environment")).get("highest_reward")
+        score = _of(number(reward, ".3f"), highest)
+        count = str(run.steps[-1][0]) if run.steps else "–"
+        ended = str(run.summary.get("exit_reason") or "not ended")
+    return (str(folder), score, said(ended), said(run.kind), run.agent or "–", run.when, count)
+
+
+def _of(value: str, most: float | None) -> str:
+    return value if value == NOTHING or most is None else value + said(" of {most:g}", most=most)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -24,12 +24,13 @@ MEASURED = (*PARTS, "baselines")  # what is measured; all else in scores.json is
 # What tells evaluations apart without being a condition that their scores depend on.
 IDENTITY = ("agent", "model", "kind", "base_url", "model_digest", "data", "seed")
 SILENT = "silent"  # the baseline that every agent has
+NOTHING = "–"  # was measured
 WRAPPED = 40  # cells of a terminal; a longer text is wrapped
 
 
 def number(value: float | None, form: str = ".1f") -> str:
     """Return the number as text, a dash if nothing was measured."""
-    return "–" if value is None else format(value, form)
+    return NOTHING if value is None else format(value, form)
 
 
 def points(share: float | None, form: str = ".1f") -> str:
@@ -139,7 +140,7 @@ def show_table(rows: Rows, title: str = "") -> None:
         left -= min(widest, WRAPPED) + 3  # a line and a space on each side
         if left < 0 and place > 1:
             break
-        shown.add_column(name, justify="right" if place else "left")
+        shown.add_column(name, justify="right" if place else "left", overflow="fold")
     for row in rows[1:]:
         shown.add_row(*map(Text, row[: len(shown.columns)]))
     console.print(shown)

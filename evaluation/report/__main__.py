@@ -17,7 +17,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from common.command import new_parser, positive, run_command
+from common.command import UsageError, new_parser, positive, run_command
 from common.files import refuse_existing
 from common.jsonl import write_text
 from common.language import said
@@ -43,6 +43,8 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def report(arguments: argparse.Namespace) -> None:
     """Read the folders and write the page. Raises UsageError: a folder, or an output that exists."""
+    if arguments.live:
+        wait_for(arguments.folders)
     open_folders(arguments.folders)
     out = arguments.out or arguments.folders[0] / REPORT
     refuse_existing(out, force=arguments.force or arguments.out is None)
@@ -56,6 +58,21 @@ def report(arguments: argparse.Namespace) -> None:
         page = read(arguments.folders, arguments.episodes)
     write_text(out, page.html(), force=True)
     print(out)
+
+
+def wait_for(folders: Sequence[Path]) -> None:
+    """Wait until there is something in each folder, and say once for what."""
+    told = ""
+    while True:
+        try:
+            open_folders(folders)
+        except UsageError as error:
+            if str(error) != told:
+                told = str(error)
+                print(said("waiting: {reason}", reason=told), flush=True)
+            time.sleep(LIVE_SECONDS)
+        else:
+            return
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -18,11 +18,11 @@ from episodes.outcomes import UNSCORED
 from evaluation.compare import Evaluation, compare
 from evaluation.metrics import headline_of
 from evaluation.report.charts import Validation, note_validation
-from evaluation.report.demo import right_first
 from evaluation.run_folder import EVALUATION, Run, flat
 from evaluation.tables import MEASURED, Rows, points, report_of
 
 Fact = tuple[str, str, str]  # section, name, value
+RIGHT = "right"  # the kind of an episode that did not fail
 RUN = "Run"  # the section that says which run it is
 CHANGED = "Settings that differ from the preset"
 # Of an episode, for a comparison
@@ -152,10 +152,14 @@ def tables_of(run: Run, agent: Agent | None) -> dict[str, Rows]:
 
 
 def failures_of(tallies: Sequence[Tally]) -> list[tuple[str, dict[int, str]]]:
-    """Return each kind of failure with its episodes and their share in points, by evaluation."""
+    """Return each kind of failure, the most frequent first and "right" last, with its episodes and
+    their share in points by evaluation.
+    """
     found: dict[str, dict[int, str]] = {}
     known = {number: tally.failures for number, tally in enumerate(tallies) if tally.failures}
-    for kind in right_first({kind for failures in known.values() for kind in failures}):
+    total = sum((tally.failures for tally in tallies), Counter[str]())
+    most_first = sorted(total, key=lambda kind: (kind == RIGHT, -total[kind], kind))
+    for kind in most_first:
         found[kind] = {}
         for number, failures in known.items():
             share = points(failures[kind] / failures.total())

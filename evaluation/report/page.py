@@ -13,6 +13,7 @@ import tomllib
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -162,7 +163,8 @@ class Page:
         script = "\n".join((FOLDER / name).read_text(encoding="utf-8") for name in SCRIPTS)
         loader = FileSystemLoader(FOLDER)
         template = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
-        shared = dumped(self.shared, MOST_ROWS)
+        now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+        shared = dumped({**self.shared, "as_of": now if reload else None}, MOST_ROWS)
         return template.get_template("page.html.j2").render(
             title=self.title,
             reload=reload,

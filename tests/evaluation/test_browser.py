@@ -145,6 +145,9 @@ def test_the_table_of_failures_leads_to_its_episodes_and_worst_is_of_the_chosen_
     page = open_page(two)
     row = page.locator("#failures tr", has_text="no query")
     assert row.inner_text() == "no query\t20 (50.0)\t0 (0.0)"
+    kinds = page.locator("#failures tbody th").all_text_contents()
+    assert (kinds[0], kinds[-1]) == ("no query", "right"), "the most frequent first"
+    assert page.locator("#failures button:not([title])").count() == 0
     row.get_by_role("button", name="20 (50.0)").click()
     assert page.get_by_role("status").inner_text() == "20 of 48"
     assert page.get_by_label("Failure").input_value() == "no_query"

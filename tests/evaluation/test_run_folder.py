@@ -1,5 +1,7 @@
 """Run folders are read as far as they got, whatever stands in them, one line in memory at a time."""
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -53,10 +55,24 @@ def test_runs_and_evaluations_are_listed_newest_first(tmp_path, capsys):
     lines = [line for line in printed if line.startswith(f"| {tmp_path}")]
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     assert sorted(row[0] for row in cells) == [f"{tmp_path}/demo/before", f"{tmp_path}/run"]
-    found = {row[0]: row[1:-1] for row in cells}
-    assert found[f"{tmp_path}/run"] == ["–", "3", "training", "done", "sql"]
-    assert found[f"{tmp_path}/demo/before"] == ["50.0", "10", "evaluation", "done", "sql"]
-    assert [row[-1] for row in cells] == sorted((row[-1] for row in cells), reverse=True)
+    found = {row[0]: [*row[1:5], row[-1]] for row in cells}
+    assert found[f"{tmp_path}/run"] == ["–", "done", "training", "sql", "3"]
+    assert found[f"{tmp_path}/demo/before"] == ["50.0 of 100", "done", "evaluation", "sql", "10"]
+    assert [row[-2] for row in cells] == sorted((row[-2] for row in cells), reverse=True)
+
+
+def test_a_narrow_terminal_keeps_folders_whole_and_how_they_ended(tmp_path, capsys, monkeypatch):
+    folder = training_run(tmp_path / "a-run-with-a-name-of-its-own-and-one-more")
+    summary = json.loads((folder / "summary.json").read_text())
+    summary |= {"validation": {"reward": {"mean": 0.38}}, "environment": {"highest_reward": 1.1}}
+    (folder / "summary.json").write_text(json.dumps(summary))
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    assert main([str(tmp_path)]) == 0
+    table = capsys.readouterr().out.split("tasks or steps")[0]
+    rows = [line.split("│")[1:-1] for line in table.splitlines() if line.startswith("│")]
+    assert "".join(row[0].strip() for row in rows) == str(folder)
+    assert [cell.strip() for cell in rows[0][1:3]] == ["0.380 of 1.1", "done"]
 
 
 @pytest.mark.parametrize(

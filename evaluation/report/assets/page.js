@@ -50,7 +50,7 @@ function card(one) {
 // The kinds of failure of every evaluation; each kind and each number shows its episodes.
 function failures() {
   const runs = [...new Set(shared.failures.flatMap(([, counts]) => Object.keys(counts)))];
-  const shows = (name, text, run = "") => el("button", { type: "button", class: "shows", onclick: () => {
+  const shows = (name, text, run = "") => el("button", { type: "button", class: "shows", title: meaning(name), onclick: () => {
     Object.assign(chosen, { failure: name, run });
     render();
     document.getElementById("episodes").scrollIntoView();
@@ -85,7 +85,7 @@ function sampled() {
 function about() {
   const facts = new Map(shared.runs.flatMap((run) => run.facts.filter(([section]) => section === "Run").map(([, name, value]) => [name, value])));
   const kinds = [...new Set(shared.runs.map((run) => t(run.kind)))].join(" + ");
-  return said([t("Report"), kinds, `${t("agent")}: ${facts.get("agent") || "–"}`, facts.get("when")].filter(Boolean).join(" · "));
+  return said([t("Report"), kinds, `${t("agent")}: ${facts.get("agent") || "–"}`, facts.get("when"), shared.as_of && `${t("as of")} ${shared.as_of}`].filter(Boolean).join(" · "));
 }
 
 function render() {
