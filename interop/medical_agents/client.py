@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import itertools
 import json
 import os
@@ -19,7 +20,7 @@ import sys
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
 Complete = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
 PROGRAM = (".venv/bin/python", "-m", "interop.player")
@@ -83,6 +84,18 @@ async def _answer(
     await _send(process, answer)
 
 
+class Episode(NamedTuple):
+    """One that is being played.
+
+    context: of its caller, in which its calls are answered, not in that of whoever started the
+    player: Inspect tells by it to which sample a call belongs.
+    """
+
+    complete: Complete
+    result: asyncio.Future[dict[str, Any]]
+    context: contextvars.Context
+
+
 class Player:
     """Plays episodes of an agent, many at once. Belongs to one event loop.
 
@@ -102,7 +115,7 @@ class Player:
         self._process: asyncio.subprocess.Process | None = None
         self._reader: asyncio.Task[None] | None = None
         self._numbers = itertools.count(1)
-        self._episodes: dict[int, tuple[Complete, asyncio.Future[dict[str, Any]]]] = {}
+        self._episodes: dict[int, Episode] = {}
         self._calls: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Player:
@@ -164,7 +177,7 @@ class Player:
             raise PlayerError("the player has ended; its last words are above")
         number = next(self._numbers)
         future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
-        self._episodes[number] = complete, future
+        self._episodes[number] = Episode(complete, future, contextvars.copy_context())
         try:
             await _send(self._process, {"episode": number, "task": task})
             result = await future
@@ -179,16 +192,18 @@ class Player:
             while text := await lines.readline():
                 self._take(process, json.loads(text))
         finally:
-            for _, future in self._episodes.values():
-                if not future.done():
-                    future.set_exception(PlayerError("the player ended; its last words are above"))
+            for episode in self._episodes.values():
+                if not episode.result.done():
+                    ended = PlayerError("the player ended; its last words are above")
+                    episode.result.set_exception(ended)
 
     def _take(self, process: asyncio.subprocess.Process, line: dict[str, Any]) -> None:
-        complete, future = self._episodes.get(line["episode"], (_gone, None))
+        episode = self._episodes.get(line["episode"])
         if "call" in line:
-            call = asyncio.create_task(_answer(process, line, complete))
+            complete, context = (episode.complete, episode.context) if episode else (_gone, None)
+            call = asyncio.create_task(_answer(process, line, complete), context=context)
             self._calls.add(call)
             call.add_done_callback(self._calls.discard)
-        elif future and not future.done():
+        elif episode and not episode.result.done():
             del line["episode"]
-            future.set_result(line)
+            episode.result.set_result(line)

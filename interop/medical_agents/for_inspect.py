@@ -15,13 +15,17 @@ from typing import Any
 from inspect_ai import Task, task
 from inspect_ai.agent import AgentState, agent_bridge
 from inspect_ai.dataset import MemoryDataset, Sample
-from inspect_ai.model import messages_from_openai
+from inspect_ai.event import ModelEvent
+from inspect_ai.log import transcript
+from inspect_ai.model import get_model, messages_from_openai
 from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from medical_agents.client import Player, tasks_of
 from openai import AsyncOpenAI
+from openai.types.chat import ChatCompletion
 
 RESULT = "medical_agents:result"
+ATTACHED = "attachment://"
 
 
 @solver
@@ -30,15 +34,19 @@ def medical_agent(name: str, flags: list[str]) -> Solver:
     player = Player(name, flags)  # it lives as long as this process
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
+        api: Any = get_model().api
+        # Tools are sent as in training: marked as they are, and also where their use is forbidden
+        api.strict_tools = False
+        api.tools_required = lambda: True
         async with agent_bridge(AgentState(messages=state.messages)):
             client = AsyncOpenAI(api_key="none")
 
             async def complete(body: dict[str, Any]) -> dict[str, Any]:
                 reply = await client.chat.completions.create(**{**body, "model": "inspect"})
-                return reply.model_dump()
+                return completion_of(reply)
 
             result = await player.play(str(state.sample_id), complete)
-        state.messages = await messages_from_openai(result["messages"])
+        state.messages = await messages_from_openai(result.pop("messages"))
         state.store.set(RESULT, result)
         if result["reward"] is None:
             raise RuntimeError(f"unscored, {result['unscored']}: {result['detail']}")
@@ -47,13 +55,41 @@ def medical_agent(name: str, flags: list[str]) -> Solver:
     return solve
 
 
+def completion_of(reply: ChatCompletion) -> dict[str, Any]:
+    """Return Inspect's reply, with arguments of tool calls as the endpoint gave them: Inspect makes
+    JSON of what is none. Raises ValueError: the prompt does not fit, of which it makes a reply.
+    """
+    events = transcript().events
+    event = next(one for one in reversed(events) if isinstance(one, ModelEvent))
+    if event.output.stop_reason == "model_length":
+        raise ValueError(f"context length: {event.output.completion}")
+    completion = reply.model_dump()
+    response = event.call.response if event.call else None
+    if not isinstance(response, dict) or "choices" not in response:
+        return completion  # the endpoint speaks another protocol
+    given = {}
+    for call in response["choices"][0]["message"].get("tool_calls") or []:
+        text = call["function"]["arguments"] or ""
+        # A long text stands elsewhere
+        given[call["id"]] = transcript().attachments.get(text.removeprefix(ATTACHED), text)
+    for call in completion["choices"][0]["message"]["tool_calls"] or []:
+        call["function"]["arguments"] = given.get(call["id"], call["function"]["arguments"])
+    return completion
+
+
 @scorer(metrics=[mean(), stderr()])
 def own_reward() -> Scorer:
     """Report the agent's own reward, with its terms and facts beside it."""
 
     async def score(state: TaskState, target: Target) -> Score:
         result = state.store.get(RESULT)
-        return Score(value=result["reward"], answer=result["answer"], metadata=result)
+        terms = ", ".join(f"{name} {value:.4g}" for name, value in result["terms"].items())
+        return Score(
+            value=result["reward"],
+            answer=result["answer"],
+            explanation=f"{terms} ({result['stop_reason']})",
+            metadata=result,
+        )
 
     return score
 

@@ -9,6 +9,7 @@ error of the rollout, never a reward of 0.
 
 from __future__ import annotations
 
+import asyncio
 import shlex
 from collections.abc import Iterator
 from typing import Any
@@ -18,6 +19,8 @@ import verifiers.v1 as vf
 from medical_agents.client import Player, tasks_of
 
 SECONDS = 600.0  # of one call of the policy
+# They live as long as this process. verifiers makes a harness for each episode
+PLAYERS: dict[tuple[asyncio.AbstractEventLoop, str, str], Player] = {}
 
 
 class MedicalTasksetConfig(vf.TasksetConfig):
@@ -71,10 +74,6 @@ class MedicalHarness(vf.Harness[MedicalHarnessConfig]):
     NEEDS_CONTAINER = False
     APPENDS_SYSTEM_PROMPT = True
 
-    def __init__(self, config: MedicalHarnessConfig) -> None:
-        super().__init__(config)
-        self._players: dict[str, Player] = {}  # they live as long as this process
-
     async def launch(
         self,
         ctx: vf.ModelContext,
@@ -86,8 +85,8 @@ class MedicalHarness(vf.Harness[MedicalHarnessConfig]):
         data: MedicalData,
     ) -> vf.ProgramResult:
         """Play the episode here, with the calls of its policy sent to verifiers' endpoint."""
-        key = f"{data.agent} {data.flags}"
-        player = self._players.setdefault(key, Player(data.agent, shlex.split(data.flags)))
+        key = asyncio.get_running_loop(), data.agent, data.flags
+        player = PLAYERS.setdefault(key, Player(data.agent, shlex.split(data.flags)))
         headers = {"Authorization": f"Bearer {secret}"}
         async with httpx.AsyncClient(timeout=SECONDS, headers=headers) as client:
 

@@ -9,23 +9,43 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 import venv
 from collections.abc import Iterator
+from dataclasses import dataclass
 from http.server import ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from common.settings import ROOT
 from episodes import registry
+from episodes.agent import SERVED_NAME
 from evaluation import evaluate
+from tests.messages import missing
 from tests.runs import free_port
 from tests.serving import JsonHandler, serving
+from training.serve import serve
 
 pytestmark = [pytest.mark.system, pytest.mark.nightly]
 
 TASKS = 4
+REPLY_TOKENS = 96
+OVERLONG = "This model's maximum context length is 768 tokens, and your request has 900."
+# Inspect's own reader of a log
+READ_LOG = """
+import json, sys
+from inspect_ai.log import read_eval_log
+
+samples = []
+for one in read_eval_log(sys.argv[1]).samples:
+    calls = [event for event in one.events if event.event == "model" and not event.error]
+    score = one.scores["own_reward"]
+    roles = [message.role for message in one.messages]
+    samples.append([one.id, score.value, score.metadata, score.explanation, roles, len(calls)])
+print(json.dumps(samples))
+"""
 # A client of OpenEnv: plays replies from standard input, then says nothing; prints what it earned
 CLIENT = """
 import json, sys, time, urllib.error, urllib.request
@@ -80,16 +100,27 @@ Replies = dict[str, list[dict[str, Any]]]  # by the first words of the patient
 
 
 class Answering(JsonHandler):
-    """The models `gold`, which gives the replies of known episodes, and `silent`."""
+    """The models `gold`, which gives the replies of known episodes, `silent`, `careless`, whose
+    tool calls are no JSON, and `overlong`, in whose context nothing fits.
+    """
 
-    replies: Replies
+    replies: ClassVar[Replies] = {}
+    asked_for: ClassVar[list[dict[str, Any]]] = []
 
     def do_POST(self) -> None:
         body = self.asked()
+        self.asked_for.append(body)
         said = [one for one in body["messages"] if one["role"] == "assistant"]
-        message = {"role": "assistant", "content": ""}
+        message: dict[str, Any] = {"role": "assistant", "content": ""}
+        if body["model"] == "overlong":
+            self.answer({"error": {"message": OVERLONG, "code": 400}}, 400)
+            return
         if body["model"] == "gold":
             message = self.replies[body["messages"][1]["content"]][len(said)]
+        if body["model"] == "careless":
+            [tool] = body["tools"]
+            function = {"name": tool["function"]["name"], "arguments": "SELECT 1"}
+            message["tool_calls"] = [{"id": "1", "type": "function", "function": function}]
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
         usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
         reply = {"id": "1", "object": "chat.completion", "created": 1, "model": body["model"]}
@@ -107,42 +138,101 @@ def said_by_policy(episode: dict[str, Any]) -> list[dict[str, Any]]:
     return [message for message in episode["transcript"] if message["role"] == "assistant"]
 
 
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A few cases, in a folder whose name has a blank."""
-    path = tmp_path_factory.mktemp("some cases") / "cases.jsonl"
-    agent = registry.get("diagnosis")
-    rows = map(json.dumps, agent.rows(agent.splits["test"])[:TASKS])
-    path.write_text("\n".join(rows), encoding="utf-8")
-    return path
+@dataclass(frozen=True)
+class Case:
+    """An agent's tasks, and who plays them where."""
+
+    agent: str
+    model: str
+    url: str
+    data: Path
 
 
 @pytest.fixture(scope="module")
-def model(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The endpoint of both models."""
-    out = tmp_path_factory.mktemp("known") / "gold"
-    Answering.replies = {}
-    for episode in evaluated(out, "diagnosis", "--gold", "--data", str(data)):
-        Answering.replies[episode["transcript"][1]["content"]] = said_by_policy(episode)
+def tasks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A few tasks of each agent, in a folder whose name has a blank."""
+    folder = tmp_path_factory.mktemp("some cases")
+    files = {}
+    for name in ("diagnosis", "sql"):
+        agent = registry.get(name)
+        rows = [json.dumps(row) for row in agent.rows(agent.splits["test"])[:TASKS]]
+        files[name] = folder / f"{name}.jsonl"
+        files[name].write_text("\n".join(rows), encoding="utf-8")
+    return files
+
+
+@pytest.fixture(scope="module")
+def stand_in(tasks: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The endpoint of models that know what to say."""
+    for name, data in tasks.items():
+        out = tmp_path_factory.mktemp("known") / name
+        for episode in evaluated(out, name, "--gold", "--data", str(data)):
+            Answering.replies[episode["transcript"][1]["content"]] = said_by_policy(episode)
     server = ThreadingHTTPServer(("127.0.0.1", 0), Answering)
     with serving(server):
         yield f"http://127.0.0.1:{server.server_port}/v1"
 
 
-@pytest.fixture(params=["gold", "silent"])
-def policy(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The endpoint of the bundled model that plays every agent."""
+    log = tmp_path_factory.mktemp("tiny") / "vllm.log"
+    with serve(str(ROOT / "episodes" / "tiny_model"), log, device="cpu") as server:
+        yield server.base_url
+
+
+PLAYERS = [
+    ("diagnosis", "gold"),
+    ("diagnosis", "silent"),
+    ("sql", "gold"),
+    ("sql", "careless"),
+    ("sql", "overlong"),
+    pytest.param(("diagnosis", SERVED_NAME), marks=pytest.mark.engine),
+    pytest.param(("sql", SERVED_NAME), marks=pytest.mark.engine),
+]
+
+
+@pytest.fixture(params=PLAYERS, ids="-".join)
+def case(request: pytest.FixtureRequest, tasks: dict[str, Path]) -> Case:
+    agent, model = request.param
+    url = request.getfixturevalue("tiny" if model == SERVED_NAME else "stand_in")
+    return Case(agent, model, url, tasks[agent])
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What an evaluation gives: reward and stop reason by task, and what the model was asked."""
+
+    ends: dict[str, tuple[float, str]]
+    prompts: list[str]
+
+
+def prompts() -> list[str]:
+    """What the stand-in was asked since this was called last."""
+    asked = []
+    for body in Answering.asked_for:
+        for message in body["messages"]:
+            for call in message.get("tool_calls", ()):  # Inspect escapes characters
+                call["function"]["arguments"] = json.loads(call["function"]["arguments"])
+        asked.append(json.dumps([body["messages"], body.get("tools")], sort_keys=True))
+    Answering.asked_for.clear()
+    return sorted(asked)
 
 
 @pytest.fixture
-def wanted(policy: str, model: str, data: Path, tmp_path: Path) -> dict[str, float]:
-    """The rewards of an evaluation, by task."""
-    flags = ["--model", policy, "--base-url", model, "--data", str(data)]
-    episodes = evaluated(tmp_path / "evaluation", "diagnosis", *flags)
-    rewards = {one["id"]: one["reward"] for one in episodes}
-    assert len(rewards) == TASKS
-    assert all((reward > 0) == (policy == "gold") for reward in rewards.values())
-    return rewards
+def wanted(case: Case, tmp_path: Path) -> Wanted:
+    flags = ["--model", case.model, "--base-url", case.url, "--data", str(case.data)]
+    flags += ["--temperature", "0", "--max-tokens", str(REPLY_TOKENS)]
+    prompts()
+    episodes = evaluated(tmp_path / "evaluation", case.agent, *flags)
+    ends = {one["id"]: (one["reward"], one["stop_reason"]) for one in episodes}
+    assert len(ends) == TASKS
+    rewards = [reward for reward, _ in ends.values()]
+    if case.model == SERVED_NAME:
+        assert max(rewards) > 0.5
+    else:
+        assert (min(rewards) > 0.5) == (case.model == "gold")
+    return Wanted(ends, prompts())
 
 
 def installed(folder: Path, extra: str) -> Path:
@@ -175,42 +265,67 @@ def openenv(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return installed(tmp_path_factory.mktemp("openenv"), "openenv")
 
 
+@pytest.fixture
+def starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file with a line for each start of a player."""
+    folder, file = tmp_path / "repository", tmp_path / "starts"
+    python = folder / ".venv/bin/python"
+    python.parent.mkdir(parents=True)
+    lines = ["#!/bin/sh", f"echo >> '{file}'", f"cd '{ROOT}'", f"exec '{sys.executable}' \"$@\""]
+    python.write_text("\n".join(lines), encoding="utf-8")
+    python.chmod(0o755)
+    monkeypatch.setenv("MEDICAL_AGENT_RL", str(folder))
+    return file
+
+
 def test_verifiers_gives_the_rewards(
-    policy: str, model: str, data: Path, wanted: dict[str, float], verifiers: Path, tmp_path: Path
+    case: Case, wanted: Wanted, verifiers: Path, starts: Path, tmp_path: Path
 ) -> None:
-    where = ["--env.agent.runtime.type", "subprocess", "--client.base-url", model]
-    key = ["--client.api-key-var", "OPENAI_API_KEY", "--no-push", "--no-rich"]
-    tasks = ["--env.taskset.agent", "diagnosis", "--env.taskset.flags", f"--data '{data}'"]
+    where = ["--env.agent.runtime.type", "subprocess", "--client.base-url", case.url]
+    where += ["--client.api-key-var", "OPENAI_API_KEY", "--no-push", "--no-rich"]
+    chosen = ["--env.taskset.agent", case.agent, "--env.taskset.flags", f"--data '{case.data}'"]
+    chosen += ["--sampling.temperature", "0", "--sampling.max-tokens", str(REPLY_TOKENS)]
     out = ["-o", tmp_path / "out"]
     run(
-        [verifiers / "vf-eval", "medical-agents", "--model", policy, *where, *key, *tasks, *out],
-        model,
+        [verifiers / "vf-eval", "medical-agents", "--model", case.model, *where, *chosen, *out],
+        case.url,
         tmp_path,
     )
     [traces] = (tmp_path / "out").glob("*/traces.jsonl")
+    # verifiers lets no agent score an episode in which the model's server refused
+    ends = {} if case.model == "overlong" else wanted.ends
     found = {}
     for line in traces.read_text(encoding="utf-8").splitlines():
         [trace] = json.loads(line)["traces"]
-        found[trace["task"]["data"]["id"]] = trace["rewards"]["reward"]["score"]
-    assert found == wanted
+        if trace["rewards"]:
+            reward, result = trace["rewards"]["reward"]["score"], trace["info"]["result"]
+            found[trace["task"]["data"]["id"]] = reward, result["stop_reason"]
+        else:
+            assert OVERLONG in trace["errors"][0]["message"]
+    assert (found, prompts()) == (ends, wanted.prompts)
+    assert len(starts.read_text(encoding="utf-8").splitlines()) == 2, "for the list, and to play"
 
 
 def test_inspect_gives_the_rewards(
-    policy: str, model: str, data: Path, wanted: dict[str, float], inspect: Path, tmp_path: Path
+    case: Case, wanted: Wanted, inspect: Path, tmp_path: Path
 ) -> None:
-    chosen = ["--model", f"openai-api/local/{policy}", "-T", f"flags=--data '{data}'"]
+    chosen = ["--model", f"openai-api/local/{case.model}", "-T", f"flags=--data '{case.data}'"]
+    chosen += ["--temperature", "0", "--max-tokens", str(REPLY_TOKENS)]
     run(
-        [inspect / "inspect", "eval", "medical_agents/diagnosis", *chosen, "--log-dir", "logs"],
-        model,
+        [inspect / "inspect", "eval", f"medical_agents/{case.agent}", *chosen, "--log-dir", "logs"],
+        case.url,
         tmp_path,
     )
     [log] = (tmp_path / "logs").glob("*.eval")
-    dumped = subprocess.run(
-        [inspect / "inspect", "log", "dump", str(log)], check=True, capture_output=True, text=True
-    )
-    samples = json.loads(dumped.stdout)["samples"]
-    assert {one["id"]: one["scores"]["own_reward"]["value"] for one in samples} == wanted
-    assert all(one["messages"][-1]["role"] == "assistant" for one in samples)
+    read = [inspect / "python", "-c", READ_LOG, str(log)]
+    samples = json.loads(subprocess.run(read, check=True, capture_output=True).stdout)
+    found = {}
+    for identity, reward, result, explanation, roles, calls in samples:
+        found[identity] = reward, result["stop_reason"]
+        assert sum(result["terms"].values()) == pytest.approx(reward)
+        assert not missing(explanation, *result["terms"])
+        assert roles.count("assistant") == calls, "in the transcript of its own sample"
+    assert (found, prompts()) == (wanted.ends, wanted.prompts)
 
 
 @pytest.mark.parametrize("agent", ["diagnosis", "sql"])

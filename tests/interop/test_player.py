@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import subprocess
 import sys
 from argparse import ArgumentParser
@@ -37,6 +38,17 @@ episode = json.loads(sys.stdin.readline())["episode"]
 print(json.dumps({"episode": episode, "call": 1, "body": {}}), flush=True)
 reply = json.loads(sys.stdin.readline())
 print(json.dumps({"episode": episode, "replied": reply["completion"]}), flush=True)
+"""
+# Asks once in each episode, and tells the reply that it got
+CALLS = """
+import json, sys
+print(json.dumps({"tasks": []}), flush=True)
+for line in map(json.loads, sys.stdin):
+    if "task" in line:
+        asked = {"episode": line["episode"], "call": line["episode"], "body": {}}
+    else:
+        asked = {"episode": line["call"], "replied": line["completion"]}
+    print(json.dumps(asked), flush=True)
 """
 Complete = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
 
@@ -120,6 +132,21 @@ async def test_episodes_end_by_themselves_alone():
         cancelled.cancel()
         assert (await broken)["unscored"] == "endpoint_error"
         assert (await player.play(task["id"], completing([])))["reward"] is not None
+
+
+async def test_a_call_is_answered_in_the_context_of_its_own_episode():
+    """Inspect wrote the calls of all samples into the transcript of the first."""
+    owner = contextvars.ContextVar[str]("owner")
+
+    async def complete(body: dict[str, Any]) -> dict[str, Any]:
+        return {"owner": owner.get()}
+
+    async def played(name: str) -> str:
+        owner.set(name)
+        return str((await player.play("any", complete))["replied"]["owner"])
+
+    async with Player("", command=[sys.executable, "-c", CALLS]) as player:
+        assert await asyncio.gather(played("a"), played("b")) == ["a", "b"]
 
 
 async def test_a_player_that_ended_starts_again():
