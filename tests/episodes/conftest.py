@@ -3,12 +3,12 @@
 import pytest
 
 from tests.episodes.scripted import ScriptedLLM
+from tests.serving import serving
 from tests.sql_agent.small_database import database_url  # noqa: F401
 
 
 @pytest.fixture
 def llm():
     scripted = ScriptedLLM()
-    yield scripted
-    scripted.server.shutdown()
-    scripted.server.server_close()
+    with serving(scripted):
+        yield scripted

@@ -7,18 +7,14 @@ policy = ScriptedPolicy(calls("look", word="x"), says("found"), max_turns=3)
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import json
-import threading
-import time
 from collections.abc import Sequence
-from http.server import ThreadingHTTPServer
 from typing import Any
 
 from episodes.episode import Message, Policy, ToolSpec
 from episodes.outcomes import PolicyStop
-from tests.serving import JsonHandler
+from tests.common.llm_server import Fault, LLMServer
 
 Choice = dict[str, Any]
 
@@ -80,54 +76,29 @@ def _numbered(message: Message, number: int) -> Message:
     return message
 
 
-class ScriptedLLM:
-    """A server that gives one scripted reply after the other (the last one again and again) and
-    keeps the requests and the keys it was shown.
+class ScriptedLLM(LLMServer):
+    """A server that gives one scripted reply after the other (the last one again and again), or an
+    error where `status` is one.
     """
 
     def __init__(self) -> None:
+        super().__init__()
+        self.base_url = self.url
         self.replies: list[Choice] = []
-        self.requests: list[dict[str, Any]] = []
-        self.keys: list[str | None] = []
-        self.status = 200
-        self.error = "broken on purpose"
-        self.delay = 0.0
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self.server.daemon_threads = True
-        threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
-
-    @property
-    def base_url(self) -> str:
-        return f"http://127.0.0.1:{self.server.server_address[1]}/v1"
+        self.status, self.error = 200, "broken on purpose"
 
     def script(self, *replies: Choice) -> None:
         self.replies = list(replies)
 
-    def answer(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-        self.requests.append(body)
-        number = len(self.requests)
-        time.sleep(self.delay)
+    def reply_to(self, body: dict[str, Any]) -> Fault:
         if self.status != 200:
-            return self.status, {
-                "error": {"message": self.error, "type": "test", "code": self.status}
-            }
+            error = {"message": self.error, "type": "test", "code": self.status}
+            return Fault(self.status, body=json.dumps({"error": error}))
+        number = len(self.requests)
         reply = self.replies[min(number, len(self.replies)) - 1]
         choices = (
             [{"index": 0, **reply, "message": _numbered(reply["message"], number)}] if reply else []
         )
         usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
         head = {"id": "x", "object": "chat.completion", "created": 0, "model": "m"}
-        return 200, {**head, "choices": choices, "usage": usage}
-
-    def _handler(self) -> type[JsonHandler]:
-        llm = self
-
-        class Handler(JsonHandler):
-            def do_POST(self) -> None:
-                body = self.asked()
-                llm.keys.append(self.headers.get("Authorization"))
-                status, answer = llm.answer(body)
-                with contextlib.suppress(BrokenPipeError):  # a client that gave up waiting
-                    self.answer(answer, status)
-
-        return Handler
+        return Fault(200, body=json.dumps({**head, "choices": choices, "usage": usage}))

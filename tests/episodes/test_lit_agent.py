@@ -77,7 +77,7 @@ def test_the_policy_is_shown_the_run_s_token(llm, monkeypatch):
     setting(monkeypatch, AGL_TOKEN="of-the-run")
     llm.script(CALL, ANSWER)
     roll(llm.base_url)
-    assert set(llm.keys) == {"Bearer of-the-run"}
+    assert llm.keys == {"Bearer of-the-run"}
 
 
 def test_a_good_episode_earns_everything_and_the_books_are_told_what_happened(llm):
