@@ -136,7 +136,7 @@ class _Asked:
 
     def _is_alike(self, field: str) -> bool:
         """Return whether the question has half of the characters: 治法 for 怎么治."""
-        letters = set(field)
+        letters = set(KIND.sub("", field))  # 什么病 asks for no 病因
         shared = letters & set(self.heads.words)
         return NAME.fullmatch(field) is not None and 2 * len(shared) >= len(letters)
 
