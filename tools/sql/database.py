@@ -13,7 +13,7 @@ import threading
 import time
 import tomllib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -54,15 +54,15 @@ class DatabaseError(Failure):
 
 
 class ConnectionLost(DatabaseError):
-    """The connection broke. A new one may work."""
+    """The connection broke, or the server ended the statement for others. A new one may work."""
 
 
-class Interrupted(ConnectionLost):
-    """The server ended the statement for a reason of its own, such as a deadlock or a KILL."""
+class Exhausted(DatabaseError):
+    """Memory, disk or patience ran out, which the statement may have caused itself."""
 
 
 class MachineTooSlow(DatabaseError):
-    """Every try of a statement failed while the machine was slow or ended the worker."""
+    """Every try failed while the machine was slow or ended the worker, or the database failed."""
 
 
 class StatementError(ValueError):
@@ -73,12 +73,20 @@ class DeadlineExceeded(StatementError):
     """The statement was stopped because its time was over."""
 
 
+class SyntaxRefused(StatementError):
+    """The database could not read the statement."""
+
+
+class GuardFault(StatementError):
+    """The database read the statement as it was written, but not as the guard wrote it anew."""
+
+
 @dataclass(frozen=True)
 class Access:
     """What a statement may read: lower-case tables, its own WITH names, and the tables it names.
 
-    written: its text before the guard wrote it anew. The engine must accept that, too, because
-    sqlglot mends what an engine refuses.
+    written: its text before the guard wrote it anew, or "" where that has the same words. The
+    engine must accept it, too, because sqlglot mends what an engine refuses.
     """
 
     tables: frozenset[str]
@@ -124,7 +132,7 @@ class Database(ABC):
     label: str
     tables: frozenset[str]
     _engine: Engine
-    _readable: frozenset[str] = frozenset()  # tables that were read once
+    _readable: Mapping[str, frozenset[str]] = {}  # columns of tables that were read once
     # Seconds by which a statement's deadline is measured.
     clock: Callable[[], float] = staticmethod(time.monotonic)
 
@@ -173,7 +181,7 @@ class Database(ABC):
         self._engine.dispose()
         try:
             for table in tables:
-                self.read(self.first_rows(table, 1), Access(frozenset({table})), PROOF_SECONDS, 1)
+                self._sample(table, 1)
         except StatementError as error:
             raise self._broken(error, DatabaseError) from None
 
@@ -189,6 +197,12 @@ class Database(ABC):
         """Return a statement for rows of a table, whatever its name needs."""
         place = exp.table_(table, db=self.schema or None, quoted=True)
         return exp.select("*").from_(place).limit(count).sql(dialect=self.dialect)
+
+    def _sample(self, table: str, count: int) -> Rows:
+        """Read a table's first rows on the way that a policy's statement takes."""
+        sql = self.first_rows(table, count)
+        access = Access(frozenset({table}), named=frozenset({table}), written=sql)
+        return self.read(sql, access, PROOF_SECONDS, 1)
 
     @abstractmethod
     def _read_once(
@@ -209,16 +223,30 @@ class Database(ABC):
             raise DatabaseError(
                 f"the database {self.label} has no table {', '.join(missing)}{self._advice(missing)}"
             )
-        for table in sorted(tables - self._readable):
-            self._open(table)
-        self._readable |= tables
+        for table in sorted(tables - self._readable.keys()):
+            self._readable = {**self._readable, table: self._open(table, 1)}
 
-    def _open(self, table: str) -> None:
-        """Raise DatabaseError for a table without rights, or a view of what is not there."""
+    def check_unchanged(self, tables: Iterable[str], sql: str) -> None:
+        """Raise DatabaseError if a table that was read, or a column in `sql`, is there no more."""
+        for table in sorted(tables):
+            columns = self._open(table, 0)
+            lost = self._readable.get(table, columns) - columns
+            named = sorted(column for column in lost if columns and column in fold(sql))
+            if named:
+                raise DatabaseError(
+                    f"the table {table} of {self.label} has lost its column {', '.join(named)}"
+                )
+
+    def _open(self, table: str, count: int) -> frozenset[str]:
+        """Return a table's columns, or none if that takes long.
+
+        Raises DatabaseError: the account has no right, or a view lacks what it is made of.
+        """
         try:
-            self.read(self.first_rows(table, 1), Access(frozenset({table})), PROOF_SECONDS, 1)
+            return frozenset(map(fold, self._sample(table, count).columns))
         except DeadlineExceeded:
             LOG.warning("the first row of %s in %s takes long", table, self.label)
+            return frozenset()
         except StatementError as error:
             raise DatabaseError(
                 f"the table {table} of {self.label} cannot be read: {error}"

@@ -16,12 +16,14 @@ from sqlglot.errors import SqlglotError
 
 from tools.sql.database import (
     ENGINES,
+    ConnectionLost,
     DatabaseError,
     DeadlineExceeded,
-    Interrupted,
+    Exhausted,
     StatementError,
+    SyntaxRefused,
 )
-from tools.sql.server import Columns, ServerDatabase
+from tools.sql.server import GRACE, Columns, ServerDatabase
 
 LOG = logging.getLogger(__name__)
 SETTINGS = ENGINES["mysql"]
@@ -69,7 +71,9 @@ class MysqlDatabase(ServerDatabase):
                 LOG.warning("RAND() differs from call to call on %s: %s", self.label, error)
 
     def _begin(self, cursor: Any, seconds: float) -> None:
-        self._set_deadline(cursor, seconds)
+        # The server measures waits for locks in whole seconds. A lock has to show before the time
+        # is over, or it would look like a slow statement.
+        self._set_deadline(cursor, seconds + GRACE)
         cursor.execute("START TRANSACTION READ ONLY")
 
     def _set_deadline(self, cursor: Any, seconds: float) -> None:
@@ -82,6 +86,7 @@ class MysqlDatabase(ServerDatabase):
 
     def _compile(self, cursor: Any, sql: str) -> None:
         cursor.execute("PREPARE written FROM %s", (sql,))
+        cursor.execute("DEALLOCATE PREPARE written")
 
     def _describe(self, cursor: Any, sql: str) -> list[tuple[str, bool]]:
         cursor.execute(self._limited(sql, 0))
@@ -128,13 +133,14 @@ class MysqlDatabase(ServerDatabase):
         code = error.args[0] if error.args else 0
         if code in SETTINGS["out_of_time"]:
             return DeadlineExceeded(str(error))
-        if code in SETTINGS["repeatable"]:
-            return self._broken(error, Interrupted)
-        if code in SETTINGS["lost"] or not connection.open:
-            return self._broken(error)
+        if code in (*SETTINGS["repeatable"], *SETTINGS["lost"]) or not connection.open:
+            return self._broken(error, ConnectionLost)
+        if code in SETTINGS["exhausted"]:
+            return self._broken(error, Exhausted)
         if code in SETTINGS["machine"]:
             return self._broken(error, DatabaseError)
-        return StatementError(str(error.args[-1]))
+        said = str(error.args[-1])
+        return SyntaxRefused(said) if code in SETTINGS["syntax"] else StatementError(said)
 
 
 @lru_cache(maxsize=256)

@@ -17,7 +17,7 @@ from threading import Semaphore
 from typing import Any
 
 from common.slowness import Slowness
-from tools.sql.database import CONCURRENT, DatabaseError, Interrupted
+from tools.sql.database import CONCURRENT, DatabaseError, Exhausted
 
 ROOT = Path(__file__).resolve().parents[2]
 END_SECONDS = 5.0  # for a worker whose channel is closed
@@ -93,7 +93,8 @@ class Worker:
         finally:
             slowness.close()
         if isinstance(answer, DatabaseError):
-            raise Overrun(str(answer) if isinstance(answer, Interrupted) else "", lost) from answer
+            by_itself = isinstance(answer, Exhausted)
+            raise Overrun("" if by_itself else str(answer), lost) from answer
         return answer, lost
 
     def _ended(self) -> int:

@@ -17,14 +17,22 @@ from sqlalchemy import URL
 
 from tools.sql.database import (
     ENGINES,
+    ConnectionLost,
     DatabaseError,
     DeadlineExceeded,
-    Interrupted,
+    Exhausted,
     StatementError,
+    SyntaxRefused,
 )
 from tools.sql.server import ServerDatabase
 
 SETTINGS = ENGINES["postgres"]
+# Whose fault the states are that begin like this
+MACHINE = {
+    ConnectionLost: tuple(SETTINGS["repeatable"]),
+    Exhausted: tuple(SETTINGS["exhausted"]),
+    DatabaseError: tuple(SETTINGS["machine"]),
+}
 SEARCH_PATH = re.compile(r"-c\s*search_path=(\S+)")
 
 
@@ -112,14 +120,20 @@ class PostgresDatabase(ServerDatabase):
             return self._broken(error)
         if state == SETTINGS["canceled"]:
             return DeadlineExceeded(str(error))
-        if state[:2] == SETTINGS["repeatable_class"]:
-            return self._broken(error, Interrupted)
-        machine = state[:2] in SETTINGS["machine_classes"] and state != SETTINGS["limit_reached"]
-        if state == SETTINGS["locked"] or machine:
-            return self._broken(error, DatabaseError)
-        return StatementError(error.diag.message_primary or str(error).splitlines()[0])
+        for kind, states in MACHINE.items():
+            if state.startswith(states):
+                return self._broken(error, kind)
+        said = error.diag.message_primary or str(error).splitlines()[0]
+        return SyntaxRefused(said) if state == SETTINGS["syntax"] else StatementError(said)
 
 
 def _timeout(seconds: float) -> str:
-    """Bound the next statement's time and reseed random(), so that runs repeat."""
-    return f"SET LOCAL statement_timeout = {max(1, int(seconds * 1000))}; SELECT setseed(0)"
+    """Bound the next statement's time and reseed random(), so that runs repeat.
+
+    A lock has to show before the time is over, or it would look like a slow statement.
+    """
+    limit = max(2, int(seconds * 1000))
+    return (
+        f"SET LOCAL statement_timeout = {limit}; SET LOCAL lock_timeout = {limit // 2}; "
+        "SELECT setseed(0)"
+    )

@@ -11,7 +11,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
@@ -26,6 +26,7 @@ from tools.sql.database import (
     Database,
     DatabaseError,
     DeadlineExceeded,
+    GuardFault,
     MachineTooSlow,
     StatementError,
     open_database,
@@ -55,6 +56,7 @@ LONGEST = MAX_SQL_BYTES + 1  # characters that are looked at at most
 TRIES = 3  # of a statement, where the machine was slow
 LOST_SHARE = 0.2  # of the deadline: what the machine may take before it is at fault
 CONTROL_SECONDS = 0.2  # for a trivial query of ours, on a new connection
+UNSUPPORTED = "工具不支持这种写法，请换一种等价的写法。"
 TOO_EXPENSIVE = "查询太费时间或内存，已停止。请增加条件，减少连接、嵌套或文本。"
 
 # Of SQL and JSON text: two bytes for the text, the rest for the rows it was made from
@@ -63,11 +65,15 @@ ENTRY_BYTES = 1_500  # of one entry, whatever its size
 
 
 class Answer(NamedTuple):
-    """A worker's result. repeatable: the same SQL gives it again. overran: the deadline was over."""
+    """A worker's result. repeatable: the same SQL gives it again. overran: the deadline was over.
+
+    doubtful: tables of a statement that the database refused, which may have changed.
+    """
 
     result: QueryResult
     repeatable: bool = True
     overran: bool = False
+    doubtful: frozenset[str] = frozenset()
 
 
 class ResultCache:
@@ -176,6 +182,7 @@ class QueryTool:
                 if not why:
                     return failure(TOO_EXPENSIVE), False
             else:
+                database.check_unchanged(answer.doubtful, sql)
                 if not answer.overran:
                     return answer.result, answer.repeatable
                 why = self._machines_fault(database, lost)
@@ -208,7 +215,7 @@ class QueryTool:
         try:
             statement = check(sql, database.dialect, self.allowed_tables, database.schema)
         except Refused as refusal:
-            near = hint_for_refusal(refusal, database, self.allowed_tables)
+            near = self._hint(hint_for_refusal, refusal, database, self.allowed_tables)
             return Answer(self._failed(str(refusal), near, database, sql))
         try:
             access = Access(
@@ -220,20 +227,35 @@ class QueryTool:
         except DeadlineExceeded:
             text = f"查询超过 {self.limits.deadline:g} 秒，已停止。请增加条件或减少连接。"
             return Answer(failure(text), repeatable=False, overran=True)
+        except GuardFault as fault:
+            LOG.warning("the guard wrote %r as %r: %s", sql, statement.sql, fault)
+            return Answer(self._failed(UNSUPPORTED, "", database, sql))
         except StatementError as error:
-            near = hint_for_error(str(error), statement, database, self.allowed_tables)
-            return Answer(self._failed(f"数据库报错：{error}", near, database, sql))
+            near = self._hint(hint_for_error, str(error), statement, database, self.allowed_tables)
+            failed = self._failed(f"数据库报错：{error}", near, database, sql)
+            return Answer(failed, doubtful=statement.tables)
         result = fit(rows, self.limits)
-        if result.count or not self.hints:
+        if result.count:
             return Answer(result)
-        values = hint_for_empty(statement, database)
+        values = self._hint(hint_for_empty, statement, database)
         return Answer(replace(result, hint=values or ""), repeatable=values is not None)
 
-    def _failed(self, reason: str, near: str, database: Database, sql: str) -> QueryResult:
+    def _failed(self, reason: str, near: str | None, database: Database, sql: str) -> QueryResult:
+        spelling = self._hint(hint_for_spelling, sql, reason, database, self.allowed_tables)
+        return replace(failure(reason), hint=spelling or near or "")
+
+    def _hint(self, find: Callable[..., str | None], *arguments: Any) -> str | None:
+        """Return a hint, "" without any, None if it cannot be found now.
+
+        An account may lack the right to describe a table whose columns it may read.
+        """
         if not self.hints:
-            return failure(reason)
-        hint = hint_for_spelling(sql, database, self.allowed_tables) or near
-        return replace(failure(reason), hint=hint)
+            return ""
+        try:
+            return find(*arguments)
+        except DatabaseError as error:
+            LOG.warning("a statement gets no hint: %s", error)
+            return None
 
 
 @lru_cache(maxsize=8)

@@ -24,12 +24,15 @@ from sqlglot import exp
 from tools.sql.database import (
     Access,
     Column,
+    ConnectionLost,
     Database,
     DatabaseError,
     DeadlineExceeded,
-    Interrupted,
+    Exhausted,
+    GuardFault,
     Rows,
     StatementError,
+    SyntaxRefused,
 )
 from tools.sql.scopes import fold
 
@@ -199,14 +202,14 @@ class ServerDatabase(Database):
         except Exception as error:
             problem = self._explain(error, connection)
             if isinstance(problem, DeadlineExceeded) and time.monotonic() < end - EARLY * deadline:
-                problem = self._broken(error, Interrupted)  # somebody else cancelled it
+                problem = self._broken(error, ConnectionLost)  # somebody else cancelled it
         timer.cancel()
         timer.join()  # a stop that has begun could hit the connection's next user
         self._give_back(pooled, problem, bool(stopped))
         if problem is None:
             return found
         if stopped and isinstance(problem, DatabaseError):
-            raise DatabaseError(
+            raise Exhausted(
                 f"the database {self.label} did not answer in {deadline:g} s and was hung up on"
             )
         raise problem
@@ -218,16 +221,29 @@ class ServerDatabase(Database):
             self._begin(cursor, end - time.monotonic())
             if access.written:
                 self._compile(cursor, access.written)
-            columns = self._describe(cursor, sql)
-            if len(columns) > MAX_COLUMNS:
-                raise StatementError(f"too many columns: {len(columns)}, at most {MAX_COLUMNS}")
-            self._set_deadline(cursor, max(SHORTEST, end - time.monotonic()))
-            rows = self._run(cursor, self._shown(sql, columns, max_rows + 1))
-            count = len(rows)
-            exact = True
-            if count > max_rows:
-                count, exact = self._count(cursor, sql, columns, end, count)
-            return Rows([name for name, _ in columns], rows[:max_rows], count, exact, access.named)
+            try:
+                columns, rows, count, exact = self._fetch(cursor, sql, end, max_rows)
+            except Exception as error:
+                problem = self._explain(error, connection)
+                if access.written and isinstance(problem, SyntaxRefused):
+                    raise GuardFault(str(problem)) from error
+                raise
+            return Rows([name for name, _ in columns], rows, count, exact, access.named)
+
+    def _fetch(
+        self, cursor: Any, sql: str, end: float, max_rows: int
+    ) -> tuple[Columns, list[tuple[Any, ...]], int, bool]:
+        """Return columns and first rows of a statement, their number, and whether it is exact."""
+        columns = self._describe(cursor, sql)
+        if len(columns) > MAX_COLUMNS:
+            raise StatementError(f"too many columns: {len(columns)}, at most {MAX_COLUMNS}")
+        if not columns:
+            raise GuardFault("no columns")
+        self._set_deadline(cursor, max(SHORTEST, end - time.monotonic()))
+        rows = self._run(cursor, self._shown(sql, columns, max_rows + 1))
+        if len(rows) <= max_rows:
+            return columns, rows, len(rows), True
+        return columns, rows[:max_rows], *self._count(cursor, sql, columns, end, len(rows))
 
     def _count(
         self, cursor: Any, sql: str, columns: Columns, end: float, at_least: int

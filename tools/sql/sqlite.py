@@ -27,6 +27,8 @@ from tools.sql.database import (
     Database,
     DatabaseError,
     DeadlineExceeded,
+    Exhausted,
+    GuardFault,
     Rows,
     StatementError,
 )
@@ -45,6 +47,7 @@ COUNTED_BY_READING = 500
 SEED = 0  # of random()
 
 SETTINGS = ENGINES["sqlite"]
+SYNTAX = re.compile("syntax error|unrecognized token|incomplete input")
 STATEMENT_CODES = {getattr(sqlite3, f"SQLITE_{name}") for name in SETTINGS["statement_codes"]}
 
 # SQLite keeps the text of CREATE TABLE, so "name TEXT, -- what it is" is where a column's comment
@@ -185,9 +188,11 @@ class SqliteDatabase(Database):
         connection.set_authorizer(_authorizer(access, self.tables, views, tables_read))
         connection.set_progress_handler(over, OPERATIONS_PER_CHECK)
         _seed(connection)
+        was_read = False
         try:
             if access.written:  # compiled, and not run
                 connection.execute(f"EXPLAIN {access.written}").close()
+                was_read = True
             with closing(connection.execute(sql)) as cursor:
                 columns = [column[0] for column in cursor.description or ()]
                 rows = cursor.fetchmany(max_rows)
@@ -200,6 +205,8 @@ class SqliteDatabase(Database):
             if not exact:
                 count, exact = _count(connection, sql, count)
         except (sqlite3.Error, sqlite3.Warning) as error:
+            if was_read and SYNTAX.search(str(error)):
+                raise GuardFault(str(error)) from None
             raise self._explain(error) from None
         finally:
             connection.text_factory = _text
@@ -213,6 +220,8 @@ class SqliteDatabase(Database):
             return DeadlineExceeded(str(error))
         if code in STATEMENT_CODES:
             return StatementError(str(error))
+        if code in (sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_FULL):
+            return self._broken(error, Exhausted)
         is_busy = code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
         return self._broken(error, DatabaseError) if is_busy else self._broken(error)
 

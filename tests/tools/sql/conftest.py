@@ -2,6 +2,7 @@
 engines under attack.
 """
 
+import math
 import shutil
 
 import pytest
@@ -44,3 +45,10 @@ def postgres_site(postgres, tmp_path_factory):
 def mysql_site(mariadb, tmp_path_factory):
     with sites.server_site("mysql", mariadb, tmp_path_factory.mktemp("mysql")) as site:
         yield site
+
+
+@pytest.fixture
+def quiet(monkeypatch):
+    """No clock shows that the machine was slow; the one that plays the test may be."""
+    monkeypatch.setattr("tools.sql.query.CONTROL_SECONDS", math.inf)
+    monkeypatch.setattr("tools.sql.query.LOST_SHARE", math.inf)

@@ -177,6 +177,39 @@ def test_a_damaged_or_locked_database_raises(tool, database):
         tool.run("SELECT * FROM drugs_info ORDER BY med_name")
 
 
+def test_an_allowed_table_or_column_that_is_lost_is_not_the_policys_fault(tool, database):
+    assert tool.run("SELECT overview FROM disease LIMIT 1").ok
+    assert "：" in tool.run("SELECT overveiw FROM disease").hint
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute("ALTER TABLE disease RENAME COLUMN overview TO summary")
+        assert tool.run("SELECT nothing FROM disease").error
+        with pytest.raises(DatabaseError, match="overview"):
+            tool.run("SELECT overview FROM disease LIMIT 1")
+        connection.execute("DROP TABLE disease")
+    assert tool.run("SELECT nothing FROM drugs_info").error
+    with pytest.raises(DatabaseError, match="disease"):
+        tool.run("SELECT count(*) FROM disease")
+
+
+def test_a_lock_that_is_gone_when_the_tables_are_proven_is_not_the_statements(
+    tool, database, monkeypatch
+):
+    wanted = tool.run("SELECT count(*) FROM disease").rows
+    opened = tool.database()
+    prove = opened.prove
+    with closing(sqlite3.connect(database, isolation_level=None)) as holder:
+        holder.execute("BEGIN EXCLUSIVE")
+
+        def released_and_proven(tables):
+            if holder.in_transaction:
+                holder.execute("ROLLBACK")
+            prove(tables)
+
+        monkeypatch.setattr(opened, "prove", released_and_proven)
+        tool.cache = False
+        assert tool.run("SELECT count(*) FROM disease").rows == wanted
+
+
 @pytest.mark.parametrize(
     ("url", "named"),
     [

@@ -139,12 +139,17 @@ def test_a_password_in_chinese_is_sent_as_it_is(mysql_site):
     assert tool.run("SELECT 1 AS a").ok
 
 
-def test_a_statement_that_others_cancel_is_not_the_policys_fault(site, tool):
+@pytest.mark.parametrize("whole", [False, True], ids=["statement", "connection"])
+def test_a_statement_that_others_cancel_is_not_the_policys_fault(site, tool, whole, quiet):
     """An administrator, a deadlock, a standby's recovery: it is repeated, and then unscored."""
+    end = {
+        "postgres": "pg_terminate_backend" if whole else "pg_cancel_backend",
+        "mysql": "KILL" if whole else "KILL QUERY",
+    }[site.engine]
     running = {
-        "postgres": "SELECT pg_cancel_backend(pid) FROM pg_stat_activity"
+        "postgres": f"SELECT {end}(pid) FROM pg_stat_activity"
         " WHERE application_name = 'medical_agent_rl' AND query LIKE '%%d.id%%'",
-        "mysql": "SELECT concat('KILL QUERY ', id) FROM information_schema.processlist"
+        "mysql": f"SELECT concat('{end} ', id) FROM information_schema.processlist"
         " WHERE id <> connection_id() AND info LIKE '%%d.id%%'",
     }[site.engine]
     tool.limits = Limits(deadline=30)
