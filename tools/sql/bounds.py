@@ -111,7 +111,7 @@ def size_of(nodes: Sequence[exp.Expr], inner: Sequence[Size]) -> Size:
     for node in nodes:
         if isinstance(node, GROWING) and not isinstance(node.parent, GROWING):
             joined = max(joined, _most_named(node.walk()))
-        for text in _inserted(node):
+        for text in inserted(node):
             replaced *= max(1, len(text.name) if isinstance(text, exp.Literal) else UNKNOWN_LENGTH)
     size = Size(
         max(1, sum(size.relations for size in inner)),
@@ -125,7 +125,7 @@ def size_of(nodes: Sequence[exp.Expr], inner: Sequence[Size]) -> Size:
     return size
 
 
-def _inserted(node: exp.Expr) -> list[exp.Expr]:
+def inserted(node: exp.Expr) -> list[exp.Expr]:
     """Return texts that a function may put between any two characters or rows of another."""
     if isinstance(node, exp.ArrayToString):
         texts = [node.expression, node.args.get("null")]

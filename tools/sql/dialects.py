@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+import re
+from collections.abc import Container, Sequence
 from itertools import pairwise
 from typing import Any, ClassVar
 
 import sqlglot
 from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
 from sqlglot.dialects.mysql import MySQL
 from sqlglot.dialects.postgres import Postgres
 from sqlglot.dialects.sqlite import SQLite
@@ -15,11 +17,11 @@ from sqlglot.generator import Generator
 from sqlglot.generators.mysql import MySQLGenerator
 from sqlglot.generators.postgres import PostgresGenerator
 from sqlglot.generators.sqlite import SQLiteGenerator
-from sqlglot.parser import Parser
+from sqlglot.parser import Parser, build_json_extract, build_json_extract_scalar
 from sqlglot.parsers.mysql import MySQLParser
 from sqlglot.parsers.postgres import PostgresParser
 from sqlglot.parsers.sqlite import SQLiteParser
-from sqlglot.tokens import TokenType
+from sqlglot.tokens import Token, TokenType
 
 from tools.sql.scopes import fold
 
@@ -27,19 +29,42 @@ from tools.sql.scopes import fold
 # that what sqlglot writes in their place would give other values.
 FOREIGN_TYPES = {"BYTE", "LONG", "SHORT", "STR", "STRING"}
 ONLY_A_NAME = "only_a_name"  # of an identifier that must not be read as a text
+PLAIN_SPACE = " \t\n\r\f"  # what all engines take for a space. sqlglot takes others, too
+SPACES = re.compile(f"[{PLAIN_SPACE}]+")
 # Functions that sqlglot writes as others: SQLite's mod(7.5, 2) is 1.5, and 7.5 % 2 is 1
-REWRITTEN = {"LOG2", "LOG10", "MEDIAN", "MOD"}
+REWRITTEN = {"DATE_PART", "LOG2", "LOG10", "MEDIAN", "MOD"}
 
 
 def _as_written(parser: type[Parser]) -> dict[str, Any]:
     return {name: made for name, made in parser.FUNCTIONS.items() if name not in REWRITTEN}
 
 
+def _same_path(dialect: Dialect, path: exp.Expr | None) -> exp.Expr | None:
+    """Leave a path of JSON as it is. sqlglot would make $.a of the wrong path a."""
+    return path
+
+
 class ExactPostgres(Postgres):
     """sqlglot's PostgreSQL, without the parentheses that CURRENT_TIME may not have there."""
 
+    to_json_path = _same_path
+
     class Parser(PostgresParser):
         FUNCTIONS: ClassVar = _as_written(PostgresParser)
+        JSON_OPERATORS: ClassVar = {
+            **PostgresParser.JSON_OPERATORS,
+            TokenType.ARROW: build_json_extract,
+            TokenType.DARROW: build_json_extract_scalar,
+        }
+
+        def _parse_interval_span(
+            self, this: exp.Expr, parse_function_unit: bool = True
+        ) -> exp.Interval:
+            """Keep '1 day ago' and '.5 hours', of which sqlglot would read one number and unit."""
+            is_one = this.is_string and len(exp.INTERVAL_STRING_RE.findall(this.name)) == 1
+            if is_one and not exp.INTERVAL_STRING_RE.fullmatch(this.name):
+                return self.expression(exp.Interval(this=this))
+            return super()._parse_interval_span(this, parse_function_unit)
 
     class Generator(PostgresGenerator):
         TRANSFORMS: ClassVar = {
@@ -50,6 +75,8 @@ class ExactPostgres(Postgres):
 
 class MariaDB(MySQL):
     """sqlglot's MySQL, in a form that MariaDB understands too."""
+
+    to_json_path = _same_path
 
     class Parser(MySQLParser):
         FUNCTIONS: ClassVar = _as_written(MySQLParser)
@@ -77,6 +104,8 @@ class ExactSQLite(SQLite):
     CAST('2024-05-06' AS DATE) is 2024. It would turn a comma into CROSS JOIN, which fixes the join
     order, and `x` into "x", which is a text without a column x.
     """
+
+    to_json_path = _same_path
 
     class Parser(SQLiteParser):
         FUNCTIONS: ClassVar = _as_written(SQLiteParser)
@@ -129,6 +158,41 @@ def written(name: str, sql: str, dialect: str, known: Container[str]) -> str:
     same = [word for word in words if _letters(word) == _letters(name)]
     others = [word for word in called(sql, dialect) if fold(word) not in known]
     return [*same, *others, name][0]
+
+
+def gaps(tokens: Sequence[Token], sql: str) -> list[str]:
+    """Return what stands before, between and behind the tokens: white space and comments."""
+    ends = [0, *(token.end + 1 for token in tokens)]
+    starts = [*(token.start for token in tokens), len(sql)]
+    return [sql[end:start] for end, start in zip(ends, starts, strict=True)]
+
+
+def same_words(
+    tokens: Sequence[Token], sql: str, ours: Sequence[Token], text: str, schema: str
+) -> bool:
+    """Return whether the guard's text differs from the statement in nothing but a schema it added.
+
+    Engines end comments in other places than sqlglot, and take some of its spaces for letters.
+    """
+    if any(gap.strip(PLAIN_SPACE) for gap in gaps(tokens, sql)):
+        return False
+    return _spellings(tokens, sql) == _spellings(ours, text, f'"{schema}"')
+
+
+def _spellings(tokens: Sequence[Token], sql: str, schema: str = "") -> list[str]:
+    """Return how tokens are spelled: texts and quoted names exactly, words in whatever case."""
+    found: list[str] = []
+    for token in tokens:
+        spelled = sql[token.start : token.end + 1]
+        if token.token_type == TokenType.DOT and found and found[-1] == schema:
+            found.pop()
+        elif token.token_type == TokenType.L_PAREN and sql[token.start - 1] in PLAIN_SPACE:
+            found.append(" (")  # MariaDB takes `count (*)` for a function of the database
+        elif token.token_type in (TokenType.STRING, TokenType.IDENTIFIER):
+            found.append(spelled)
+        else:
+            found.append(SPACES.sub(" ", fold(spelled)))
+    return found
 
 
 def called(sql: str, dialect: str) -> list[str]:

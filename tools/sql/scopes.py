@@ -42,7 +42,7 @@ class Scopes:
         self._allowed = allowed_tables
         self._schema = schema or DEFAULT_SCHEMAS[dialect]
         # MariaDB's tables are those of the connection's database, with its name or without
-        self._written_schema = "" if dialect == "mariadb" else self._schema
+        self.written_schema = "" if dialect == "mariadb" else self._schema
         self._own: set[str] = set()
         self._tables: set[str] = set()
         self._seen: set[int] = set()
@@ -100,7 +100,7 @@ class Scopes:
             raise self._unknown(table)
         self._tables.add(name)
         table.this.set("this", name)
-        written = self._written_schema
+        written = self.written_schema
         table.set("db", exp.to_identifier(written, quoted=True) if written else None)
         return Size()
 
