@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import string
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import chain
 
 import sqlglot
@@ -16,19 +16,19 @@ from rapidfuzz import fuzz, process
 from rapidfuzz.distance import Levenshtein
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
-from sqlglot.tokens import TokenType
+from sqlglot.tokens import Token, TokenType
 
 from tools.sql.database import (
-    PLAIN_NAME,
     Access,
     Column,
     Database,
     DeadlineExceeded,
     StatementError,
 )
-from tools.sql.dialects import engine_dialect
+from tools.sql.dialects import PLAIN_SPACE, engine_dialect, gaps
 from tools.sql.guard import FUNCTIONS, Comparison, Refused, Statement
 from tools.sql.result import neutralise, shorten
+from tools.sql.scopes import fold
 
 MAX_HINT = 200  # characters
 SHOWN = 3  # names or values
@@ -39,9 +39,12 @@ CANDIDATES = 30
 HINT_SECONDS = 0.2  # what a hint is worth, where the engine counts no steps
 HINT_OPERATIONS = 2_000_000  # of SQLite's machine: half as long, on a processor of today
 
+CAST = "参数类型不对，请先转换，例如 CAST(x AS NUMERIC) 或 CAST(x AS TEXT)"
+GAP = "函数名 {} 和括号之间不能有空格"
 # Signs of Chinese keyboards that Unicode does not call full-width forms of another.
 CHINESE_SIGNS = {"‘": "'", "’": "'", "“": '"', "”": '"', "、": ",", "。": ".", "《": "<", "》": ">"}
 
+QUOTED = {TokenType.STRING, TokenType.IDENTIFIER, TokenType.NATIONAL_STRING}
 # How the three engines name a column or a function that is not there.
 UNKNOWN_COLUMN = re.compile(
     r"no such column: (\S+)|column (\S+) does not exist|Unknown column '([^']+)'"
@@ -60,31 +63,63 @@ def hint_for_refusal(refusal: Refused, database: Database, allowed_tables: Itera
     return ""
 
 
-def hint_for_spelling(sql: str, database: Database, allowed_tables: Iterable[str]) -> str:
-    """Return what to spell otherwise: a full-width or invisible sign, or a name that needs quotes."""
-    return _foreign_sign(sql, database) or _without_quotes(sql, database, allowed_tables)
+def hint_for_spelling(
+    sql: str, reason: str, database: Database, allowed_tables: Iterable[str]
+) -> str:
+    """Return what to spell otherwise: a full-width or invisible sign, or a name that needs quotes.
 
-
-def _without_quotes(sql: str, database: Database, allowed_tables: Iterable[str]) -> str:
+    reason: the error that the statement got.
+    """
     columns = [columns.values() for columns in _columns(database, allowed_tables).values()]
     names = {"列": [column.name for column in chain.from_iterable(columns)], "表": allowed_tables}
+    tokens = _tokens(sql, database.dialect)
+    words = _words(tokens)
+    known = set(map(fold, chain.from_iterable(names.values())))
+    spaces = "".join(gap for gap in gaps(tokens, sql) if gap.isspace())
+    return (
+        _odd_space(spaces)
+        or _foreign_sign("".join(word for word in words if word not in known))
+        or _without_quotes(words, reason, database, names)
+    )
+
+
+def _tokens(sql: str, dialect: str) -> list[Token]:
+    try:
+        return sqlglot.tokenize(sql, read=engine_dialect(dialect))
+    except SqlglotError:
+        return []
+
+
+def _words(tokens: Iterable[Token]) -> list[str]:
+    """Return the folded words and signs outside texts and quoted names."""
+    return [fold(token.text) for token in tokens if token.token_type not in QUOTED]
+
+
+def _odd_space(spaces: str) -> str:
+    """Name a space that sqlglot skips, and engines take for a letter."""
+    odd = spaces.translate(dict.fromkeys(map(ord, PLAIN_SPACE)))
+    return f"SQL 里有特殊空格 U+{ord(odd[0]):04X}，请改用普通空格。" if odd else ""
+
+
+def _without_quotes(
+    words: list[str], reason: str, database: Database, names: Mapping[str, Iterable[str]]
+) -> str:
+    """Name a column or table whose parts stand side by side in the statement, and in the reason."""
+    blamed = re.findall(r"\w+", fold(reason))
     for kind, found in names.items():
         for name in found:
-            # A reserved word may also stand in the statement as a keyword.
-            has_signs = bool(name) and not PLAIN_NAME.fullmatch(name)
-            written = database.as_written(name)
-            if has_signs and name in sql and written not in sql:
+            parts = _words(_tokens(name, database.dialect))
+            starts = [at for at, word in enumerate(words) if parts and word == parts[0]]
+            is_there = any(words[at : at + len(parts)] == parts for at in starts)
+            # One word alone is a number, or a reserved word that may stand there as a keyword
+            if len(parts) > 1 and is_there and any(word.startswith(parts[0]) for word in blamed):
+                written = database.as_written(name)
                 return shorten(neutralise(f"{kind}名要加引号：{written}"), MAX_HINT)
     return ""
 
 
-def _foreign_sign(sql: str, database: Database) -> str:
-    try:
-        tokens = sqlglot.tokenize(sql, read=engine_dialect(database.dialect))
-    except SqlglotError:
-        return ""
-    words = [t.text for t in tokens if t.token_type not in (TokenType.STRING, TokenType.IDENTIFIER)]
-    for sign in "".join(words):
+def _foreign_sign(text: str) -> str:
+    for sign in text:
         if sign in CHINESE_SIGNS:
             return f"SQL 里有全角标点“{sign}”，请改用半角“{CHINESE_SIGNS[sign]}”。"
         plain = unicodedata.normalize("NFKC", sign)
@@ -99,10 +134,14 @@ def hint_for_error(
     error: str, statement: Statement, database: Database, allowed_tables: Iterable[str]
 ) -> str:
     """Return columns or functions near one that does not exist, or the table that has the column."""
+    if "operator does not exist" in error:
+        return CAST
     called = UNKNOWN_FUNCTION.search(error)
     if called:
-        name = next(filter(None, called.groups())).rpartition(".")[2]
-        return _near("函数", name, FUNCTIONS[database.dialect])
+        name = fold(next(filter(None, called.groups())).rpartition(".")[2])
+        return _unusable(name, statement.written, database.dialect) or _near(
+            "函数", name, FUNCTIONS[database.dialect] - {name}
+        )
     found = UNKNOWN_COLUMN.search(error)
     if not found:
         return ""
@@ -113,6 +152,16 @@ def hint_for_error(
         return shorten(neutralise(f"{name} 是表 {'、'.join(owners)} 的列"), MAX_HINT)
     named = [columns[table] for table in statement.tables or allowed_tables]
     return _near("列", name, chain.from_iterable(named))
+
+
+def _unusable(name: str, sql: str, dialect: str) -> str:
+    """Return why the engine lacks a function that the guard knows."""
+    if name not in FUNCTIONS[dialect]:
+        return ""
+    if dialect == "postgres":
+        return CAST
+    # MariaDB takes such a name for a function of the database
+    return GAP.format(name) if re.search(rf"\b{name}\s+\(", fold(sql)) else ""
 
 
 def hint_for_empty(statement: Statement, database: Database) -> str | None:

@@ -9,6 +9,7 @@ from contextlib import closing
 import pytest
 
 from tests.corpora import cases_of
+from tools.sql.database import DatabaseError
 from tools.sql.query import Limits, QueryTool, SchemaTools
 
 
@@ -39,6 +40,20 @@ def test_without_anything_near_there_is_no_hint(tool):
         message = json.loads(tool.run(sql).to_json())
         assert message["status"] == "success", message
         assert "hint" not in message
+
+
+def test_an_account_that_may_not_describe_a_table_gets_its_rows_without_a_hint(tool, monkeypatch):
+    def denied(table):
+        raise DatabaseError("SHOW command denied")
+
+    monkeypatch.setattr(tool.database(), "columns", denied)
+    for sql in (
+        "SELECT id FROM disease WHERE disease_name = '龘龘'",
+        "SELECT nothing FROM disease",
+    ):
+        answer = tool.answer(tool.database(), sql)
+        assert answer.result.ok == ("WHERE" in sql)
+        assert answer.result.hint == ""
 
 
 def test_a_hint_is_found_however_slow_the_machine_is(tool, monkeypatch):

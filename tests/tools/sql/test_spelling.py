@@ -19,9 +19,9 @@ from tests.corpora import cases_of
 from tests.messages import missing
 from tests.tools.sql import sites
 from tests.tools.sql.sites import Site
-from tools.sql.database import Access, DatabaseError, StatementError, open_database
+from tools.sql.database import Access, DatabaseError, GuardFault, StatementError, open_database
 from tools.sql.guard import Refused, check
-from tools.sql.query import QueryTool, SchemaTools
+from tools.sql.query import UNSUPPORTED, QueryTool, SchemaTools
 
 ENGINES = ("sqlite", "postgres", "mariadb")
 SITES = [
@@ -97,6 +97,25 @@ def test_what_the_engine_runs_gives_its_own_rows(
             assert tool.run(sql).rows == rows, sql
 
 
+@pytest.mark.parametrize("engine", SITES)
+def test_what_the_guard_alone_made_unreadable_is_not_called_wrong(
+    engine: str, request: pytest.FixtureRequest, caplog: pytest.LogCaptureFixture
+) -> None:
+    site = request.getfixturevalue(f"{engine}_site")
+    database = open_database(site.url)
+    read_by_engine = Access(frozenset(), written="SELECT 1")
+    unreadable = "SELECT INTERVAL '1' DAY" if engine == "mysql" else "SELECT 1 WHERE WHERE"
+    with pytest.raises(GuardFault):
+        database.read(unreadable, read_by_engine, 1.0, 1)
+    with pytest.raises(StatementError) as raised:
+        database.read(unreadable, Access(frozenset()), 1.0, 1)
+    assert not isinstance(raised.value, GuardFault)
+    if engine == "postgres":
+        answer = QueryTool(site.url).answer(database, "SELECT FROM disease")
+        assert answer.result.error == UNSUPPORTED
+        assert not missing(caplog.text, "SELECT FROM disease")
+
+
 @pytest.mark.parametrize("dialect", ENGINES)
 @pytest.mark.parametrize("sql", cases_of(__file__, "legal_spellings"))
 def test_what_is_legal_runs(sql: str, dialect: str) -> None:
@@ -131,6 +150,15 @@ def test_what_would_be_written_as_something_else_is_refused(sql: str, dialect: s
 
 def test_a_comma_between_tables_leaves_their_order_to_sqlite() -> None:
     assert "CROSS" not in check("SELECT 1 FROM t, u WHERE t.a = u.a", "sqlite", {"t", "u"}).sql
+
+
+@pytest.mark.parametrize(("sql", "hint"), cases_of(__file__, "blamed_names"))
+def test_a_hint_is_about_the_name_that_the_error_names(sql: str, hint: str, tmp_path: Path) -> None:
+    columns = 'id, name, "2024", "剂量（mg）", "剂量(mg)", "T-BIL"'
+    tool = sqlite_tool(tmp_path / "a.db", f"CREATE TABLE drugs ({columns})", "drugs")
+    result = tool.run(sql)
+    assert result.error
+    assert result.hint.endswith(f"：{hint}")
 
 
 def test_names_that_need_quotes_are_shown_in_quotes(tmp_path: Path) -> None:
@@ -214,6 +242,25 @@ def test_an_address_that_is_not_understood_is_one_line_without_the_password(
     assert not missing(said, named)
     assert "s3cret" not in said
     assert "\n" not in said
+
+
+@pytest.mark.system
+@pytest.mark.parametrize(
+    ("engine", "sql", "hint"),
+    [
+        ("postgres", "SELECT round(id::float8, 2) FROM disease", "CAST"),
+        ("postgres", "SELECT sum(cause) FROM disease", "CAST"),
+        ("postgres", "SELECT cause > 1 FROM disease", "CAST"),
+        ("mysql", "SELECT sum (id) FROM disease", "sum"),
+    ],
+)
+def test_a_function_that_is_there_is_not_proposed_in_its_own_place(
+    engine: str, sql: str, hint: str, request: pytest.FixtureRequest
+) -> None:
+    result = QueryTool(request.getfixturevalue(f"{engine}_site").url, cache=False).run(sql)
+    assert result.error
+    assert not missing(result.hint, hint)
+    assert "相近" not in result.hint
 
 
 @pytest.mark.system
