@@ -13,6 +13,7 @@ from itertools import chain
 
 from scoring.case import Case
 from scoring.text import words_only
+from sql_agent import tables
 from sql_agent.judge.fold import HAS_WORD, SEPARATOR, fold, pieces
 from sql_agent.judge.heads import BESIDE, MAY, TABLE, Heads, is_free, without
 
@@ -92,6 +93,7 @@ class _Asked:
         plain = fold(known)
         self.heads = Heads(PLURAL.sub("", plain))
         self.is_chinese = CHINESE.search(plain) is not None
+        self.fields = _words_of_fields(plain)
         self.names: list[str] = []
         for part in re.split(f"的|{SEPARATOR.pattern}", _without_denials(plain)):
             if left := _named(part):  # 里 of 斯里卡散 is no word of the database's
@@ -115,6 +117,7 @@ class _Asked:
         found = []
         for line in _without_denials(piece).split("\n"):
             *owners, field = line.split("的")
+            field = without(field, self.fields)
             for owner in owners:
                 found += [(name, True) for name in self._others_in(owner)]
             for name in self._others_in(field):
@@ -139,6 +142,17 @@ class _Asked:
         letters = set(KIND.sub("", field))  # 什么病 asks for no 病因
         shared = letters & set(self.heads.words)
         return NAME.fullmatch(field) is not None and 2 * len(shared) >= len(letters)
+
+
+def _words_of_fields(known: str) -> set[str]:
+    """Return all words for the columns that the question asks for: 副作用 for 不良反应."""
+    found: set[str] = set()
+    for table, columns in tables.WORDS.items():
+        for column, words in columns.items():
+            asking = {*words, *tables.KEYWORDS[table].get(column, [])}
+            if any(word in known for word in asking):
+                found |= asking
+    return found
 
 
 def _without_denials(text: str) -> str:
