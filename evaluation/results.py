@@ -85,6 +85,11 @@ def write_scores(agent: Agent, folder: Path, scores: dict[str, Any]) -> dict[str
 def read_scores(folder: Path) -> dict[str, Any]:
     """Return the content of scores.json. Raises UsageError: missing, or of another kind."""
     path = folder / SCORES
+    if not path.is_file():
+        seen = "holds no scores.json" if folder.is_dir() else "is no folder"
+        raise UsageError(
+            f"{folder} {seen}; give a folder that evaluation.evaluate wrote to its end (--out)"
+        )
     try:
         scores = dict(json.loads(path.read_text(encoding="utf-8")))
         missing = [name for name in ("agent", "overall", "data") if name not in scores]

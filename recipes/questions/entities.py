@@ -17,6 +17,7 @@ from typing import Any
 
 from rapidfuzz import process
 from rapidfuzz.distance import Levenshtein
+from sqlalchemy import make_url
 
 from data.records import refusing
 from recipes.fictional import FICTIONAL
@@ -130,7 +131,9 @@ def read_catalogue(url: str, limit: int, rng: random.Random) -> Catalogue:
     be read, or lacks a table, the key `id` or a name column.
     """
     catalogue = Catalogue()
-    with refusing("cannot read the database", DataError):
+    with refusing("the URL of the database", DataError):
+        place = make_url(url).render_as_string()
+    with refusing(f"cannot read the database {place}", DataError):
         parts = {part.name: part for part in database_parts(url, views=True)}
         for table in NAME_COLUMN:
             if table not in parts:

@@ -85,8 +85,9 @@ def plan_parts(
         for source in part.columns:
             is_blank = not cells[source] and source.startswith(UNNAMED)
             if not (source in mapping or source in given or is_blank):
-                line = mapping_line(source, None)
-                unused[source] = f"{line}  # or the nearest column, {nearest(source, target)}"
+                like = nearest(source, target)
+                hint = f"  # or the nearest column, {like}" if like else ""
+                unused[source] = mapping_line(source, None) + hint
         ids = [source for source, column in mapping.items() if column == "id"]
         counted = any(claims(source, target).get("id", EXACT) < EXACT for source in ids)
         planned.append(Planned(part, target, mapping, unused, counted))
@@ -204,7 +205,7 @@ def map_columns(
             )
     name = NAME_COLUMN[table]
     if name not in chosen.values():
-        likely = next((source for source in columns if nearest(source, table) == name), "NAME")
+        likely = next((source for source in columns if nearest(source, table, 0) == name), "NAME")
         raise SourceError(
             f"no column for {name} of {table} among: {listed(columns)}; name it with --mapping "
             f"FILE, a file with a line such as {mapping_line(likely, name)}"

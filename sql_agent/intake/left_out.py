@@ -118,11 +118,11 @@ def is_heading(record: Record, mapping: Mapping[str, str], table: str) -> bool:
     Raises SourceError: they name other columns than the header, so another table begins here.
     """
     named = next(source for source, column in mapping.items() if column == NAME_COLUMN[table])
-    first = _text(record.values.get(named))
+    first = readable(record.values.get(named))
     is_name = _names_a_column(named, first)
     if not (is_name or 0 < len(first) <= LONGEST_NUMBER):
         return False
-    cells = {source: _text(value) for source, value in record.values.items()}
+    cells = {source: readable(value) for source, value in record.values.items()}
     filled = {source: cell for source, cell in cells.items() if cell}
     if _are_numbers(list(filled.values())):
         return True
@@ -139,7 +139,8 @@ def is_heading(record: Record, mapping: Mapping[str, str], table: str) -> bool:
     return True
 
 
-def _text(value: Any) -> str:
+def readable(value: Any) -> str:
+    """Return a cell as text, "" for one that cannot be stored."""
     try:
         return to_text(value) or ""
     except CellError:

@@ -22,7 +22,7 @@ from data.json_rows import line_records
 from data.parquet import parquet_records
 from data.records import Record as RecordRead
 from data.records import as_record, compact, detect_encoding, refusing
-from sql_agent.intake.kinds import binary_kind
+from sql_agent.intake.kinds import OF_KIND, binary_kind
 
 REQUIRED = ("id", "question")
 TEXTS = ("id", "question", "answer", "task_type", "difficulty", "split", "wording")
@@ -143,6 +143,11 @@ def _records(path: Path) -> Iterator[RecordRead]:
         return
     with path.open("rb") as file:
         other = binary_kind(file.read(64))
+    if other and path.suffix.lower() in OF_KIND:
+        raise DataError(
+            f"{path} is a table and has no questions; read it with data.import_database, make "
+            "questions of it with data.build_dataset and give those"
+        )
     if other:
         raise DataError(f"{path} is {other}; expected {KINDS}")
     with path.open(encoding=detect_encoding(path)) as file:

@@ -15,7 +15,7 @@ from data.records import Record
 from sql_agent.intake.cells import CellError, to_text
 from sql_agent.intake.columns import Planned
 from sql_agent.intake.headers import with_unit
-from sql_agent.intake.left_out import is_footer, is_heading
+from sql_agent.intake.left_out import is_footer, is_heading, readable
 from sql_agent.tables import NAME_COLUMN, NAME_LENGTH, SOURCE_LENGTH, Cells
 
 LENGTHS = dict.fromkeys(NAME_COLUMN.values(), NAME_LENGTH) | {"source": SOURCE_LENGTH}
@@ -100,7 +100,7 @@ def clean(
     """Return a record's texts by column of the table, and its faults."""
     repeated = is_heading(record, item.mapping, item.table)
     if repeated or is_footer(record.values, record.merged):
-        texts = [str(value).strip() for value in record.values.values() if value is not None]
+        texts = map(readable, record.values.values())
         return {}, [LeftOut(HEADING if repeated else FOOTER, reason=" ".join(filter(None, texts)))]
     if record.problem:
         return {}, [LeftOut(REJECTED, reason=record.problem)]

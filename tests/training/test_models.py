@@ -129,7 +129,7 @@ def test_a_bundled_model_that_is_not_here_is_no_hub_id(name, tmp_path, monkeypat
 def test_of_an_agent_s_missing_model_the_command_that_makes_it_is_named(folder):
     with pytest.raises(ConfigError) as refused:
         check_model(f"{folder}triage_agent/tiny_model")
-    assert not missing(str(refused.value), "training.cold_start triage", "--model")
+    assert not missing(str(refused.value), "training.cold_start triage", "hub id")
 
 
 @pytest.mark.parametrize(

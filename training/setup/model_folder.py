@@ -107,7 +107,7 @@ def check_name(model: str) -> None:
         made = f".venv/bin/python -m training.cold_start {agent[1]} makes it, or " if agent else ""
         raise ConfigError(
             f"no model folder at {model}; {made}"
-            "give --model a folder, or a hub id like Qwen/Qwen3-0.6B"
+            "give the folder of a model or of a run, or a hub id like Qwen/Qwen3-0.6B"
         )
 
 

@@ -158,7 +158,10 @@ def _apply(config: DictConfig, override: Override) -> None:
         if leaf not in allowed:
             known = [f"{parent}.{name}" for name in [*allowed, *keys]]
             near = get_close_matches(override.key, known, n=1, cutoff=0.6)
-            hint = "verl's keys are listed in its trainer/config/*.yaml"
+            hint = (
+                "--help lists the keys of steps, batch and learning rate "
+                "(actor_rollout_ref.actor.optim.lr), verl's trainer/config/*.yaml all"
+            )
             if near:
                 hint = f"did you mean {near[0]!r}?"
             raise ConfigError(f"verl knows no key {override.key!r}; {hint}")
