@@ -18,8 +18,10 @@ import json
 import os
 import socket
 import sys
+import tomllib
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from io import TextIOWrapper
 from threading import Thread
 from typing import Annotated, Any
@@ -29,13 +31,20 @@ import uvicorn
 from mcp.server.fastmcp import FastMCP
 from mcp.server.stdio import stdio_server
 from mcp.server.transport_security import TransportSecuritySettings
-from mcp.types import INVALID_REQUEST, PARSE_ERROR, JSONRPCMessage, ToolAnnotations
+from mcp.types import (
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    CallToolResult,
+    JSONRPCMessage,
+    TextContent,
+    ToolAnnotations,
+)
 from pydantic import Field
 
 from common.access import Guard, is_loopback, require_token
 from common.command import Failure, UsageError, new_parser, run_command
 from common.connections import Server
-from common.settings import load_settings
+from common.settings import ROOT, load_settings
 from common.stopping import STDOUT, stop_in_order
 from tools.sql.english import in_both
 from tools.sql.query import QueryTool, SchemaTools
@@ -87,14 +96,14 @@ def build(tool: QueryTool, security: TransportSecuritySettings | None = None) ->
         json_response=True,
     )
 
-    async def query_database_by_sql(sql: Annotated[str, Field(description=SQL)]) -> str:
-        return bilingual((await asyncio.to_thread(tool.run, sql)).to_json())
+    async def query_database_by_sql(sql: Annotated[str, Field(description=SQL)]) -> CallToolResult:
+        return answer((await asyncio.to_thread(tool.run, sql)).to_json())
 
     async def list_tables() -> str:
         return await asyncio.to_thread(schema.list_tables)
 
-    async def describe_table(table: Annotated[str, Field(description=TABLE)]) -> str:
-        return bilingual(await asyncio.to_thread(schema.describe_table, table))
+    async def describe_table(table: Annotated[str, Field(description=TABLE)]) -> CallToolResult:
+        return answer(await asyncio.to_thread(schema.describe_table, table))
 
     offered: list[tuple[Callable[..., Any], str]] = [
         (query_database_by_sql, QUERY.format(**words)),
@@ -103,16 +112,29 @@ def build(tool: QueryTool, security: TransportSecuritySettings | None = None) ->
     ]
     for call, description in offered:
         server.add_tool(call, description=description, annotations=READS, structured_output=False)
+    server._mcp_server.version = own_version()  # else it is that of the mcp package
     return server
 
 
-def bilingual(result: str) -> str:
-    """Return a tool's result with its messages in both languages, as its description is."""
+def own_version() -> str:
+    """Return the project's version, of the wheel that is installed or of the repository."""
+    try:
+        return version("medical-agent-rl")
+    except PackageNotFoundError:
+        project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+        return str(project["version"])
+
+
+def answer(result: str) -> CallToolResult:
+    """Return a tool's result for a client, with its messages in both languages, as its description
+    is. A refused statement is an error.
+    """
     read = json.loads(result)
     for key in ("error", "hint", "truncated"):
         if isinstance(read.get(key), str):
             read[key] = in_both(read[key])
-    return compact(read)
+    content = TextContent(type="text", text=compact(read))
+    return CallToolResult(content=[content], isError=read.get("status") == "error")
 
 
 class Pipes:

@@ -10,6 +10,7 @@ import re
 import signal
 import subprocess
 import sys
+import tomllib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, contextmanager
 
@@ -52,7 +53,9 @@ async def over_stdio(url: str, *flags: str) -> AsyncIterator[ClientSession]:
         command=COMMAND[0], args=[*COMMAND[1:], *flags], env=environment(url), cwd=ROOT
     )
     async with stdio_client(parameters) as (read, write), ClientSession(read, write) as session:
-        await session.initialize()
+        started = await session.initialize()
+        project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+        assert started.serverInfo.version == project["version"]
         yield session
 
 
@@ -129,6 +132,9 @@ async def test_wrong_arguments_and_a_lost_database_are_errors_of_the_call(databa
         assert (await session.call_tool("query_database_by_sql", {"sql": 7})).isError
         assert (await session.call_tool("query_database_by_sql", {})).isError
         assert (await session.call_tool("drop_database", {})).isError
+        for sql, refused in (("DELETE FROM drugs_info", True), ("SELECT 1 AS n", False)):
+            answered = await session.call_tool("query_database_by_sql", {"sql": sql})
+            assert answered.isError == refused
         found = await call(session, "query_database_by_sql", sql="SELECT 1 AS n")
         assert found["rows"] == [[1]]
         away = database.with_suffix(".away")
