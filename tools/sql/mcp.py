@@ -159,14 +159,15 @@ class Pipes:
         while len(rest) <= MOST_BYTES and (read := os.read(sys.stdin.fileno(), READ_BYTES)):
             *lines, rest = (rest + read).split(b"\n")
             for line in lines:
-                self._put(line.decode("utf-8", "replace"))
+                self._put(line)
         self.too_long = len(rest) > MOST_BYTES
         if rest.strip() and not self.too_long:  # a last line without its end
-            self._put(rest.decode("utf-8", "replace"))
-        self._put(None)
+            self._put(rest)
+        self.loop.call_soon_threadsafe(self.lines.put_nowait, None)
 
-    def _put(self, line: str | None) -> None:
-        self.loop.call_soon_threadsafe(self.lines.put_nowait, line)
+    def _put(self, line: bytes) -> None:
+        text = line.decode("utf-8-sig", "replace")  # PowerShell begins a pipe with a mark
+        self.loop.call_soon_threadsafe(self.lines.put_nowait, text)
 
     async def __aiter__(self) -> AsyncIterator[str]:
         while (line := await self.lines.get()) is not None:

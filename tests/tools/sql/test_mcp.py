@@ -238,7 +238,7 @@ def test_a_closed_stdin_ends_it_when_all_is_answered(database):
     }
     initialized = {"jsonrpc": "2.0", "method": "notifications/initialized"}
     said, complaints = process.communicate(
-        "".join(json.dumps(one) + "\n" for one in (initialized, ask)).encode()
+        "".join(json.dumps(one) + "\n" for one in (initialized, ask)).encode("utf-8-sig")
     )
     assert process.returncode == 0
     assert complaints == b""
