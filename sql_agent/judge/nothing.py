@@ -13,9 +13,8 @@ from itertools import chain
 
 from scoring.case import Case
 from scoring.text import words_only
-from sql_agent import tables
 from sql_agent.judge.fold import HAS_WORD, SEPARATOR, fold, pieces
-from sql_agent.judge.heads import BESIDE, MAY, TABLE, Heads, is_free, without
+from sql_agent.judge.heads import BESIDE, FIELD, MAY, TABLE, Heads, is_free, without
 
 MOST_OWN = 10  # words of its own (Chinese: characters) that a sentence of an abstention may have
 
@@ -44,7 +43,6 @@ NAME = re.compile("[一-鿿]{2,}")
 MAY_BEFORE = re.compile(f"^(?:{MAY.pattern})+(?=..)")
 TOPIC = re.compile("(?:关于|对于|至于|针对|regarding|about|as for)")
 QUOTED = re.compile('["“‘《「『【]([^"“”‘’《》「」『』【】\\n]+)["”’》」』】]')
-PLURAL = re.compile("(?<=[a-z]{3})(?:s|y|ies)(?![a-z])")
 CHOICE = re.compile(r"还是|或者|\bor\b", re.I)
 
 
@@ -80,79 +78,70 @@ def honesty(answer: str, known: str) -> float:
             or (found is None and CHOSEN.search(piece))
             or not (goes_with or is_repeated or is_topic)
             or not is_little
-            or asked.lacks(piece, found)
+            or asked.lacks(piece, found is not None)
         ):
             return 0.0
     return float(abstained)
 
 
 class _Asked:
-    """What a question names, against which an abstention is read."""
+    """The Chinese names of a question, against which an abstention is read.
+
+    Words in Latin letters are not compared: names are translated, and tables have English names.
+    """
 
     def __init__(self, known: str) -> None:
         plain = fold(known)
-        self.heads = Heads(PLURAL.sub("", plain))
+        self.heads = Heads(plain)
         self.is_chinese = CHINESE.search(plain) is not None
-        self.fields = _words_of_fields(plain)
         self.names: list[str] = []
         for part in re.split(f"的|{SEPARATOR.pattern}", _without_denials(plain)):
             if left := _named(part):  # 里 of 斯里卡散 is no word of the database's
                 whole = part[part.index(left[0]) : part.rindex(left[-1]) + len(left[-1])]
                 self.names += filter(NAME.fullmatch, [part, whole, *left])
 
-    def lacks(self, piece: str, found: re.Match[str] | None) -> bool:
+    def lacks(self, piece: str, is_denial: bool) -> bool:
         """Return whether the piece names something that nobody asked for."""
-        others = self.others(piece)
-        if found is None:
-            return any(len(name) > LONGEST_VERB for name, is_owner in others if is_owner)
-        if found.group().isascii() == self.is_chinese:  # translated names cannot be compared
-            return any(bool(CHINESE.search(name)) == self.is_chinese for name, _ in others)
-        return bool(others)
+        others = self.others(piece) if self.is_chinese else []
+        if is_denial:
+            return bool(others)
+        return any(is_owner and len(name) > LONGEST_VERB for name, is_owner in others)
 
     def others(self, piece: str) -> list[tuple[str, bool]]:
         """Return the names in the piece that are not asked, each with whether 的 is behind it.
 
-        A field may be told in words like those of the question. A name may not.
+        The field of an asked name may be any: of what is not there, no field is.
         """
         found = []
         for line in _without_denials(piece).split("\n"):
             *owners, field = line.split("的")
-            field = without(field, self.fields)
             for owner in owners:
                 found += [(name, True) for name in self._others_in(owner)]
+            if any(map(self._is_asked, owners)) and FIELD.fullmatch(field):
+                continue
             for name in self._others_in(field):
-                before = field[: field.index(name)]
-                is_of_asked = owners or any(asked in before for asked in self.names)
-                if not (is_of_asked and self._is_alike(name)):
+                before = line[: line.rindex(name)]
+                is_of_asked = any(asked in before for asked in self.names)
+                if not (is_of_asked and FIELD.fullmatch(name)):
                     found.append((name, False))
         return found
+
+    def _is_asked(self, owner: str) -> bool:
+        names_it = self._has(owner) or any(name in owner for name in self.names)
+        return names_it or KIND.search(owner) is not None
 
     def _others_in(self, part: str) -> list[str]:
         if self._has(part):
             return []
         left = _named(without(part, self.names))
-        return [name for name in left if not (self._has(name) or KIND.fullmatch(name))]
+        return [
+            name
+            for name in left
+            if CHINESE.search(name) and not (self._has(name) or KIND.fullmatch(name))
+        ]
 
     def _has(self, name: str) -> bool:
-        name = PLURAL.sub("", MAY_BEFORE.sub("", name))
-        return (len(name) > 1 or name.isascii()) and self.heads.has(name)
-
-    def _is_alike(self, field: str) -> bool:
-        """Return whether the question has half of the characters: 治法 for 怎么治."""
-        letters = set(KIND.sub("", field))  # 什么病 asks for no 病因
-        shared = letters & set(self.heads.words)
-        return NAME.fullmatch(field) is not None and 2 * len(shared) >= len(letters)
-
-
-def _words_of_fields(known: str) -> set[str]:
-    """Return all words for the columns that the question asks for: 副作用 for 不良反应."""
-    found: set[str] = set()
-    for table, columns in tables.WORDS.items():
-        for column, words in columns.items():
-            asking = {*words, *tables.KEYWORDS[table].get(column, [])}
-            if any(word in known for word in asking):
-                found |= asking
-    return found
+        return len(name) > 1 and self.heads.has(MAY_BEFORE.sub("", name))
 
 
 def _without_denials(text: str) -> str:
