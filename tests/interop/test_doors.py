@@ -328,12 +328,30 @@ def test_inspect_gives_the_rewards(
     assert (found, prompts()) == (wanted.ends, wanted.prompts)
 
 
-@pytest.mark.parametrize("agent", ["diagnosis", "sql"])
-@pytest.mark.parametrize("flags", [["--gold"], ["--baseline", "silent"]])
+@pytest.fixture
+def player(request: pytest.FixtureRequest) -> list[str]:
+    if request.param != "tiny":
+        return [request.param]
+    url = request.getfixturevalue("tiny")
+    sampling = ["--temperature", "0", "--max-tokens", str(REPLY_TOKENS)]
+    return ["--model", SERVED_NAME, "--base-url", url, *sampling]
+
+
+@pytest.mark.parametrize(
+    ("agent", "player"),
+    [
+        ("diagnosis", "--gold"),
+        ("diagnosis", "--baseline=silent"),
+        pytest.param("diagnosis", "tiny", marks=pytest.mark.engine),
+        ("sql", "--gold"),
+        ("sql", "--baseline=silent"),
+    ],
+    indirect=["player"],
+)
 def test_openenv_gives_the_rewards(
-    agent: str, flags: list[str], openenv: Path, tmp_path: Path
+    agent: str, player: list[str], openenv: Path, tmp_path: Path
 ) -> None:
-    known = evaluated(tmp_path / "evaluation", agent, *flags, "--n", str(TASKS))
+    known = evaluated(tmp_path / "evaluation", agent, *player, "--n", str(TASKS))
     replies = {one["id"]: said_by_policy(one) for one in known}
     port = free_port()
     url = f"http://127.0.0.1:{port}"
