@@ -189,7 +189,7 @@ class BioDSBench(MedAgentGymSet):
     def read_row(self, row: Row) -> dict[str, Any]:
         histories = row.get("code_histories") or ()
         if isinstance(histories, str):
-            histories = ast.literal_eval(histories)
+            histories = ast.literal_eval(histories) or ()
         earlier = "".join(map(str, histories))
         program = f"{earlier}\n{row['reference_answer']}"
         begun = f"These programs ran before yours:\n{earlier}\n" if earlier.strip() else ""

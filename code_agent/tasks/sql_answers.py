@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import sqlglot
-from sqlglot import exp
+from sqlglot import ErrorLevel, exp
 from sqlglot.errors import SqlglotError
+from sqlglot.tokens import TokenType
 
 from code_agent.graders import Gold
 
@@ -19,21 +20,18 @@ WHOLE = re.compile(r"[+-]?\d+")
 NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
 DATE = re.compile(r"\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2})?)?")
 
+YES_OR_NO = (exp.Predicate, exp.Connector, exp.Not)
+
 
 def gold_of_query(query: str, answer: Sequence[Any]) -> Gold:
     """Return the typed answer. An empty list becomes an empty set, which `[]` answers."""
     texts = [str(value) for value in answer]
     if not texts:
         return Gold("set", (), items=("text",))
-    try:
-        tree: Any = sqlglot.parse_one(query, read="sqlite")
-    except (SqlglotError, RecursionError):
-        tree = exp.Select()
-    selected = tree.selects if isinstance(tree, exp.Query) else []
-    is_ordered = bool(tree.args.get("order"))
+    selected, is_ordered = _read(query)
     columns = len(selected)
     # `select count(*)>0 from ...` is a question answered with yes or no
-    if columns == 1 and isinstance(selected[0], exp.Predicate) and texts in (["0"], ["1"]):
+    if columns == 1 and isinstance(selected[0], YES_OR_NO) and texts in (["0"], ["1"]):
         return Gold("boolean", texts == ["1"])
     if columns > 1 and len(texts) % columns == 0:
         rows = [texts[at : at + columns] for at in range(0, len(texts), columns)]
@@ -45,6 +43,26 @@ def gold_of_query(query: str, answer: Sequence[Any]) -> Gold:
         return Gold(kind, value_of(texts[0], kind))
     shape = "list" if is_ordered or len({*texts}) < len(texts) else "set"
     return Gold(shape, tuple(value_of(text, kind) for text in texts), items=(kind,))
+
+
+def _read(query: str) -> tuple[list[exp.Expr], bool]:
+    """Return what a query selects, without aliases, and whether it orders its rows.
+
+    What sqlglot cannot read, such as `current_time - 1 day`, hides neither.
+    """
+    try:
+        tree: Any = sqlglot.parse_one(query, read="sqlite", error_level=ErrorLevel.IGNORE)
+        tokens = sqlglot.tokenize(query, read="sqlite")
+    except (SqlglotError, RecursionError):
+        return [], False
+    depth = 0
+    is_ordered = False
+    for token in tokens:
+        kind = token.token_type
+        depth += (kind == TokenType.L_PAREN) - (kind == TokenType.R_PAREN)
+        is_ordered = is_ordered or (depth == 0 and kind == TokenType.ORDER_BY)
+    selected = tree.selects if isinstance(tree, exp.Query) else []
+    return [column.unalias().unnest() for column in selected], is_ordered
 
 
 def kind_of(texts: Sequence[str]) -> str:

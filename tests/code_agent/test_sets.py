@@ -158,6 +158,13 @@ def test_values_in_variables_pass_the_rows_tests(tmp_path):
     assert score(tasks, "mean_age = 49\nprint(mean_age)") == 0.0
 
 
+@pytest.mark.parametrize("histories", ["None", "[]", "", None])
+def test_a_row_may_have_no_program_before_its_own(tmp_path, histories):
+    row = {"queries": "?", "dataframes": "", "study_ids": "7", "test_cases": "assert n == 1"}
+    row |= {"reference_answer": "n = 1", "code_histories": histories}
+    assert opened("biodsbench", write_set(tmp_path, [row])).task(0).note == ""
+
+
 PREDICT = """import csv
 with open('/scratch/predictions.csv', 'w', newline='') as f:
     csv.writer(f).writerows({rows})
