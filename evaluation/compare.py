@@ -166,7 +166,7 @@ def report_of(result: dict[str, Any], names: Sequence[str] = NAMES) -> Report:
     for name, side in zip(names, SIDES, strict=True):
         facts.append(f"{name}: {result[side]['model']} ({result[side]['folder']})")
     facts += [*conditions(result, names), verdict_line(result, names)]
-    return Report(f"{b} against {a}", facts, tables)
+    return Report(said("{b} against {a}", a=a, b=b), facts, tables)
 
 
 def conditions(result: dict[str, Any], names: Sequence[str] = NAMES) -> list[str]:
@@ -199,7 +199,7 @@ def verdict_line(result: dict[str, Any], names: Sequence[str] = NAMES) -> str:
         before=names[0],
         after=names[1],
         verdict=said(VERDICTS[overall["verdict"]], few=FEW),
-        interval=interval,
+        interval=interval.replace(" to ", said(" to ")),
         p=overall["sign_p"],
     )
 

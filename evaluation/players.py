@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from common.command import UsageError, number, positive
+from common.language import said
 from common.llm import reveal
 from common.llm.endpoint import providers
 from common.settings import Settings
@@ -163,7 +164,8 @@ def opened(
             yield environment, endpoint_elsewhere(name, player.base_url, key, **sampling)
         else:
             log = folder / "vllm.log"
-            print(f"starting vLLM for {player.name}, log in {log}", file=sys.stderr, flush=True)
+            starting = said("starting vLLM for {model}, log in {log}", model=player.name, log=log)
+            print(starting, file=sys.stderr, flush=True)
             server = serve(
                 player.name,
                 log,

@@ -239,7 +239,7 @@ def _facts(agent: Agent, scores: Scores) -> list[str]:
         found = overall[name]
         if isinstance(found, dict) and set(found.values()) != {None}:
             lines.append(f"{name}: {_words(found)}")
-    lines.append(said("stop reasons: {named}", named=named(overall["stop_reasons"])))
+    lines.append(said("stop reasons: {named}", named=outcomes.counted(overall["stop_reasons"])))
     if unscored := overall["unscored"]:
         lacking = "NOT COMPLETE: {count} episodes have no score ({named})"
         lines.append(said(lacking, count=sum(unscored.values()), named=named(unscored)))

@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import make_url
 
+from common.language import said
 from episodes.agent import Row
 from episodes.episode import AgentError
 from scoring.judge import choose_judge
@@ -49,7 +50,8 @@ def _notes_on(name: str, rows: list[Row], settings: SqlSettings, plays: bool) ->
     bare = count_without_reference(rows)
     counts = [f", {drafted} answers drafted from gold SQL or evidence"] if drafted else []
     counts += [f", {bare} without an answer (judged without a reference)"] if bare else []
-    notes = [f"{name}: {len(rows)} questions{''.join(counts)}"]
+    questions = said("{name}: {count} questions", name=name, count=len(rows))
+    notes = [questions + "".join(counts)]
     sample = rows[:: max(1, len(rows) // CHECKED)][:CHECKED] if plays else []
     findings = []
     if sample:

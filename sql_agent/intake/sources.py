@@ -14,6 +14,7 @@ from itertools import islice, starmap
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from common.language import said
 from data.files import json_places, open_text
 from data.json_rows import LIST, line_records, list_records, object_records
 from data.parquet import BATCH, parquet_records
@@ -111,8 +112,11 @@ def encoding_note(source: str, encoding: str | None = None) -> str:
     chosen = detect_encoding(path)
     if chosen in ("utf-8", *MARKS.values()):
         return ""
-    seen = f"{path} is not UTF-8 and is read as {chosen.upper()}"
-    return f"{seen}; if names look wrong, give --encoding, such as gb18030, big5 or latin-1"
+    seen = (
+        "{path} is not UTF-8 and is read as {encoding}; if names look wrong, give --encoding, such as "
+        "gb18030, big5 or latin-1"
+    )
+    return said(seen, path=path, encoding=chosen.upper())
 
 
 def _text_rows(path: Path, encoding: str) -> Rows:

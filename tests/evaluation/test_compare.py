@@ -146,5 +146,5 @@ def test_a_chinese_reader_gets_chinese_tables(tmp_path, capsys, monkeypatch):
     b = evaluation(tmp_path / "b", [task | {"score": 1.0} for task in tasks])
     assert compare.main([str(a), str(b)]) == 0
     said = capsys.readouterr().out
-    assert not missing(said, "B 对比 A", "总体", "道题变好", "95 % 区间", " 至 +", "太少")
+    assert not missing(said, "# B 对比 A", "总体", "道题变好", "95 % 区间", " 至 +", "太少")
     assert not {"tasks", "overall", "too few"} & {*re.findall(r"[a-z ]+", said)}

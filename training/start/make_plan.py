@@ -18,6 +18,7 @@ from pydantic import SecretStr
 from common.access import TOKEN
 from common.command import undecoded
 from common.files import check_writable
+from common.language import said
 from common.llm import reveal
 from common.settings import WORK, Settings, load_settings
 from episodes.agent import Agent, Options, Row, bundled_model
@@ -161,7 +162,7 @@ def continued(plan: Plan, options: argparse.Namespace) -> tuple[Plan, Path | Non
     checkpoint = find_checkpoint(options.resume, options.run_dir, RUNS)
     run_dir = run_of(checkpoint) if checkpoint and not options.run_dir else plan.output.run_dir
     if checkpoint is None:
-        print(f"nothing to resume in {run_dir}: the run begins", flush=True)
+        print(said("nothing to resume in {folder}: the run begins", folder=run_dir), flush=True)
         return plan, None, {}
     step = step_of(checkpoint)
     keys: dict[str, Any] = {
@@ -174,7 +175,7 @@ def continued(plan: Plan, options: argparse.Namespace) -> tuple[Plan, Path | Non
         keys["trainer.val_before_train"] = False  # its records hold that validation
     if options.ci_fast and options.resume != "auto":
         keys["trainer.total_training_steps"] = step + 1
-    print(f"resuming from {checkpoint}", flush=True)
+    print(said("resuming from {checkpoint}", checkpoint=checkpoint), flush=True)
     return replace(plan, output=replace(plan.output, run_dir=run_dir)), checkpoint, keys
 
 
