@@ -3,9 +3,12 @@
     make demo                                # the SQL agent, seed 1, its bundled model
     make demo AGENT=sql SEED=2
     make demo AGENT=all                      # one policy that learns to be all agents
+    make demo MODEL=models/qwen2.5-coder-0.5b            # a real model, with a warm-up
 
 Every part is one of the project's own commands, printed before it runs. Their results are in
 `before/`, `train/` and `after/`, summed up in `demo.json` and `report.html` (docs/training.md).
+With `--warm-up` the model is also evaluated as it is (`published/`), learns demonstrations
+(`warm/`), and the checkpoint with the best validation is exported (`trained/`).
 Exit codes: 0 done, 1 a part failed, 2 wrong usage, 130 interrupted.
 """
 
@@ -20,11 +23,19 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from common.command import Failure, UsageError, new_parser, number, python_here, run_command
+from common.command import (
+    Failure,
+    UsageError,
+    new_parser,
+    number,
+    positive,
+    python_here,
+    run_command,
+)
 from common.jsonl import write_text
 from common.language import said
 from common.settings import ROOT, WORK, below_root
@@ -32,12 +43,26 @@ from common.stopping import stop_in_order
 from episodes import registry
 from episodes.agent import Agent, bundled_model, folder_of
 from episodes.joint import JOINED, JointAgent
-from evaluation.report.demo import AFTER, BEFORE, RESULT, TRAIN, build, show
+from evaluation.report.demo import AFTER, BEFORE, PUBLISHED, RESULT, TRAIN, build, show
 from evaluation.report.page import REPORT, read
 
 SEED = number(int, lambda value: value >= 0, "from 0")
 TASKS = number(int, lambda value: value >= 2, "of at least 2, which an interval needs")
-PARTS = (BEFORE, TRAIN, AFTER)
+WARM, TRAINED = "warm", "trained"  # models that a demo of a real model makes on its way
+# How a real model learns (docs/training.md)
+WARM_UP_RATE = "2e-5"
+REAL_MODEL = (
+    *("--algorithm", "dr_grpo", "--lora", "--lora-rank", "16", "--keep", "1", "--keep-best"),
+    "data.train_batch_size=8",
+    "actor_rollout_ref.rollout.n=8",
+    "actor_rollout_ref.actor.optim.lr=1e-4",
+    "actor_rollout_ref.actor.optim.lr_warmup_steps=3",
+    "algorithm.filter_groups.enable=true",
+    "algorithm.filter_groups.metric=reward",
+    "trainer.total_training_steps=24",
+    "trainer.test_freq=4",
+    "trainer.save_freq=4",
+)
 ALL = "all"
 BEGUN = "demo_begun.json"  # what a folder's demo was asked for
 SECONDS_TO_STOP = 90.0  # training hands its servers back and writes its summary
@@ -51,6 +76,8 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     add("--seed", type=SEED, default=1, help="order of the training tasks; default: 1")
     add("--model", help="model to begin with; default: the bundled one")
     add("--n", type=TASKS, help="test tasks; default: all of the agent's test file")
+    warm_up = "demonstrations that a real model learns before; default: none"
+    add("--warm-up", type=positive(int), metavar="N", help=warm_up)
     add("--run-dir", type=Path, help="default: runs/demo-<agent>-seed<N>-<time>")
     add("overrides", nargs="*", metavar="key=value", help="for the training command")
     arguments = parser.parse_intermixed_args(argv)
@@ -77,42 +104,33 @@ def demo(arguments: argparse.Namespace, argv: Sequence[str]) -> None:
         "model": model,
         "seed": arguments.seed,
         "n": arguments.n,
+        "warm_up": arguments.warm_up,
         "overrides": arguments.overrides,
     }
     begin(folder, asked)
     evaluated = {folder: agent}
     if isinstance(agent, JointAgent):
         evaluated = {folder / one.name: one for one in agent.members.values()}
-    train = [
-        *registry.training_command(agent.name),
-        "--ci",
-        "--model",
-        model,
-        "--run-dir",
-        str(folder / TRAIN),
-        f"data.seed={arguments.seed}",
-        *agent.showing.demo,
-        *arguments.overrides,
-    ]
-    if (folder / TRAIN).exists():
-        train += ["--resume", "auto"]
-    is_new = not any((place / BEFORE).exists() for place in evaluated)
-    for place, one in evaluated.items():
-        run_part(BEFORE, evaluation_of(one, arguments.n, model, place / BEFORE))
-    if is_new:
-        minutes = (time.monotonic() - start) / 60
-        took = (
-            "demo: this part took {minutes:.1f} minutes, and the third takes about as long; the "
-            "training says after its first step how long it takes"
-        )
-        print(said(took, minutes=minutes), file=sys.stderr)
-    run_part(TRAIN, train)
-    for place, one in evaluated.items():
-        run_part(AFTER, evaluation_of(one, arguments.n, folder / TRAIN, place / AFTER))
+    parts = parts_of(agent, evaluated, folder, model, arguments)
+    for name, commands in parts.items():
+        if name in (WARM, TRAINED) and (folder / name).exists():
+            continue  # a model's folder is written whole or not at all
+        began = time.monotonic()
+        is_new = not any((place / name).exists() for place in evaluated)
+        for command in commands:
+            run_part(name, list(parts), command)
+        if name == BEFORE and is_new:
+            minutes = (time.monotonic() - began) / 60
+            took = (
+                "demo: this part took {minutes:.1f} minutes, and the last one takes about as "
+                "long; the training says after its first step how long it takes"
+            )
+            print(said(took, minutes=minutes), file=sys.stderr)
     facts = {
         "minutes": round((time.monotonic() - start) / 60, 2),
         "seed": arguments.seed,
         "model": model,
+        "demonstrations": arguments.warm_up,
         "command": shlex.join([python_here(), "-m", "evaluation.demo", *argv]),
     }
     for place, one in evaluated.items():
@@ -123,6 +141,51 @@ def demo(arguments: argparse.Namespace, argv: Sequence[str]) -> None:
         write_text(place / REPORT, read([place]).html(), force=False)
         print(place / REPORT)
     print(folder, flush=True)
+
+
+def parts_of(
+    agent: Agent,
+    evaluated: Mapping[Path, Agent],
+    folder: Path,
+    model: str,
+    arguments: argparse.Namespace,
+) -> dict[str, list[list[str]]]:
+    """Return the commands of each part, in order. `evaluated`: each agent's folder."""
+
+    def evaluations(name: str, of: str) -> list[list[str]]:
+        return [
+            evaluation_of(one, arguments.n, of, place / name) for place, one in evaluated.items()
+        ]
+
+    train = str(folder / TRAIN)
+    if not arguments.warm_up:
+        return {
+            BEFORE: evaluations(BEFORE, model),
+            TRAIN: [training_of(agent, model, train, agent.showing.demo, arguments)],
+            AFTER: evaluations(AFTER, train),
+        }
+    warm = str(folder / WARM)
+    trained = str(folder / TRAINED)
+    epochs = arguments.warm_up / len(agent.rows(agent.splits["train"]))
+    learn = ["-m", "training.cold_start", agent.name, "--base", model, "--out", warm]
+    learn += ["--epochs", f"{epochs:.6g}", "--lr", WARM_UP_RATE, "--seed", str(arguments.seed)]
+    return {
+        PUBLISHED: evaluations(PUBLISHED, model),
+        WARM: [learn],
+        BEFORE: evaluations(BEFORE, warm),
+        TRAIN: [training_of(agent, warm, train, REAL_MODEL, arguments)],
+        TRAINED: [["-m", "training.export", train, "--step", "best", "--to", trained]],
+        AFTER: evaluations(AFTER, trained),
+    }
+
+
+def training_of(
+    agent: Agent, model: str, run: str, options: Sequence[str], arguments: argparse.Namespace
+) -> list[str]:
+    """Return the command that trains a model, or goes on with its run."""
+    command = [*registry.training_command(agent.name), "--ci", "--model", model, "--run-dir", run]
+    command += [f"data.seed={arguments.seed}", *options, *arguments.overrides]
+    return [*command, "--resume", "auto"] if Path(run).exists() else command
 
 
 def begin(folder: Path, asked: dict[str, Any]) -> None:
@@ -144,7 +207,7 @@ def begin(folder: Path, asked: dict[str, Any]) -> None:
         "--run-dir {folder} goes on from there"
     )
     print(said(begins, tasks=asked["n"] or said("all"), folder=folder), file=sys.stderr)
-    if asked["n"] is None and (minutes := published_minutes(asked["agent"])):
+    if asked["n"] is asked["warm_up"] is None and (minutes := published_minutes(asked["agent"])):
         takes = "demo: it takes {low:.0f} to {high:.0f} minutes on two cores (docs/results.json)"
         print(said(takes, low=min(minutes), high=max(minutes)), file=sys.stderr)
 
@@ -164,12 +227,12 @@ def evaluation_of(agent: Agent, tasks: int | None, model: str | Path, out: Path)
     return [*command, "--model", str(model), "--out", str(out)]
 
 
-def run_part(name: str, command: Sequence[str]) -> None:
+def run_part(name: str, parts: Sequence[str], command: Sequence[str]) -> None:
     """Run a part as a program, which Ctrl-C and SIGTERM end before this raises.
 
     Raises Failure with the part's exit code where that says usage or interrupted.
     """
-    place = {"number": PARTS.index(name) + 1, "count": len(PARTS)}
+    place = {"number": parts.index(name) + 1, "count": len(parts)}
     part = said("demo: {name}, part {number} of {count}", name=name, **place)
     print(f"\n{part}\n$ {shlex.join([python_here(), *command])}", file=sys.stderr, flush=True)
     # A session of its own: Ctrl-C reaches it once, from here, and not a second time from the

@@ -20,6 +20,7 @@ from evaluation.results import read_episodes
 from evaluation.tables import PARTS, Rows, groups_in, in_words, named, number, show_table, span
 
 BEFORE, TRAIN, AFTER = "before", "train", "after"  # the parts of a demo, and their folders
+PUBLISHED = "published"  # what a model is before its warm-up
 SIDES = (BEFORE, AFTER)
 RESULT = "demo.json"
 COLD_START = "cold_start.json"  # beside a model that `training.cold_start` made
@@ -47,6 +48,7 @@ def build(agent: Agent, folder: Path, train: Path, facts: dict[str, Any]) -> dic
         "ceiling": _read(model).get("ceiling") if model.is_file() else None,
         "steps": steps_of(train),
         **facts,
+        PUBLISHED: _published(agent, folder / PUBLISHED),
         "commit": commit(),
         "by_failure": by_failure(agent, episodes[BEFORE], episodes[AFTER]),
         **groups,
@@ -59,6 +61,13 @@ def build(agent: Agent, folder: Path, train: Path, facts: dict[str, Any]) -> dic
             AFTER: validation["reward"]["mean"],
         },
     }
+
+
+def _published(agent: Agent, folder: Path) -> float | None:
+    if not folder.is_dir():
+        return None
+    overall = read_evaluation(folder).scores["overall"]
+    return points(overall[agent.showing.headline])
 
 
 def _read(path: Path) -> Any:
@@ -169,6 +178,12 @@ def show(result: dict[str, Any]) -> None:
     for title, rows in tables.items():
         show_table(rows, title)
     print(result["verdict"])
+    if result[PUBLISHED] is not None:
+        warmed = (
+            "as published {published}; before: after a warm-up on {demonstrations} demonstrations"
+        )
+        learned = result["demonstrations"]
+        print(said(warmed, published=number(result[PUBLISHED]), demonstrations=learned))
     ceiling = said("not known") if result["ceiling"] is None else result["ceiling"]
     took = "{steps} steps of seed {seed} on {model}, {minutes:.1f} minutes in all, commit {commit}"
     shown = ("steps", "seed", "model", "minutes", "commit")

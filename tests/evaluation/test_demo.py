@@ -5,6 +5,8 @@ it says.
 from __future__ import annotations
 
 import json
+import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -57,14 +59,21 @@ def write_training(folder: Path) -> None:
 def commands(monkeypatch):
     """The parts' commands; instead of running, each leaves behind what it would have written."""
     seen: list[list[str]] = []
-    scores = {"before": [0.0, 0.2, 1.0], "after": [1.0, 0.8, 1.0]}
+    scores = {
+        "published": [0.0, 0.0, 0.3],
+        "before": [0.0, 0.2, 1.0],
+        "after": [1.0, 0.8, 1.0],
+    }
+    flags = {"train": "--run-dir", "trained": "--to"}
 
-    def run_part(name: str, command: Sequence[str]) -> None:
+    def run_part(name: str, parts: Sequence[str], command: Sequence[str]) -> None:
+        assert name in parts
         seen.append(list(command))
-        flag = "--run-dir" if name == "train" else "--out"
-        folder = Path(command[list(command).index(flag) + 1])
+        folder = Path(command[list(command).index(flags.get(name, "--out")) + 1])
         if name == "train":
             write_training(folder)
+        elif name in ("warm", "trained"):
+            folder.mkdir()
         else:
             wordings = ("seen", "unseen", "seen")
             pairs = enumerate(zip(scores[name], wordings, strict=True))
@@ -132,23 +141,57 @@ def test_a_demo_is_three_commands_whose_parts_become_numbers_and_a_report(
     assert capsys.readouterr().out.splitlines()[-1] == str(folder)
 
 
+def test_a_real_model_is_warmed_up_once_and_its_best_checkpoint_exported(
+    tmp_path, commands, monkeypatch, capsys
+):
+    folder = tmp_path / "run"
+    flags = ["sql", "--run-dir", str(folder), "--model", "hub/name", "--warm-up", "192"]
+    flags.append("trainer.total_training_steps=2")
+    play = demo.run_part
+
+    def interrupted(name: str, parts: Sequence[str], command: Sequence[str]) -> None:
+        if name == "before":
+            raise KeyboardInterrupt
+        play(name, parts, command)
+
+    monkeypatch.setattr(demo, "run_part", interrupted)
+    assert demo.main(flags) == 130
+    shutil.rmtree(folder / "published")  # which the test's evaluation does not find finished
+    monkeypatch.setattr(demo, "run_part", play)
+    assert demo.main(flags) == 0
+    assert commands.pop(2) == commands[0]  # it is played on
+    shown = [shlex.join(command).replace(str(folder), "RUN") for command in commands]
+    evaluate = "-m evaluation.evaluate sql --model"
+    assert shown[0] == f"{evaluate} hub/name --out RUN/published"
+    learn = "-m training.cold_start sql --base hub/name --out RUN/warm --epochs 0.2"
+    assert shown[1].startswith(learn)
+    assert shown[2] == f"{evaluate} RUN/warm --out RUN/before"
+    assert shown[3].startswith("train_sql_agent.py --ci --model RUN/warm --run-dir RUN/train")
+    assert shown[3].endswith(" trainer.total_training_steps=2")
+    assert shown[4] == "-m training.export RUN/train --step best --to RUN/trained"
+    assert shown[5] == f"{evaluate} RUN/trained --out RUN/after"
+    result = read_result(folder)
+    assert (result["published"], result["before"], result["demonstrations"]) == (10.0, 40.0, 192)
+    assert not missing(capsys.readouterr().out, 10.0, 192)
+
+
 def test_an_interrupted_demo_goes_on(tmp_path, commands, monkeypatch, capsys):
     folder = tmp_path / "run"
     flags = ["sql", "--run-dir", str(folder), "--model", "hub/name"]
     play = demo.run_part
 
-    def interrupted(name: str, command: Sequence[str]) -> None:
+    def interrupted(name: str, parts: Sequence[str], command: Sequence[str]) -> None:
         if name == "train":
             (folder / "train").mkdir()
             raise KeyboardInterrupt
-        play(name, command)
+        play(name, parts, command)
 
-    def resumed(name: str, command: Sequence[str]) -> None:
+    def resumed(name: str, parts: Sequence[str], command: Sequence[str]) -> None:
         if name == "train":
             assert command[-2:] == ["--resume", "auto"]
             (folder / "train").rmdir()  # as it was left
         if name != "before":
-            play(name, command)
+            play(name, parts, command)
 
     monkeypatch.setattr(demo, "run_part", interrupted)
     assert demo.main(flags) == 130
@@ -169,7 +212,9 @@ def test_wrong_usage_ends_with_2(arguments):
 @pytest.mark.parametrize(("code", "ended"), [(3, 1), (2, 2), (130, 130)])
 def test_a_failed_part_ends_the_demo(code, ended, monkeypatch, capfd):
     monkeypatch.setattr(
-        demo, "demo", lambda *_: demo.run_part("before", ["-c", f"raise SystemExit({code})"])
+        demo,
+        "demo",
+        lambda *_: demo.run_part("before", ["before"], ["-c", f"raise SystemExit({code})"]),
     )
     assert demo.main(["sql"]) == ended
     errors = capfd.readouterr().err
@@ -189,7 +234,7 @@ def test_ctrl_c_and_kill_reach_the_part_and_leave_one_message(tmp_path, number):
     )
     program = (
         "import sys\nfrom evaluation import demo\n"
-        f"demo.demo=lambda *_: demo.run_part('train',['-c',{part!r}])\n"
+        f"demo.demo=lambda *_: demo.run_part('train',['train'],['-c',{part!r}])\n"
         "sys.exit(demo.main(['sql']))\n"
     )
     process = subprocess.Popen(
