@@ -98,6 +98,11 @@ def _joined(events: list[Any], ended: bool) -> Any:
                 _add_call(_call_of(call, calls), call)
     if finish is None and not ended:
         raise ValueError("the stream broke off")
+    calls = [
+        call
+        for call, before in zip(calls, [None, *calls], strict=False)
+        if not _repeats(call, before)
+    ]
     for call in calls:
         call.pop("index", None)
         message["tool_calls"] = calls
@@ -129,12 +134,12 @@ def _begins(piece: dict[str, Any], last: dict[str, Any]) -> bool:
     """
     function = piece.get("function") or {}
     before = last["function"]
-    if not function.get("name"):
+    if not function.get("name") or not before.get("name"):
         return False
     if piece.get("index") is None:
         return True
-    other = function["name"] != before.get("name")
-    if not before.get("arguments"):
+    other = function["name"] != before["name"]
+    if _blank(before.get("arguments")):
         return other
     try:
         json.loads(before["arguments"])
@@ -145,12 +150,29 @@ def _begins(piece: dict[str, Any], last: dict[str, Any]) -> bool:
     return other or bool(function.get("arguments")) or bool(piece.get("id"))
 
 
+def _repeats(call: dict[str, Any], before: dict[str, Any] | None) -> bool:
+    """Return whether a call is a last piece of the one before it, which names that call once more.
+    Only the end of the stream tells: the arguments of another call could have followed.
+    """
+    if before is None or call.get("index") is None or call["index"] != before.get("index"):
+        return False
+    function = call["function"]
+    same = function.get("name") == before["function"].get("name")
+    return same and _blank(function.get("arguments"))
+
+
+def _blank(arguments: Any) -> bool:
+    return not str(arguments or "").strip()
+
+
 def _add_call(call: dict[str, Any], piece: dict[str, Any]) -> None:
     function = piece.get("function") or {}
     kept = call.setdefault("function", {})
     call |= {name: value for name, value in piece.items() if value and name != "function"}
     for name, value in function.items():
-        kept[name] = _added(kept.get(name), value) if name == "arguments" else value or kept[name]
+        kept[name] = (
+            _added(kept.get(name), value) if name == "arguments" else value or kept.get(name)
+        )
 
 
 def completed(reply: Any) -> dict[str, Any] | None:

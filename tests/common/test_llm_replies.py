@@ -180,6 +180,38 @@ def test_parallel_calls_in_pieces_stay_apart(llm, pieces):
     assert len({call["id"] for call in calls}) == 2
 
 
+BEGUN = {"index": 0, "id": "c1", "type": "function"}
+NAMED = {"index": 0, "function": {"name": "look"}}
+WHOLE = {**BEGUN, "function": CALL["function"]}
+START = {**BEGUN, "function": {"name": "look", "arguments": '{"a":'}}
+END = {"index": 0, "id": "c2", "function": {"name": "look", "arguments": " 1}"}}
+ONE_CALL: dict[str, list[dict[str, Any]]] = {
+    "id before the name": [BEGUN, NAMED, {"index": 0, "function": CALL["function"]}],
+    "empty before the name": [
+        {**BEGUN, "function": {"arguments": ""}},
+        {**WHOLE, "id": None},
+    ],
+    "null before the name": [{**BEGUN, "function": {"name": None}}, NAMED, {**WHOLE, "id": None}],
+    "name and id in each, last empty": [
+        START,
+        END,
+        {**END, "id": "c3", "function": {"name": "look", "arguments": ""}},
+    ],
+    "name in each, last blank": [
+        WHOLE,
+        {"index": 0, "function": {"name": "look", "arguments": "\n"}},
+    ],
+}
+
+
+@pytest.mark.parametrize("pieces", ONE_CALL.values(), ids=ONE_CALL)
+def test_pieces_that_repeat_a_name_or_bring_it_late_are_one_call(llm, pieces):
+    deltas = [{"tool_calls": [piece]} for piece in pieces]
+    llm.faults = [Fault(200, body=events(*deltas, finish="tool_calls"))]
+    [call] = played(llm, tools=True)[0]["tool_calls"]
+    assert call["function"] == CALL["function"]
+
+
 def test_a_wait_may_be_in_milliseconds():
     assert wait_in({"retry-after-ms": "1500", "retry-after": "2"}) == 1.5
     assert wait_in({"retry-after-ms": "soon", "retry-after": "2"}) == 2
