@@ -25,8 +25,10 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.pool import PoolProxiedConnection, QueuePool
 from sqlglot import exp
+from sqlglot.tokens import TokenType
 
 from common.command import Failure, UsageError
+from tools.sql.dialects import tokens_of
 from tools.sql.scopes import fold
 
 LOG = logging.getLogger(__name__)
@@ -231,11 +233,16 @@ class Database(ABC):
         for table in sorted(tables):
             columns = self._open(table, 0)
             lost = self._readable.get(table, columns) - columns
-            named = sorted(column for column in lost if columns and column in fold(sql))
+            named = sorted(lost & self._words(sql)) if columns and lost else []
             if named:
                 raise DatabaseError(
                     f"the table {table} of {self.label} has lost its column {', '.join(named)}"
                 )
+
+    def _words(self, sql: str) -> set[str]:
+        """Return the folded names and other words of a statement, without its texts."""
+        tokens = tokens_of(sql, self.dialect)
+        return {fold(token.text) for token in tokens if token.token_type != TokenType.STRING}
 
     def _open(self, table: str, count: int) -> frozenset[str]:
         """Return a table's columns, or none if that takes long.

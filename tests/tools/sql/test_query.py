@@ -182,7 +182,8 @@ def test_an_allowed_table_or_column_that_is_lost_is_not_the_policys_fault(tool, 
     assert "：" in tool.run("SELECT overveiw FROM disease").hint
     with closing(sqlite3.connect(database)) as connection:
         connection.execute("ALTER TABLE disease RENAME COLUMN overview TO summary")
-        assert tool.run("SELECT nothing FROM disease").error
+        for sql in ("SELECT nothing", "SELECT overviews", "SELECT 'overview', nothing"):
+            assert tool.run(f"{sql} FROM disease").error
         with pytest.raises(DatabaseError, match="overview"):
             tool.run("SELECT overview FROM disease LIMIT 1")
         connection.execute("DROP TABLE disease")
