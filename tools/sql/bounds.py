@@ -44,7 +44,9 @@ GROWING = (
     exp.JSONArrayAgg,
     exp.JSONObjectAgg,
 )
-UNKNOWN_LENGTH = 64  # assumed for a replacement that is not a literal
+UNKNOWN_LENGTH = 64  # assumed for a replacement that is not made of constants
+CONSTANTS = (exp.Literal, exp.ByteString, exp.Null)
+JOINS = (exp.Cast, exp.Chr, exp.Concat, exp.DPipe, exp.Paren)  # no longer than their constants
 
 
 class Refused(ValueError):
@@ -112,7 +114,8 @@ def size_of(nodes: Sequence[exp.Expr], inner: Sequence[Size]) -> Size:
         if isinstance(node, GROWING) and not isinstance(node.parent, GROWING):
             joined = max(joined, _most_named(node.walk()))
         for text in inserted(node):
-            replaced *= max(1, len(text.name) if isinstance(text, exp.Literal) else UNKNOWN_LENGTH)
+            length = constant_length(text)
+            replaced *= UNKNOWN_LENGTH if length is None else max(1, length)
     size = Size(
         max(1, sum(size.relations for size in inner)),
         _most_named(nodes) * max((size.copies for size in inner), default=1),
@@ -123,6 +126,20 @@ def size_of(nodes: Sequence[exp.Expr], inner: Sequence[Size]) -> Size:
     if size.growth > MAX_GROWTH:
         raise Refused("拼接或替换出的文本太长，请简化。")
     return size
+
+
+def constant_length(text: exp.Expr) -> int | None:
+    """Return the length that a text made of constants has at most, None for other expressions."""
+    length = 0
+    for node in text.walk():
+        is_type = isinstance(node, exp.DataType) and not node.expressions
+        is_text_type = is_type and node.this in exp.DataType.TEXT_TYPES
+        # 1e1000 is a text of a thousand digits
+        is_long = isinstance(node, exp.Literal) and node.is_number and not node.is_int
+        if is_long or not (is_text_type or isinstance(node, (*CONSTANTS, *JOINS))):
+            return None
+        length += len(node.name) if isinstance(node, CONSTANTS) else 0
+    return length
 
 
 def inserted(node: exp.Expr) -> list[exp.Expr]:

@@ -13,6 +13,7 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.dialects.mysql import MySQL
 from sqlglot.dialects.postgres import Postgres
 from sqlglot.dialects.sqlite import SQLite
+from sqlglot.errors import SqlglotError
 from sqlglot.generator import Generator
 from sqlglot.generators.mysql import MySQLGenerator
 from sqlglot.generators.postgres import PostgresGenerator
@@ -50,6 +51,7 @@ class ExactPostgres(Postgres):
     to_json_path = _same_path
 
     class Parser(PostgresParser):
+        LAMBDAS: ClassVar = {}  # `a -> 'b'` is an operator, among arguments too
         FUNCTIONS: ClassVar = _as_written(PostgresParser)
         JSON_OPERATORS: ClassVar = {
             **PostgresParser.JSON_OPERATORS,
@@ -79,6 +81,7 @@ class MariaDB(MySQL):
     to_json_path = _same_path
 
     class Parser(MySQLParser):
+        LAMBDAS: ClassVar = {}
         FUNCTIONS: ClassVar = _as_written(MySQLParser)
 
     class Generator(MySQLGenerator):
@@ -108,6 +111,7 @@ class ExactSQLite(SQLite):
     to_json_path = _same_path
 
     class Parser(SQLiteParser):
+        LAMBDAS: ClassVar = {}
         FUNCTIONS: ClassVar = _as_written(SQLiteParser)
         JOINS_HAVE_EQUAL_PRECEDENCE = False
 
@@ -158,6 +162,14 @@ def written(name: str, sql: str, dialect: str, known: Container[str]) -> str:
     same = [word for word in words if _letters(word) == _letters(name)]
     others = [word for word in called(sql, dialect) if fold(word) not in known]
     return [*same, *others, name][0]
+
+
+def tokens_of(sql: str, dialect: str) -> list[Token]:
+    """Return the tokens of a statement, or none if it has a text without an end."""
+    try:
+        return sqlglot.tokenize(sql, read=engine_dialect(dialect))
+    except SqlglotError:
+        return []
 
 
 def gaps(tokens: Sequence[Token], sql: str) -> list[str]:

@@ -23,7 +23,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.parser import Parser
 from sqlglot.tokens import Token, TokenType
 
-from tools.sql.bounds import Refused, check_tokens, inserted
+from tools.sql.bounds import Refused, check_tokens, constant_length, inserted
 from tools.sql.dialects import called, engine_dialect, mark_names, same_words, spelled, written
 from tools.sql.scopes import Scopes, fold
 
@@ -321,7 +321,7 @@ def _check_inserted(node: exp.Expr, sql: str, dialect: str) -> None:
     if dialect != "postgres" or isinstance(node, exp.GroupConcat):
         return
     for text in inserted(node):
-        if isinstance(node, exp.Func) and not isinstance(text, (exp.Literal, exp.Null)):
+        if isinstance(node, exp.Func) and constant_length(text) is None:
             raise Refused(f"{spelled(node, sql)} 的分隔符或替换文本只能是文本常量。")
 
 

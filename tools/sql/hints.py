@@ -11,11 +11,9 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from itertools import chain
 
-import sqlglot
 from rapidfuzz import fuzz, process
 from rapidfuzz.distance import Levenshtein
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 from sqlglot.tokens import Token, TokenType
 
 from tools.sql.database import (
@@ -25,7 +23,7 @@ from tools.sql.database import (
     DeadlineExceeded,
     StatementError,
 )
-from tools.sql.dialects import PLAIN_SPACE, engine_dialect, gaps
+from tools.sql.dialects import PLAIN_SPACE, gaps, tokens_of
 from tools.sql.guard import FUNCTIONS, Comparison, Refused, Statement
 from tools.sql.result import neutralise, shorten
 from tools.sql.scopes import fold
@@ -48,6 +46,16 @@ QUOTED = {TokenType.STRING, TokenType.IDENTIFIER, TokenType.NATIONAL_STRING}
 # How the three engines name a column or a function that is not there.
 UNKNOWN_COLUMN = re.compile(
     r"no such column: (\S+)|column (\S+) does not exist|Unknown column '([^']+)'"
+)
+# What PostgreSQL says of a function or operator for whose types it has none, and of numbers and
+# texts, or a pattern for something else, where a cast may help.
+UNFIT = re.compile(r"function .* does not exist|operator does not exist")
+PLAIN_TYPE = (
+    "(?:smallint|integer|bigint|numeric|real|double precision|text|character(?: varying)?|unknown)"
+)
+CASTABLE = re.compile(
+    rf"function \w+\({PLAIN_TYPE}(?:, {PLAIN_TYPE})*\) does not exist"
+    rf"|operator does not exist: (?:{PLAIN_TYPE} \S+ {PLAIN_TYPE}|[\w ]+ !?~~\*? \w+)"
 )
 UNKNOWN_FUNCTION = re.compile(
     r"no such function: (\S+)|function (\w+)\(.*\) does not exist|FUNCTION (\S+) does not exist"
@@ -72,7 +80,7 @@ def hint_for_spelling(
     """
     columns = [columns.values() for columns in _columns(database, allowed_tables).values()]
     names = {"列": [column.name for column in chain.from_iterable(columns)], "表": allowed_tables}
-    tokens = _tokens(sql, database.dialect)
+    tokens = tokens_of(sql, database.dialect)
     words = _words(tokens)
     known = set(map(fold, chain.from_iterable(names.values())))
     spaces = "".join(gap for gap in gaps(tokens, sql) if gap.isspace())
@@ -83,16 +91,9 @@ def hint_for_spelling(
     )
 
 
-def _tokens(sql: str, dialect: str) -> list[Token]:
-    try:
-        return sqlglot.tokenize(sql, read=engine_dialect(dialect))
-    except SqlglotError:
-        return []
-
-
 def _words(tokens: Iterable[Token]) -> list[str]:
-    """Return the folded words and signs outside texts and quoted names."""
-    return [fold(token.text) for token in tokens if token.token_type not in QUOTED]
+    """Return the folded words and signs, and "" for each text and quoted name."""
+    return ["" if token.token_type in QUOTED else fold(token.text) for token in tokens]
 
 
 def _odd_space(spaces: str) -> str:
@@ -104,17 +105,22 @@ def _odd_space(spaces: str) -> str:
 def _without_quotes(
     words: list[str], reason: str, database: Database, names: Mapping[str, Iterable[str]]
 ) -> str:
-    """Name a column or table whose parts stand side by side in the statement, and in the reason."""
-    blamed = re.findall(r"\w+", fold(reason))
+    """Name a column or table whose parts stand side by side where the reason finds fault.
+
+    The reason names one of the parts, or the word behind them: `JOIN lab results l`.
+    """
+    blamed = {word for word in re.findall(r"\w+", fold(reason)) if not word.isdecimal()}
     for kind, found in names.items():
         for name in found:
-            parts = _words(_tokens(name, database.dialect))
-            starts = [at for at, word in enumerate(words) if parts and word == parts[0]]
-            is_there = any(words[at : at + len(parts)] == parts for at in starts)
-            # One word alone is a number, or a reserved word that may stand there as a keyword
-            if len(parts) > 1 and is_there and any(word.startswith(parts[0]) for word in blamed):
-                written = database.as_written(name)
-                return shorten(neutralise(f"{kind}名要加引号：{written}"), MAX_HINT)
+            parts = _words(tokens_of(name, database.dialect))
+            length = len(parts)
+            if length < 2:
+                continue  # a number, or a reserved word that may stand there as a keyword
+            for at in range(len(words)):
+                is_there = words[at : at + length] == parts
+                if is_there and not blamed.isdisjoint(words[at : at + length + 1]):
+                    written = database.as_written(name)
+                    return shorten(neutralise(f"{kind}名要加引号：{written}"), MAX_HINT)
     return ""
 
 
@@ -134,8 +140,8 @@ def hint_for_error(
     error: str, statement: Statement, database: Database, allowed_tables: Iterable[str]
 ) -> str:
     """Return columns or functions near one that does not exist, or the table that has the column."""
-    if "operator does not exist" in error:
-        return CAST
+    if database.dialect == "postgres" and UNFIT.search(error):
+        return CAST if CASTABLE.search(error) else ""
     called = UNKNOWN_FUNCTION.search(error)
     if called:
         name = fold(next(filter(None, called.groups())).rpartition(".")[2])
@@ -156,12 +162,9 @@ def hint_for_error(
 
 def _unusable(name: str, sql: str, dialect: str) -> str:
     """Return why the engine lacks a function that the guard knows."""
-    if name not in FUNCTIONS[dialect]:
-        return ""
-    if dialect == "postgres":
-        return CAST
     # MariaDB takes such a name for a function of the database
-    return GAP.format(name) if re.search(rf"\b{name}\s+\(", fold(sql)) else ""
+    has_gap = name in FUNCTIONS[dialect] and re.search(rf"\b{name}\s+\(", fold(sql))
+    return GAP.format(name) if has_gap else ""
 
 
 def hint_for_empty(statement: Statement, database: Database) -> str | None:

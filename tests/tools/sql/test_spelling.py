@@ -141,6 +141,7 @@ def test_what_one_engine_alone_has_runs_there() -> None:
         *cases_of(__file__, "written_otherwise"),
         (f"SELECT array_to_string(string_to_array(a, NULL), '{'x' * 400}') FROM t", "postgres"),
         (f"SELECT string_agg(a, '{'x' * 400}') FROM t", "postgres"),
+        (f"SELECT replace(a, 'b', '{'x' * 200}' || '{'x' * 200}') FROM t", "postgres"),
     ],
 )
 def test_what_would_be_written_as_something_else_is_refused(sql: str, dialect: str) -> None:
@@ -154,8 +155,9 @@ def test_a_comma_between_tables_leaves_their_order_to_sqlite() -> None:
 
 @pytest.mark.parametrize(("sql", "hint"), cases_of(__file__, "blamed_names"))
 def test_a_hint_is_about_the_name_that_the_error_names(sql: str, hint: str, tmp_path: Path) -> None:
-    columns = 'id, name, "2024", "剂量（mg）", "剂量(mg)", "T-BIL"'
-    tool = sqlite_tool(tmp_path / "a.db", f"CREATE TABLE drugs ({columns})", "drugs")
+    columns = 'id, name, "2024", "剂量（mg）", "剂量(mg)", "T-BIL", "unit price", "5-HT level"'
+    script = f'CREATE TABLE drugs ({columns}); CREATE TABLE "lab results" (id);'
+    tool = sqlite_tool(tmp_path / "a.db", script, "drugs", "lab results")
     result = tool.run(sql)
     assert result.error
     assert result.hint.endswith(f"：{hint}")
@@ -251,6 +253,9 @@ def test_an_address_that_is_not_understood_is_one_line_without_the_password(
         ("postgres", "SELECT round(id::float8, 2) FROM disease", "CAST"),
         ("postgres", "SELECT sum(cause) FROM disease", "CAST"),
         ("postgres", "SELECT cause > 1 FROM disease", "CAST"),
+        ("postgres", "SELECT now() LIKE '2020%'", "CAST"),
+        ("postgres", "SELECT date_trunc(now(), 'day')", ""),
+        ("postgres", "SELECT array_length(ARRAY[1, 2])", ""),
         ("mysql", "SELECT sum (id) FROM disease", "sum"),
     ],
 )
@@ -260,6 +265,7 @@ def test_a_function_that_is_there_is_not_proposed_in_its_own_place(
     result = QueryTool(request.getfixturevalue(f"{engine}_site").url, cache=False).run(sql)
     assert result.error
     assert not missing(result.hint, hint)
+    assert bool(result.hint) == bool(hint)
     assert "相近" not in result.hint
 
 
