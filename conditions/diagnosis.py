@@ -53,7 +53,7 @@ SYMPTOM = re.compile(
 )
 FELT = words_of(" ".join(TABLE["said"]["felt"]))
 UNDECIDED = re.compile("|".join(TABLE["said"]["undecided"]), re.I)
-GENERAL = frozenset(TABLE["beside"]["said_so"])  # words such as "disease" in a name
+FINDINGS = words_of(" ".join(TABLE["said"]["findings"]))  # that a disease may have or not
 NOTHING = re.compile("|".join(TABLE["said"]["nothing"]), re.I)
 ABSENT = re.compile(r"(?:\b(?:without|w/o|absent)\b|不伴有?)([^,;.(，；。（]+)", re.I)
 DENIED = re.compile("|".join(TABLE["said"]["denied"]), re.I)
@@ -122,8 +122,8 @@ def _same_text(said: str, name: str) -> bool:
 
 
 def _denies_another(part: str, gold: Gold) -> bool:
-    """Return whether a part says that another diagnosis is excluded, or a finding absent, and says
-    nothing of the words of this diagnosis.
+    """Return whether a part plainly says that other diseases are excluded, or a finding absent. A
+    word that no table knows, such as "never", leaves it open.
     """
     exclusion = EXCLUSION.fullmatch(part)
     denial = exclusion or ABSENCE.fullmatch(part)
@@ -131,12 +131,15 @@ def _denies_another(part: str, gold: Gold) -> bool:
         return False
     what = next(filter(None, denial.groups()))
     words = _spelt(words_of(what), gold)
-    if TURNED.search(what) or words <= GENERAL or any(name <= words for name in gold.readings):
+    if TURNED.search(what) or any(name <= words for name in gold.readings):
         return False
-    own = gold.words - GENERAL
-    if any(other <= words and not other <= own for other in (*gold.others, *diseases())):
-        return True
-    return not exclusion and words.isdisjoint(own)
+    own = gold.words | gold.wider
+    naming = words - beside() - FINDINGS
+    if not naming:
+        return not exclusion and words <= FINDINGS - own
+    named = [other for other in (*gold.others, *diseases()) if other <= words]
+    is_another = any(not other <= own for other in named)
+    return is_another and naming <= frozenset[str]().union(*named)
 
 
 def _asides(text: str) -> set[str]:
