@@ -199,7 +199,7 @@ def _chosen(said: str, options: Mapping[str, str], alone: bool = False) -> str:
     if DENIED.match(behind):
         return ""
     words = behind.lstrip(" \t:.,、)-–—")
-    is_article = ")" not in said[:4] and not NO_ARTICLE.match(behind)
+    is_article = not alone and ")" not in said[:4] and not NO_ARTICLE.match(behind)
     if words.casefold().startswith(own.casefold()) and not (found[1] == "a" and is_article):
         behind = words[len(own) :] if own else behind
     elif (letter in "AI" and is_article) or not NOT_A_WORD.match(behind):

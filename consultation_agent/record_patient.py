@@ -67,6 +67,11 @@ def _to_each(task: ConsultationTask, question: str, mentioned: Mapping[str, Repl
     items = asked_for(question, task.opening)
     if not ITSELF.search(plain(question)):
         items = [item for item in items if item not in SIDES] or items
+    for topic in asked_topics(question):
+        if topic.kind == "not of it":
+            items = [item for item in items if item != "onset"]
+            if not items:
+                return [_of_topic(task, topic, mentioned)]
     first = asked_first(question)
     if len(items) > 1 and not (first and (first.is_side or not _joined(question))):
         replies = list[Reply]()
