@@ -6,6 +6,7 @@ It imports agent-lightning, which takes seconds.
 from __future__ import annotations
 
 import logging
+import shlex
 import sys
 import traceback
 from pathlib import Path
@@ -15,7 +16,6 @@ import uvicorn.config
 from omegaconf import DictConfig
 
 from common.language import said
-from common.settings import below_root
 from episodes.agent import Agent, folder_of
 from episodes.lit_agent import EpisodeAgent
 from episodes.pace import LONGEST
@@ -76,31 +76,35 @@ def _finish(agent: Agent, plan: Plan, outcome: Outcome, started: float) -> int:
             "model": plan.engine.model,
             "store": "external" if plan.store.external_address else "managed",
         }
-        reason = outcome.exit_reason
-        message = outcome.message
-        if reason == "interrupted":
-            message = _how_to_go_on(plan.output.run_dir)
-        summary = write_summary(plan.output.run_dir, about, reason, message, started)
+        summary = write_summary(
+            plan.output.run_dir, about, outcome.exit_reason, outcome.message, started
+        )
     except OSError:
         print(f"{outcome.exit_reason}: {outcome.message}", file=sys.stderr)
         raise
+    if outcome.exit_reason == "interrupted":
+        summary["message"] = _how_to_go_on(plan.output.run_dir)  # in this reader's language
     show(summary, plan.output.run_dir, words_of(folder_of(agent)).chinese)
     return EXIT_CODES[outcome.exit_reason]
 
 
 def _how_to_go_on(run_dir: Path) -> str:
+    # As --run-dir is read: from the folder one is in
+    here = run_dir.absolute()
+    place = here.relative_to(Path.cwd()) if here.is_relative_to(Path.cwd()) else here
+    folder = shlex.quote(str(place))
     checkpoint = latest_checkpoint(run_dir)
     if checkpoint is None:
         nothing = (
             "no checkpoint was saved yet: the same command with --run-dir {folder} --resume auto "
             "begins again"
         )
-        return said(nothing, folder=below_root(run_dir))
+        return said(nothing, folder=folder)
     last = (
         "the last checkpoint is of step {step}: the same command with --run-dir {folder} "
         "--resume auto goes on from it"
     )
-    return said(last, step=step_of(checkpoint), folder=below_root(run_dir))
+    return said(last, step=step_of(checkpoint), folder=folder)
 
 
 def _trainer(plan: Plan, algorithm: VerlAlgorithm | None) -> agl.Trainer:
