@@ -35,6 +35,7 @@ MARKS = {  # a file that only this kind of folder has, of a run that died early 
     TRAINING: ("metrics.jsonl", "config.yaml", "environment.json", "run.log", "data/train.jsonl"),
 }
 DEMO = ("before", "train", "after")
+BEGUN = "demo_begun.json"  # what a folder's demo was asked for
 MOST_LINE = 64 * 2**20  # bytes: no line of ours is that long, and one that is would fill the memory
 
 
@@ -158,7 +159,7 @@ def open_folders(folders: Sequence[Path]) -> list[Run]:
     Raises UsageError: a folder is missing or empty, or has no file that identifies its kind.
     """
     runs = []
-    for folder, name in zip(folders, _names(folders), strict=True):
+    for folder, name in zip(folders, labels_of(folders), strict=True):
         runs += _open(folder, name)
     for run in runs:
         for file in FILES[run.kind]:
@@ -196,7 +197,18 @@ def kind_of(folder: Path) -> str | None:
     return None
 
 
-def _names(folders: Sequence[Path]) -> list[str]:
+def is_to_come(folder: Path) -> bool:
+    """Return whether a run may still begin in a folder, as in one where a demo has only begun."""
+    if not folder.is_dir():
+        return not folder.exists()
+    if any(kind_of(part) for part in (folder, *(folder / name for name in DEMO))):
+        return False
+    held = [path.name for path in folder.iterdir() if not path.name.startswith(".")]
+    return not held or BEGUN in held
+
+
+def labels_of(folders: Sequence[Path]) -> list[str]:
+    """Return a short name of each folder. Raises UsageError: one is given twice."""
     if len(folders) == 1:
         return [""]
     paths = [folder.resolve().parts for folder in folders]

@@ -45,6 +45,8 @@ def row_of(run: Run) -> Sequence[str]:
         validation = run.summary.get("validation") or {}
         reward = numbers(validation.get("reward")).get("mean")
         highest = numbers(run.summary.get("environment")).get("highest_reward")
+        if "agents" in run.summary:  # each has a highest reward of its own
+            highest = None
         score = _of(number(reward, ".3f"), highest)
         count = str(run.steps[-1][0]) if run.steps else "–"
         ended = str(run.summary.get("exit_reason") or "not ended")

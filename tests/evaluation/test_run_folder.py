@@ -11,6 +11,7 @@ from evaluation.run_folder import FILES, Run, open_folders
 from evaluation.runs import main
 from tests.evaluation.evaluations import evaluation, record
 from tests.evaluation.folders import training_run
+from tests.messages import missing
 
 
 def test_a_demo_is_its_three_parts_and_several_folders_have_short_names(tmp_path):
@@ -73,6 +74,11 @@ def test_a_narrow_terminal_keeps_folders_whole_and_how_they_ended(tmp_path, caps
     rows = [line.split("│")[1:-1] for line in table.splitlines() if line.startswith("│")]
     assert "".join(row[0].strip() for row in rows) == str(folder)
     assert [cell.strip() for cell in rows[0][1:3]] == ["0.380 of 1.1", "done"]
+    (folder / "summary.json").write_text(json.dumps(summary | {"agents": {"sql": {}, "code": {}}}))
+    assert main([str(tmp_path)]) == 0
+    shown = capsys.readouterr().out
+    assert not missing(shown, "0.380")
+    assert "of 1.1" not in shown
 
 
 @pytest.mark.parametrize(
