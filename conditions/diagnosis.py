@@ -139,7 +139,9 @@ def _denies_another(part: str, gold: Gold) -> bool:
         return not exclusion and words <= FINDINGS - own
     named = [other for other in (*gold.others, *diseases()) if other <= words]
     is_another = any(not other <= own for other in named)
-    return is_another and naming <= frozenset[str]().union(*named)
+    # Before "excluded" no qualifier stands, as it may be of the verb: "poorly excluded"
+    plain = words if exclusion else naming
+    return is_another and plain <= frozenset[str]().union(*named)
 
 
 def _asides(text: str) -> set[str]:
