@@ -122,9 +122,7 @@ def _same_text(said: str, name: str) -> bool:
 
 
 def _denies_another(part: str, gold: Gold) -> bool:
-    """Return whether a part plainly says that other diseases are excluded, or a finding absent. A
-    word that no table knows, such as "never", leaves it open.
-    """
+    """Return whether a part plainly denies another disease or a finding, in words of the tables."""
     exclusion = EXCLUSION.fullmatch(part)
     denial = exclusion or ABSENCE.fullmatch(part)
     if not denial or DENIED.search(part):
@@ -146,10 +144,8 @@ def _denies_another(part: str, gold: Gold) -> bool:
 
 def _asides(text: str) -> set[str]:
     """Return what of a text may be left out unless a name has it, in letters and digits."""
-    found = set[str]()
-    for aside in NOTHING.finditer(text):
-        found.add(re.sub(r"class|stage|grade|[\W_]", "", aside[0].lower()))
-    return found
+    asides = (aside[0].lower() for aside in NOTHING.finditer(text))
+    return {re.sub(r"class|stage|grade|[\W_]", "", aside) for aside in asides}
 
 
 def _without_symptom(said: str) -> str:
