@@ -67,13 +67,15 @@ def completion_of(reply: ChatCompletion) -> dict[str, Any]:
     response = event.call.response if event.call else None
     if not isinstance(response, dict) or "choices" not in response:
         return completion  # the endpoint speaks another protocol
-    given = {}
-    for call in response["choices"][0]["message"].get("tool_calls") or []:
-        text = call["function"]["arguments"] or ""
-        # A long text stands elsewhere
-        given[call["id"]] = transcript().attachments.get(text.removeprefix(ATTACHED), text)
-    for call in completion["choices"][0]["message"]["tool_calls"] or []:
-        call["function"]["arguments"] = given.get(call["id"], call["function"]["arguments"])
+    calls = completion["choices"][0]["message"]["tool_calls"] or []
+    given = response["choices"][0]["message"].get("tool_calls") or []
+    if len(calls) == len(given):
+        # By position: not every endpoint gives each call an id of its own
+        for call, own in zip(calls, given, strict=True):
+            text = own["function"].get("arguments") or ""
+            if isinstance(text, str):  # a long one stands elsewhere
+                text = transcript().attachments.get(text.removeprefix(ATTACHED), text)
+            call["function"]["arguments"] = text
     return completion
 
 

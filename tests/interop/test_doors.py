@@ -10,7 +10,6 @@ import json
 import os
 import subprocess
 import sys
-import venv
 from collections.abc import Iterator
 from dataclasses import dataclass
 from http.server import ThreadingHTTPServer
@@ -23,6 +22,7 @@ from common.settings import ROOT
 from episodes import registry
 from episodes.agent import SERVED_NAME
 from evaluation import evaluate
+from tests.interop.conftest import installed
 from tests.messages import missing
 from tests.runs import free_port
 from tests.serving import JsonHandler, serving
@@ -235,14 +235,6 @@ def wanted(case: Case, tmp_path: Path) -> Wanted:
     return Wanted(ends, prompts())
 
 
-def installed(folder: Path, extra: str) -> Path:
-    """The programs of an environment with this extra."""
-    venv.create(folder, with_pip=True)
-    command = [folder / "bin/python", "-m", "pip", "install", "-q", "-e"]
-    subprocess.run([*command, f"{ROOT / 'interop'}[{extra}]"], check=True)
-    return folder / "bin"
-
-
 def run(command: list[Any], model: str, folder: Path) -> None:
     keys = {"LOCAL_BASE_URL": model, "LOCAL_API_KEY": "none", "OPENAI_API_KEY": "none"}
     subprocess.run(
@@ -253,11 +245,6 @@ def run(command: list[Any], model: str, folder: Path) -> None:
 @pytest.fixture(scope="module")
 def verifiers(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return installed(tmp_path_factory.mktemp("verifiers"), "verifiers")
-
-
-@pytest.fixture(scope="module")
-def inspect(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return installed(tmp_path_factory.mktemp("inspect"), "inspect")
 
 
 @pytest.fixture(scope="module")
