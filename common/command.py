@@ -143,12 +143,9 @@ def new_parser(doc: str | None, **options: Any) -> argparse.ArgumentParser:
 
 def started_as() -> str:
     """Return what stands behind `python` in this program's command: -m and a module, or a file."""
-    words = sys.orig_argv[1:]
-    for word, following in zip(words, [*words[1:], ""], strict=True):
-        if word == "-m":
-            return f"-m {following}"
-        if word.endswith(".py"):
-            return word
+    spec = getattr(sys.modules["__main__"], "__spec__", None)
+    if spec is not None:
+        return f"-m {spec.name.removesuffix('.__main__')}"
     return sys.argv[0]
 
 

@@ -71,6 +71,15 @@ def test_the_path_of_another_installation_is_no_command_of_this_one():
     assert as_typed(said) == said
 
 
+@pytest.mark.system
+@pytest.mark.parametrize("flags", [["-m"], ["-um"], ["-X", "utf8", "-m"], []], ids=" ".join)
+def test_a_program_is_named_as_it_is_started_whatever_pythons_flags(flags):
+    words = [*flags, "evaluation.runs"] if flags else ["-mevaluation.runs"]
+    command = [sys.executable, *words, "--help"]
+    helped = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert " -m evaluation.runs [" in helped.stdout.split("\n")[0]
+
+
 def test_a_missing_package_names_the_installation_and_a_broken_one_keeps_its_traceback(capsys):
     assert (
         run_command("program", lambda: importlib.import_module("no_such_package.part") and 0) == 2
