@@ -17,6 +17,7 @@ import pytest
 from omegaconf import DictConfig, OmegaConf
 
 from common.settings import ROOT
+from sql_agent.agent import AGENT
 from tests.corpora import cases_of, write_lines
 from tests.messages import missing
 from tests.training.plans import plan_of
@@ -199,7 +200,8 @@ def ended(
     monkeypatch.setattr("training.start.run._log_to_file", lambda _: None)
     monkeypatch.setattr("training.start.run.choose_reading", lambda *_: None)
     config = config_of(logger=["console"])
-    return run(None, config, plan(run_dir, **changes), 1, 0.0)  # type: ignore[arg-type]
+    played: Any = SimpleNamespace(agent=AGENT)
+    return run(played, config, plan(run_dir, **changes), 1, 0.0)
 
 
 def test_what_fails_before_the_engine_starts_is_a_failure_and_no_interruption(
