@@ -93,4 +93,5 @@ def test_commands_that_need_the_engine_have_arguments_that_exist():
             asked.append(evaluate.parse_arguments(words[2:], load_settings())[1].out)
         elif words[1] == "evaluation.serve":
             asked.append(serve.parse_arguments(words[2:], load_settings())[0].name)
-    assert [str(one) for one in asked] == ["my/before", "runs/mine", "my/after", "sql"]
+    small = ["my/before", "runs/mine", "my/after", "sql"]
+    assert [str(one) for one in asked] == [*small, "my/warm", "my/trained"]
