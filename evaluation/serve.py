@@ -18,13 +18,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from threading import Thread
-
-import httpx
-import uvicorn
+from typing import TYPE_CHECKING
 
 from common.access import is_loopback, require_token
 from common.command import Failure, new_parser, number, positive, run_command
-from common.connections import Server
 from common.language import said
 from common.llm import reveal
 from common.settings import WORK, Settings, load_settings
@@ -33,10 +30,11 @@ from episodes import registry
 from episodes.agent import Agent, Row
 from episodes.episode import AgentError
 from episodes.turns import with_turns
-from evaluation.endpoint import build
 from evaluation.players import MODELS, add_flags, model_player, opened, reply_tokens
 from evaluation.run_folder import TRAINING, Run
-from evaluation.visits import Host
+
+if TYPE_CHECKING:
+    import uvicorn
 
 LOGS = WORK / "outputs" / "serve"
 PORT = number(int, lambda value: 0 <= value <= 65535, "from 0 to 65535")
@@ -86,6 +84,13 @@ def serve(agent: Agent, arguments: argparse.Namespace, settings: Settings) -> No
         socket.create_server((arguments.host, arguments.port), family=family) as listener,
         opened(agent, player, LOGS / agent.name, arguments, settings) as (environment, endpoint),
     ):
+        # Here, because FastAPI and openai load for longer than a wrong flag takes to be named
+        import uvicorn
+
+        from common.connections import Server
+        from evaluation.endpoint import build
+        from evaluation.visits import Host
+
         assert endpoint is not None, player
         host = Host(agent, environment, endpoint, settings, rows, arguments.concurrency)
         app = build(
@@ -161,6 +166,8 @@ class ModelWatch(Thread):
         return self.ours and not self.alive()
 
     def run(self) -> None:
+        import httpx
+
         with httpx.Client(timeout=SECONDS_TO_ANSWER) as client:
             while not self.lost:
                 try:
