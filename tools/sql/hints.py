@@ -17,6 +17,7 @@ from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
 from tools.sql.database import (
+    PLAIN_NAME,
     Access,
     Column,
     Database,
@@ -112,10 +113,12 @@ def _without_quotes(
     blamed = {word for word in re.findall(r"\w+", fold(reason)) if not word.isdecimal()}
     for kind, found in names.items():
         for name in found:
+            if PLAIN_NAME.fullmatch(name):
+                continue  # a reserved word may stand there as a keyword
             parts = _words(tokens_of(name, database.dialect))
             length = len(parts)
             if length < 2:
-                continue  # a number, or a reserved word that may stand there as a keyword
+                continue  # a number
             for at in range(len(words)):
                 is_there = words[at : at + length] == parts
                 if is_there and not blamed.isdisjoint(words[at : at + length + 1]):
