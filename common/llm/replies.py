@@ -105,6 +105,7 @@ def _joined(events: list[Any], ended: bool) -> Any:
     ]
     for call in calls:
         call.pop("index", None)
+    if calls:
         message["tool_calls"] = calls
     return {**whole, "choices": [{"index": 0, "message": message, "finish_reason": finish}]}
 

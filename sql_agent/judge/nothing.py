@@ -59,7 +59,7 @@ def honesty(answer: str, known: str) -> float:
     """
     abstained = False
     asked = _Asked(known)
-    plain = words_only(fold(known))
+    plain = words_only(asked.heads.asked)
     for piece, _ in pieces(QUOTED.sub(r"\1", answer)):
         found = NOTHING.search(piece)
         abstained = abstained or found is not None
