@@ -9,7 +9,9 @@ The template agent finds a known name and a column word in the question, and rep
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 from episodes.episode import AgentError, Conversation, Episode
@@ -25,6 +27,9 @@ NOT_FOUND = "数据库中没有找到“{name}”的相关信息。"
 
 # All names are read once and never shown, so the limits are wider than a policy's.
 NAME_LIMITS = Limits(deadline=30.0, max_rows=1_000_000, max_chars=1_000_000_000)
+
+# A gold statement that searches for a part of a name.
+SEARCH = re.compile(r"(?P<fields>SELECT .+ FROM (?P<table>\w+)) WHERE \w+ LIKE '%[^%]*%'")
 
 
 @lru_cache(maxsize=8)
@@ -54,17 +59,39 @@ def gold_conversations(
 ) -> Iterable[Conversation]:
     """Yield a gold episode for each task with gold SQL and answer.
 
-    Raises AgentError: a gold statement fails. Raises DatabaseError: the database cannot be read.
+    Where the question has another name than the database, the episode asks for that one first and
+    takes the right one from the tool's hint. Raises AgentError: a gold statement fails. Raises
+    DatabaseError: the database cannot be read.
     """
     tool = QueryTool(database_url, tables)
     for task in tasks:
         if task.sql and task.reference:
-            episode = gold_episode(task, tool)
+            episode = gold_episode(replace(task, sql=_found_by_hint(task, tool) or task.sql), tool)
             for query in episode.events:
                 if not query.result.ok:
                     seen = f"the gold SQL of {task.id} fails: {query.result.error}"
                     raise AgentError(f"{seen}; is DATABASE_URL the right database?")
             yield Conversation(episode.messages, [True] * episode.turns, (TOOL,))
+
+
+def _found_by_hint(task: SqlTask, tool: QueryTool) -> tuple[str, ...]:
+    """Return two statements: for the name in the question, and for the one that the hint gives.
+
+    The gold statement searches for the part that both names share. Whoever reads only the question
+    cannot know which part that is, and would learn to guess. Empty if the hint does not help.
+    """
+    search = SEARCH.fullmatch(task.sql[0])
+    if search is None or search["table"] not in NAME_COLUMN or len(task.names) != 2:
+        return ()
+    right, called = task.names
+    if right in task.question or called not in task.question:
+        return ()
+    column = NAME_COLUMN[search["table"]]
+    statements = tuple(
+        f"{search['fields']} WHERE {column} = {_literal(name)}" for name in (called, right)
+    )
+    result = tool.run(statements[0])
+    return statements if result.ok and not result.rows and right in result.hint else ()
 
 
 def answered_at_once(question: str, tool: QueryTool, answer: str) -> Episode:
@@ -101,7 +128,7 @@ class TemplateAgent:
         key = NAME_COLUMN[table]
         column = next(iter(fitting or meant))
         asked = names or [question]
-        listed = ", ".join("'{}'".format(name.replace("'", "''")) for name in asked)
+        listed = ", ".join(map(_literal, asked))
         if len(asked) == 1:
             result = query_in(
                 episode, f"SELECT {column} FROM {table} WHERE {key} = {listed}", self.tool
@@ -116,6 +143,10 @@ class TemplateAgent:
         return answer_in(
             episode, answer or (NOT_FOUND.format(name=names[0]) if names else ABSTENTION)
         )
+
+
+def _literal(text: str) -> str:
+    return "'{}'".format(text.replace("'", "''"))
 
 
 def _names(tool: QueryTool, table: str) -> list[str]:

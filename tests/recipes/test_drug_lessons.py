@@ -81,9 +81,23 @@ def test_gold_conversations_are_the_gold_episodes(rows):
     assert [conversation.messages[-1]["content"] for conversation in conversations] == [
         task.reference for task in tasks
     ]
-    assert all(conversation.learn == [True, True] for conversation in conversations)
+    assert all(all(conversation.learn) for conversation in conversations)
     unanswered = [replace(tasks[0], reference=""), replace(tasks[0], sql=())]
     assert list(gold_conversations(unanswered, DATABASE)) == []
+
+
+def test_a_misspelt_name_is_asked_for_as_written_and_then_as_the_hint_has_it(rows):
+    tasks = [AGENT.task(row, load_settings()) for row in rows]
+    misspelt = [task for task in tasks if task.difficulty == "hard"]
+    assert len(misspelt) > 20
+    for task, conversation in zip(misspelt, gold_conversations(misspelt, DATABASE), strict=True):
+        right, called = task.names
+        calls = [message for message in conversation.messages if message.get("tool_calls")]
+        asked = [call["tool_calls"][0]["function"]["arguments"] for call in calls]
+        assert [f"= '{called}'" in asked[0], f"= '{right}'" in asked[1]] == [True, True]
+        hint, found = results_of(conversation)
+        assert right in hint["hint"]
+        assert len(found["rows"]) == 1
 
 
 def test_gold_of_another_database_is_one_message(rows, tmp_path):
