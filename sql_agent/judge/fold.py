@@ -21,14 +21,16 @@ LIST_MARK = re.compile(
     r"(?m)^[ \t>]*(?:\d{1,2}[.、)）](?!\d)|[-•+][ \t])|(?<=[。;；:：])[ \t]*\d{1,2}[.、)）](?!\d)"
     r"|[（(]\d{1,2}[)）]|[①-⑳]"
 )
-SIGN = re.compile("[+±×≠¬❌✗✘✖🚫]")
+SIGN = re.compile("[+±×≠¬❌✗✘✖🚫👎]")
 """Says something without a word: a result may be "+", and "❌" denies."""
 HAS_WORD = re.compile(rf"[^\W_]|{SIGN.pattern}")
 PER = "∕"
 """The stroke of a unit (毫克∕千克). Other strokes stand between the pieces of a text."""
-# What stands between pieces. A point, a comma or a stroke inside a number or a word does not.
+# What stands between pieces. A point, a comma or a stroke inside a number or a word does not, and
+# a "~" only at an end. An emoji does.
 SEPARATOR = re.compile(
-    r"[;!?、。·()\[\]{}\"“”‘《》【】「」『』\n|…]|(?<!\d)[.,:]|[.,:](?!\d)"
+    rf"(?!{SIGN.pattern})[☀-➿⬀-⯿🀀-🫿\ufe0f]|~+(?=\W|$)"
+    r"|[;!?、。·()\[\]{}\"“”‘《》【】「」『』\n|…]|(?<!\d)[.,:]|[.,:](?!\d)"
     r"|(?<![a-z0-9])['’]|['’](?![a-z])|—+|(?<![0-9a-z])/|/(?![0-9a-z])| - "
 )
 

@@ -22,7 +22,7 @@ SHORTEST_DENIAL = 3  # characters of the question that may be repeated although 
 
 DENYING = re.compile(
     r"不|没|未|无|非|误|错|反|否|假|谣|虚|禁(?!忌)|勿|(?<![性类级区分])别(?![名称])|莫|空|缺|可以|放心|撤回|更正|纠正|作废|忽略"
-    r"|[≠¬❌✗✘✖🚫]|(?<![a-z])(?:no|not|none|nothing|never|wrong|false|ignore|incorrect|untrue|myth|opposite|contrary"
+    r"|[≠¬❌✗✘✖🚫👎]|(?<![a-z])(?:no|not|none|nothing|never|wrong|false|ignore|incorrect|untrue|myth|opposite|contrary"
     r"|disregard|isn|aren|doesn|don|won|can|cannot|unable|unknown|zero|empty|except)(?![a-z])"
 )
 """What takes back or denies where it stands beside a fact."""
