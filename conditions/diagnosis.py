@@ -34,7 +34,6 @@ from conditions.initials import spelt_out, without_initials
 LONGEST = 200  # characters of a diagnosis
 OWN_NAMES = 2  # of a condition, in English and Chinese; all others are aliases
 MISSPELT = 8  # letters of a word in which a slip may be; in a shorter one it makes another word
-GAP = r"[ _*·-]{0,3}"  # between the letters of a name that is written apart; a comma or a new line is none
 ABOUT = ("agent", "stool")  # kinds of which a clause may say that it is another disease
 NUMBER = re.compile(r"(type|stage|grade|class|phase)(?:\d[a-c]?|[a-d])")
 PARTS = re.compile(r"[;；\n]")
@@ -54,6 +53,18 @@ SYMPTOM = re.compile(
 FELT = words_of(" ".join(TABLE["said"]["felt"]))
 UNDECIDED = re.compile("|".join(TABLE["said"]["undecided"]), re.I)
 FINDINGS = words_of(" ".join(TABLE["said"]["findings"]))  # that a disease may have or not
+COURSE = words_of(" ".join([*TABLE["beside"]["course"], *TABLE["one_of"]["severity"]])) | FINDINGS
+COURSE_ZH = "|".join(
+    word for word in TABLE["beside"]["course"] + TABLE["said"]["findings"] if HAN.search(word)
+)
+# "not perforated", "non-perforated", "unruptured", 未穿孔: what is denied of a course
+OTHER_COURSE = re.compile(
+    r"(?:[,;(、，；（]\s*|\s[-–—]\s)?(?:\bnot ([a-z]+(?:(?: or | and |/)[a-z]+)*)(?=\s*(?:$|[,;.)、，；。）]))"
+    r"|\b(?:non[- ]?|un)([a-z]{5,})"
+    rf"|(?:未|非|无|没有|不伴有?)(?:明显|合并|发生)?((?:{COURSE_ZH})(?:[、或和及/](?:{COURSE_ZH}))*))[)）]?",
+    re.I,
+)
+WITH_NO = re.compile(r"\bwith no\b", re.I)
 NOTHING = re.compile("|".join(TABLE["said"]["nothing"]), re.I)
 ABSENT = re.compile(r"(?:\b(?:without|w/o|absent)\b|不伴有?)([^,;.(，；。（]+)", re.I)
 DENIED = re.compile("|".join(TABLE["said"]["denied"]), re.I)
@@ -106,6 +117,12 @@ def names_it(said: str, names: Iterable[str]) -> bool:
     if not known or len(said) > LONGEST:
         return False
     gold = _gold(tuple(known))
+
+    def without_course(denied: re.Match[str]) -> str:
+        course = words_of(re.sub(r"\bor\b|[或和及]", " ", next(filter(None, denied.groups()))))
+        return " " if course and course <= COURSE - gold.words else denied[0]
+
+    said = OTHER_COURSE.sub(without_course, WITH_NO.sub("without", said))
     for part in PART.finditer(said):
         if _denies_another(part[1] or part[2], gold):
             said = said.replace(part[0], " ")
@@ -134,7 +151,7 @@ def _denies_another(part: str, gold: Gold) -> bool:
     own = gold.words | gold.wider
     naming = words - beside() - FINDINGS
     if not naming:
-        return not exclusion and words <= FINDINGS - own
+        return words <= FINDINGS - own
     named = [other for other in (*gold.others, *diseases()) if other <= words]
     is_another = any(not other <= own for other in named)
     # Before "excluded" no qualifier stands, as it may be of the verb: "poorly excluded"
@@ -380,20 +397,3 @@ def _others(words: Words, gold: Gold) -> bool:
             if not within:
                 return True
     return False
-
-
-def mention(names: Iterable[str]) -> re.Pattern[str]:
-    """Return a pattern that finds one of the names in a text, also spaced out or in American
-    spelling. English names match whole words only.
-    """
-    apart = [_apart(name) for name in sorted(names, key=len, reverse=True)]
-    return re.compile("|".join(filter(None, apart)) or r"(?!)", re.I)
-
-
-def _apart(name: str) -> str:
-    letters = [re.escape(letter) for letter in re.findall(r"[^\W_]", name)]
-    if not (letters and name.isascii()):
-        return GAP.join(letters)
-    american = re.sub("[ao]e", "e", "".join(letters).lower())
-    spelt = GAP.join("[ao]?e" if letter == "e" else letter for letter in american)
-    return rf"(?<![a-z]){spelt}(?![a-z])"

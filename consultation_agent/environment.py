@@ -56,7 +56,7 @@ class ConsultationEnvironment(PartnerEnvironment):
 
     def read(self, task: ConsultationTask | None, reply: str) -> Question | Conclusion | Malformed:
         if task and task.options:
-            return choice_reader(task.options)(reply)
+            return choice_reader(task.options, several=", " in task.reference)(reply)
         return read_reply(reply)
 
     async def answered(self, task: ConsultationTask, said: Question, episode: Episode) -> str:

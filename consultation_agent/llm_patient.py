@@ -19,7 +19,7 @@ from common.llm import LLMClient, Message, reveal
 from common.llm.endpoint import MOST_CONNECTIONS
 from common.llm.errors import LLMError
 from common.settings import Settings
-from conditions.diagnosis import mention
+from conditions.mention import mention
 from conditions.table import load_tables
 from consultation_agent.doctor_questions import SAID
 from consultation_agent.patient import Exchange, Patient, Reply, told

@@ -25,9 +25,9 @@ CONCLUDING = re.compile(
 )
 # "Choice: B", "Choice B", "The correct answer is B", "正确答案是B", "故选：B"
 CHOICE_LABEL = (
-    r"[*_\s]{0,4}(?:(?:my |the )?(?:final |correct |best )?(?:choice|answer)"
+    r"[*_\s]{0,4}(?:(?:my |the )?(?:final |correct |best )?(?:choice|answer)s?"
     r"|[我故应该因此所以]{0,4}选[择项]?|(?:正确|最佳|最终)?答案)"
-    r"[*_ \t]{0,4}(?:(?:[:：=—–-]|is\b|应?[是为])[*_]{0,2}|(?<![a-z])(?=\W{0,2}[a-z](?![a-z])))"
+    r"[*_ \t]{0,4}(?:(?:[:：=—–-]|is\b|are\b|应?[是为])[*_]{0,2}|(?<![a-z])(?=\W{0,2}[a-z](?![a-z])))"
 )
 CHOSEN = (
     rf"(?:{CHOICE_LABEL}|[我故应该因此所以]{{0,4}}选择?(?=\W{{0,2}}[a-z])"
@@ -41,14 +41,19 @@ QUOTED = re.compile(r"""[\["'“‘【「]([a-z])[\]"'”’】」]""", re.IGNOR
 LETTER = re.compile(
     r"\(?(?:option |选项)?([a-z])(?![a-z0-9]|-\w)\)?(.*)", re.IGNORECASE | re.DOTALL
 )
+# "A, C", "AC", "A和C", "(A), (C)"
+LISTED = re.compile(
+    r"(?i:both |options? |选项)?\(?([A-Z]\)?(?:(?:[\s,;:/&+*_|、(]|(?i:and|option)\b|[和与及]|选项)*[A-Z]\)?)+)"
+    r"(?![A-Za-z0-9]|-\w)"
+)
 # "A" and "I" are words where another one follows, but no word of these.
 NO_ARTICLE = re.compile(
-    r"(?![ \t]+\w)|[ \t]+(?:is|was|seems|because|since|as|due|for|based|given|with|or|and)\b",
+    r"(?![ \t]+\w)|[ \t]+(?:is|are|was|seems|because|since|as|due|for|based|given|with|or|and)\b",
     re.IGNORECASE,
 )
 # What takes the letter before it back
 DENIED = re.compile(
-    r"[ \t]*(?:(?:is|was|seems)[ \t]+)?(?:not|wrong|incorrect|excluded|ruled out)\b|(?:选项)?[不错]",
+    r"[ \t]*(?:(?:is|are|was|seems)[ \t]+)?(?:both )?(?:not|wrong|incorrect|excluded|ruled out)\b|[都均也]?(?:选项)?[不错]",
     re.IGNORECASE,
 )
 # Another letter behind the first: "or perhaps A" and what ends with it, such as "; A" and "\nor A".
@@ -70,7 +75,9 @@ TURNED = re.compile(
 )
 TAKEN_BACK = re.compile(r"(?:(?:no|nope|wait|wrong)\b\s*)++|不(?:对|是)?|错了?", re.IGNORECASE)
 # What may follow a letter without a space. Others make a word of both: C反应蛋白, B超.
-NOT_A_WORD = re.compile(r"(?![一-鿿])|选?项|可能|正确|[是吧和或及与因由而比也还又最更才应不错对]")
+NOT_A_WORD = re.compile(
+    r"(?![一-鿿])|选?项|可能|正确|[是吧和或及与因由而比也都均还又最更才应不错对]"
+)
 # What is said against other letters, as the reason for the one before: "。A、B均不符合题意"
 REJECTED = re.compile(
     r"(?<=[,.。;\n])[ \t]*([A-Z](?:[、/和与及][A-Z])*)[也均都则]?"
@@ -151,28 +158,36 @@ def framed(typed: str) -> str:
     return spoken(said.text if isinstance(said, Question) else said)
 
 
-def choice_reader(letters: Collection[str]) -> Reading:
+def choice_reader(letters: Collection[str], several: bool = False) -> Reading:
     """Return what reads the replies of a case with options: a question, or a choice of one letter, or
-    of an option's own words where these stand by letter.
+    of an option's own words where these stand by letter. several: or of a list of them.
     """
     options = letters if isinstance(letters, Mapping) else dict.fromkeys(letters, "")
 
     def read(text: str) -> Question | Conclusion | Malformed:
-        return read_reply(text, lambda answer: _read_choice(answer, options))
+        return read_reply(text, lambda answer: _read_choice(answer, options, several))
 
     return read
 
 
-def _read_choice(text: str, options: Mapping[str, str]) -> Question | Conclusion | Malformed:
+def _read_choice(
+    text: str, options: Mapping[str, str], several: bool
+) -> Question | Conclusion | Malformed:
     text = BOXED.sub(r"\1", unicodedata.normalize("NFKC", text)).strip(" $")
     text = QUOTED.sub(r"(\1)", text)
+
+    def chosen(said: str, alone: bool = False) -> str:
+        said = said.strip(" *_.。\n")
+        listed = _all_chosen(said, options, alone) if several else None
+        return _chosen(said, options, alone) if listed is None else listed
+
     labelled = CHOICE.match(text)
     if labelled:
         said = CHOICE_AGAIN.split(labelled[1].replace("*", ""))
-        chosen = {_chosen(one.strip(" _.。\n"), options) for one in said}
-        letter = chosen.pop()
-        return Choice(letter, "") if letter and not chosen else Malformed("no_diagnosis")
-    if letter := _chosen(text.strip(" *_.。\n"), options, alone=True):
+        choices = set(map(chosen, said))
+        letter = choices.pop()
+        return Choice(letter, "") if letter and not choices else Malformed("no_diagnosis")
+    if letter := chosen(text, alone=True):
         return Choice(letter, "")
     if QUESTION.match(text):
         both = re.search(r"\bchoice[ \t]{0,4}[:：]", text, re.IGNORECASE)
@@ -184,6 +199,35 @@ def _by_words(said: str, options: Mapping[str, str]) -> str:
     texts = {letter: text.strip(" .。").casefold() for letter, text in options.items()}
     named = [letter for letter, text in texts.items() if said and said.casefold() == text]
     return named[0] if len(named) == 1 else ""
+
+
+def _all_chosen(said: str, options: Mapping[str, str], alone: bool) -> str | None:
+    """Return the letters of the list that a text begins with, as "A, C", "" if what follows takes
+    them back, None without a list.
+    """
+    for letter, words in sorted(options.items(), key=lambda option: -len(option[1])):
+        if own := re.escape(words.strip(" .。")):
+            named = rf"(?<![A-Za-z0-9])(?:{letter}\W{{0,3}})?{own}(?![A-Za-z0-9])"
+            said = re.sub(named, letter, said, flags=re.IGNORECASE)
+    if re.fullmatch(r"[a-z]{2,5}|(?:[a-zA-Z](?![a-zA-Z])|and|\W)+", said):
+        said = said.upper()
+    listed = LISTED.match(said.strip("[] "))
+    if not listed:
+        return None
+    letters = {*re.sub("(?i:and|option)|[^A-Za-z]", "", listed[1])}
+    behind = listed.string[listed.end() :]
+    against = "".join(REJECTED.findall(behind)).upper()
+    others = {*re.findall(r"(?<![A-Za-z0-9])[A-Z](?![A-Za-z0-9])", REJECTED.sub("", behind))}
+    plain = (
+        NOT_A_WORD.match(behind)
+        and NO_ARTICLE.match(behind)
+        and (not alone or ALONE.fullmatch(behind))
+    )
+    if not plain or DENIED.match(behind) or _is_turned(behind, "".join(letters), options):
+        return ""
+    if letters - {*options} or letters & {*against} or others & {*options} - letters:
+        return ""
+    return ", ".join(sorted(letters))
 
 
 def _chosen(said: str, options: Mapping[str, str], alone: bool = False) -> str:
@@ -218,14 +262,14 @@ def _chosen(said: str, options: Mapping[str, str], alone: bool = False) -> str:
     return "" if _is_turned(behind, letter, options) else letter
 
 
-def _is_turned(behind: str, letter: str, options: Mapping[str, str]) -> bool:
+def _is_turned(behind: str, letters: str, options: Mapping[str, str]) -> bool:
     clauses = [clause.strip(" \t_-=") for clause in CLAUSES.split(behind)]
     clauses = list(filter(None, clauses))
     if clauses and TAKEN_BACK.fullmatch(clauses[0]):
         return True
     for turned in filter(None, map(TURNED.fullmatch, clauses)):
         named = turned[turned.lastindex or 0].upper()
-        if named != letter and named in options:
+        if named not in letters and named in options:
             return True
     return False
 

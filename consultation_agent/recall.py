@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from conditions.diagnosis import mention
 from conditions.gold_sentence import secrets_of
+from conditions.mention import mention
 from consultation_agent.doctor_questions import SAID, content_of
 from consultation_agent.task import ConsultationTask
 from consultation_agent.topics import asking_of

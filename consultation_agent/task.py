@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from conditions.published import agentclinic, mediq, symptomcheck
-from conditions.published.cases import PublishedCase, case_rows
+from conditions.published.cases import PublishedCase, case_rows, right_letters
 from conditions.table import load_tables
 from episodes import row_files
 from episodes.agent import Row
@@ -24,8 +24,8 @@ PREFIX = "Patient's description:"  # how the reference's prompts begin what the 
 
 @dataclass(frozen=True, kw_only=True)
 class ConsultationTask(Task):
-    """A patient. `question` is the complaint, `reference` the gold diagnosis, or its option's
-    letter.
+    """A patient. `question` is the complaint, `reference` the gold diagnosis, or the letters of the
+    right options as "A" or "A, C".
 
     names: what the diagnosis may be called, if known. advice: the gold advice by item, with
     *terms*. words: what the patient says of a facet or symptom. values: the meaning of these words,
@@ -69,6 +69,8 @@ def row_of(case: PublishedCase, source: str) -> Row:
     """Return a case of a public test set as a row. Its patient knows the summary, not the findings."""
     truth = {"diagnosis": case.right or case.diagnosis, "recommendation": ""}
     listed = [f"{letter}: {text}" for letter, text in case.options.items()]
+    if ", " in case.right:
+        listed.append("Several options are right. Choose all of them.")
     return {
         "id": case.id,
         "task_type": case.kind,
@@ -104,8 +106,9 @@ def task_of(row: Row) -> ConsultationTask:
 def _task_of(row: Row) -> ConsultationTask:
     model = row["reward_model"]
     extra = row.get("extra_info") or {}
-    truth = {name: _text(model["ground_truth"][name]) for name in ("diagnosis", "recommendation")}
+    truth = model["ground_truth"]
     options: dict[str, str] = json.loads(extra.get("options") or "{}")
+    right = right_letters(truth["diagnosis"], options) if options else _text(truth["diagnosis"])
     condition = load_tables().conditions[extra["condition"]] if extra.get("condition") else None
     values = _texts(extra.get("values"))
     exchanges = []
@@ -114,8 +117,8 @@ def _task_of(row: Row) -> ConsultationTask:
     return ConsultationTask(
         id=str(row["id"]),
         question=_complaint(row["prompt"]),
-        reference=truth["diagnosis"],
-        recommendation=truth["recommendation"],
+        reference=right,
+        recommendation=_text(truth["recommendation"]),
         task_type=extra.get("department") or "unknown",
         difficulty=extra.get("difficulty") or "unknown",
         wording=extra.get("wording") or "",

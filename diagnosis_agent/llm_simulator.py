@@ -20,7 +20,7 @@ from common.llm.completions import Completions
 from common.llm.errors import LLMError
 from common.settings import Settings
 from common.text_store import TextStore
-from conditions.diagnosis import mention
+from conditions.mention import mention
 from conditions.orders import LONGEST, named
 from diagnosis_agent.record_simulator import UNAVAILABLE, RecordSimulator, ordered, repeated
 from diagnosis_agent.settings import DiagnosisSettings

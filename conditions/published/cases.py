@@ -35,7 +35,7 @@ class PublishedCase:
     complaint: what the patient says first. summary: what is known before anything is examined.
     findings: results by examination. age: in years. sex: "female" or "male". None: not stated.
     kind: the part of the set that scores are for. question, options, right: what is asked, answers
-    by letter, the right letter.
+    by letter, the right letter or letters ("A, C").
     """
 
     id: str
@@ -131,6 +131,16 @@ def case_rows(
     for number, (name, row) in enumerate(zip(given, rows, strict=True)):
         row.setdefault("id", name if often[name] == 1 else f"{name}/{number}")
     return rows
+
+
+def right_letters(given: Any, options: Mapping[str, str]) -> str:
+    """Return the letters of the right options in order: "A, C" for "CA", "A,C" and ["A", "C"].
+    Raises ValueError: there are none, or one is no option's.
+    """
+    found = {*re.findall(r"\w", given if isinstance(given, str) else ",".join(given))}
+    if not found or not found <= {*options}:
+        raise ValueError(f"expected letters of the options {', '.join(options)}, got {given!r}")
+    return ", ".join(sorted(found))
 
 
 def text_of(value: Any) -> str:

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from conditions.diagnosis import mention, names_it
+from conditions.diagnosis import names_it
 from conditions.diagnosis_words import TABLE, words_of
 from conditions.gold_sentence import diseases_in, secrets_of
+from conditions.mention import mention
 from conditions.table import load_tables
 from tests.corpora import cases_of
 

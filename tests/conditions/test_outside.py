@@ -104,7 +104,7 @@ def test_a_case_with_options_shows_them_and_its_patient_knows_the_facts_alone(
     none = [MEDIQ | {"facts": []}, MEDIQ | {"facts": [7, None]}]
     _, [task] = opened([MEDIQ, *wrong, several, *none], tmp_path, settings)
     said = capsys.readouterr().err
-    assert not missing(said, "mediQ", "1 rows", "5 are not", "2 have no facts", "1 have an answer")
+    assert not missing(said, "mediQ", "1 rows", "5 are not", "2 have no facts", "2 have an answer")
     assert task.question.splitlines()[0] == MEDIQ["context"][0]  # type: ignore[index]
     assert "Which drug" in task.question
     assert "D: Heparin" in task.question
@@ -121,6 +121,18 @@ async def test_a_choice_is_one_letter_in_its_form(reply, score, tmp_path, settin
     episode = await environment.play(task, policy)
     assert (await environment.score(task, episode)).score == score
     assert environment.facts(task, episode)["questions"] == 1
+
+
+@pytest.mark.parametrize("right", [["C", "B"], "B,C", "BC"])
+async def test_a_case_of_several_right_options_is_right_with_all_of_them(right, tmp_path, settings):
+    texts = [MEDIQ["options"][letter] for letter in "BC"]
+    environment, [task] = opened(
+        [MEDIQ | {"answer_idx": right, "answer": texts}], tmp_path, settings
+    )
+    assert "Several options are right" in task.question
+    for reply, score in (("C, B", 1), ("B and C", 1), ("B", 0), ("B, C, D", 0), ("B or C", 0)):
+        episode = await environment.play(task, Script([f"<answer>Choice: {reply}</answer>"], 4))
+        assert (await environment.score(task, episode)).score == score
 
 
 @pytest.mark.parametrize("row", [OSCE, MEDIQ])

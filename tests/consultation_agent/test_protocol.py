@@ -52,6 +52,16 @@ def test_only_an_option_of_the_case_is_a_choice(case):
     assert read(f"<answer>{case['said']}</answer>") == wanted
 
 
+@pytest.mark.parametrize(
+    "case", cases_of(__file__, "several_choices"), ids=lambda case: case["said"]
+)
+def test_a_list_of_letters_is_a_choice_where_several_are_right(case):
+    options = {"A": "Aspirin", "B": "Colchicine", "C": "Vitamin A", "D": "Rest"}
+    problem = Malformed(case.get("problem", "no_diagnosis"))
+    wanted = Choice(case["letters"], "") if case["letters"] else problem
+    assert choice_reader(options, several=True)(f"<answer>{case['said']}</answer>") == wanted
+
+
 PIECES = ("<think>", "</think>", "<answer>", "</answer>", "问题：", "诊断：", "建议:", "Question:")
 MARKS = ("\n", " ", "\x00", "\ud800")
 
