@@ -9,7 +9,7 @@ PROGRAM = $(if $(filter all,$(AGENT)),train_agents.py --agents $(ALL),train_$(AG
 train demo train-external: NEEDS = $(AGENT:all=code)_agent
 test nightly faults bench: NEEDS = tests
 
-.PHONY: help train demo real-model test unit nightly mutants faults lint types imports bench fuzz train-external release-check check-install install clean
+.PHONY: help train demo real-model test unit nightly faults lint types imports bench fuzz train-external release-check check-install install clean
 
 help:           ## This list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 18
@@ -29,11 +29,8 @@ test: install   ## Install what is missing, then lint, types, import contract an
 unit: install   ## The unit tests: minutes; they start no engine, browser, database server or sandbox
 	./check.sh unit
 
-nightly: install  ## What `make test` leaves out, part by part: generated, trainings, mutants, faults, gpu (PART=trainings)
+nightly: install  ## What `make test` leaves out, part by part: generated, trainings, faults, gpu (PART=trainings)
 	./check.sh $(or $(PART),nightly)
-
-mutants: install  ## Change the code that decides what is trained and paid, and print what no test noticed (ROOM=sequences)
-	$(PYTHON_BIN) -m bench.mutants $(ROOM)
 
 faults: install ## Kill, freeze, cut off and starve every part of real runs, and write bench/faults.md (SCENE=path, ONLY=vLLM)
 	$(PYTHON_BIN) -m bench.faults $(if $(SCENE),--scene $(SCENE)) $(if $(ONLY),--only "$(ONLY)")

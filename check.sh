@@ -4,7 +4,7 @@
 #   ./check.sh                    lint, types, imports and the three stages of tests
 #   ./check.sh lint types         only the steps named
 #   ./check.sh tests              unit, system, engine
-#   ./check.sh nightly            what a commit's CI leaves out: generated, trainings, mutants, faults, gpu
+#   ./check.sh nightly            what a commit's CI leaves out: generated, trainings, faults, gpu
 #   ./check.sh release            the wheel of the commit installed elsewhere, README's two commands, documents, licences
 #   ./check.sh system -- -x -k sql     what follows -- goes to pytest
 set -uo pipefail
@@ -21,7 +21,7 @@ BIN="$(dirname "$PYTHON")"
 [ -x "$PYTHON" ] || { echo "check.sh: $PYTHON is missing; run ./install.sh first." >&2; exit 2; }
 
 TESTS=(unit system engine)
-NIGHTLY=(generated trainings mutants faults gpu)
+NIGHTLY=(generated trainings faults gpu)
 steps=()
 while [ $# -gt 0 ] && [ "$1" != -- ]; do
     case "$1" in
@@ -89,7 +89,6 @@ run_step() {
         engine) run_pytest -n0 -m "engine and not nightly" "$@" ;;
         generated) draw_anew -m "not engine and not gpu" "$@" ;;
         trainings) run_pytest -n0 -m "engine and nightly" "$@" ;;
-        mutants) "$PYTHON" -m bench.mutants ;;
         faults) "$PYTHON" -m bench.faults ;;
         gpu) resolve_gpu "$@" ;;
         release) release ;;

@@ -7,7 +7,7 @@ import signal
 import subprocess
 
 import pytest
-from hypothesis import Phase, settings
+from hypothesis import settings
 
 from common.settings import load_settings
 from episodes import registry
@@ -29,9 +29,6 @@ for name in ("LC_ALL", "LC_MESSAGES", "LANG"):
 # same cases every time and looks at no clock. `make fuzz` and `make nightly` draw new ones, from a
 # seed that they print.
 settings.register_profile("random", settings.get_profile("default"), deadline=None, print_blob=True)
-# `make mutants` asks whether a test fails, not for the smallest example.
-PHASES = (Phase.explicit, Phase.generate)
-settings.register_profile("mutants", settings.get_profile("ci"), max_examples=10, phases=PHASES)
 settings.load_profile("ci")
 
 
