@@ -36,7 +36,6 @@ async def play_points(policy: Policy, prompts: Prompts, task: DiagnosisTask) -> 
         for number, at in [*enumerate(points)][-policy.max_turns :]:
             message = await policy.reply(history[:at])
             episode.messages = [*history[:at], message]
-            episode.replies.append(message)
             said = read_reply(str(message["content"] or ""))
             if at < points[-1]:
                 name = ordered(task, said.examination) if isinstance(said, Order) else None

@@ -50,7 +50,7 @@ class Episode:
 
     events: what the environment did, of the agent's own type. turns: replies of the policy. Tokens
     are sums, 0 where the endpoint does not count. reply_tokens: of each reply. tools: those
-    offered. replies: the policy's own, where the transcript has others.
+    offered.
     """
 
     messages: list[Message] = field(default_factory=list)
@@ -61,7 +61,6 @@ class Episode:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     reply_tokens: list[int] = field(default_factory=list)
-    replies: list[Message] = field(default_factory=list)
     tools: list[ToolSpec] = field(default_factory=list)
 
     def end_as_cut(self, policy: Policy) -> None:

@@ -15,7 +15,7 @@ from scoring.rubric import as_plain
 
 # Fields that a line has only where they were recorded; of all others None is a value
 NOT_ALWAYS = (
-    *("step", "agent", "reference", "counters", "canaries", "replies", "transcript"),
+    *("step", "agent", "reference", "counters", "canaries", "transcript"),
     *("prompt_tokens", "completion_tokens", "reply_tokens"),
 )
 
@@ -53,7 +53,6 @@ class EpisodeRecord:
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     reply_tokens: list[int] | None = None
-    replies: list[Message] | None = None
     seconds: float = 0.0
     transcript: list[Message] | None = None
 
@@ -134,7 +133,6 @@ def record_of(
         prompt_tokens=episode.prompt_tokens,
         completion_tokens=episode.completion_tokens,
         reply_tokens=episode.reply_tokens or None,  # not every loop notes them
-        replies=episode.replies or None,
         seconds=round(scored.seconds, 3),
         transcript=episode.messages,
     )

@@ -53,11 +53,10 @@ JSON_TYPES = {
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool and what answers its calls. whole: all arguments reach the call, unchecked."""
+    """A tool and what answers its calls, which get the required arguments."""
 
     spec: ToolSpec
     call: Callable[..., Awaitable[str]]
-    whole: bool = False
 
 
 async def play_with_tools(
@@ -230,8 +229,7 @@ def _function_tool(tool: Tool, episode: Episode, said: Mapping[str, str]) -> age
     required = list(function["parameters"].get("required", []))
 
     async def invoke(context: Any, arguments: str) -> str:
-        read = _whole if tool.whole else _arguments
-        given = read(arguments, function["parameters"])
+        given = _arguments(arguments, function["parameters"])
         if given is None:
             text = _error(said["arguments"].format(names=", ".join(required)))
         else:
@@ -270,10 +268,3 @@ def _arguments(text: str, schema: dict[str, Any]) -> dict[str, Any] | None:
             return None
         taken[name] = given[name]
     return taken
-
-
-def _whole(text: str, schema: dict[str, Any]) -> dict[str, Any] | None:
-    given = _object(text)
-    if given is None or not {*schema.get("required", [])} <= given.keys():
-        return None
-    return given

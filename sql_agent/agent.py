@@ -42,15 +42,13 @@ FILES = ("data", "train_file", "val_file")  # the flags of commands that name ro
 
 
 class SqlFlags(Flags):
-    """The flags: tables and further tools."""
+    """The flags: tables, and EHRSQL's files."""
 
     unreachable: Mapping[str, str] = {"reward_model_url": "http://127.0.0.1:9/score"}
 
     def add(self, parser: ArgumentParser) -> None:
         what = "tables the agent may read; default: DATABASE_TABLES"
         parser.add_argument("--tables", dest="database_tables", metavar="A,B", help=what)
-        what = "further tools, of MCP servers: a file as MCP clients have it (docs/safety.md)"
-        parser.add_argument("--mcp", type=_file, metavar="FILE", help=what)
         add = parser.add_mutually_exclusive_group().add_argument
         what = "EHRSQL's schema, for files of its questions (docs/sql.md)"
         add("--schema", type=_file, metavar="FILE", help=what)
@@ -181,7 +179,7 @@ class SqlAgent(Agent):
         from sql_agent.environment import SqlEnvironment
 
         return SqlEnvironment(
-            settings.of(SqlSettings).under(options), evaluating, options.get("mcp")
+            settings.of(SqlSettings).under(options), evaluating
         )
 
     def check(

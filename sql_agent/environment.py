@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from episodes.agent import Answer, Environment, Record
 from episodes.episode import Episode, Policy, ServiceError, Task
-from episodes.mcp_tools import McpTools
 from episodes.tool_loop import Tool, play_with_tools
 from scoring.judge import Judge, choose_judge, why_unusable
 from scoring.rubric import Reward, Rubric
@@ -24,24 +22,17 @@ from sql_agent.task import SqlTask, own
 from sql_agent.template_agent import prompt_for
 from sql_agent.threads import in_thread
 from tools.sql.query import QueryTool, SchemaTools
-from tools.sql.result import neutralise
 from tools.sql.settings import DEFAULT_DATABASE
 
 
 class SqlEnvironment(Environment):
-    """Plays and scores. Raises UsageError: REWARD_TERMS, REWARD_SCALE or `mcp` is unusable.
+    """Plays and scores. Raises UsageError: REWARD_TERMS or REWARD_SCALE is unusable.
 
-    evaluating: the answer is judged even if the reward does not need it. mcp: a file that names MCP
-    servers for further tools of the policy.
+    evaluating: the answer is judged even if the reward does not need it.
     """
 
-    def __init__(
-        self, settings: SqlSettings, evaluating: bool = False, mcp: Path | None = None
-    ) -> None:
+    def __init__(self, settings: SqlSettings, evaluating: bool = False) -> None:
         self.settings = settings
-        specs = (TOOL, *SCHEMA_TOOLS) if settings.database_tools == "schema" else (TOOL,)
-        own = tuple(spec["function"]["name"] for spec in specs)
-        self.servers = McpTools(mcp, neutralise, own) if mcp else None
         self.tool = QueryTool(settings.database_url, settings.tables)
         self.judge: Judge = choose_judge(settings, WORDS, ReferenceJudge())
         self.rubric = rubric_from(settings)
@@ -68,8 +59,6 @@ class SqlEnvironment(Environment):
         if self.settings.database_tools == "schema":
             for spec in SCHEMA_TOOLS:
                 tools.append(Tool(spec, partial(describe, spec["function"]["name"])))
-        if self.servers:
-            tools += await in_thread(self.servers.tools)
         episode = await play_with_tools(policy, prompt, task.question, tools)
         episode.events = queries
         return episode
@@ -100,15 +89,9 @@ class SqlEnvironment(Environment):
         }
         if tables != {*COLUMNS}:
             found["tables"] = sorted(tables)
-        if self.servers:
-            found["mcp"] = self.servers.described()
         if self.tool.excess:
             found["notes"] = [f"the database's account may {self.tool.excess}"]
         return found
-
-    def close(self) -> None:
-        if self.servers:
-            self.servers.close()
 
     def names(self) -> Mapping[str, str]:
         database = self.tool.database()
@@ -121,8 +104,6 @@ class SqlEnvironment(Environment):
 
     async def check(self) -> None:
         self.tool.database()
-        if self.servers:
-            await in_thread(self.servers.start)
         problem = None
         if "judge" in self.rubric.names:
             problem = await why_unusable(self.judge, WORDS.known_case)

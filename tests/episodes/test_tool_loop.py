@@ -101,21 +101,6 @@ def test_arguments_the_tool_does_not_take_are_answered_with_an_error_and_cost_a_
     assert isinstance(json.loads(sent["function"]["arguments"]), dict), "servers refuse others"
 
 
-WHOLE = spec("look", word="string")
-WHOLE["function"]["parameters"]["properties"]["why"] = {"type": "string"}
-
-
-async def look_closely(**arguments: Any) -> str:
-    return json.dumps(arguments)
-
-
-@pytest.mark.parametrize("arguments", ['{"word": 1}', '{"word": "a", "why": "b", "new": [2]}'])
-def test_a_tool_that_takes_the_whole_call_gets_all_there_is(arguments):
-    policy = ScriptedPolicy(calls_text("look", arguments), says("c"))
-    episode = play(policy, [Tool(WHOLE, look_closely, whole=True)])
-    assert (episode.messages[3]["content"], episode.stop_reason) == (arguments, "answered")
-
-
 def test_an_unknown_tool_is_answered_with_the_names_of_those_there_are():
     episode = play(ScriptedPolicy(calls("lok", word="a"), says("c")))
     assert episode.stop_reason == "answered"
