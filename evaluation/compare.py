@@ -25,7 +25,7 @@ from episodes.agent import Record, folder_of
 from episodes.words import words_of
 from evaluation.metrics import FEW, GROUPINGS, SAME, TOO_FEW, groups_of, headline_of, judge_changes
 from evaluation.results import read_episodes, read_scores
-from evaluation.tables import IDENTITY, MEASURED, Report, Rows, groups_in, points, span
+from evaluation.tables import IDENTITY, PARTS, Report, Rows, groups_in, points, span
 
 SHOWN = 20  # questions listed in each direction; --json has all
 SIDES = ("a", "b")
@@ -113,7 +113,7 @@ def compare(a: Evaluation, b: Evaluation) -> dict[str, Any]:
 
 
 def _different_conditions(a: dict[str, Any], b: dict[str, Any]) -> dict[str, list[Any]]:
-    passed = {*IDENTITY, *MEASURED}
+    passed = {*IDENTITY, *PARTS}
     if a.get("sampling") is None or b.get("sampling") is None:
         passed.add("sampling")  # a player that is not a model has none, and its name says so
     names = [name for name in a | b if name not in passed]

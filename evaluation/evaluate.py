@@ -6,7 +6,6 @@
     .venv/bin/python -m evaluation.evaluate sql --model anthropic/NAME                     # any provider of litellm
     .venv/bin/python -m evaluation.evaluate sql --gold                                     # must be 100
     .venv/bin/python -m evaluation.evaluate sql --baseline checklist                       # a floor, without a model
-    .venv/bin/python -m evaluation.evaluate sql --model runs/NAME --with-baselines         # beside all floors
 
 Writes `scores.json`, `table.md` and `episodes.jsonl` into --out (docs/evaluate-and-serve.md). The
 same command goes on where an interrupted one stopped. Exit codes: 0 done, 1 failed or some episodes
@@ -27,7 +26,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from common.command import Failure, new_parser, positive, run_command
+from common.command import new_parser, positive, run_command
 from common.files import file_digest
 from common.journal import Journal, open_journal, run_all
 from common.settings import Settings, load_settings
@@ -39,12 +38,12 @@ from episodes.episode import AgentError, Episode, Task
 from episodes.play_and_score import play
 from episodes.turns import turns_of, with_turns
 from evaluation import results
-from evaluation.metrics import scores_of
 from evaluation.players import MODELS, Player, add_flags, model_player, opened, reply_tokens
 from evaluation.results import Sample
-from evaluation.tables import SILENT, report_of
+from evaluation.tables import report_of
 
 PlayOne = Callable[[Sample], Awaitable[Record]]
+SILENT = "silent"  # the baseline that every agent has
 
 
 class Unscored(Exception):
@@ -61,10 +60,8 @@ def parse_arguments(
     who = player.add_mutually_exclusive_group(required=True)
     who.add_argument("--model", metavar="MODEL", help=MODELS)
     who.add_argument("--gold", action="store_true", help="the gold episodes: must be 100")
-    named = baselines_of(agent) if agent else None
+    named = (SILENT, *agent.showing.baselines) if agent else None
     who.add_argument("--baseline", choices=named, help="a player without a model")
-    also = "also play every baseline on the same tasks"
-    player.add_argument("--with-baselines", action="store_true", help=also)
     add = parser.add_argument_group("tasks").add_argument
     add("--data", type=Path, metavar="FILE", help="default: the agent's test file")
     sample = "a sample of N tasks, each task type with its share; default: all"
@@ -87,11 +84,6 @@ def parse_arguments(
     agent = registry.get(arguments.agent)
     arguments.data = arguments.data or agent.splits["test"]
     return agent, arguments
-
-
-def baselines_of(agent: Agent) -> tuple[str, ...]:
-    """Return the players without a model that an agent has. All have "silent"."""
-    return (SILENT, *agent.showing.baselines)
 
 
 def configuration(
@@ -210,10 +202,7 @@ def evaluate(agent: Agent, arguments: argparse.Namespace, settings: Settings) ->
         config = configuration(agent, arguments, player, environment, len(rows))
     samples = [Sample(task, number) for task in tasks for number in range(arguments.k)]
     folder: Path = arguments.out or default_folder(config)
-
-    def playing(player: Player) -> AbstractContextManager[PlayOne]:
-        return player_opened(agent, player, tasks, folder, arguments, settings)
-
+    playing = player_opened(agent, player, tasks, folder, arguments, settings)
     if not arguments.force and results.finished(folder, config):
         print(
             f"{folder} has these scores already; --force plays all episodes again", file=sys.stderr
@@ -223,19 +212,12 @@ def evaluate(agent: Agent, arguments: argparse.Namespace, settings: Settings) ->
         with unfinished(folder, config, arguments.force) as journal:
             left: dict[str, Record] = {}
             if any(sample.key not in journal for sample in samples):
-                with playing(player) as play_one, results.traceback_kept(folder):
+                with playing as play_one, results.traceback_kept(folder):
                     left = asyncio.run(play_all(samples, play_one, journal, arguments.concurrency))
             records = [left.get(sample.key) or journal.get(sample.key) for sample in samples]
             scores = results.write_results(agent, folder, config, records)
             if not left:
                 journal.remove()
-    if arguments.with_baselines and "baselines" not in scores:
-        scores["baselines"] = {}
-        for name in baselines_of(agent):
-            with playing(Player("baseline", name)) as play_one:
-                records = asyncio.run(played_once(tasks, play_one, name))
-            scores["baselines"][name] = scores_of(agent, records)
-        results.write_scores(agent, folder, scores)
     report(agent, scores, folder)
     return 1 if scores["overall"]["unscored"] else 0
 
@@ -247,18 +229,6 @@ def unfinished(
     folder.mkdir(parents=True, exist_ok=True)
     others = [folder / results.SCORES, folder / results.TABLE]
     return open_journal(folder / results.EPISODES, config, force=force, others=others)
-
-
-async def played_once(tasks: Sequence[Task], play_one: PlayOne, name: str) -> list[Record]:
-    """Return the records of a baseline, one of each task. Raises Failure: an episode has no score."""
-    records = []
-    for task in tasks:
-        record = await play_one(Sample(task, 0))
-        if record["score"] is None:
-            why = record["detail"] or record["unscored"]
-            raise Failure(f"baseline {name}, task {task.id} has no score: {why}")
-        records.append(record)
-    return records
 
 
 @contextlib.contextmanager

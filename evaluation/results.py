@@ -72,11 +72,6 @@ def write_results(
     """Write the three files, each at once, scores last, and return what is in scores.json."""
     scores = config | summarise(agent, records)
     write_jsonl(folder / EPISODES, records, force=True)
-    return write_scores(agent, folder, scores)
-
-
-def write_scores(agent: Agent, folder: Path, scores: dict[str, Any]) -> dict[str, Any]:
-    """Write the table and the scores, and return these."""
     write_text(folder / TABLE, report_of(agent, scores).markdown(), force=True)
     write_text(folder / SCORES, json.dumps(scores, ensure_ascii=False, indent=1) + "\n", force=True)
     return scores

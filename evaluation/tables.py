@@ -19,11 +19,10 @@ from evaluation.metrics import FEW, GROUPINGS, TOO_FEW
 REPORT_WORDS = Path(__file__).with_name("report") / "assets" / "words.toml"
 Scores = dict[str, Any]
 Rows = Sequence[Sequence[str]]
+# What scores.json has of measurements; all else in it is how they were made
 PARTS = ("overall", *(f"by_{column}" for column in GROUPINGS))
-MEASURED = (*PARTS, "baselines")  # what is measured; all else in scores.json is how
 # What tells evaluations apart without being a condition that their scores depend on.
 IDENTITY = ("agent", "model", "kind", "base_url", "model_digest", "data", "seed")
-SILENT = "silent"  # the baseline that every agent has
 NOTHING = "–"  # was measured
 WRAPPED = 40  # cells of a terminal; a longer text is wrapped
 
@@ -168,11 +167,8 @@ def report_of(agent: Agent, scores: Scores) -> Report:
 
 
 def groups_in(scores: Scores) -> dict[str, Any]:
-    """Return the numbers of all tasks, baselines and groups, by name. Unknown groupings are left
-    out.
-    """
+    """Return the numbers of all tasks and of each group, by name, but for unknown groupings."""
     groups = {"overall": scores["overall"]}
-    groups |= {f"baseline {name}": part for name, part in scores.get("baselines", {}).items()}
     groups |= scores["by_task_type"]
     for column in GROUPINGS[1:]:
         parts = scores.get(f"by_{column}", {})
@@ -221,7 +217,7 @@ def _facts(agent: Agent, scores: Scores) -> list[str]:
     played = (
         "data {file}, {questions} tasks, {k} of each played, sha256 {sha}, seed {seed}, {drawn}"
     )
-    conditions = [name for name in scores if name not in (*IDENTITY, *MEASURED, "sampling", "k")]
+    conditions = [name for name in scores if name not in (*IDENTITY, *PARTS, "sampling", "k")]
     lines = [
         said(about, **{name: scores[name] for name in ("agent", "model", "kind")}),
         said(
@@ -243,9 +239,6 @@ def _facts(agent: Agent, scores: Scores) -> list[str]:
     if unscored := overall["unscored"]:
         lacking = "NOT COMPLETE: {count} episodes have no score ({named})"
         lines.append(said(lacking, count=sum(unscored.values()), named=named(unscored)))
-    silent = scores.get("baselines", {}).get(SILENT)
-    if silent and overall["score"] is not None and overall["score"] <= silent["score"]:
-        lines.append(said("NOT ABOVE THE SILENT AGENT, which says nothing and earns as much"))
     return lines
 
 

@@ -178,9 +178,7 @@ class SqlAgent(Agent):
             return EhrsqlEnvironment(options["schema"])
         from sql_agent.environment import SqlEnvironment
 
-        return SqlEnvironment(
-            settings.of(SqlSettings).under(options), evaluating
-        )
+        return SqlEnvironment(settings.of(SqlSettings).under(options), evaluating)
 
     def check(
         self, rows: Mapping[str, Sequence[Row]], settings: Settings, plays: bool

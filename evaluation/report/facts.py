@@ -19,7 +19,7 @@ from evaluation.compare import Evaluation, compare
 from evaluation.metrics import headline_of
 from evaluation.report.charts import Validation, note_validation
 from evaluation.run_folder import EVALUATION, Run, flat
-from evaluation.tables import MEASURED, Rows, points, report_of
+from evaluation.tables import PARTS, Rows, points, report_of
 
 Fact = tuple[str, str, str]  # section, name, value
 RIGHT = "right"  # the kind of an episode that did not fail
@@ -98,7 +98,7 @@ def facts_of(run: Run) -> list[Fact]:
     """Return the facts of a run by section: what it was, when, and under which conditions."""
     if run.kind == EVALUATION:
         named = {"agent": run.agent, "model": run.scores.get("model"), "when": run.when}
-        passed = {"agent", "model", *MEASURED}
+        passed = {"agent", "model", *PARTS}
         conditions = {name: value for name, value in run.scores.items() if name not in passed}
         return [*_section(RUN, named), *_section("Conditions", conditions)]
     summary = run.summary

@@ -22,7 +22,7 @@ from typing import Any
 
 import pytest
 
-from common.command import Failure, UsageError
+from common.command import UsageError
 from common.journal import open_journal
 from common.settings import ROOT, Settings, load_settings
 from episodes import registry
@@ -63,38 +63,9 @@ def test_gold_is_right_in_everything(data):
     assert len(scores["data"]["sha256"]) == 64
 
 
-def test_baselines_stand_beside_a_score(data):
-    """Gold first; then the same command with the flag adds the baselines without playing again."""
-    _, before, _ = run(data, "--gold")
-    code, scores, episodes = run(data, "--gold", "--with-baselines")
-    assert code == 0
-    assert "baselines" not in before
-    assert {**scores, "baselines": None} == {**before, "baselines": None}
-    assert list(scores["baselines"]) == ["silent", "at_once", "commonest", "checklist"]
-    assert {name: part["n"] for name, part in scores["baselines"].items()} == dict.fromkeys(
-        scores["baselines"], len(episodes)
-    )
-    assert scores["baselines"]["silent"]["score"] == 0
-    assert scores["baselines"]["at_once"]["score"] > 0  # one question has no answer
-    assert scores["baselines"]["checklist"]["score"] > 0.9
-    table = (data.parent / "out" / "table.md").read_text(encoding="utf-8")
-    assert "\n| baseline silent | 3 | 0.0 [" in table
-    assert "NOT ABOVE" not in table
-
-
-async def test_a_baseline_without_a_score_ends_the_command():
-    """A mean over fewer tasks would stand beside the player's."""
-
-    async def play_one(sample: Sample) -> dict[str, Any]:
-        return {"score": None, "unscored": "judge_failed", "detail": ""}
-
-    with pytest.raises(Failure, match=r"silent.*q0.*judge_failed"):
-        await evaluate.played_once([Task(id="q0", question="")], play_one, "silent")
-
-
-def test_a_score_that_silence_earns_is_marked(data):
-    run(data, "--baseline", "silent", "--with-baselines")
-    assert "NOT ABOVE" in (data.parent / "out" / "table.md").read_text("utf-8")
+def test_silence_earns_nothing(data):
+    code, scores, _ = run(data, "--baseline", "silent")
+    assert (code, scores["overall"]["score"], scores["model"]) == (0, 0, "silent")
 
 
 def test_a_model_behind_an_endpoint(data, llm, monkeypatch):
@@ -185,8 +156,6 @@ def test_the_same_command_again_plays_nothing(data, llm):
     ]
     assert first[1]["overall"]["pass@k"].keys() == {"1", "2"}
     assert run(data, *flags) == first
-    _, beside, _ = run(data, *flags, "--with-baselines")
-    assert {part["episodes"] for part in beside["baselines"].values()} == {3}, "once on each task"
     assert len(llm.requests) == asked
 
 

@@ -82,7 +82,7 @@ def test_its_command_runs_the_programs_whatever_folders_lie_here(tmp_path: Path)
     command = ("-c", program.format(str(ROOT)))
     helped = python(*command, "evaluate", "sql", "--help", folder=tmp_path, path=str(ROOT))
     assert helped.returncode == 0, helped.stderr
-    assert not missing(helped.stdout, "usage: medical-agent-rl evaluate", "--with-baselines")
+    assert not missing(helped.stdout, "usage: medical-agent-rl evaluate", "--baseline")
     refused = python(*command, "evaluation", folder=tmp_path, path=str(ROOT))
     assert refused.returncode == 2
     assert not missing(refused.stderr, "'evaluation'", "evaluate", "train")
