@@ -57,7 +57,7 @@ class Settings(BaseSettings):
         1.0, gt=0, le=2, description="Sampling temperature of the agent while training."
     )
     episode_timeout: float = Field(
-        300.0, gt=0, description="Seconds one episode may take, judge included."
+        600.0, gt=0, description="Seconds one episode may take, judge included."
     )
 
     # The model that is trained, when no --model is given.

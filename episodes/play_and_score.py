@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable
 
 from common.command import Failure, UsageError
 from episodes.agent import Environment
 from episodes.episode import Episode, Policy, Scored, Task
 from episodes.outcomes import STOP_REASONS, EpisodeError
-from episodes.pace import Limit
 from scoring.rubric import Reward
 
 
@@ -26,7 +24,7 @@ async def play(
     policy: Policy | None,
     timeout: float,
 ) -> Scored:
-    """Play and score an episode within `timeout` seconds, or the policy's `limit`.
+    """Play and score an episode within `timeout` seconds.
 
     The replies and tokens of `policy` are counted, also of a broken episode. None: gold, a
     baseline. Raises AgentFault: the agent's own code raised.
@@ -34,12 +32,8 @@ async def play(
     start = time.perf_counter()
     played = Episode(stop_reason="failed")
 
-    def limit() -> Limit:
-        follows = getattr(policy, "limit", None)
-        return follows(timeout) if follows else Limit(timeout, "")
-
     try:
-        async with bounded(limit):
+        async with asyncio.timeout(timeout):
             played = await episode
             if played.stop_reason not in STOP_REASONS:
                 raise ValueError(
@@ -50,7 +44,7 @@ async def play(
             detail = ""
     except TimeoutError:
         reward = Reward(None, {}, "timeout")
-        detail = no_end(limit())
+        detail = no_end(timeout)
     except EpisodeError as error:
         reward = Reward(None, {}, error.cause)
         detail = str(error)
@@ -63,28 +57,9 @@ async def play(
     return Scored(task, played, reward, detail, time.perf_counter() - start)
 
 
-@asynccontextmanager
-async def bounded(limit: Callable[[], Limit]) -> AsyncIterator[None]:
-    """End what is done inside when its limit has passed, as it is then. Raises TimeoutError."""
-    loop = asyncio.get_running_loop()
-    begun = loop.time()
-
-    async def wait() -> None:
-        while (left := begun + limit().seconds - loop.time()) > 0:
-            await asyncio.sleep(left)
-        bound.reschedule(loop.time())
-
-    async with asyncio.timeout(None) as bound:
-        waiting = asyncio.create_task(wait())
-        try:
-            yield
-        finally:
-            waiting.cancel()
-
-
-def no_end(limit: Limit) -> str:
+def no_end(timeout: float) -> str:
     """Return the message for an episode that its time limit ended."""
-    return f"no end after {limit.seconds:g} s" + (f": {limit.why}" if limit.why else "")
+    return f"no end after {timeout:g} s; EPISODE_TIMEOUT gives episodes more time"
 
 
 def _count(episode: Episode, policy: Policy | None) -> None:

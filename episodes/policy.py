@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import time
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,7 +22,6 @@ from common.llm.replies import BROKEN, FILTERED, LENGTH, ending_of, text_of, tho
 from common.llm.retry import Patience
 from episodes.episode import Message, Policy, ToolSpec
 from episodes.outcomes import EpisodeError, PolicyStop
-from episodes.pace import Limit, pace_of
 
 # How vLLM, litellm, OpenAI, llama.cpp, Gemini, TGI, Anthropic, Bedrock, DashScope, Moonshot and
 # Zhipu word a prompt that does not fit.
@@ -74,7 +72,6 @@ class ChatPolicy(Policy):
     def __init__(self, endpoint: Endpoint, max_turns: int) -> None:
         super().__init__(max_turns)
         self.endpoint = endpoint
-        self._pace = pace_of(endpoint.base_url, endpoint.model)
         self._ids: set[str] = set()  # of the tool calls so far
         # What came beside a call, and beside a message with calls, by the id of the (first) call
         self._beside_calls: dict[str, dict[str, Any]] = {}
@@ -97,19 +94,14 @@ class ChatPolicy(Policy):
             value = getattr(self.endpoint, name)
             if value is not None:
                 body[name] = value
-        begun = time.monotonic()
         try:
             completion = await self._ask(body)
-            return self._message(completion, time.monotonic() - begun)
+            return self._message(completion)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             why = f"{type(error).__name__}: {error}".splitlines()[0][:SHOWN]
             raise EpisodeError(
                 "endpoint_error", f"the reply is no chat completion ({why})"
             ) from error
-
-    def limit(self, timeout: float) -> Limit:
-        """Return the limit in seconds at the server's speed so far, at least `timeout`."""
-        return self._pace.limit(timeout, self.max_turns, self.endpoint.max_tokens)
 
     async def _ask(self, body: dict[str, Any]) -> ChatCompletion:
         extra = self.endpoint.extra
@@ -124,7 +116,7 @@ class ChatPolicy(Policy):
         except openai.OpenAIError as error:
             raise _blame(error) from error
 
-    def _message(self, completion: ChatCompletion, seconds: float) -> Message:
+    def _message(self, completion: ChatCompletion) -> Message:
         given = completion.model_dump(warnings=False)
         if not given.get("choices"):
             raise EpisodeError("endpoint_error", "the reply has no choices")
@@ -155,8 +147,6 @@ class ChatPolicy(Policy):
         most = self.endpoint.max_tokens
         if self.finish_reason == "tool_calls" and most is not None and tokens >= most:
             self.finish_reason = LENGTH  # vLLM does not say so of a reply that has a call
-        if tokens:
-            self._pace.note(seconds, tokens)
         return message
 
     def _sent_back(self, message: Message) -> Message:

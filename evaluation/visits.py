@@ -16,14 +16,13 @@ import unicodedata
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 
 from common.settings import Settings
 from episodes.agent import Agent, Environment, Row, folder_of
 from episodes.episode import AgentError, Episode, Message, Task, ToolSpec
 from episodes.outcomes import EpisodeError, PolicyStop
-from episodes.play_and_score import bounded, no_end
+from episodes.play_and_score import no_end
 from episodes.policy import ChatPolicy, Endpoint
 from episodes.turns import turns_of
 from episodes.words import words_of
@@ -162,9 +161,9 @@ class Host:
         start = time.monotonic()
         answer = None
         failure = ""
-        limit = partial(policy.limit, self.settings.episode_timeout)
+        timeout = self.settings.episode_timeout
         try:
-            async with self._places, bounded(limit):
+            async with self._places, asyncio.timeout(timeout):
                 if task:
                     episode = await self.environment.play(task, policy)
                 else:
@@ -175,7 +174,7 @@ class Host:
             reason = WAITS
         except TimeoutError:
             reason = "timeout"
-            failure = no_end(limit())
+            failure = no_end(timeout)
         except EpisodeError as error:
             logger.warning("a visit failed (%s): %s", error.cause, error)
             reason = error.cause

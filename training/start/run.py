@@ -18,7 +18,6 @@ from omegaconf import DictConfig
 from common.language import said
 from episodes.agent import Agent, folder_of
 from episodes.lit_agent import EpisodeAgent
-from episodes.pace import LONGEST
 from episodes.words import words_of
 from training.engine.algorithm import BEFORE, Outcome, VerlAlgorithm
 from training.engine.checkpoints import latest_checkpoint, step_of
@@ -122,7 +121,7 @@ def _trainer(plan: Plan, algorithm: VerlAlgorithm | None) -> agl.Trainer:
 
 def deadline_of(episode_timeout: float) -> float:
     """Return the seconds after which a runner ends an episode that has no end."""
-    return LONGEST * episode_timeout + DEADLINE_MARGIN_SECONDS
+    return episode_timeout + DEADLINE_MARGIN_SECONDS
 
 
 def _log_to_file(plan: Plan) -> None:

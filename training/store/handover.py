@@ -18,7 +18,6 @@ from agentlightning import LightningStore
 from agentlightning.types import AttemptedRollout, Rollout, RolloutConfig
 
 from common.access import bearer
-from episodes.pace import LONGEST
 
 logger = logging.getLogger(__name__)
 
@@ -147,7 +146,7 @@ class Endings:
 def rules_of(episode_timeout: float) -> RolloutConfig:
     """Return when the store has a rollout of this run played again."""
     return RolloutConfig(
-        timeout_seconds=LONGEST * episode_timeout + STORE_MARGIN_SECONDS,
+        timeout_seconds=episode_timeout + STORE_MARGIN_SECONDS,
         unresponsive_seconds=UNRESPONSIVE_SECONDS,
         max_attempts=MAX_ATTEMPTS,
         retry_condition=["timeout", "unresponsive"],
