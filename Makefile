@@ -17,7 +17,7 @@ help:           ## This list
 train: install  ## Install what is missing, train for one step on the bundled model, validate, save a checkpoint (AGENT=sql; AGENT=all)
 	$(PYTHON_BIN) $(PROGRAM) $(or $(ARGS),--ci-fast)
 
-demo: install   ## Watch it learn: evaluate, train, evaluate, with a table and a report (AGENT=sql SEED=2; AGENT=all; MODEL=models/NAME: a real model, with a warm-up)
+demo: install   ## Watch it learn: evaluate, train, evaluate, with a table and a report (AGENT=sql SEED=2; MODEL=models/NAME: a real model, with a warm-up)
 	$(PYTHON_BIN) -m evaluation.demo $(AGENT) $(if $(SEED),--seed $(SEED)) $(if $(MODEL),--model $(MODEL) --warm-up 192) $(ARGS)
 
 real-model: install  ## Fetch a pretrained language model that runs on a laptop: MODEL=smollm2-135m (English, 98 MB) or qwen2.5-coder-0.5b (Chinese, 491 MB)

@@ -98,12 +98,10 @@ class Environment(ABC):
     """Plays and scores an agent's episodes, many at once. A process has one.
 
     highest: the most that an episode can earn. paid: scoring asks a model that costs money or time.
-    bundled: what tools read is the data that comes with the agent.
     """
 
     highest: float = 1.0
     paid: bool = False
-    bundled: bool = False
     known: KnownEpisodes = KnownEpisodes()
     converses: bool = False  # whether `asked` lets the person speak again
 

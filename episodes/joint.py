@@ -159,9 +159,7 @@ class JointFlags(Flags):
 
 
 class JointShowing(Showing):
-    """Shows an episode as its own agent does. A demo trains for more steps, which the agents share."""
-
-    demo = ("trainer.total_training_steps=60", "trainer.test_freq=60", "trainer.save_freq=60")
+    """Shows an episode as its own agent does."""
 
     def __init__(self, members: Members) -> None:
         self.members = members

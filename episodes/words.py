@@ -12,14 +12,11 @@ FILE = "words.toml"
 
 @dataclass(frozen=True)
 class Words:
-    """language: the agent's, "en" or "zh". bundled: what a page adds to `about` where the bundled
-    data is read. chinese: names by English names. meaning: of columns.
-    """
+    """language: the agent's, "en" or "zh". chinese: names by English names. meaning: of columns."""
 
     language: str = "en"
     title: Mapping[str, str] = field(default_factory=dict)
     about: Mapping[str, str] = field(default_factory=dict)
-    bundled: Mapping[str, str] = field(default_factory=dict)
     chinese: Mapping[str, str] = field(default_factory=dict)
     meaning: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 

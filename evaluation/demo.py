@@ -2,7 +2,6 @@
 
     make demo                                # the SQL agent, seed 1, its bundled model
     make demo AGENT=sql SEED=2
-    make demo AGENT=all                      # one policy that learns to be all agents
     make demo MODEL=models/qwen2.5-coder-0.5b            # a real model, with a warm-up
 
 Every part is one of the project's own commands, printed before it runs. Their results are in
@@ -23,7 +22,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,8 +40,7 @@ from common.language import said
 from common.settings import ROOT, WORK, below_root
 from common.stopping import stop_in_order
 from episodes import registry
-from episodes.agent import Agent, bundled_model, folder_of
-from episodes.joint import JOINED, JointAgent
+from episodes.agent import Agent, bundled_model
 from evaluation.report.demo import AFTER, BEFORE, PUBLISHED, RESULT, TRAIN, build, show
 from evaluation.report.page import REPORT, read
 from evaluation.run_folder import BEGUN
@@ -64,15 +62,13 @@ REAL_MODEL = (
     "trainer.test_freq=4",
     "trainer.save_freq=4",
 )
-ALL = "all"
 SECONDS_TO_STOP = 90.0  # training hands its servers back and writes its summary
 
 
 def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser = new_parser(__doc__)
-    names = f"{', '.join(registry.names())}; several with + between them, or {ALL}"
     add = parser.add_argument
-    add("agent", help=names)
+    add("agent", choices=registry.names(), metavar="AGENT", help=", ".join(registry.names()))
     add("--seed", type=SEED, default=1, help="order of the training tasks; default: 1")
     add("--model", help="model to begin with; default: the bundled one")
     add("--n", type=TASKS, help="test tasks; default: all of the agent's test file")
@@ -88,12 +84,11 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def demo(arguments: argparse.Namespace, argv: Sequence[str]) -> None:
-    """Run the parts, write and show the result, of several agents one for each.
+    """Run the parts, write and show the result.
     Raises UsageError: the folder holds something else. Raises Failure: a part failed.
     """
     start = time.monotonic()
-    own = [name for name in registry.names() if folder_of(registry.get(name)).parent == ROOT]
-    agent = registry.get(JOINED.join(own) if arguments.agent == ALL else arguments.agent)
+    agent = registry.get(arguments.agent)
     name = f"demo-{agent.name}-seed{arguments.seed}-{time.strftime('%Y%m%d-%H%M%S')}"
     folder = (arguments.run_dir or WORK / "runs" / name).resolve()
     model = str(arguments.model or bundled_model(agent))
@@ -108,17 +103,13 @@ def demo(arguments: argparse.Namespace, argv: Sequence[str]) -> None:
         "overrides": arguments.overrides,
     }
     begin(folder, asked)
-    evaluated = {folder: agent}
-    if isinstance(agent, JointAgent):
-        evaluated = {folder / one.name: one for one in agent.members.values()}
-    parts = parts_of(agent, evaluated, folder, model, arguments)
-    for name, commands in parts.items():
+    parts = parts_of(agent, folder, model, arguments)
+    for name, command in parts.items():
         if name in (WARM, TRAINED) and (folder / name).exists():
             continue  # a model's folder is written whole or not at all
         began = time.monotonic()
-        is_new = not any((place / name).exists() for place in evaluated)
-        for command in commands:
-            run_part(name, list(parts), command)
+        is_new = not (folder / name).exists()
+        run_part(name, list(parts), command)
         if name == BEFORE and is_new:
             minutes = (time.monotonic() - began) / 60
             took = (
@@ -133,36 +124,32 @@ def demo(arguments: argparse.Namespace, argv: Sequence[str]) -> None:
         "demonstrations": arguments.warm_up,
         "command": shlex.join([python_here(), "-m", "evaluation.demo", *argv]),
     }
-    for place, one in evaluated.items():
-        result = build(one, place, folder / TRAIN, facts)
-        text = json.dumps(result, ensure_ascii=False, indent=1) + "\n"
-        write_text(place / RESULT, text, force=False)
-        show(result)
-        write_text(place / REPORT, read([place]).html(), force=False)
-        print(place / REPORT)
+    result = build(agent, folder, facts)
+    text = json.dumps(result, ensure_ascii=False, indent=1) + "\n"
+    write_text(folder / RESULT, text, force=False)
+    show(result)
+    write_text(folder / REPORT, read([folder]).html(), force=False)
+    print(folder / REPORT)
     print(folder, flush=True)
 
 
 def parts_of(
-    agent: Agent,
-    evaluated: Mapping[Path, Agent],
-    folder: Path,
-    model: str,
-    arguments: argparse.Namespace,
-) -> dict[str, list[list[str]]]:
-    """Return the commands of each part, in order. `evaluated`: each agent's folder."""
+    agent: Agent, folder: Path, model: str, arguments: argparse.Namespace
+) -> dict[str, list[str]]:
+    """Return the command of each part, in order."""
 
-    def evaluations(name: str, of: str) -> list[list[str]]:
-        return [
-            evaluation_of(one, arguments.n, of, place / name) for place, one in evaluated.items()
-        ]
+    def evaluation(name: str, of: str) -> list[str]:
+        command = ["-m", "evaluation.evaluate", agent.name]
+        if arguments.n is not None:
+            command += ["--n", str(arguments.n)]
+        return [*command, "--model", of, "--out", str(folder / name)]
 
     train = str(folder / TRAIN)
     if not arguments.warm_up:
         return {
-            BEFORE: evaluations(BEFORE, model),
-            TRAIN: [training_of(agent, model, train, agent.showing.demo, arguments)],
-            AFTER: evaluations(AFTER, train),
+            BEFORE: evaluation(BEFORE, model),
+            TRAIN: training_of(agent, model, train, agent.showing.demo, arguments),
+            AFTER: evaluation(AFTER, train),
         }
     warm = str(folder / WARM)
     trained = str(folder / TRAINED)
@@ -170,12 +157,12 @@ def parts_of(
     learn = ["-m", "training.cold_start", agent.name, "--base", model, "--out", warm]
     learn += ["--epochs", f"{epochs:.6g}", "--lr", WARM_UP_RATE, "--seed", str(arguments.seed)]
     return {
-        PUBLISHED: evaluations(PUBLISHED, model),
-        WARM: [learn],
-        BEFORE: evaluations(BEFORE, warm),
-        TRAIN: [training_of(agent, warm, train, REAL_MODEL, arguments)],
-        TRAINED: [["-m", "training.export", train, "--step", "best", "--to", trained]],
-        AFTER: evaluations(AFTER, trained),
+        PUBLISHED: evaluation(PUBLISHED, model),
+        WARM: learn,
+        BEFORE: evaluation(BEFORE, warm),
+        TRAIN: training_of(agent, warm, train, REAL_MODEL, arguments),
+        TRAINED: ["-m", "training.export", train, "--step", "best", "--to", trained],
+        AFTER: evaluation(AFTER, trained),
     }
 
 
@@ -217,14 +204,6 @@ def published_minutes(agent: str) -> list[float]:
     path = ROOT / "docs" / "results.json"
     published = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
     return [result["minutes"] for result in published if result["agent"] == agent]
-
-
-def evaluation_of(agent: Agent, tasks: int | None, model: str | Path, out: Path) -> list[str]:
-    """Return the command that evaluates a model as this agent."""
-    command = ["-m", "evaluation.evaluate", agent.name]
-    if tasks is not None:
-        command += ["--n", str(tasks)]
-    return [*command, "--model", str(model), "--out", str(out)]
 
 
 def run_part(name: str, parts: Sequence[str], command: Sequence[str]) -> None:

@@ -25,7 +25,7 @@ from common.access import Guard, error_of
 from common.command import UsageError
 from episodes.agent import folder_of
 from episodes.episode import Task
-from episodes.words import Words, words_of
+from episodes.words import words_of
 from evaluation.visits import ENDS, Asked, End, Host
 
 MOST_BYTES = 512_000  # of a request
@@ -115,7 +115,7 @@ def build(host: Host, model: str, token: str | None, hosts: Sequence[str]) -> Gu
                 "names": names,
                 "ends": ENDS,
                 "title": dict(words.title),
-                "about": about_of(words, host.environment.bundled),
+                "about": dict(words.about),
                 "examples": examples_of(tasks),
                 "cases": {task.id: task.question for task in tasks},
             }
@@ -133,12 +133,6 @@ def build(host: Host, model: str, token: str | None, hosts: Sequence[str]) -> Gu
 
     free = [HEALTH, *(f"/{name}" for name in PAGE)]
     return Guard(app, token, MOST_BYTES, free, most_per_second=MOST_PER_SECOND)
-
-
-def about_of(words: Words, bundled: bool) -> dict[str, str]:
-    """Return what the agent does, by language, with what holds for the bundled data alone."""
-    more = words.bundled if bundled else {}
-    return {language: text + more.get(language, "") for language, text in words.about.items()}
 
 
 def examples_of(tasks: Sequence[Task]) -> list[str]:

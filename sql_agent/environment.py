@@ -22,7 +22,6 @@ from sql_agent.task import SqlTask, own
 from sql_agent.template_agent import prompt_for
 from sql_agent.threads import in_thread
 from tools.sql.query import QueryTool, SchemaTools
-from tools.sql.settings import DEFAULT_DATABASE
 
 
 class SqlEnvironment(Environment):
@@ -40,7 +39,6 @@ class SqlEnvironment(Environment):
             self.rubric = Rubric({**self.rubric.weights, "judge": 1.0}, self.rubric.factors)
         self.paid = not isinstance(self.judge, ReferenceJudge)
         self.highest = self.rubric.highest
-        self.bundled = settings.database_url == DEFAULT_DATABASE
         self.known = KnownAnswers(self.tool, judged="judge" in self.rubric.names)
 
     async def play(self, task: Task, policy: Policy) -> Episode:

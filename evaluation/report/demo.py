@@ -4,39 +4,34 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from common.command import UsageError
 from common.language import is_chinese, said
-from common.settings import ROOT, WORK
+from common.settings import ROOT
 from episodes import registry
-from episodes.agent import Agent, Record, folder_of
+from episodes.agent import Agent, folder_of
 from episodes.words import words_of
 from evaluation.compare import compare, read_evaluation, verdict_line
-from evaluation.metrics import headline_of
-from evaluation.results import read_episodes
 from evaluation.tables import PARTS, Rows, groups_in, in_words, named, number, show_table, span
 
 BEFORE, TRAIN, AFTER = "before", "train", "after"  # the parts of a demo, and their folders
 PUBLISHED = "published"  # what a model is before its warm-up
 SIDES = (BEFORE, AFTER)
 RESULT = "demo.json"
-COLD_START = "cold_start.json"  # beside a model that `training.cold_start` made
 GAINS = ("group", "tasks", "before", "after", "gain", "95 % interval")
-FAILURES = ("kind", "% before", "% after", "lost before", "lost after", "gained")
 
 
-def build(agent: Agent, folder: Path, train: Path, facts: dict[str, Any]) -> dict[str, Any]:
+def build(agent: Agent, folder: Path, facts: dict[str, Any]) -> dict[str, Any]:
     """Return the content of `demo.json` (docs/training.md). `facts` are added as they are.
     Raises UsageError, OSError, KeyError: a part's folder is not what that part writes.
     """
+    train = folder / TRAIN
     sides = {side: read_evaluation(folder / side) for side in SIDES}
     comparison = compare(sides[BEFORE], sides[AFTER])
-    episodes = {side: read_episodes(folder / side) for side in SIDES}
     validation = _read(train / "summary.json")["validation"]
-    model = WORK / facts["model"] / COLD_START
     groups = {}
     for by in PARTS[1:]:
         groups[by] = {name: _difference(part) for name, part in comparison[by].items()}
@@ -45,12 +40,10 @@ def build(agent: Agent, folder: Path, train: Path, facts: dict[str, Any]) -> dic
         "headline": agent.showing.headline,
         **_difference(comparison["overall"]),
         "verdict": verdict_line(comparison, SIDES),
-        "ceiling": _read(model).get("ceiling") if model.is_file() else None,
         "steps": steps_of(train),
         **facts,
         PUBLISHED: _published(agent, folder / PUBLISHED),
         "commit": commit(),
-        "by_failure": by_failure(agent, episodes[BEFORE], episodes[AFTER]),
         **groups,
         "stop_reasons": {
             side: evaluation.scores["overall"]["stop_reasons"] for side, evaluation in sides.items()
@@ -90,43 +83,6 @@ def _difference(part: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def by_failure(
-    agent: Agent, before: Sequence[Record], after: Sequence[Record]
-) -> dict[str, dict[str, Any]]:
-    """Return for each kind of failure `before` and `after` (see `_costs`), and the points gained.
-    With one episode a task the gains add up to the gain of the headline.
-    """
-    old = _costs(agent, before)
-    new = _costs(agent, after)
-    nothing = {"episodes": 0, "share": 0.0, "lost": 0.0}
-    found = {}
-    for kind in right_first({*old, *new}):
-        sides = {BEFORE: old.get(kind, nothing), AFTER: new.get(kind, nothing)}
-        gain = points((sides[BEFORE]["lost"] - sides[AFTER]["lost"]) / 100)
-        found[kind] = {**sides, "gain": gain}
-    return found
-
-
-def right_first(kinds: Iterable[str]) -> list[str]:
-    """Return kinds of failure in the order of a table."""
-    return sorted(kinds, key=lambda kind: (kind != "right", kind))
-
-
-def _costs(agent: Agent, records: Sequence[Record]) -> dict[str, dict[str, Any]]:
-    losses: dict[str, list[float]] = {}
-    for record in records:
-        value = headline_of(agent, record)
-        if value is not None:
-            losses.setdefault(agent.showing.failure(record), []).append(1.0 - value)
-    n = sum(map(len, losses.values()))
-    if not n:
-        raise UsageError("no episode of an evaluation has a score")
-    return {
-        kind: {"episodes": len(lost), "share": points(len(lost) / n), "lost": points(sum(lost) / n)}
-        for kind, lost in losses.items()
-    }
-
-
 def steps_of(train: Path) -> int:
     """Return the last step that a training run has written."""
     lines = (train / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
@@ -163,20 +119,12 @@ def show(result: dict[str, Any]) -> None:
         change = [number(part["gain"], "+.1f"), span(part["ci95"], part["n_eval"])]
         means = [number(part[side]) for side in SIDES]
         gains.append([name, str(part["n_eval"]), *means, *change])
-    failures: list[Sequence[str]] = [FAILURES]
-    for kind, part in result["by_failure"].items():
-        shares = [number(part[side]["share"]) for side in SIDES]
-        lost = [number(part[side]["lost"]) for side in SIDES]
-        failures.append([kind, *shares, *lost, number(part["gain"], "+.1f")])
     measure = result["headline"].replace("_", " ")
-    tables: Mapping[str, Rows] = {
-        said("{measure} on tasks never trained", measure=measure): gains,
-        "what happened, and the points it cost": failures,
-    }
+    title = said("{measure} on tasks never trained", measure=measure)
+    tables: Mapping[str, Rows] = {title: gains}
     if is_chinese():
         tables = in_words(tables, words_of(folder_of(registry.get(result["agent"]))).chinese)
-    for title, rows in tables.items():
-        show_table(rows, title)
+    show_table(tables[title], title)
     print(result["verdict"])
     if result[PUBLISHED] is not None:
         warmed = (
@@ -184,11 +132,9 @@ def show(result: dict[str, Any]) -> None:
         )
         learned = result["demonstrations"]
         print(said(warmed, published=number(result[PUBLISHED]), demonstrations=learned))
-    ceiling = said("not known") if result["ceiling"] is None else result["ceiling"]
     took = "{steps} steps of seed {seed} on {model}, {minutes:.1f} minutes in all, commit {commit}"
     shown = ("steps", "seed", "model", "minutes", "commit")
     print(said(took, **{name: result[name] for name in shown}))
-    print(said("ceiling of the cold start: {ceiling}", ceiling=ceiling))
     for side, reasons in result["stop_reasons"].items():
         print(said("episodes ended, {side}: {reasons}", side=said(side), reasons=named(reasons)))
     for name, (first, second) in result["different_conditions"].items():

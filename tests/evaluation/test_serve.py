@@ -149,15 +149,6 @@ def test_a_run_does_not_answer_from_another_database(tmp_path, capsys):
     assert not missing(capsys.readouterr().err, made_from, "medical.db", "DATABASE_URL")
 
 
-def test_the_page_speaks_of_the_bundled_data_and_its_cases_where_they_are_read(sql, llm):
-    with served("sql", llm.base_url) as (address, _):
-        bundled = httpx.get(f"{address}/agent", trust_env=False).json()
-    other = httpx.get(f"{sql}/agent", trust_env=False).json()
-    for language, text in other["about"].items():
-        assert bundled["about"][language].startswith(text)
-        assert bundled["about"][language] != text
-
-
 def test_the_model_need_not_be_named(sql, llm):
     """There is one."""
     llm.script(asks(QUERY), says(ANSWER))
