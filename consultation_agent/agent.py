@@ -86,10 +86,10 @@ class ConsultationTeaching(PartnerTeaching):
         return task_of(row)
 
     def rehearsed(self, task: Any, turns: int) -> Episode:
-        return gold_episode(task, load_prompts(self.prompts or OWN), turns)
+        return gold_episode(task, load_prompts(OWN), turns)
 
     def dialogues(self, path: Path, agent: str, settings: Settings) -> Iterable[Conversation]:
-        return framed_dialogues(path, load_prompts(self.prompts or OWN), settings.max_turns)
+        return framed_dialogues(path, load_prompts(OWN), settings.max_turns)
 
 
 class ConsultationAgent(Agent):

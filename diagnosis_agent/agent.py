@@ -95,7 +95,7 @@ class DiagnosisTeaching(PartnerTeaching):
         return task_of(row)
 
     def rehearsed(self, task: Any, turns: int) -> Episode:
-        return gold_episode(task, load_prompts(self.prompts or OWN), turns)
+        return gold_episode(task, load_prompts(OWN), turns)
 
 
 class DiagnosisAgent(Agent):

@@ -234,10 +234,6 @@ class Teaching:
             "this agent brings no recipe for a tiny model; warm one up with --base MODEL"
         )
 
-    def reading(self, prompts: Path) -> Teaching:
-        """Return the same with other words for the policy. Raises AgentError: not replaceable."""
-        raise AgentError("this agent has no prompts that a file could replace")
-
 
 class Agent(ABC):
     """One kind of task. It is light, and pickled for the processes that play.

@@ -5,11 +5,10 @@ from __future__ import annotations
 from abc import abstractmethod
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from copy import copy
 from importlib import import_module
 from pathlib import Path
 from random import Random
-from typing import Any, Self
+from typing import Any
 
 from common.settings import ROOT, Settings
 from episodes.agent import (
@@ -120,14 +119,12 @@ class PartnerFlags(Flags):
 class PartnerTeaching(Teaching):
     """Gold episodes by rehearsal against the record.
 
-    recipe, partner_recipe: modules by name, because recipes stand above everything. prompts: the
-    file of the policy's words, None: the agent's own.
+    recipe, partner_recipe: modules by name, because recipes stand above everything.
     """
 
     role: str
     recipe: str
     partner_recipe: str
-    prompts: Path | None = None
 
     @abstractmethod
     def read(self, row: Row) -> Task:
@@ -136,11 +133,6 @@ class PartnerTeaching(Teaching):
     @abstractmethod
     def rehearsed(self, task: Any, turns: int) -> Episode:
         """Return the gold episode of a task in so many turns."""
-
-    def reading(self, prompts: Path) -> Self:
-        other = copy(self)
-        other.prompts = prompts
-        return other
 
     def lessons(
         self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random

@@ -43,7 +43,6 @@ from episodes import registry
 from episodes.agent import Agent, bundled_model
 from evaluation.report.demo import AFTER, BEFORE, PUBLISHED, RESULT, TRAIN, build, show
 from evaluation.report.page import REPORT, read
-from evaluation.run_folder import BEGUN
 
 SEED = number(int, lambda value: value >= 0, "from 0")
 TASKS = number(int, lambda value: value >= 2, "of at least 2, which an interval needs")
@@ -62,6 +61,7 @@ REAL_MODEL = (
     "trainer.test_freq=4",
     "trainer.save_freq=4",
 )
+BEGUN = "demo_begun.json"  # what a folder's demo was asked for
 SECONDS_TO_STOP = 90.0  # training hands its servers back and writes its summary
 
 

@@ -35,7 +35,6 @@ MARKS = {  # a file that only this kind of folder has, of a run that died early 
     TRAINING: ("metrics.jsonl", "config.yaml", "environment.json", "run.log", "data/train.jsonl"),
 }
 DEMO = ("before", "train", "after")
-BEGUN = "demo_begun.json"  # what a folder's demo was asked for
 MOST_LINE = 64 * 2**20  # bytes: no line of ours is that long, and one that is would fill the memory
 
 
@@ -195,16 +194,6 @@ def kind_of(folder: Path) -> str | None:
         if any((folder / mark).exists() for mark in marks):
             return kind
     return None
-
-
-def is_to_come(folder: Path) -> bool:
-    """Return whether a run may still begin in a folder, as in one where a demo has only begun."""
-    if not folder.is_dir():
-        return not folder.exists()
-    if any(kind_of(part) for part in (folder, *(folder / name for name in DEMO))):
-        return False
-    held = [path.name for path in folder.iterdir() if not path.name.startswith(".")]
-    return not held or BEGUN in held
 
 
 def labels_of(folders: Sequence[Path]) -> list[str]:

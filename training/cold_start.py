@@ -5,7 +5,6 @@ or warm up another model.
     .venv/bin/python -m training.cold_start sql --out /tmp/tiny --steps-a 20 --steps-b 5 --no-measure
     .venv/bin/python -m training.cold_start diagnosis --role simulator --out models/world --steps-a 1500
     .venv/bin/python -m training.cold_start sql --base Qwen/Qwen3-0.6B --out models/warm   # with a GPU if there is
-    .venv/bin/python -m training.cold_start consultation --base MODEL --prompts my.toml --out models/warm
 
 The lessons are the agent's own, the demonstrations of a --role, or a file of dialogues. The loss
 covers the assistant's tokens only. The result is a Hugging Face folder. Exit codes: 0 done, 1
@@ -39,7 +38,6 @@ LARGE_PAGES = ("THP_MEM_ALLOC_ENABLE", "1")  # which torch reads when it is impo
 TINY_FLAGS = {"steps_a": 6500, "steps_b": 200}
 BASE_FLAGS = {
     "dialogues": None,
-    "prompts": None,
     "epochs": 2.0,
     "lr": 1e-5,
     "batch_size": 8,
@@ -128,9 +126,6 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         "--dialogues", type=Path, metavar="FILE", help="learn from these instead, as the policy"
     )
     base.add_argument(
-        "--prompts", type=Path, metavar="FILE", help="other words for the policy, as in evaluation"
-    )
-    base.add_argument(
         "--epochs", type=positive(float), help="passes over the demonstrations; default: 2"
     )
     base.add_argument(
@@ -171,18 +166,15 @@ def refuse_combinations(parser: argparse.ArgumentParser, arguments: argparse.Nam
 def cold_start(given: argparse.Namespace) -> None:
     check_out(given.out, given.force)
     agent = registry.get(given.agent)
-    teaching = agent.teaching
-    if given.base and given.prompts:
-        teaching = teaching.reading(given.prompts)
     settings = with_turns(agent, load_settings())
     rows = agent.rows(given.train_file or agent.splits["train"])
     if given.base:
         os.environ.setdefault(*LARGE_PAGES)
 
         if given.dialogues:
-            conversations = teaching.dialogues(given.dialogues, agent.name, settings)
+            conversations = agent.teaching.dialogues(given.dialogues, agent.name, settings)
         else:
-            conversations = teaching.demonstrations(given.role, rows, settings)
+            conversations = agent.teaching.demonstrations(given.role, rows, settings)
         facts = imported("training.warmup.supervised").warm_up(
             given.base,
             conversations,

@@ -23,7 +23,7 @@ from common.jsonl import write_text
 from common.language import said
 from common.stopping import stop_in_order
 from evaluation.report.page import PAGE_EPISODES, REPORT, read
-from evaluation.run_folder import is_to_come, labels_of, open_folders
+from evaluation.run_folder import open_folders
 
 LIVE_SECONDS = 15  # between two pages of --live; an open one reloads itself as often
 
@@ -45,10 +45,6 @@ def report(arguments: argparse.Namespace) -> None:
     """Read the folders and write the page. Raises UsageError: a folder, or an output that exists."""
     out = arguments.out or arguments.folders[0] / REPORT
     replaces = arguments.force or arguments.out is None
-    if arguments.live:
-        if out.exists():  # its folder may be one that is waited for
-            refuse_existing(out, replaces)
-        wait_for(arguments.folders)
     open_folders(arguments.folders)
     refuse_existing(out, replaces)
     page = read(arguments.folders, arguments.episodes)
@@ -61,23 +57,6 @@ def report(arguments: argparse.Namespace) -> None:
         page = read(arguments.folders, arguments.episodes)
     write_text(out, page.html(), force=True)
     print(out)
-
-
-def wait_for(folders: Sequence[Path]) -> None:
-    """Wait until there is something in each folder, and say for which.
-    Raises UsageError: what is there is wrong, and no wait mends it.
-    """
-    labels_of(folders)
-    told: list[Path] = []
-    while coming := [folder for folder in folders if is_to_come(folder)]:
-        for folder in folders:
-            if folder not in coming:
-                open_folders([folder])
-        if coming != told:
-            told = coming
-            names = ", ".join(map(str, coming))
-            print(said("waiting until there is a run in {folders}", folders=names), flush=True)
-        time.sleep(LIVE_SECONDS)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

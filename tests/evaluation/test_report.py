@@ -195,44 +195,14 @@ def test_a_live_page_reloads_itself_until_the_run_has_ended(tmp_path, monkeypatc
     (run / "summary.json").unlink()
 
     def ended(seconds: float) -> None:
-        if not run.exists():  # the report was started before the training
-            hidden.rename(run)
-            return
         page = (run / "report.html").read_text()
         assert 'http-equiv="refresh"' in page
         assert '"as_of":"' in page
         (run / "summary.json").write_text(summary)
 
-    hidden = run.rename(tmp_path / "hidden")
     monkeypatch.setattr("evaluation.report.__main__.time.sleep", ended)
     assert made(run, "--live") == 0
     assert 'http-equiv="refresh"' not in (run / "report.html").read_text()
-
-
-@pytest.mark.parametrize(
-    "wrong", ["twice", "file", "holds other things", "missing twice", "exists"]
-)
-def test_a_live_page_waits_for_nothing_that_no_run_mends(tmp_path, monkeypatch, capsys, wrong):
-    def forever(seconds: float) -> None:
-        raise AssertionError("it waits")
-
-    monkeypatch.setattr("evaluation.report.__main__.time.sleep", forever)
-    run = training_run(tmp_path / "run")
-    (run / "note.txt").touch()
-    (tmp_path / "holds").mkdir()
-    (tmp_path / "holds" / "note.txt").touch()
-    missed = tmp_path / "to_come"
-    words: dict[str, tuple[object, ...]] = {
-        "twice": (run, run),
-        "file": (missed, run / "note.txt"),
-        "holds other things": (missed, tmp_path / "holds"),
-        "missing twice": (missed, missed),
-        "exists": (missed, "--out", run / "note.txt"),
-    }
-    assert made(*words[wrong], "--live") == 2
-    named = {"holds other things": "holds", "missing twice": "twice", "exists": "note.txt"}
-    named |= {"file": "note.txt"}
-    assert not missing(capsys.readouterr().err, named.get(wrong, wrong))
 
 
 def test_the_page_holds_no_address_and_allows_two_hashes(tmp_path):

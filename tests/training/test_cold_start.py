@@ -117,7 +117,6 @@ def cold_start(capsys: pytest.CaptureFixture[str], *flags: str) -> dict[str, Any
     [
         (["echo", "--no-measure", "--train-file", "other.jsonl"], 2, "other.jsonl"),
         (["sql", "--base", str(TINY), "--role", "doctor"], 2, "'doctor'"),
-        (["sql", "--base", str(TINY), "--prompts", "words.toml"], 2, "prompts"),
         (["sql", "--base", "no/such/model"], 2, "no/such/model"),
         (["consultation", "--base", str(TINY), "--dialogues", "none.jsonl"], 2, "none.jsonl"),
     ],
