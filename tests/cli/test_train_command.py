@@ -4,14 +4,11 @@ anything is started.
 
 import asyncio
 import json
-import os
 import socket
 import subprocess
 import sys
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from operator import attrgetter
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pyarrow as pa
@@ -25,7 +22,6 @@ from episodes.agent import bundled_model
 from sql_agent.agent import AGENT
 from tests.corpora import cases_of, write_metrics
 from tests.digits_agent.agent import AGENT as DIGITS
-from tests.episodes.guessing_agent import GuessingAgent
 from tests.messages import missing
 from tests.scoring.judge_servers import Server
 from tests.serving import serving
@@ -80,13 +76,6 @@ def write(path: Path, **columns: list) -> str:
 @pytest.mark.parametrize(("words", "named"), cases_of(__file__, "wrong_flags"))
 def test_a_wrong_flag_or_key_is_named(words, named, capsys):
     assert not missing(refused(capsys, *words), *named)
-
-
-def test_a_folder_in_another_encoding_is_refused(tmp_path, monkeypatch, capsys):
-    folder = tmp_path / "\udcb1\udced"  # a name in GBK where the locale is UTF-8
-    folder.mkdir()
-    monkeypatch.chdir(folder)
-    assert not missing(refused(capsys, "--ci-fast", "--run-dir", "run"), r"\xb1\xed", "rename")
 
 
 def test_resume_alone_means_latest_and_leaves_overrides_alone():
@@ -163,17 +152,6 @@ def test_a_judge_that_is_down(monkeypatch, capsys):
     monkeypatch.setenv("JUDGE_TIMEOUT", "0.5")
     message = refused(capsys, "--ci-fast", code=1)
     assert not missing(message, "reward_model", "judge_failed", "TEACHER_MODEL")
-
-
-def test_a_run_folder_that_cannot_be_written_is_said_before_the_judge_is_asked(monkeypatch, capsys):
-    """Its questions may be paid for."""
-    server = Server()
-    server.replies = [(200, '{"score": 1.0}')]
-    monkeypatch.setenv("REWARD_MODEL_URL", f"{server.url}/score")
-    with serving(server):
-        message = refused(capsys, "--ci-fast", "--device", "cpu", "--run-dir", "/proc/mine")
-    assert not missing(message, "/proc/mine", "--run-dir")
-    assert server.requests == []
 
 
 def test_a_judge_that_likes_everything(monkeypatch, capsys):
@@ -309,44 +287,6 @@ def test_settings_that_contradict_each_other(monkeypatch, capsys):
     assert "is not a URL" in refused(capsys, "--ci-fast", "--external-store-address", "127.0.0.1:1")
 
 
-@pytest.mark.system
-def test_a_training_that_is_told_to_end_ends_in_order():
-    """SIGTERM would leave what it started, and say nothing."""
-    with socket.create_server(("127.0.0.1", 0)) as store:
-        store.settimeout(120)
-        address = f"http://127.0.0.1:{store.getsockname()[1]}"
-        program = subprocess.Popen(
-            [
-                sys.executable,
-                "train_sql_agent.py",
-                "--ci-fast",
-                "--external-store-address",
-                address,
-            ],
-            cwd=ROOT,
-            env={**os.environ, "AGL_MANAGED_STORE": "0", "AGL_TOKEN": "x"},
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        with store.accept()[0]:  # asks, and is not answered
-            program.terminate()
-            assert "error: interrupted" in program.communicate()[1]
-    assert program.returncode == 130
-
-
-def test_an_address_that_is_another_program(monkeypatch, capsys):
-    monkeypatch.setenv("AGL_MANAGED_STORE", "0")
-    monkeypatch.setenv("AGL_TOKEN", "of-the-store")
-    quiet = type("Quiet", (BaseHTTPRequestHandler,), {"log_message": lambda *_: None})
-    server = HTTPServer(("127.0.0.1", 0), quiet)
-    Thread(target=server.serve_forever, daemon=True).start()
-    address = f"http://127.0.0.1:{server.server_port}"
-    assert "agent-lightning 0.3" in refused(
-        capsys, "--ci-fast", "--external-store-address", address
-    )
-    server.shutdown()
-
-
 def test_a_port_in_use(monkeypatch, capsys):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -360,13 +300,6 @@ def test_an_address_that_others_reach_needs_a_token(variable, monkeypatch, capsy
     monkeypatch.delenv("AGL_TOKEN", raising=False)
     monkeypatch.setenv(variable, "0.0.0.0")
     assert not missing(refused(capsys, "--ci-fast"), f"{variable} 0.0.0.0", "AGL_TOKEN")
-
-
-def test_a_token_that_fits_no_header(monkeypatch, capsys):
-    monkeypatch.setenv("AGL_TOKEN", "two words-canary")
-    message = refused(capsys, "--ci-fast")
-    assert "AGL_TOKEN" in message
-    assert "canary" not in message
 
 
 async def test_a_store_that_wants_another_token(monkeypatch, capsys):
@@ -400,19 +333,6 @@ def test_an_agent_nobody_knows_or_names_is_said(capsys):
     assert "AGENT" in capsys.readouterr().err
     assert train_several(["--ci-fast"]) == 2
     assert "--agents" in capsys.readouterr().err
-
-
-def test_a_task_with_a_larger_budget_than_the_run(tmp_path, monkeypatch, capsys):
-    """verl has the run's budget; an agent's own flags stand among those of the command."""
-    words = tmp_path / "words"
-    words.write_text("salt")
-    agent = GuessingAgent()
-    monkeypatch.setattr(agent, "splits", {"train": words, "val": words}, raising=False)
-    monkeypatch.setattr(agent, "rows", lambda path: [{"id": "a", "word": "salt", "turns": 5}])
-    monkeypatch.setattr(registry, "_registered", {"guessing": agent})
-    flags = ("--ci-fast", "--hint", "x", "--device", "cpu", "--run-dir", str(tmp_path / "run"))
-    message = refused(capsys, *flags, agent="guessing")
-    assert not missing(message, "task a", "5 turns", "--max-turns")
 
 
 @pytest.mark.system

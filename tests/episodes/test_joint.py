@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import pickle
-from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -14,8 +12,7 @@ import pytest
 
 from common.settings import Settings
 from episodes import registry
-from episodes.agent import Options
-from episodes.episode import AgentError, Task
+from episodes.episode import AgentError
 from episodes.joint import environment_of
 from episodes.joint_rows import WHOSE
 from episodes.play_and_score import play
@@ -87,23 +84,6 @@ def test_every_task_has_its_own_agents_budget(agent):
     assert [agent.task(row, fewer).max_turns for row in rows] == [2, 2]
 
 
-def test_flags_are_checked_with_their_own_agents_tasks(agent, monkeypatch):
-    """A partner that can play all of them would be refused for those of another agent."""
-
-    def told(own: Sequence[Task], options: Options) -> list[str]:
-        return [f"{' '.join(task.id for task in own)} {options}"]
-
-    for member in agent.members.values():
-        monkeypatch.setattr(member.flags, "check", told)
-    tasks = [agent.task(row, SETTINGS) for row in agent.rows(agent.splits["val"])[:4]]
-    ids = {name: [task.id for task in tasks if task.agent == name] for name in agent.members}
-    given = {"sql_mcp": "servers.json", "diagnosis_simulator": "llm"}
-    assert agent.flags.check(tasks, given) == [
-        f"sql: {' '.join(ids['sql'])} {{'mcp': 'servers.json'}}",
-        f"diagnosis: {' '.join(ids['diagnosis'])} {{'simulator': 'llm'}}",
-    ]
-
-
 def test_gold_and_dishonest_episodes_are_worth_what_their_own_agent_says(agent):
     environment = agent.open(SETTINGS, {})
     try:
@@ -122,18 +102,6 @@ def test_gold_and_dishonest_episodes_are_worth_what_their_own_agent_says(agent):
         assert set(environment.description()["agents"]) == {"sql", "diagnosis"}
     finally:
         environment.close()
-
-
-def test_every_environment_is_closed(monkeypatch):
-    """Sandboxes and other people's servers are ended by it."""
-    monkeypatch.setattr(registry, "_registered", {DIGITS.name: DIGITS})
-    agent = registry.joined({"sql": 1.0, "digits": 1.0})
-    environment = agent.open(SETTINGS, {})
-    closed: list[str] = []
-    for name, own in environment.environments.items():
-        monkeypatch.setattr(own, "close", partial(closed.append, name))
-    environment.close()
-    assert closed == ["sql", "digits"]
 
 
 def test_lessons_of_the_agents_are_mixed(monkeypatch):

@@ -14,7 +14,6 @@ from common.command import Failure
 from episodes.agent import Environment, KnownEpisodes
 from episodes.episode import Episode, Policy, Task
 from episodes.judge_probe import PAID_TASKS, TASKS, Probed, check_judge, problem_of
-from episodes.outcomes import EpisodeError
 from scoring.rubric import Reward
 from tests.messages import missing
 
@@ -102,14 +101,6 @@ def test_what_is_not_scored_counts_nowhere_and_no_score_at_all_is_a_fault():
         problem(lambda *_: None)
 
 
-def test_what_is_paid_is_compared_not_what_the_judge_says():
-    class Formal(Judged):
-        async def score(self, task: Task, episode: Episode) -> Reward:
-            return Reward(1.0, {}, score=1.0, factor=WORTH[episode.answer or ""])
-
-    assert problem_of(asked(Formal(lambda *_: None))) is None
-
-
 def test_a_paid_judge_is_asked_little_and_about_other_kinds_of_each_next_task():
     """One that is fooled by a kind that comes late among many would never be found."""
     kinds = [f"wrong {number}" for number in range(7)]
@@ -125,12 +116,3 @@ def test_a_paid_judge_is_asked_little_and_about_other_kinds_of_each_next_task():
     assert len(environment.asked) == PAID_TASKS * 5
     assert "wrong 6" in str(problem_of(probed))
     assert {kind for _, kind in environment.asked} == {"evidence", "reference", *kinds}
-
-
-def test_what_the_machine_does_wrong_ends_in_one_line():
-    class Gone(Judged):
-        async def score(self, task: Task, episode: Episode) -> Reward:
-            raise EpisodeError("endpoint_unreachable", "the partner is gone")
-
-    with pytest.raises(Failure, match=r"task 0 .*endpoint_unreachable"):
-        asked(Gone(lambda *_: 1.0))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,11 +13,10 @@ os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 
 import agentlightning as agl
 
-from common.proxies import EXCEPTIONS
 from common.settings import load_settings
 from episodes import registry
 from episodes.agent import Agent
-from episodes.lit_agent import EpisodeAgent, endpoint_of
+from episodes.lit_agent import EpisodeAgent
 from episodes.outcomes import EpisodeError
 from sql_agent.environment import SqlEnvironment
 from sql_agent.intake.question_files import COLUMNS
@@ -156,13 +154,3 @@ def test_a_tasks_own_budget_comes_before_the_runs_and_options_reach_the_environm
     assert (reward, note["stop_reason"], note["turns"]) == (0.0, "max_turns", turns)
     assert note["facts"] == {"guesses": turns, "silent": 0}
     assert llm.requests[1]["messages"][-1]["content"] == "no; colder"
-
-
-def test_a_policy_on_another_machine_is_asked_past_the_network_s_proxy(monkeypatch):
-    monkeypatch.setenv("http_proxy", "http://proxy.example:3128")
-    for name in EXCEPTIONS:
-        monkeypatch.delenv(name, raising=False)
-    llm = agl.ProxyLLM(endpoint="http://10.0.0.1:4000/v1", model="tiny", sampling_parameters={})
-    rollout = SimpleNamespace(rollout_id="ro-1", attempt=SimpleNamespace(attempt_id="at-1"))
-    endpoint_of(llm, rollout)
-    assert "10.0.0.1" in os.environ["no_proxy"].split(",")

@@ -6,9 +6,8 @@ import json
 import os
 
 import numpy as np
-import pytest
 
-from episodes.episode import AgentError, Episode, Scored, Task
+from episodes.episode import Episode, Scored, Task
 from episodes.kept import keep, kept_episodes
 from episodes.record import NOT_ALWAYS, EpisodeRecord, record_of
 from scoring.rubric import Reward
@@ -52,12 +51,6 @@ def test_what_an_agent_records_may_be_of_numpy():
     line = json.loads(json.dumps(record.line()))
     found = {name: line[name] for name in own}
     assert found == {"share": 0.5, "found": True, "ranks": [1, 2], "nested": [{"n": 3}]}
-
-
-def test_what_json_does_not_hold_is_named():
-    record = record_of(scored(Reward(1.0, {"right": 1.0}, score=1.0)), {}, {"when": {1, 2}})
-    with pytest.raises(AgentError, match="set"):
-        record.line()
 
 
 def test_a_kept_episode_is_learned_from(tmp_path, monkeypatch):

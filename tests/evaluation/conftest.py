@@ -1,6 +1,5 @@
 """The scripted endpoint, the small database, a served agent and a real browser."""
 
-import json
 import shutil
 import subprocess
 from typing import Any
@@ -27,18 +26,6 @@ def data(tmp_path, database_url, monkeypatch):  # noqa: F811
     for name in ("TEACHER_MODEL", "REWARD_MODEL_URL", "SECOND_JUDGE_MODEL", "OPENAI_BASE_URL"):
         monkeypatch.setenv(name, "")
     monkeypatch.setenv("DATABASE_URL", database_url)
-    return path
-
-
-@pytest.fixture
-def case_without_facts(tmp_path):
-    """A file with a case of a consultation of which the patient knows nothing."""
-    row = {
-        "prompt": [{"role": "user", "content": "我咳嗽。"}],
-        "reward_model": {"ground_truth": {"diagnosis": "感冒", "recommendation": "多喝水"}},
-    }
-    path = tmp_path / "cases.jsonl"
-    path.write_text(json.dumps(row, ensure_ascii=False) + "\n", encoding="utf-8")
     return path
 
 

@@ -7,7 +7,6 @@ real ones.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import signal
@@ -18,18 +17,15 @@ from collections import Counter
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
 from common.command import UsageError
-from common.journal import open_journal
 from common.settings import ROOT, Settings, load_settings
 from episodes import registry
-from episodes.episode import Task
 from evaluation import evaluate, players
 from evaluation.players import Player, find_player
-from evaluation.results import Sample, sample_rows
+from evaluation.results import sample_rows
 from sql_agent.agent import AGENT
 from tests.corpora import cases_of
 from tests.episodes.guessing_agent import GuessingAgent
@@ -111,24 +107,6 @@ def test_what_the_machine_broke_is_unscored_and_tried_again(data, llm, capsys):
     llm.script(says(WRONG))
     code, scores, _ = run(data, *flags)
     assert (code, scores["overall"]["unscored"], scores["overall"]["score"]) == (0, {}, 0)
-
-
-def test_what_stayed_unscored_is_tried_once_more_by_the_same_command(tmp_path):
-    """A judge may be away for a moment; a command of hours would end without a score of one task."""
-    samples = [Sample(Task(id=name, question=""), 0) for name in ("a", "b", "c")]
-    played: Counter[str] = Counter()
-
-    async def play_one(sample: Sample) -> dict[str, Any]:
-        played[sample.key] += 1
-        fails = {"a#0": 0, "b#0": 1, "c#0": 9}[sample.key] >= played[sample.key]
-        return {"score": None if fails else 1.0, "unscored": "judge_failed", "detail": ""}
-
-    with open_journal(tmp_path / "episodes.jsonl", {}, force=False) as journal:
-        left = asyncio.run(evaluate.play_all(samples, play_one, journal, 2))
-        kept = [sample.key in journal for sample in samples]
-    assert played == {"a#0": 1, "b#0": 2, "c#0": 2}
-    assert list(left) == ["c#0"]
-    assert kept == [True, True, False]
 
 
 def test_a_judge_that_is_not_there_stops_before_anything_is_played(data, llm, monkeypatch, capsys):
@@ -274,21 +252,3 @@ def test_any_agent_is_evaluated_with_its_own_flags_and_numbers(tmp_path, llm, gu
     assert "| silent [95 %] |" in (tmp_path / "out" / "table.md").read_text(encoding="utf-8")
     assert {request.get("max_tokens") for request in llm.requests} == {200}
     assert [environment.closed for environment in guessing.opened] == [True, True]
-
-
-def test_a_gold_that_an_agent_does_not_have_is_named_by_its_task(tmp_path, guessing, capsys):
-    words = tmp_path / "words.txt"
-    words.write_text("salt")
-    command = ["guessing", "--gold", "--data", str(words), "--out", str(tmp_path / "out")]
-    assert evaluate.main(command) == 2
-    assert not missing(capsys.readouterr().err.splitlines()[-1], "task salt", "--gold")
-    assert guessing.opened[0].closed
-
-
-def test_cases_that_the_patient_knows_nothing_of_are_refused(tmp_path, case_without_facts, capsys):
-    """Every answer would be "not sure", and the score that of guessing."""
-    out = tmp_path / "out"
-    arguments = ["consultation", "--gold", "--data", str(case_without_facts), "--out", str(out)]
-    assert evaluate.main(arguments) == 2
-    assert "1 of 1 cases" in capsys.readouterr().err
-    assert not out.exists()

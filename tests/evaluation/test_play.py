@@ -133,29 +133,6 @@ def test_the_end_of_the_input_is_one_line_and_loses_nothing(monkeypatch, capsys,
     assert file.read_bytes() == before
 
 
-@pytest.mark.parametrize(
-    ("flags", "named"),
-    [
-        (["digits", "--task", "nobody"], "'nobody'"),
-        (["digits", "--save", "no/folder/x.jsonl"], "no/folder"),
-        (["digits", "--data", "none.jsonl"], "none.jsonl"),
-    ],
-)
-def test_wrong_usage_is_one_line(flags, named, monkeypatch, capsys):
-    assert run(monkeypatch, "", *flags) in (1, 2)
-    error = capsys.readouterr().err
-    assert named in error
-    assert error.count("\n") == 1
-
-
-def test_a_file_that_is_no_jsonl_is_not_added_to(monkeypatch, capsys, tmp_path):
-    file = tmp_path / "notes.txt"
-    file.write_text("notes\n")
-    assert run(monkeypatch, "x\n", "digits", "--save", str(file)) == 2
-    assert "line 1: not JSON" in capsys.readouterr().err
-    assert file.read_text() == "notes\n"
-
-
 @pytest.mark.system
 @pytest.mark.parametrize(
     ("key", "code", "said"), [(b"\x03", 130, "interrupted"), (b"\x04", 1, "the input ended")]

@@ -6,7 +6,6 @@ The model is a scripted endpoint; agent, tools and protocol are the real ones.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import resource
@@ -149,13 +148,6 @@ def test_a_run_does_not_answer_from_another_database(tmp_path, capsys):
     assert not missing(capsys.readouterr().err, made_from, "medical.db", "DATABASE_URL")
 
 
-def test_the_model_need_not_be_named(sql, llm):
-    """There is one."""
-    llm.script(asks(QUERY), says(ANSWER))
-    found = post(sql, messages=[user(QUESTION)]).json()
-    assert found["choices"][0]["message"]["content"] == ANSWER
-
-
 def test_no_cases_of_another_database_are_offered(database_url, capsys):
     agent = registry.get("sql")
     test_file = agent.splits["test"]
@@ -190,20 +182,6 @@ def test_a_case_is_played_with_the_agents_own_partner_and_its_reference_is_told(
         assert post(address, model="consultation", case=case, temperature=0.25).status_code == 200
         assert llm.requests[-1]["temperature"] == 0.25
         assert post(address, model="consultation", case="nobody").status_code == 400
-
-
-def test_an_agent_without_tools_or_a_partner_answers_each_question_by_itself(llm):
-    with served("code", llm.base_url) as (address, host):
-        task = host.agent.task(next(iter(host.rows.values())), host.settings)
-        gold = asyncio.run(host.environment.known.gold(task))
-        replies = [part["content"] for part in gold.messages if part["role"] == "assistant"]
-        llm.script(*map(says, replies))
-        before = [user("earlier"), {"role": "assistant", "content": "an earlier answer"}]
-        found = post(address, model="code", messages=[*before, user("How many rows?")]).json()
-        assert found["choices"][0]["message"]["content"] == found["agent"]["answer"]
-        asked = llm.requests[0]["messages"][-1]["content"]
-        assert "How many rows?" in asked
-        assert "earlier" not in asked
 
 
 def test_the_visitor_is_the_patient_over_several_requests(llm):

@@ -10,11 +10,11 @@ from contextlib import closing
 import pytest
 
 from episodes import registry
-from episodes.episode import Episode, Policy, Task
+from episodes.episode import Episode
 from episodes.outcomes import STOP_REASONS
 from episodes.policy import Endpoint
 from episodes.text_loop import play_with_words
-from evaluation.visits import Asked, Host, Watched
+from evaluation.visits import Watched
 from tests.digits_agent.agent import AGENT as DIGITS
 from tests.episodes.scripted import ScriptedPolicy, asks, says
 from tests.evaluation.visiting import SETTINGS
@@ -60,22 +60,3 @@ def test_replies_that_are_played_again_count_against_the_budget():
     episode = asyncio.run(play_with_words(policy, [{"role": "user", "content": "?"}], respond))
     said = [message["content"] for message in episode.messages if message["role"] == "assistant"]
     assert (episode.stop_reason, policy.turns, said) == ("max_turns", 2, ["one", "two"])
-
-
-async def test_a_case_is_played_within_its_own_budget(monkeypatch):
-    """As in training and evaluation, where it may be drawn by task."""
-    found = dict[str, int]()
-
-    async def play(task: Task, policy: Policy) -> Episode:
-        found[task.id] = policy.max_turns
-        return Episode(answer="1", stop_reason="answered")
-
-    rows = {row["id"]: row for row in DIGITS.rows(DIGITS.splits["test"])}
-    tasks = [DIGITS.task(row, SETTINGS) for row in rows.values()]
-    with closing(DIGITS.open(SETTINGS, {})) as environment:
-        monkeypatch.setattr(environment, "play", play)
-        host = Host(DIGITS, environment, Endpoint("http://127.0.0.1:1/v1", "m"), SETTINGS, rows, 1)
-        for case in rows:
-            [_ async for _ in host.visit(Asked([], case=case))]
-    assert found == {task.id: task.max_turns for task in tasks}
-    assert len(set(found.values())) > 1

@@ -107,12 +107,6 @@ def anchors(path: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-def test_the_tests_named_by_the_page_of_tests_exist():
-    """A promise whose tests were renamed or taken out is a promise without one."""
-    named = re.findall(r"`((?:\w+/)+(?:test_\w+\.py)?)`", text("docs/quality.md"))
-    assert [name for name in named if not (ROOT / "tests" / name).exists()] == []
-
-
 def test_pages_named_by_programs_exist():
     files = subprocess.check_output(["git", "ls-files", "*.py", "*.toml", "*.sh"], cwd=ROOT)
     for name in files.decode().split():
@@ -181,17 +175,6 @@ def test_the_keys_of_steps_batch_and_learning_rate_have_the_defaults_of_the_pres
     for key in KEYS:
         [shown] = re.findall(rf"^\| `{key}`[^|]*\| (.*) \|$", page, flags=re.MULTILINE)
         assert shown.split(" | ") == [str(place.get(key, "not set")) for place in PLACES], key
-
-
-def test_a_relative_path_starts_at_the_repository_where_the_table_says_so(monkeypatch, tmp_path):
-    page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
-    told = r"^\| `([A-Z_]+)` \|.*a relative path starts at the repository root"
-    names = re.findall(told, page, flags=re.MULTILINE)
-    assert "REWARD_SCALE" in names
-    monkeypatch.chdir(tmp_path)
-    for name in names:
-        monkeypatch.setenv(name, "outputs/own")
-        assert getattr(Settings(_env_file=None), name.lower()) == ROOT / "outputs" / "own", name
 
 
 def plain(value: object) -> object:

@@ -8,7 +8,6 @@ import shutil
 import site
 import subprocess
 import venv
-import zipfile
 from pathlib import Path
 
 import pip
@@ -23,7 +22,6 @@ from tests.messages import missing
 from training.proxy.direct import HEALTH
 from training.setup.device import SYSTEM_LIBRARIES
 from training.store.store_checks import HEALTH_PATH
-from utils.check_install import INSTALL_GPU
 
 pytestmark = pytest.mark.system
 
@@ -82,19 +80,6 @@ def make_environment(folder: Path) -> None:
     venv.create(folder, symlinks=True)
     [packages] = folder.glob("lib/python3.*/site-packages")
     (packages / "pip").symlink_to(Path(pip.__file__).parent)
-
-
-def test_one_lock_is_not_laid_over_the_other(tmp_path):
-    """vLLM's files would be those of two builds, and no stamp would say so."""
-    folder = tmp_path / "venv"
-    site = folder / "lib/python3.11/site-packages"
-    (site / "torch-2.13.0+cpu.dist-info").mkdir(parents=True)
-    told = {**os.environ, "DEVICE": "gpu", "VENV": str(folder)}
-    done = subprocess.run(
-        ["bash", "install.sh"], cwd=ROOT, env=told, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 2
-    assert not missing(done.stderr, folder, "cpu", "DEVICE=gpu")
 
 
 def test_an_unreachable_torch_index_is_named_and_nothing_is_stamped(tmp_path):
@@ -232,42 +217,6 @@ def test_every_library_that_vllm_loads_is_brought_by_a_wheel_or_looked_for():
     needed = {(name + number).decode() for name, number in named if name.decode() not in debian}
     brought = {path.name for path in Path(packages, "torch", "lib").iterdir()}
     assert needed - brought - LOADED_IF_THERE == SYSTEM_LIBRARIES.keys()
-
-
-@pytest.mark.nightly
-def test_what_check_install_advises_mends_a_package_that_the_stamp_calls_installed(tmp_path):
-    """A lock of two small packages, installed for real; one file is damaged afterwards."""
-    copy = tmp_path / "copy"
-    (copy / "requirements").mkdir(parents=True)
-    shutil.copy(ROOT / "install.sh", copy)
-    shutil.copy(ROOT / "requirements" / "vllm_metadata.py", copy / "requirements")
-    (copy / "requirements" / "gpu.txt").write_text("small-one==1.0\nsmall-two==1.0\n")
-    for name in ("small_one", "small_two"):
-        made = {f"{name}.py": "VALUE = 1\n"}
-        info = f"{name}-1.0.dist-info"
-        made[f"{info}/METADATA"] = f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n"
-        made[f"{info}/WHEEL"] = "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-        made[f"{info}/RECORD"] = "".join(f"{path},,\n" for path in [*made, f"{info}/RECORD"])
-        with zipfile.ZipFile(copy / f"{name}-1.0-py3-none-any.whl", "w") as wheel:
-            for path, text in made.items():
-                wheel.writestr(path, text)
-    make_environment(copy / ".venv")
-    only_here = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(copy), "DEVICE": "gpu"}
-
-    def run(*line: str) -> str:
-        told = subprocess.run(
-            line, cwd=copy, env=os.environ | only_here, capture_output=True, text=True, check=False
-        )
-        assert told.returncode == 0, told.stdout + told.stderr
-        return told.stdout
-
-    assert "Installed in" in run("./install.sh")
-    [module] = (copy / ".venv").glob("lib/python3.*/site-packages/small_two.py")
-    module.write_text("def damaged(")
-    assert run("./install.sh") == ""
-    assert module.read_text() == "def damaged("
-    run(*INSTALL_GPU.split()[2:])
-    assert module.read_text() == "VALUE = 1\n"
 
 
 def ignored(rules: list[str], path: str) -> bool:

@@ -82,17 +82,6 @@ def test_it_starts_answers_and_stops_only_its_own(project):
         stranger.wait()
 
 
-def test_a_port_of_somebody_else_is_left_alone(project):
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = str(taken.getsockname()[1])
-        project.environment["RAY_PORT"] = port
-        result = project.restart_ray()
-    assert result.returncode == 1
-    assert port in result.stderr
-
-
 @pytest.mark.parametrize(("arguments", "code", "message"), cases_of(__file__, "wrong_ray_calls"))
 def test_a_wrong_call_is_explained(project, arguments, code, message):
     port = project.environment["RAY_PORT"]

@@ -41,11 +41,6 @@ def test_values_lie_in_0_to_1(value, refused):
         assert rubric.weigh({"rule": value}) == {"rule": value / 2}
 
 
-def test_a_value_that_nobody_weighs_is_a_mistake():
-    with pytest.raises(ValueError, match="judge"):
-        parse_rubric("rule=0.5", KNOWN).weigh({"rule": 1.0, "judge": 1.0})
-
-
 @pytest.mark.parametrize(("text", "said"), cases_of(__file__, "no_rubrics"))
 def test_what_is_no_rubric_is_said(text, said):
     with pytest.raises(UsageError) as caught:

@@ -11,10 +11,10 @@ import pytest
 
 from common.llm import retry
 from common.settings import Settings
-from scoring.case import Case, Verdict
+from scoring.case import Case
 from scoring.judge import LLMJudge, RewardModelJudge
 from sql_agent.judge_words import WORDS
-from tests.scoring.judge_servers import CASE, LATE, SCORES, ask_llm, ask_reward_model, completion
+from tests.scoring.judge_servers import LATE, SCORES, ask_llm, ask_reward_model, completion
 
 JUDGES = {
     "llm": lambda server, timeout: LLMJudge(
@@ -48,24 +48,6 @@ def test_a_wish_to_wait_is_obeyed_by_all_and_costs_no_score(server, monkeypatch,
     assert (
         len(server.requests) < 32 * 5
     )  # a few look whether they may; a storm would be 32 every 0.1 s
-
-
-def test_a_pause_that_a_reward_model_asks_one_call_for_holds_for_the_next(server):
-    """It would refuse the next call as well, and those after it."""
-    server.replies, server.retry_after = [(429, "{}"), (200, '{"score": 0.5}')], "60"
-    judge = RewardModelJudge(server.url, 60.0)  # the pause does not end before it
-
-    async def both() -> list[Verdict]:
-        first = await judge.judge(CASE)
-        judge.patience.budget = 30.0  # the rest of the pause is longer
-        return [first, await judge.judge(CASE)]
-
-    assert asyncio.run(both()) == [LATE, LATE]
-    assert len(server.requests) == 1
-
-
-def calls(judge):
-    return asyncio.run(judge.judge(CASE)).usage.calls
 
 
 def test_a_slow_judge_ends_within_its_budget(server):
