@@ -1,34 +1,17 @@
-"""Episodes kept to learn from, a line each, for `training.cold_start AGENT --dialogues FILE`.
+"""Episodes to learn from, a line each, for `training.cold_start AGENT --dialogues FILE`.
 
-keep(Path("gold.jsonl"), agent, record, tools)  # a line of episodes.record, "agent" and "tools"
-kept_episodes(Path("gold.jsonl"), "sql")        # Conversations, of which every reply is learned
+kept_episodes(Path("episodes.jsonl"), "sql")    # Conversations, of which every reply is learned
 """
 
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Sequence
 from pathlib import Path
 from reprlib import repr as shortly
 from typing import Any
 
 from common.jsonl import read_jsonl
-from episodes.episode import AgentError, Conversation, Message, ToolSpec
-from episodes.record import EpisodeRecord
-
-
-def keep(path: Path, agent: str, record: EpisodeRecord, tools: Sequence[ToolSpec]) -> None:
-    """Add a line, also after a torn one. It is on the disk when this returns. Raises OSError."""
-    kept = {"agent": agent, **record.line(), "tools": [*tools]}
-    with open(path, "ab+") as file:
-        if file.tell():
-            file.seek(-1, os.SEEK_END)
-            if file.read(1) != b"\n":
-                file.write(b"\n")
-        file.write((json.dumps(kept, ensure_ascii=False) + "\n").encode())
-        file.flush()
-        os.fsync(file.fileno())
+from episodes.episode import AgentError, Conversation, Message
 
 
 def kept_episodes(path: Path, agent: str) -> list[Conversation]:
@@ -40,9 +23,7 @@ def kept_episodes(path: Path, agent: str) -> list[Conversation]:
     for number, row in read_jsonl(path):
         found.append(conversation_of(row, agent, f"{path}, line {number}"))
     if not found:
-        raise AgentError(
-            f"{path} has no episodes; .venv/bin/python -m evaluation.play {agent} --save {path} keeps some"
-        )
+        raise AgentError(f"{path} has no episodes; an evaluation writes episodes.jsonl")
     return found
 
 

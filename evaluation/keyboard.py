@@ -62,7 +62,6 @@ class KeyboardPolicy(Policy):
     def __init__(self, max_turns: int, frame: Callable[[str], str] = str) -> None:
         super().__init__(max_turns)
         self.frame = frame
-        self.tools: Sequence[ToolSpec] = ()
         self._shown = 0
 
     async def reply(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> Message:
@@ -71,15 +70,14 @@ class KeyboardPolicy(Policy):
             raise PolicyStop("max_turns")
         self.show_rest(messages)
         if not self.turns:
-            self.tools = tools
-            self._explain()
+            self._explain(tools)
         left = self.max_turns - self.turns
         message = None
         while message is None:
             prompt = "[{left} replies left] > " if left > 1 else "[{left} reply left] > "
             typed = ask(said(prompt, left=left))
             if typed.strip() == HELP:
-                self._explain()
+                self._explain(tools)
             elif not typed.strip():
                 print(said("Type a reply; /help says how."))
             else:
@@ -101,10 +99,10 @@ class KeyboardPolicy(Policy):
             show(str(message["role"]), words_of(message))
         self._shown = len(messages)
 
-    def _explain(self) -> None:
+    def _explain(self, tools: Sequence[ToolSpec]) -> None:
         how = [said(HOW), said(HOW_TO_BE_HELPED)]
-        if self.tools:
-            show(said("tools"), "\n".join(map(described, self.tools)))
+        if tools:
+            show(said("tools"), "\n".join(map(described, tools)))
             how.append(said(HOW_TO_CALL))
         show(said("how to play"), "\n".join(how))
 

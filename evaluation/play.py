@@ -1,12 +1,11 @@
 """Play an agent's tasks yourself: you are the policy, and read what it earned.
 
     .venv/bin/python -m evaluation.play sql                                    # a task drawn from the test file
-    .venv/bin/python -m evaluation.play consultation --task 12 --save gold.jsonl
-    .venv/bin/python -m evaluation.play code --n 5 --save gold.jsonl < replies.txt
+    .venv/bin/python -m evaluation.play consultation --task 12
+    .venv/bin/python -m evaluation.play code --n 5 < replies.txt
 
-What you read is what a model reads. --save keeps good episodes for `training.cold_start AGENT
---base MODEL --dialogues FILE` (docs/evaluate-and-serve.md). Exit codes: 0 done, 1 the input ended,
-something failed or has no score, 2 wrong usage, 130 interrupted.
+What you read is what a model reads (docs/evaluate-and-serve.md). Exit codes: 0 done, 1 the input
+ended, something failed or has no score, 2 wrong usage, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -21,23 +20,18 @@ from pathlib import Path
 from random import Random
 
 from common.command import Failure, UsageError, new_parser, positive, run_command
-from common.files import FileError
-from common.jsonl import read_jsonl
 from common.language import said
 from common.settings import WORK, Settings, load_settings
 from episodes import registry
 from episodes.agent import Agent, Environment
 from episodes.episode import Scored, Task
-from episodes.kept import keep
 from episodes.play_and_score import play
 from episodes.turns import turns, turns_of, with_turns
-from evaluation.keyboard import InputEnded, KeyboardPolicy, ask, show
+from evaluation.keyboard import KeyboardPolicy, show
 from evaluation.players import opened_environment
-from evaluation.results import Sample, recorded
 
 LOGS = WORK / "outputs" / "play"
 A_DAY = 86_400.0  # a person may think; what the machine does has limits of its own
-GOLD = 0.9  # of the highest reward: what a perfect episode earns at least
 
 
 def parse_arguments(argv: Sequence[str] | None) -> tuple[Agent, argparse.Namespace]:
@@ -49,7 +43,6 @@ def parse_arguments(argv: Sequence[str] | None) -> tuple[Agent, argparse.Namespa
     add("--n", type=positive(int), default=1, help="tasks to draw; default: 1")
     add("--seed", type=int, help="of the draw; default: another one each time")
     add("--data", type=Path, help="default: the agent's test file")
-    add("--save", type=Path, metavar="FILE", help="JSONL file that good episodes are added to")
     add("--max-turns", type=turns, metavar="N|A-B", help="default: MAX_TURNS, else the agent's own")
     add("--device", choices=("auto", "cpu", "cuda"), default="auto", help="of a model served here")
     arguments = parser.parse_args(argv)
@@ -73,21 +66,8 @@ def choose_tasks(agent: Agent, arguments: argparse.Namespace, settings: Settings
     return [agent.task(found[0], settings)]
 
 
-def check_saved(path: Path) -> None:
-    """Raise FileError if episodes cannot be added to this file."""
-    if not path.parent.is_dir():
-        raise FileError(f"{path} can not be written: there is no folder {path.parent}")
-    if path.exists():
-        for _ in read_jsonl(path):
-            pass
-
-
 async def play_all(
-    agent: Agent,
-    tasks: Sequence[Task],
-    environment: Environment,
-    settings: Settings,
-    save: Path | None,
+    agent: Agent, tasks: Sequence[Task], environment: Environment, settings: Settings
 ) -> int:
     """Play one after the other. Return how many have no score."""
     unscored = 0
@@ -99,9 +79,6 @@ async def play_all(
         policy.show_rest(scored.episode.messages)
         show("end", "\n".join(outcome(scored, environment.highest)))
         unscored += scored.reward.total is None
-        if save and worth_keeping(scored, environment.highest):
-            keep(save, agent.name, recorded(Sample(task, 0), scored, environment), policy.tools)
-            print(said("kept in {file}", file=save))
     return unscored
 
 
@@ -121,18 +98,6 @@ def outcome(scored: Scored, highest: float) -> list[str]:
     return [*lines, said(total, reward=reward.total, highest=highest)]
 
 
-def worth_keeping(scored: Scored, highest: float) -> bool:
-    """Return whether to keep the episode: nearly the highest reward decides, below it the person."""
-    if scored.reward.total is None:
-        return False
-    if scored.reward.total >= GOLD * highest:
-        return True
-    try:
-        return ask(said("keep it all the same? [y/N] ")).strip().lower() in ("y", "yes")
-    except InputEnded:
-        return False
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     # Ctrl-C must end the waiting for a key: asyncio replaces Python's own handler, and leaves
     # others alone.
@@ -149,11 +114,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         own = registry.own_options(agent, arguments)
         for note in agent.flags.check(tasks, own):
             print(note)
-        if arguments.save:
-            check_saved(arguments.save)
         with opened_environment(agent, own, LOGS, settings, arguments.device) as environment:
-            playing = play_all(agent, tasks, environment, settings, arguments.save)
-            unscored = asyncio.run(playing)
+            unscored = asyncio.run(play_all(agent, tasks, environment, settings))
         if unscored:
             raise Failure(f"{unscored} of {len(tasks)} episodes have no score")
 

@@ -20,7 +20,8 @@ import os
 import shlex
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ from common.settings import Settings, load_settings
 from common.stopping import stop_in_order
 from episodes import registry
 from episodes.agent import Agent, Row, bundled_model, folder_of
+from episodes.episode import Conversation
 from episodes.turns import with_turns
 from training.warmup.work_folder import check_out, work_folder
 
@@ -171,8 +173,11 @@ def cold_start(given: argparse.Namespace) -> None:
     if given.base:
         os.environ.setdefault(*LARGE_PAGES)
 
+        conversations: Iterable[Conversation]
         if given.dialogues:
-            conversations = agent.teaching.dialogues(given.dialogues, agent.name, settings)
+            kept = agent.teaching.dialogues(given.dialogues, agent.name, settings)
+            # Lines of an evaluation's episodes.jsonl do not name them
+            conversations = (replace(one, tools=one.tools or agent.tools) for one in kept)
         else:
             conversations = agent.teaching.demonstrations(given.role, rows, settings)
         facts = imported("training.warmup.supervised").warm_up(
