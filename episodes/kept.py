@@ -47,17 +47,11 @@ def conversation_of(row: dict[str, Any], agent: str, where: str) -> Conversation
 
 def is_message(found: Message | Any) -> bool:
     """Return whether a value is a message: a role with a text, or with tool calls in its place."""
-    if not isinstance(found, dict) or not isinstance(found.get("role"), str):
-        return False
-    if found.get("content") is not None:
-        return isinstance(found["content"], str)
-    calls = found.get("tool_calls")
-    return isinstance(calls, list) and bool(calls) and all(_is_call(call) for call in calls)
-
-
-def _is_call(found: Any) -> bool:
     try:
-        json.loads(found["function"]["arguments"])
-        return isinstance(found["function"]["name"], str)
-    except (KeyError, TypeError, ValueError, RecursionError):
+        for call in found.get("tool_calls") or ():
+            json.loads(call["function"]["arguments"])
+        said = found.get("content")
+        has_words = isinstance(said, str) or (said is None and bool(found.get("tool_calls")))
+        return isinstance(found["role"], str) and has_words
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
         return False

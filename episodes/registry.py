@@ -2,10 +2,7 @@
 
     registry.get("diagnosis+sql")     # both as one, for training
 
-It lies here, on Python's path (`PYTHONPATH=/my/agents`), or is an installed package's entry point:
-
-    [project.entry-points."medical_agent_rl.agents"]
-    triage = "triage_agent.agent"
+It lies here or on Python's path (`PYTHONPATH=/my/agents`).
 """
 
 from __future__ import annotations
@@ -15,7 +12,6 @@ import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, cast
 
@@ -24,15 +20,12 @@ from episodes.agent import Agent
 from episodes.episode import AgentError
 from episodes.joint import JOINED, JointAgent
 
-ENTRY_POINTS = "medical_agent_rl.agents"
-
 _registered: dict[str, Agent] = {}
 
 
 def names() -> list[str]:
     """Return the names that commands take, in alphabetical order."""
-    installed = entry_points(group=ENTRY_POINTS)
-    return sorted({*_folders(), *(point.name for point in installed), *_registered})
+    return sorted({*_folders(), *_registered})
 
 
 def get(name: str) -> Agent:
@@ -105,13 +98,11 @@ def _folders() -> dict[str, Path]:
 
 def _module(name: str) -> str:
     folder = _folders().get(name)
-    if folder is not None:
-        path = os.environ.get("PYTHONPATH", "")
-        parent = folder.parent
-        if parent != ROOT and str(parent) not in path.split(os.pathsep):
-            # Processes that play are started with it
-            os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(parent), path)))
-        return f"{name}_agent.agent"
-    for point in entry_points(group=ENTRY_POINTS, name=name):
-        return point.value.partition(":")[0]
-    raise AgentError(f"there is no agent {name!r}; the agents are {', '.join(names())}")
+    if folder is None:
+        raise AgentError(f"there is no agent {name!r}; the agents are {', '.join(names())}")
+    path = os.environ.get("PYTHONPATH", "")
+    parent = folder.parent
+    if parent != ROOT and str(parent) not in path.split(os.pathsep):
+        # Processes that play are started with it
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(parent), path)))
+    return f"{name}_agent.agent"
