@@ -4,12 +4,11 @@
     agent = registry.joined({"sql": 1.0, "diagnosis": 2.0})
     agent.rows("sql=my.parquet,diagnosis=data/diagnosis/train.parquet")
 
-Flags of an agent have its name in front here (`--diagnosis-reward`).
+Agents keep their settings, and have none of their own flags here.
 """
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -29,7 +28,6 @@ from episodes.agent import (
     Options,
     Record,
     Row,
-    Service,
     Showing,
     Sizes,
     Teaching,
@@ -93,9 +91,7 @@ class JointAgent(Agent):
     def open(self, settings: Settings, options: Options, evaluating: bool = False) -> Environment:
         environments: dict[str, Environment] = {}
         for name, member in self.members.items():
-            given = own_options(member, options)
-            own = own_settings(member, settings).under(given)
-            environments[name] = member.open(own, given, evaluating)
+            environments[name] = member.open(own_settings(member, settings), {}, evaluating)
         return JointEnvironment(environments, self.weights)
 
     def check(
@@ -104,8 +100,8 @@ class JointAgent(Agent):
         notes = []
         for name, member in self.members.items():
             own_rows = {split: joint_rows.of(name, part) for split, part in rows.items()}
-            for note in member.check(own_rows, own_settings(member, settings), plays):
-                notes.append(f"{name}: {note}")
+            found = member.check(own_rows, own_settings(member, settings), plays)
+            notes += [f"{name}: {note}" for note in found]
         return notes
 
 
@@ -115,46 +111,17 @@ def own_settings(member: Agent, settings: Settings) -> Settings:
     return settings.of(member.settings).under({"min_turns": most, "max_turns": most})
 
 
-def own_options(member: Agent, options: Options) -> dict[str, Any]:
-    """Return the options of one agent, under the names that it gave them."""
-    prefix = f"{member.name}_"
-    found = {}
-    for option, value in options.items():
-        if option.startswith(prefix) or option in member.settings.model_fields:
-            found[option.removeprefix(prefix)] = value
-    return found
-
-
 class JointFlags(Flags):
-    """The flags of every agent, each with its agent's name in front."""
+    """No flags: every agent plays with its own defaults."""
 
     def __init__(self, members: Members) -> None:
         self.members = members
-
-    def add(self, parser: ArgumentParser) -> None:
-        for name, member in self.members.items():
-            own = ArgumentParser(add_help=False)
-            member.flags.add(own)
-            for action in own._actions:
-                flags = [flag.removeprefix("--") for flag in action.option_strings]
-                action.option_strings = [f"--{name}-{flag}" for flag in flags]
-                if action.dest not in member.settings.model_fields:  # else it is a setting's
-                    action.dest = f"{name}_{action.dest}"
-                parser._add_action(action)
-
-    def services(self, settings: Settings, options: Options) -> Sequence[Service]:
-        found = []
-        for name, member in self.members.items():
-            for service in member.flags.services(settings, own_options(member, options)):
-                found.append(replace(service, option=f"{name}_{service.option}"))
-        return found
 
     def check(self, tasks: Sequence[Task], options: Options) -> list[str]:
         notes = []
         for name, member in self.members.items():
             own = [task for task in tasks if task.agent == name]
-            for note in member.flags.check(own, own_options(member, options)):
-                notes.append(f"{name}: {note}")
+            notes += [f"{name}: {note}" for note in member.flags.check(own, {})]
         return notes
 
 
