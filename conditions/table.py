@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from functools import cache
 from pathlib import Path
@@ -11,6 +12,7 @@ from pydantic import TypeAdapter
 from conditions.condition_types import Tables
 
 FOLDER = Path(__file__).parent
+NAMES = ("phrases", "wordings", "complaints", "examinations", "conditions")
 # The system prompt of the rows of data/diagnosis, which is DiagAgent's
 INSTRUCTION = (
     "You are a physician. Order one examination at a "
@@ -24,8 +26,7 @@ def load_tables() -> Tables:
     Raises pydantic's ValidationError if they do not have the form of condition_types.py.
     """
     phrases, wordings, complaints, examinations, conditions = (
-        tomllib.loads((FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
-        for name in ("phrases", "wordings", "complaints", "examinations", "conditions")
+        tomllib.loads((FOLDER / f"{name}.toml").read_text(encoding="utf-8")) for name in NAMES
     )
     for name, words in phrases.pop("asked").items():  # a separate table keeps lines short
         phrases["symptoms"][name] |= words
@@ -42,3 +43,10 @@ def load_tables() -> Tables:
                 findings[name] = {part: finding}
     read = {**phrases, **conditions, "complaints": complaints, "examinations": examinations}
     return TypeAdapter(Tables).validate_python(read)
+
+
+@cache
+def chinese_pairs() -> frozenset[str]:
+    """Return every two Chinese characters that stand side by side in the tables."""
+    texts = [(FOLDER / f"{name}.toml").read_text(encoding="utf-8") for name in NAMES]
+    return frozenset(re.findall(r"(?=([\u4e00-\u9fff]{2}))", "\n".join(texts)))

@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import fmean
 
 from conditions.condition_types import terms
-from conditions.table import load_tables
+from conditions.table import chinese_pairs, load_tables
 from consultation_agent.doctor_questions import content_of
 from scoring.text import words_only
 
@@ -27,14 +27,16 @@ NO_NEGATION = re.compile("|".join(WORDS["no_negations"]))
 WITHIN = re.compile(rf"(?!{'|'.join(WORDS['next_predicate'])}).*")
 DIRECTLY = re.compile(rf"了?(?:{'|'.join(WORDS['manner'])})?")
 BEHIND = re.compile("|".join(WORDS["behind"]).replace("NEGATION", NEGATIONS))
+PAIR = re.compile(r"(?=([\u4e00-\u9fff]{2}))")
+SENSELESS = 4  # pairs of Chinese characters from which a text is senseless if no pair is known
 ANY_ADVICE = re.compile("|".join(WORDS["any_advice"]))
 
 
 def advice_value(items: Sequence[str], advice: str, gold: str) -> float:
     """Return the mean over the gold items of the share of their terms that are advised.
 
-    Contradicted terms count against it, and terms of other conditions, so that a list that fits
-    every patient is worth little. Without known items it is the F1 of the content words of both
+    Contradicted terms count against it, as do terms of other conditions and senseless clauses, so
+    that a list that fits every patient is worth little. Without known items it is the F1 of the content words of both
     texts.
     """
     if not items:
@@ -42,7 +44,8 @@ def advice_value(items: Sequence[str], advice: str, gold: str) -> float:
             return 1.0
         said, known = (content_of(ANY_ADVICE.sub(" ", text.lower())) for text in (advice, gold))
         return 2 * len(said & known) / max(1, len(said) + len(known))
-    clauses = CLAUSE.split(advice)
+    said = CLAUSE.split(advice)
+    clauses = [clause for clause in said if not _is_senseless(clause)]
     own = set[str]()
     shares = list[float]()
     for item in items:
@@ -50,9 +53,10 @@ def advice_value(items: Sequence[str], advice: str, gold: str) -> float:
         own.update(terms(item))
         shares.append(fmean(_given(term, wanted, clauses) for term in terms(item)))
     right = sum(term in advice for term in own)
+    senseless = len(said) - len(clauses)
     said_by_gold = "".join(items).replace("*", "")
     others = sum(term in advice and term not in said_by_gold for term in all_terms())
-    return max(0.0, fmean(shares)) * right / max(1, right + others)
+    return max(0.0, fmean(shares)) * right / max(1, right + others + senseless)
 
 
 @cache
@@ -63,6 +67,18 @@ def all_terms() -> frozenset[str]:
         for item in condition.advice_zh:
             found.update(terms(item))
     return frozenset(found)
+
+
+def _is_senseless(clause: str) -> bool:
+    rest = _any_term().sub("\n", clause)
+    pairs = PAIR.findall(rest)
+    return len(pairs) >= SENSELESS and chinese_pairs().isdisjoint(pairs)
+
+
+@cache
+def _any_term() -> re.Pattern[str]:
+    longest_first = sorted(all_terms(), key=lambda term: (-len(term), term))
+    return re.compile("|".join(map(re.escape, longest_first)))
 
 
 def _given(term: str, gold: list[str], clauses: list[str]) -> int:

@@ -182,6 +182,15 @@ def test_advice_for_other_conditions_takes_from_what_it_gives():
     assert advice_of(TASK, f"{TASK.recommendation}，补液，防晒") == pytest.approx(2 / 3, abs=0.05)
 
 
+def test_senseless_words_beside_advice_are_no_advice_and_cost_what_they_are_beside():
+    items = [item.replace("*", "") for item in TASK.advice]
+    own = [term for item in TASK.advice for term in terms(item)]
+    senseless = "没有找到、；有卡上试重试的"
+    assert advice_of(TASK, senseless.join(own)) == 0
+    assert advice_of(TASK, f"；{senseless}；".join(items)) < 0.7
+    assert advice_of(TASK, "，".join([*items, "带上以往的化验单", "最好让家属陪同"])) == 1
+
+
 def test_the_words_of_a_complaint_s_conditions_earn_little():
     tables = load_tables()
     earned = []
