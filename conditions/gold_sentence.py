@@ -14,9 +14,9 @@ from conditions.framing import TABLE as FRAMING
 from conditions.framing import unframed
 
 GOLD = FRAMING["gold"]
-LEAD, STOP, ILLNESS = (
+LEAD, STOP, ILLNESS, ASIDE = (
     re.compile("|".join(f"(?:{one})" for one in GOLD[name]), re.IGNORECASE)
-    for name in ("lead", "stop", "illness")
+    for name in ("lead", "stop", "illness", "aside")
 )
 BETWEEN = re.compile(
     rf"\s*(?:(?:{'|'.join(GOLD['between'])})(?:\s+|(?<=[为是有])))+", re.IGNORECASE
@@ -27,7 +27,8 @@ ALIKE = re.compile(
 SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")
 INSIDE = re.compile(r"\(([A-Za-z][\w -]{1,40})\)")
 OR = re.compile(r"\s+or\s+|或者?")
-AND = re.compile(r"\s+and\s+|\s*[和与及、]\s*")
+AND = re.compile(r"\s+and\s+|\s*(?:[和与及、]|合并)\s*")
+CLAUSE = re.compile("[，,；;]")
 LONGEST = 8  # words of a sentence that is the illness itself
 BARE = 12  # characters of a Chinese one
 
@@ -38,6 +39,10 @@ def diseases_in(sentence: str) -> tuple[str, ...]:
     needs only one of them.
     """
     first = next((one for one in SENTENCE.split(sentence) if LEAD.search(one)), sentence)
+    clauses = CLAUSE.split(first)
+    of_it = [clause.strip() for clause in clauses if not ASIDE.search(clause)]
+    if len(clauses) > len(of_it) > 0:
+        first = "，".join(of_it)
     named = [*_named(first), *(text.strip() for text in INSIDE.findall(first))]
     several = ["; ".join(parts) for name in named if len(parts := AND.split(name)) > 1]
     return tuple(dict.fromkeys(filter(None, (*named, *several, sentence.strip(" .。")))))
