@@ -54,9 +54,7 @@ FELT = words_of(" ".join(TABLE["said"]["felt"]))
 UNDECIDED = re.compile("|".join(TABLE["said"]["undecided"]), re.I)
 FINDINGS = words_of(" ".join(TABLE["said"]["findings"]))  # that a disease may have or not
 COURSE = words_of(" ".join([*TABLE["beside"]["course"], *TABLE["one_of"]["severity"]])) | FINDINGS
-COURSE_ZH = "|".join(
-    word for word in TABLE["beside"]["course"] + TABLE["said"]["findings"] if HAN.search(word)
-)
+COURSE_ZH = "|".join(filter(HAN.search, TABLE["beside"]["course"] + TABLE["said"]["findings"]))
 # "not perforated", "non-perforated", "unruptured", 未穿孔: what is denied of a course
 OTHER_COURSE = re.compile(
     r"(?:[,;(、，；（]\s*|\s[-–—]\s)?(?:\bnot ([a-z]+(?:(?: or | and |/)[a-z]+)*)(?=\s*(?:$|[,;.)、，；。）]))"
@@ -198,7 +196,8 @@ def _without_codes(said: str, names: list[str]) -> tuple[str, list[str]]:
         same = own is not None and own[1].lower() == code[1].lower()
         bare.append(name[own.end() :] if own and same else name)
     rest = said[code.end() :]
-    alone = len(words_of(rest)) > 1 and not coded and not rest.startswith(".")
+    named = words_of(rest)
+    alone = not coded and not rest.startswith(".") and (len(named) > 1 or named in diseases())
     return (rest if alone or bare != names else said), bare
 
 
