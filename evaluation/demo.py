@@ -107,16 +107,7 @@ def demo(arguments: argparse.Namespace, argv: Sequence[str]) -> None:
     for name, command in parts.items():
         if name in (WARM, TRAINED) and (folder / name).exists():
             continue  # a model's folder is written whole or not at all
-        began = time.monotonic()
-        is_new = not (folder / name).exists()
         run_part(name, list(parts), command)
-        if name == BEFORE and is_new:
-            minutes = (time.monotonic() - began) / 60
-            took = (
-                "demo: this part took {minutes:.1f} minutes, and the last one takes about as "
-                "long; the training says after its first step how long it takes"
-            )
-            print(said(took, minutes=minutes), file=sys.stderr)
     facts = {
         "minutes": round((time.monotonic() - start) / 60, 2),
         "seed": arguments.seed,

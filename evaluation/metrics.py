@@ -68,7 +68,7 @@ def scores_of(agent: Agent, records: Sequence[Record]) -> dict[str, Any]:
         "judge_parts": _means(scored, "measures"),
         **_facts(agent, records),
         **agent.showing.summarise(scored),
-        **_passes(score),
+        "pass@k": _passes(score),
         "turns": mean(clusters(scored, itemgetter("turns"))),
         "tokens": {
             name: mean(clusters(scored, itemgetter(f"{name}_tokens")))
@@ -250,19 +250,10 @@ def pass_at(samples: int, successes: int, k: int) -> float:
     return 1.0 - comb(samples - successes, k) / comb(samples, k)
 
 
-def pass_all(samples: int, successes: int, k: int) -> float:
-    """Return pass^k, that all k samples succeed (Yao et al. 2024, arXiv 2406.12045)."""
-    return comb(successes, k) / comb(samples, k)
-
-
-def _passes(score: Clusters) -> dict[str, dict[str, float]]:
+def _passes(score: Clusters) -> dict[str, float]:
     counts = [(len(cluster), sum(value >= SUCCESS for value in cluster)) for cluster in score]
-    at_least_one: dict[str, float] = {}
-    all_of_them: dict[str, float] = {}
-    for k in range(1, min(map(len, score), default=0) + 1):
-        at_least_one[str(k)] = fmean(pass_at(*count, k) for count in counts)
-        all_of_them[str(k)] = fmean(pass_all(*count, k) for count in counts)
-    return {"pass@k": at_least_one, "pass^k": all_of_them}
+    most = min(map(len, score), default=0)
+    return {str(k): fmean(pass_at(*count, k) for count in counts) for k in range(1, most + 1)}
 
 
 def _means(scored: Sequence[Record], column: str) -> dict[str, float | None]:

@@ -153,7 +153,7 @@ def report_of(agent: Agent, scores: Scores) -> Report:
         f"{column.heading} [95 %]" if column.interval else column.heading
         for column in agent.showing.columns
     ]
-    counted = ("turns", "unfinished", "pass@k", "pass^k", "tokens", "seconds")
+    counted = ("turns", "unfinished", "pass@k", "tokens", "seconds")
     rows: list[Sequence[str]] = [("group", "tasks", "score [95 %]", *own, *counted)]
     for name, part in groups_in(scores).items():
         rows.append([name, *_cells(agent, part)])
@@ -186,7 +186,6 @@ def _cells(agent: Agent, part: Scores) -> list[str]:
         number(part["turns"], ".2f"),
         points(part["unfinished"]),
         points(_last(part["pass@k"])),
-        points(_last(part["pass^k"])),
         number(part["tokens"]["completion"], ".0f"),
         number(part["latency"] and part["latency"]["p50"], ".2f"),
     ]

@@ -17,12 +17,12 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from common.command import new_parser, positive, run_command
+from common.command import new_parser, run_command
 from common.files import refuse_existing
 from common.jsonl import write_text
 from common.language import said
 from common.stopping import stop_in_order
-from evaluation.report.page import PAGE_EPISODES, REPORT, read
+from evaluation.report.page import REPORT, read
 from evaluation.run_folder import open_folders
 
 LIVE_SECONDS = 15  # between two pages of --live; an open one reloads itself as often
@@ -33,8 +33,6 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     add = parser.add_argument
     add("folders", type=Path, nargs="+", metavar="FOLDER", help="a run, an evaluation or a demo")
     add("--out", type=Path, metavar="FILE", help=f"default: {REPORT} in the first folder")
-    most = f"at most about N episodes, a sample by task; default: {PAGE_EPISODES:,}"
-    add("--episodes", type=positive(int), metavar="N", help=most)
     live = f"write the page every {LIVE_SECONDS} s, until every folder has its end, or Ctrl-C"
     add("--live", action="store_true", help=live)
     add("--force", action="store_true", help="replace --out where it exists")
@@ -47,14 +45,14 @@ def report(arguments: argparse.Namespace) -> None:
     replaces = arguments.force or arguments.out is None
     open_folders(arguments.folders)
     refuse_existing(out, replaces)
-    page = read(arguments.folders, arguments.episodes)
+    page = read(arguments.folders)
     if arguments.live:
         follows = "{out} follows the run until it has its summary; Ctrl-C ends it"
         print(said(follows, out=out), flush=True)
     while arguments.live and not all(run.summary or run.scores for run in page.runs):
         write_text(out, page.html(LIVE_SECONDS), force=True)
         time.sleep(LIVE_SECONDS)
-        page = read(arguments.folders, arguments.episodes)
+        page = read(arguments.folders)
     write_text(out, page.html(), force=True)
     print(out)
 

@@ -63,14 +63,11 @@ NAMED = (*ASKED, *ENDED, "mode", "step")
 
 @dataclass
 class Page:
-    """A report: its runs. Episodes are read again for the page. most: episodes on it, None: as
-    usual.
-    """
+    """A report: its runs. Episodes are read again for the page."""
 
     runs: Sequence[Run]
     agents: Sequence[Agent | None]
     tallies: Sequence[Tally]
-    most: int | None
 
     @property
     def title(self) -> str:
@@ -84,8 +81,6 @@ class Page:
     @cached_property
     def one_of(self) -> int:
         """Of so many tasks one is in the sample."""
-        if self.most:
-            return max(1, -(-self.total // self.most))
         paths = [run.folder / "episodes.jsonl" for run in self.runs]
         size = sum(path.stat().st_size for path in paths if path.is_file())
         return max(1, -(-self.total // PAGE_EPISODES), -(-size // PAGE_BYTES))
@@ -181,7 +176,7 @@ def read_toml(name: str) -> dict[str, Any]:
     return tomllib.loads((FOLDER / name).read_text(encoding="utf-8"))
 
 
-def read(folders: Sequence[Path], most: int | None = None) -> Page:
+def read(folders: Sequence[Path]) -> Page:
     """Return a page of the runs in these folders.
     Raises UsageError: see open_folders, or there are too many folders.
     """
@@ -190,7 +185,7 @@ def read(folders: Sequence[Path], most: int | None = None) -> Page:
     runs = open_folders(folders)
     agents = [agent_of(run) for run in runs]
     tallies = [tally_of(run, agent) for run, agent in zip(runs, agents, strict=True)]
-    return Page(runs, agents, tallies, most)
+    return Page(runs, agents, tallies)
 
 
 def task_of(record: Record) -> tuple[str, Any]:

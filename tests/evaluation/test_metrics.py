@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from evaluation import metrics
-from evaluation.metrics import SUCCESS, interval, pass_all, pass_at
+from evaluation.metrics import SUCCESS, interval, pass_at
 from sql_agent.agent import AGENT
 from tests.episodes.guessing_agent import GuessingAgent
 from tests.evaluation.evaluations import record
@@ -81,17 +81,15 @@ def test_groups_and_other_numbers():
 
 @pytest.mark.parametrize(("samples", "successes"), [(4, 0), (5, 2), (3, 3)])
 @pytest.mark.parametrize("k", [1, 3])
-def test_pass_at_k_and_pass_all_k_are_the_shares_of_draws(samples, successes, k):
+def test_pass_at_k_is_the_share_of_draws(samples, successes, k):
     draws = list(combinations([True] * successes + [False] * (samples - successes), k))
     assert pass_at(samples, successes, k) == pytest.approx(sum(map(any, draws)) / len(draws))
-    assert pass_all(samples, successes, k) == pytest.approx(sum(map(all, draws)) / len(draws))
 
 
 def test_passes_go_up_to_the_samples_every_question_has():
     of_a = [record("a", SUCCESS), record("a", 0.0), record("a", 0.0)]
     scores = scores_of([*of_a, record("b", SUCCESS), record("b", SUCCESS)])
     assert scores["pass@k"] == pytest.approx({"1": (1 / 3 + 1) / 2, "2": (2 / 3 + 1) / 2})
-    assert scores["pass^k"] == pytest.approx({"1": (1 / 3 + 1) / 2, "2": (0 + 1) / 2})
 
 
 @pytest.mark.parametrize(("truth", "n"), [(0.7, 100), (0.97, 10), (0.97, 30), (0.9, 10)])

@@ -78,7 +78,7 @@ function sections() {
 function sampled() {
   if (episodes.length === shared.total) return null;
   const share = `${number(episodes.length)} ${t("of")} ${number(shared.total)} ${t("episodes in all")}`;
-  return el("p", { class: "warning" }, `${share}${language === "zh" ? "：" : ": "}${t("a sample by task, the same tasks of every run; --episodes N shows more.")}`);
+  return el("p", { class: "warning" }, `${share}${language === "zh" ? "：" : ": "}${t("a sample by task, the same tasks of every run.")}`);
 }
 
 // What this page is about, in a line: of which agent, and since when.
