@@ -104,7 +104,8 @@ def build(host: Host, model: str, token: str | None, hosts: Sequence[str]) -> Gu
 
     @app.get("/agent")
     def agent() -> Response:
-        tasks, words = host.tasks(), words_of(folder_of(host.agent))
+        tasks = host.tasks()
+        words = words_of(folder_of(host.agent))
         return _json(
             {
                 "agent": host.agent.name,
@@ -160,13 +161,13 @@ def _asked(host: Host, body: Body) -> tuple[Asked, bool]:
         raise HTTPException(
             404, f"there is no model {body.model[:80]!r} here; it is {host.agent.name!r}"
         )
-    words, said = (
-        [one.text for one in body.messages if one.role == role] for role in ("user", "assistant")
-    )
+    words = [one.text for one in body.messages if one.role == "user"]
+    said = [one.text for one in body.messages if one.role == "assistant"]
     if body.case:
         return Asked([], case=body.case, temperature=body.temperature), body.stream
     if not host.environment.converses:
-        words, said = words[-1:], []
+        words = words[-1:]
+        said = []
     if not (words and words[0].strip()):
         raise HTTPException(
             400, "messages: expected one of the role user that says something, or a case"
@@ -178,7 +179,9 @@ class Answer:
     """The forms of one answer, as OpenAI words them."""
 
     def __init__(self, model: str) -> None:
-        self.model, self.id, self.created = model, f"chatcmpl-{uuid.uuid4().hex}", int(time.time())
+        self.model = model
+        self.id = f"chatcmpl-{uuid.uuid4().hex}"
+        self.created = int(time.time())
 
     def chunk(self, delta: dict[str, Any], finish: str | None = None, **more: Any) -> str:
         choice = {"index": 0, "delta": delta, "finish_reason": finish}

@@ -200,7 +200,9 @@ def evaluate(agent: Agent, arguments: argparse.Namespace, settings: Settings) ->
         print(note, file=sys.stderr)
     with contextlib.closing(agent.open(settings, own, evaluating=True)) as environment:
         config = configuration(agent, arguments, player, environment, len(rows))
-    samples = [Sample(task, number) for task in tasks for number in range(arguments.k)]
+    samples = []
+    for task in tasks:
+        samples += [Sample(task, number) for number in range(arguments.k)]
     folder: Path = arguments.out or default_folder(config)
     playing = player_opened(agent, player, tasks, folder, arguments, settings)
     if not arguments.force and results.finished(folder, config):

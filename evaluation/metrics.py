@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from math import comb, sqrt
 from operator import itemgetter
 from statistics import NormalDist, fmean, pvariance
@@ -210,7 +211,7 @@ def judge_changes(types: Sequence[Sequence[float]]) -> dict[str, Any]:
 
     A change is better or worse where the interval leaves 0 out and the test says so as well.
     """
-    changes = [change for values in types for change in values]
+    changes = list(chain.from_iterable(types))
     p = randomisation_test(changes)
     bounds = interval_of_types(types)
     if len(changes) == 1:

@@ -153,7 +153,9 @@ class ModelWatch(Thread):
 
     def __init__(self, base_url: str, ours: bool, server: uvicorn.Server) -> None:
         super().__init__(name="model-watch", daemon=True)
-        self.url, self.ours, self.server = f"{base_url}/models", ours, server
+        self.url = f"{base_url}/models"
+        self.ours = ours
+        self.server = server
         self.missed = 0
 
     def alive(self) -> bool:

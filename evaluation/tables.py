@@ -181,11 +181,12 @@ def _cells(agent: Agent, part: Scores) -> list[str]:
     cells = [str(part["n"]), _with_interval(part, "score", "ci95")]
     for column in agent.showing.columns:
         cells.append(_with_interval(part, column.metric, f"{column.metric}_ci95"))
+    by_k = part["pass@k"]
     return [
         *cells,
         number(part["turns"], ".2f"),
         points(part["unfinished"]),
-        points(_last(part["pass@k"])),
+        points(by_k[max(by_k, key=int)] if by_k else None),
         number(part["tokens"]["completion"], ".0f"),
         number(part["latency"] and part["latency"]["p50"], ".2f"),
     ]
@@ -199,10 +200,6 @@ def _with_interval(part: Scores, metric: str, interval: str) -> str:
     if part["n"] < FEW:
         return f"{value} [{TOO_FEW}]"
     return f"{value} [{points(bounds[0])}, {points(bounds[1])}]"
-
-
-def _last(by_k: dict[str, float]) -> float | None:
-    return by_k[max(by_k, key=int)] if by_k else None
 
 
 def _facts(agent: Agent, scores: Scores) -> list[str]:

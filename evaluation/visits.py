@@ -235,8 +235,9 @@ def _folded(text: str) -> str:
 
 def _cells(content: str) -> list[str]:
     try:
-        rows = json.loads(content)["rows"]
-        cells = [cell for row in rows for cell in (row if isinstance(row, list) else [row])]
+        cells = []
+        for row in json.loads(content)["rows"]:
+            cells += row if isinstance(row, list) else [row]
     except (ValueError, KeyError, TypeError):
         return []
     return [f"{cell:g}" if isinstance(cell, float) else str(cell) for cell in cells if cell]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from statistics import fmean
 from typing import Any
 
@@ -68,15 +69,14 @@ def charts_of(runs: Sequence[Run], validations: Sequence[Validation]) -> list[di
 
 
 def _curves(run: Run, validation: Validation) -> Iterator[tuple[str, str, Points]]:
-    validated = sorted({step for kinds in validation.values() for step in kinds})
-    asked = watched(validated, "intervals of the validation", "steps")
+    asked = watched(validated(validation), "intervals of the validation", "steps")
     yield VALIDATION, ALL, [over_types(step, validation) for step in asked]
     for kind, rewards in sorted(validation.items()):
         if kind:
             asked = watched(sorted(rewards), f"intervals of {kind}", "steps")
             yield VALIDATION, kind, [over_types(step, {kind: rewards}) for step in asked]
     steps = run.steps
-    metrics = dict.fromkeys(metric for _, data in steps for metric in data)
+    metrics = dict.fromkeys(chain.from_iterable(data for _, data in steps))
     for group, title, _, wanted, per in CURVES:
         pattern = re.compile(re.escape(wanted).replace(r"\*", "([^/]+)"))
         for metric in metrics:
@@ -95,6 +95,11 @@ def _points(steps: Sequence[tuple[int, Step]], metric: str, per: str) -> Points:
         if metric in data and whole:
             points.append([step, data[metric] / whole])
     return points
+
+
+def validated(validation: Validation) -> list[int]:
+    """Return the steps with a validation."""
+    return sorted({*chain.from_iterable(validation.values())})
 
 
 def over_types(step: int, validation: Validation) -> list[float]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from episodes.agent import Agent
 from evaluation.metrics import BETTER, FEW, TOO_FEW, UNCLEAR, WORSE, judge_changes
-from evaluation.report.charts import Validation, over_types
+from evaluation.report.charts import Validation, over_types, validated
 from evaluation.report.demo import RESULT
 from evaluation.report.facts import Comparison, Tally
 from evaluation.run_folder import EVALUATION, Run, numbers
@@ -40,7 +40,7 @@ def results_of(
     compared: Sequence[Comparison],
 ) -> list[Card]:
     """Return the cards: comparisons, then training runs, then evaluations that stand alone."""
-    known = {number for one in compared for number in (one.base, one.run)}
+    known = {one.base for one in compared} | {one.run for one in compared}
     judged = {runs[one.run].agent for one in compared}
     cards = [comparison_card(one, runs, agents, tallies) for one in compared]
     for place, (run, tally) in enumerate(zip(runs, tallies, strict=True)):
@@ -118,7 +118,7 @@ def first_to_last(values: Sequence[float]) -> str | None:
 
 
 def _validated(validation: Validation) -> Card:
-    steps = sorted({step for kinds in validation.values() for step in kinds})
+    steps = validated(validation)
     if not steps:
         return {}
     first = steps[0]
