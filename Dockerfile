@@ -27,7 +27,7 @@ WORKDIR /app
 # hadolint ignore=DL3008
 RUN apt-get update && apt-get install -y --no-install-recommends bubblewrap libnuma1 && rm -rf /var/lib/apt/lists/*
 RUN useradd --uid 1000 --home-dir /cache --create-home app \
-    && mkdir -p /app/runs /app/store /app/outputs /cache/huggingface /cache/vllm \
+    && mkdir -p /app/runs /app/outputs /cache/huggingface /cache/vllm \
     && chown -R app:app /app /cache && chmod -R a+rwX /cache
 COPY --chown=app:app install.sh ./
 COPY --chown=app:app requirements ./requirements

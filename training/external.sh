@@ -3,7 +3,6 @@
 # On several machines the same three commands run with the store's and the proxy's real addresses; see docs/settings.md.
 #
 #   AGENT=sql bash training/external.sh [flags and key=value of train_sql_agent.py; default: --ci-fast]
-#   STORE_DIR=store AGL_TOKEN=... bash training/external.sh     # the store kept in a folder
 #
 # All three need the same AGL_TOKEN; where none is set, one is drawn for this run.
 set -euo pipefail
@@ -33,7 +32,7 @@ trap 'exit 130' INT TERM
 
 # Job control gives each its own process group, so that stopping one stops its children and nothing else.
 set -m
-"$PYTHON" -m training.store serve --port "$PORT" ${STORE_DIR:+--persist "$STORE_DIR"} &
+"$PYTHON" -m training.store serve --port "$PORT" &
 pids+=($!)
 for _ in $(seq 60); do
     (exec 3<>"/dev/tcp/127.0.0.1/$PORT") 2>/dev/null && break

@@ -1,6 +1,6 @@
 """Real runs to which faults are done: their commands, their processes, and what is read of them.
 
-`roles` is a run of three commands (store kept on disk, runners, trainer) with doors between them,
+`roles` is a run of three commands (store, runners, trainer) with doors between them,
 and a partner. The others are one command. All have a judge, and go on with --resume auto, in the
 same folder and on the same port.
 """
@@ -270,7 +270,7 @@ class Roles(Scene):
 
     agent = "consultation"
     flags: tuple[str, ...] = ("--patient", "llm", "--n-runners", "2")
-    parts = "store on disk, runners, trainer as three commands: with proxy, verl, vLLM, Ray"
+    parts = "store, runners, trainer as three commands: with proxy, verl, vLLM, Ray"
 
     def make(self) -> None:
         super().make()
@@ -324,8 +324,6 @@ class Roles(Scene):
             "serve",
             "--port",
             str(self.port),
-            "--persist",
-            str(self.folder / "store"),
         ]
 
     def runners_command(self) -> list[str]:
@@ -348,7 +346,9 @@ class Roles(Scene):
 class Path_(Roles):
     """The same with a trainer that trains nothing, before a policy that is a stand-in."""
 
-    parts = "store on disk, runners, rollout manager with proxy, collector, watch and books; no verl, Ray, vLLM"
+    parts = (
+        "store, runners, rollout manager with proxy, collector, watch and books; no verl, Ray, vLLM"
+    )
 
     def make(self) -> None:
         super().make()

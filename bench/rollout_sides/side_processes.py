@@ -88,7 +88,7 @@ def serve_store(port: int) -> None:
     """Serve the store without a token, which agent-lightning's own clients would not send."""
     from training.store.store_server import serve
 
-    asyncio.run(serve("127.0.0.1", port, None, None))
+    asyncio.run(serve("127.0.0.1", port, None))
 
 
 @contextmanager

@@ -210,30 +210,6 @@ def test_every_kind_of_model_it_is_used_for_computes_the_same(kind):
     assert len(MODELS) == 3
 
 
-def test_a_critic_s_values_and_gradients_are_verl_s():
-    import torch
-    from transformers import AutoConfig, AutoModelForTokenClassification
-    from verl.workers.engine.fsdp.transformer_impl import FSDPEngineWithValueHead
-
-    from training.cpu.shared_tokens import TreeValueEngine
-
-    torch.manual_seed(3)
-    config = AutoConfig.for_model("qwen3", num_labels=1, classifier_dropout=0.0, **SMALL)
-    model = AutoModelForTokenClassification.from_config(
-        config, dtype=torch.float32, attn_implementation="sdpa"
-    )
-    batches = [
-        micro_batch(SEQUENCES["a prompt's episodes"], prefix_tree=tree) for tree in (True, False)
-    ]
-    every = torch.ones(batches[0]["input_ids"].values().numel())
-    (_, ours, our_gradients), (_, theirs, their_gradients) = (
-        played(engine_of(kind, model), batch, every)
-        for kind, batch in zip((TreeValueEngine, FSDPEngineWithValueHead), batches, strict=True)
-    )
-    torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
-    assert_same_gradients(our_gradients, their_gradients)
-
-
 @pytest.mark.parametrize(("settings", "trees"), cases_of(__file__, "settings_of_trees"))
 def test_what_a_tree_cannot_compute_has_verl_s_own_way(engines, monkeypatch, settings, trees):
     from verl.utils import tensordict_utils as tu

@@ -1,7 +1,5 @@
 """`--ci-fast`: one step of the whole loop with the real engine, and what it leaves behind."""
 
-from collections import Counter
-
 import pytest
 from safetensors.torch import load_file
 
@@ -77,36 +75,13 @@ def test_a_run_is_not_overwritten(smoke, start):
     assert not missing(again.output, smoke.run_dir, "--resume")
 
 
-ASYNC = (
-    "--async",
-    "--proxy",
-    "direct",
-    "trainer.total_training_steps=5",
-    "trainer.test_freq=-1",
-    "trainer.save_freq=4",
-)
-
-
-def test_resume_continues_in_the_same_folder_and_asynchronously(smoke, start):
-    """Four steps played while the policy is updated, through the recording endpoint that stands in
-    for litellm.
-    """
-    run = start("--ci-fast", "--resume", *ASYNC, run_dir=smoke.run_dir)
+def test_resume_continues_in_the_same_folder(smoke, start):
+    more = ("trainer.total_training_steps=3", "trainer.test_freq=-1", "trainer.save_freq=2")
+    run = start("--ci-fast", "--resume", "--proxy", "direct", *more, run_dir=smoke.run_dir)
     assert run.wait() == 0, run.output
-    assert (run.run_dir / "checkpoints" / "global_step_5" / "actor").is_dir()
+    assert (run.run_dir / "checkpoints" / "global_step_3" / "actor").is_dir()
     assert (run.run_dir / "summary.1.json").exists()
     summary = run.summary()
     steps = summary["weight_updates"] + summary["steps_without_signal"]
-    assert steps == 5, "those before the checkpoint are in the books"
+    assert steps == 3, "those before the checkpoint are in the books"
     assert summary["generated_tokens"] == summary["trained_tokens"] > 0
-    episodes = [episode for episode in run.lines("episodes.jsonl") if episode["step"] > 1]
-    # What a slow machine did not finish has a cause, and its calls may be recorded only in part
-    whole = [episode for episode in episodes if episode["cause"] is None]
-    assert len(whole) >= 96, Counter(episode["cause"] for episode in episodes)
-    assert all(len(episode["weights"]) == episode["turns"] for episode in whole)
-    assert len({version for episode in episodes for version in episode["weights"]}) > 1
-    ages = [step["books/weights_age/max"] for step in run.steps()[1:]]
-    assert len(ages) == 4
-    assert 1 in ages, "a step should train on what was played before the step before it ended"
-    assert max(ages) <= 1
-    assert run.alive() == []

@@ -17,7 +17,7 @@ from training.engine.collect import Collector
 from training.engine.records import RolloutRecord
 from training.engine.trajectories import Limits
 from training.engine.watchdog import REWARD_MISSING, SPANS_MISSING
-from training.proxy.recorder import LOG_PROBS_ATTRIBUTE, RESPONSE_ATTRIBUTE, VERSION_ATTRIBUTE
+from training.proxy.recorder import LOG_PROBS_ATTRIBUTE, RESPONSE_ATTRIBUTE
 from training.runners.tracing import ProxyTraceToTriplet
 from training.store.live_store import RunStore
 
@@ -25,7 +25,6 @@ NAMES = {
     "prompt": "llm.hosted_vllm.prompt_token_ids",
     "reply": RESPONSE_ATTRIBUTE,
     "log_probs": LOG_PROBS_ATTRIBUTE,
-    "version": VERSION_ATTRIBUTE,
 }
 NOTE = {
     "terms": {"judge": 1.0},
@@ -164,14 +163,14 @@ async def test_an_episode_without_an_annotation_is_left_out_though_a_reward_is_t
 
 
 @pytest.mark.parametrize(("merge", "sequences"), [(True, 1), (False, 2)])
-async def test_every_call_keeps_its_own_log_probs_and_weights(store, merge, sequences):
+async def test_every_call_keeps_its_own_log_probs(store, merge, sequences):
     """Those of another call would correct the gradient for a policy that did not sample these
     tokens.
     """
     ids = await attempt(store)
-    second = {"prompt": "[1, 2, 3, 9]", "reply": "b", "log_probs": "[-0.5, -0.25]", "version": 5}
+    second = {"prompt": "[1, 2, 3, 9]", "reply": "b", "log_probs": "[-0.5, -0.25]"}
     await store.add_span(call_span(ids, 4, 5, number=2, **second))
-    await store.add_span(call_span(ids, 3, number=1, reply="a", log_probs="[-1.0]", version=4))
+    await store.add_span(call_span(ids, 3, number=1, reply="a", log_probs="[-1.0]"))
     extra = {
         "counters": {"sql_calls": 2},
         "measures": {"facts": 0.5},
@@ -181,12 +180,7 @@ async def test_every_call_keeps_its_own_log_probs_and_weights(store, merge, sequ
     await report(store, ids, {"turns": 2, **extra})
     await store.update_attempt(**ids, status="succeeded")
     record, trajectory = await collected(store, ids, merge=merge)
-    assert (record.cause, record.weights, record.generated_tokens, record.sequences) == (
-        None,
-        [4, 5],
-        3,
-        sequences,
-    )
+    assert (record.cause, record.generated_tokens, record.sequences) == (None, 3, sequences)
     assert {name: getattr(record, name) for name in extra} == extra
     found = [
         (one.prompt_ids, one.response_ids, one.mask, one.log_probs) for one in trajectory.sequences

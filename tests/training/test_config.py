@@ -73,7 +73,7 @@ def test_the_last_step_is_that_of_the_epochs_or_an_earlier_one(tmp_path, overrid
 
 @pytest.mark.parametrize(
     ("changes", "named"),
-    [({"asynchronous": "colocate"}, "--async"), ({"device": "cuda"}, "--device")],
+    [({"device": "cuda"}, "--device")],
 )
 def test_deterministic_promises_nothing_it_cannot_keep(tmp_path, changes, named):
     with pytest.raises(ConfigError) as refused:
@@ -95,7 +95,7 @@ def test_on_the_cpu_vllm_s_log_probs_are_the_old_policy_s(tmp_path):
     config = build(tmp_path)
     assert config.algorithm.rollout_correction.bypass_mode
     assert config.actor_rollout_ref.actor.policy_loss.loss_mode == "bypass_mode"
-    for other in ({"lora_rank": 8}, {"asynchronous": "colocate"}, {"device": "cuda"}):
+    for other in ({"lora_rank": 8}, {"device": "cuda"}):
         assert not build(tmp_path, **other).algorithm.rollout_correction.bypass_mode, other  # type: ignore[arg-type]
     config = build(tmp_path, f"{rollout}=false")
     assert not config.algorithm.rollout_correction.bypass_mode
@@ -164,7 +164,7 @@ def test_a_name_is_verls_keys(
         ("gspo", f"{ACTOR}.policy_loss.loss_mode=vanilla", "loss_mode=gspo"),
         ("gspo", f"{ACTOR}.loss_agg_mode=token-mean", "seq-mean-token-mean"),
         ("dr_grpo", "algorithm.norm_adv_by_std_in_grpo=true", "norm_adv_by_std_in_grpo=False"),
-        ("ppo", "algorithm.adv_estimator=grpo", "adv_estimator=gae"),
+        ("grpo", "algorithm.adv_estimator=rloo", "adv_estimator=grpo"),
     ],
 )
 def test_what_contradicts_it_is_refused(tmp_path, algorithm, override, named):

@@ -17,7 +17,7 @@ from tests.training.conftest import HOST, enqueue, own_port, served
 from training.start.run import deadline_of
 from training.store import handover as handover_module
 from training.store import live_store
-from training.store.handover import Endings, Handover, give_up, rules_of, worker_name
+from training.store.handover import Handover, give_up, rules_of, worker_name
 from training.store.live_store import RunStore
 
 
@@ -51,16 +51,19 @@ async def plain():
 
 async def test_every_ending_is_handed_out_once_and_at_once(store):
     ids = await enqueue(store, [{"name": str(i)} for i in range(3)])
-    endings = Endings(store)
-    futures = endings.expect(ids[:2])
+    handover = Handover(store)
+    asked = asyncio.create_task(handover.ended(ids))
     await asyncio.sleep(0.2)
     await finish(store, "succeeded", "failed", "succeeded")
-    rollouts = await asyncio.wait_for(asyncio.gather(*futures.values()), 25)
-    assert [rollout.status for rollout in rollouts] == ["succeeded", "failed"]
-    await asyncio.sleep(0.1)
-    late = endings.expect(ids[2:])  # it ended before anybody waited for it
-    assert (await asyncio.wait_for(late[ids[2]], 25)).rollout_id == ids[2]
-    await endings.close()
+    found = await asyncio.wait_for(asked, 25)
+    while len(found) < 3:
+        found += await asyncio.wait_for(handover.ended(ids), 25)
+    assert {rollout.rollout_id: rollout.status for rollout in found} == {
+        ids[0]: "succeeded",
+        ids[1]: "failed",
+        ids[2]: "succeeded",
+    }
+    await handover.close()
 
 
 async def test_an_error_of_the_store_delays_an_ending_and_loses_none(monkeypatch):
@@ -77,12 +80,13 @@ async def test_an_error_of_the_store_delays_an_ending_and_loses_none(monkeypatch
             return await super().wait_ended(after, seconds)
 
     async with served(Failing()) as store:
-        endings = Endings(store)
+        handover = Handover(store)
         [name] = await enqueue(store, [{"name": "a"}])
         await finish(store, "succeeded")
-        ending = await asyncio.wait_for(endings.expect([name])[name], 25)
-        assert ending.status == "succeeded"
-        await endings.close()
+        while not (found := await asyncio.wait_for(handover.ended([name]), 25)):
+            pass
+        assert [rollout.status for rollout in found] == ["succeeded"]
+        await handover.close()
 
 
 async def test_a_rollout_is_played_three_times_at_most(store, tmp_path):
@@ -118,16 +122,15 @@ async def test_a_runner_gives_up_its_own_rollouts_alone(store):
 
 
 async def test_a_store_that_does_not_notify_is_polled(plain):
-    handover, endings = Handover(plain), Endings(plain)
+    handover = Handover(plain)
     await handover.queued()
     await handover.queued()
     (rollout_id,) = await enqueue(plain, [{"name": "a"}])
-    futures = endings.expect([rollout_id])
-    await asyncio.sleep(0.5)
-    assert not futures[rollout_id].done(), "it is there, and has not ended"
+    assert await handover.ended([rollout_id]) == [], "it is there, and has not ended"
     await finish(plain, "succeeded")
-    assert (await asyncio.wait_for(futures[rollout_id], 25)).status == "succeeded"
-    await endings.close()
+    while not (found := await asyncio.wait_for(handover.ended([rollout_id]), 25)):
+        pass
+    assert [rollout.status for rollout in found] == ["succeeded"]
     await handover.close()
 
 

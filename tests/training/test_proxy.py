@@ -25,9 +25,9 @@ from common.access import TOKEN
 from tests.training.conftest import served
 from tests.training.plans import plan_of
 from tests.training.standins import MODEL, StandInVllm, standing
-from training.proxy.gate import CallGate, RequestSeeds
+from training.proxy.gate import RequestSeeds
 from training.proxy.policy_access import RESOURCE, PolicyAccess
-from training.proxy.recorder import LOG_PROBS_ATTRIBUTE, VERSION_ATTRIBUTE
+from training.proxy.recorder import LOG_PROBS_ATTRIBUTE
 from training.runners.tracing import ProxyTraceToTriplet
 from training.setup.plan import RunStopped
 
@@ -129,7 +129,7 @@ async def test_calls_are_recorded_once_in_order_and_stay_with_one_server(
         async with started(policy):
             await policy.check_engine()
             first, second = await store.start_rollout(input={}), await store.start_rollout(input={})
-            policy.weights_version, began = 4, time.time()
+            began = time.time()
             for text in ("一", "二", "三"):
                 assert (await ask(policy, store, 0, first, text)).status_code == 200
             reply = await ask(policy, store, 1, second, "四")
@@ -140,7 +140,6 @@ async def test_calls_are_recorded_once_in_order_and_stay_with_one_server(
     assert triplets == agl.LlmProxyTraceToTriplet().adapt(spans)
     assert [triplet.prompt["token_ids"] for triplet in triplets] == [[1, 2, 3]] * 3
     assert [triplet.response["token_ids"] for triplet in triplets] == [[7, 1], [7, 2], [7, 3]]
-    assert [span.attributes[VERSION_ATTRIBUTE] for span in spans] == [4, 4, 4]
     assert all(began <= span.start_time <= span.end_time <= time.time() for span in spans)
     assert [span.name for span in spans + others] == ["raw_gen_ai_request"] * 4
     found = [json.loads(span.attributes[LOG_PROBS_ATTRIBUTE]) for span in spans]
@@ -157,25 +156,6 @@ async def test_calls_are_recorded_once_in_order_and_stay_with_one_server(
     assert "token_ids" not in reply.text
     assert refused.status_code == 400
     assert "maximum context length" in refused.text
-
-
-async def test_a_call_is_stamped_with_the_weights_that_answered_it(servers):
-    """A change that waits for the call goes on as soon as it has left the gate."""
-
-    class ChangesAtOnce(CallGate):
-        async def __aexit__(self, *error: object) -> None:
-            await super().__aexit__(*error)
-            policy.weights_version += 1
-
-    async with served() as store:
-        policy = access("direct", servers, store)
-        policy.gate, policy.weights_version = ChangesAtOnce(), 4
-        async with started(policy):
-            rollout = await store.start_rollout(input={})
-            for text in ("一", "二"):
-                await ask(policy, store, 0, rollout, text)
-            spans = await spans_of(store, rollout.rollout_id, 2)
-    assert [span.attributes[VERSION_ATTRIBUTE] for span in spans] == [4, 5]
 
 
 @pytest.mark.parametrize(
@@ -202,11 +182,15 @@ async def test_a_deterministic_run_seeds_every_call_from_its_own_seed_and_the_we
         policy = access(kind, servers, store, deterministic=True)
         async with started(policy):
             rollout = await store.start_rollout(input={})
-            for policy.weights_version in (3, 3, 4):
+            for step in (None, None, 4):
+                if step:
+                    policy.serves_weights_of(step)
                 assert (await ask(policy, store, 0, rollout, "一")).status_code == 200
     seeds = RequestSeeds(42)
     asked = json.dumps(servers[0].requests[0]).encode()
-    expected = [json.loads(seeds.add(asked, version))["seed"] for version in (3, 3, 4)]
+    expected = [json.loads(seeds.add(asked))["seed"] for _ in range(2)]
+    seeds.weights_of(4)
+    expected.append(json.loads(seeds.add(asked))["seed"])
     assert [request["seed"] for request in servers[0].requests] == expected
     assert len(set(expected)) == 3
 

@@ -124,7 +124,7 @@ async def test_calls_a_dead_store_did_not_take_are_counted(monkeypatch):
     monkeypatch.setattr(recorder_module, "OUTAGE_SECONDS", 0.0)
     store = Answering(503, 503, 503)
     async with store.listening() as endpoint:
-        recorder = CallRecorder(endpoint, lambda: 3)
+        recorder = CallRecorder(endpoint)
         for number in range(2):
             recorder.record("ro", f"at{number}", Taken("r", [1], [2], None), 1.0)
         while recorder.lost < 2:  # else a call that is on its way is sent again
@@ -135,5 +135,5 @@ async def test_calls_a_dead_store_did_not_take_are_counted(monkeypatch):
         with pytest.raises(aiohttp.ClientResponseError):
             await sender.send(endpoint, [("ro", "at", core())])
         await sender.close()
-    assert [body.count(b"policy.version") for body in store.bodies] == [2, 1, 0]
+    assert [body.count(b"llm.hosted_vllm.id") for body in store.bodies] == [2, 1, 0]
     assert recorder.lost == 3

@@ -14,7 +14,6 @@ from training.engine.records import (
     unscored_share,
     validation_of,
     validation_reward,
-    weights_age,
 )
 
 
@@ -110,13 +109,3 @@ def test_an_annotation_must_be_whole():
     del whole["turns"]
     with pytest.raises(ValueError, match="turns"):
         read_annotation(json.dumps(whole))
-
-
-def test_the_age_of_the_weights_is_counted_by_call():
-    first, second = record(1, weights=[3, 3]), record(2, weights=[2, 3, 3])
-    assert weights_age([first, second], step=4) == {
-        "books/weights_age/mean": 0.2,
-        "books/weights_age/max": 1,
-        "books/episodes_of_several_weights": 1,
-    }
-    assert weights_age([record(3)], step=4) == {}

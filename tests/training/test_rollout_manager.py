@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from tests.corpora import write_lines
 from tests.training.steps import SAMPLING, keys_of, played_by
 from training.engine.playing import read_playing
 from training.setup.plan import RunStopped
@@ -24,6 +23,7 @@ DEAD = {"name": "dead", "rewards": [None]}
 @pytest.fixture(autouse=True)
 def no_pause(monkeypatch):
     monkeypatch.setattr("training.engine.watchdog.PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr("training.store.handover.WAIT_SECONDS", 0.1)
 
 
 async def test_a_step_is_queued_as_it_was_played(tmp_path, monkeypatch):
@@ -150,33 +150,31 @@ async def test_the_tokens_and_messages_of_a_step_are_kept_once(tmp_path, monkeyp
 
 
 async def test_a_run_in_which_nothing_ends_stops_but_not_while_calls_end(tmp_path, monkeypatch):
-    """A slow policy may need longer for an episode than the run bears silence. It looks when the
-    limit has passed, and asks both clocks each time.
-    """
-    clocks = {"rollouts": 0.0, "gate": 0.0}
+    """A slow policy may need longer for an episode than the run bears silence."""
+    now = [0.0]
     looks = list[float]()
 
     def at_the_rollouts() -> float:
-        looks.append(clocks["rollouts"])
-        return clocks["rollouts"]
+        looks.append(now[0])
+        return now[0]
 
-    clock = SimpleNamespace(monotonic=at_the_rollouts)
-    monkeypatch.setattr("training.engine.rollout_manager.time", clock)
-    gate = SimpleNamespace(monotonic=lambda: clocks["gate"])
-    monkeypatch.setattr("training.proxy.gate.time", gate)
-    monkeypatch.setattr("training.engine.rollout_manager.silence_limit", lambda seconds: 0.2)
+    for module, clock in (
+        ("engine.rollout_manager", at_the_rollouts),
+        ("proxy.gate", lambda: 150.0),
+    ):
+        monkeypatch.setattr(f"training.{module}.time", SimpleNamespace(monotonic=clock))
+    monkeypatch.setattr("training.engine.rollout_manager.silence_limit", lambda seconds: 100.0)
     async with played_by(tmp_path, monkeypatch, runner=False) as run:
         run.ask([GOOD], step=1)
-        while not await run.store.query_rollouts():
+        while not looks:
             await asyncio.sleep(0.01)
-        clocks["gate"] = 100.0
         async with run.manager.policy.gate:
-            pass
-        clocks["rollouts"] = 100.1
-        while looks.count(100.1) < 2:  # in which it finds that a call has ended
+            pass  # a call ends at 150
+        now[0] = 200.0
+        while looks.count(200.0) < 2:
             await asyncio.sleep(0.01)
         await asyncio.to_thread(run.manager.wait_for_news, 0.0)
-        clocks["rollouts"] = 200.0
+        now[0] = 300.0
         with pytest.raises(RunStopped, match="2 are waiting"):
             await run.settled("a")
 
@@ -190,22 +188,9 @@ async def test_a_run_whose_engine_is_gone_says_so_and_not_that_nothing_ended(tmp
             await run.settled("a")
 
 
-ASYNC = {"asynchronous": "colocate"}
-
-
-async def test_asynchronously_a_group_is_delivered_without_the_others(tmp_path, monkeypatch):
-    async with played_by(tmp_path, monkeypatch, **ASYNC) as run:
-        run.ask([GOOD, {**OTHER, "held": True}], step=1)
-        await run.settled("a")
-        assert run.status("b") == "running"
-        assert {key[:2] for _, key in run.queue.rows} == {"a_"}
-        run.agent.released.set()
-        await run.settled("b")
-
-
 async def test_records_older_than_verl_trains_on_are_forgotten(tmp_path, monkeypatch):
     """verl drops sequences more than the bound behind; a run of days would keep their records."""
-    async with played_by(tmp_path, monkeypatch, **ASYNC) as run:
+    async with played_by(tmp_path, monkeypatch) as run:
         for step, name in enumerate("abcd", start=1):
             await run.play([{**GOOD, "name": name}], step)
         taken = run.manager.take_trained_records(["d_0", "d_1"])
@@ -215,22 +200,6 @@ async def test_records_older_than_verl_trains_on_are_forgotten(tmp_path, monkeyp
             await run.play([{**GOOD, "name": name}], step)
         run.manager.take_trained_records(["f_0"])
         assert sorted(run.manager.delivered) == ["f_1", "g_0", "g_1"]
-
-
-async def test_a_resumed_asynchronous_run_knows_what_the_queue_may_still_hold(
-    tmp_path, monkeypatch
-):
-    base: dict[str, Any] = {"group": "a", "mode": "train", "step": 1, "reward": 1.0}
-    rows = [
-        {**base, "sample": 0},
-        {**base, "sample": 1, "cause": "judge_failed"},
-        {**base, "sample": 2, "mode": "val"},
-    ]
-    write_lines(tmp_path / "episodes.jsonl", rows)
-    async with played_by(tmp_path, monkeypatch, runner=False, **ASYNC) as run:
-        assert sorted(run.manager.delivered) == ["a_0"]
-        taken = run.manager.take_trained_records(["a_0"])
-    assert [record.reward for record in taken] == [1.0]
 
 
 async def test_rollouts_are_queued_with_the_rules_of_a_run(tmp_path, monkeypatch):

@@ -16,15 +16,19 @@ from agentlightning.types import AttemptedRollout
 from tests.training.conftest import ToyAgent, enqueue, running, served
 from training.proxy.recorder import SpanSender
 from training.runners.episode_runner import EpisodeRunner
-from training.store.handover import Endings
+from training.store.handover import Handover
 
 
 async def ends(store: agl.LightningStore, ids: list[str], seconds: float = 60) -> list[Any]:
-    endings = Endings(store)
+    handover = Handover(store)
+    found: dict[str, Any] = {}
     try:
-        return await asyncio.wait_for(asyncio.gather(*endings.expect(ids).values()), seconds)
+        async with asyncio.timeout(seconds):
+            while not found.keys() >= {*ids}:
+                found |= {one.rollout_id: one for one in await handover.ended(ids)}
+        return [found[rollout_id] for rollout_id in ids]
     finally:
-        await endings.close()
+        await handover.close()
 
 
 async def emitted(store: agl.LightningStore, rollout_id: str) -> list[str]:

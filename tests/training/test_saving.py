@@ -40,7 +40,7 @@ FILES = (
         "actor/optim_world_size_1_rank_0.pt",
         "actor/huggingface/model.safetensors",
     ),
-    *("actor/extra_state_world_size_1_rank_0.pt", "critic/model_world_size_1_rank_0.pt", "data.pt"),
+    *("actor/extra_state_world_size_1_rank_0.pt", "data.pt"),
 )
 TOUCHES = (
     "open",

@@ -22,13 +22,7 @@ def config_of(prompts: int = 16, mini: int = 16, **actor: Any) -> DictConfig:
         "ppo_micro_batch_size_per_gpu": None,
     }
     parts = {"actor": trained | actor, "rollout": {"n": N, **dynamic}, "ref": dynamic}
-    return OmegaConf.create(
-        {
-            "data": {"train_batch_size": prompts},
-            "actor_rollout_ref": parts,
-            "critic": {**trained, "ppo_mini_batch_size": prompts},
-        }
-    )
+    return OmegaConf.create({"data": {"train_batch_size": prompts}, "actor_rollout_ref": parts})
 
 
 class Workers:
@@ -50,27 +44,26 @@ def sent(real: int, padding: int, updates: int) -> dict[str, Any]:
 @pytest.mark.parametrize("sequences", [1, 127, 128, 129, 1000])
 def test_any_number_of_sequences_is_one_update(sequences):
     """verl would pad 129 sequences of 16 x 8 episodes to 256 and make two updates of them."""
-    assert required_multiple(config_of(), dp_size=1, use_critic=False) == 1
+    assert required_multiple(config_of(), dp_size=1) == 1
     told = sent(sequences, padding=0, updates=1)
     assert told == {"mini_batch_size": sequences, "global_batch_size": sequences}
 
 
 def test_rows_that_fill_up_for_several_devices_weigh_nothing():
-    assert required_multiple(config_of(), dp_size=2, use_critic=False) == 2
+    assert required_multiple(config_of(), dp_size=2) == 2
     assert sent(129, padding=1, updates=1) == {"mini_batch_size": 130, "global_batch_size": 129}
 
 
 def test_smaller_mini_batches_are_as_many_updates_as_they_say():
-    """Also of the critic, which may have mini-batches of another size."""
     config = config_of(mini=4)
-    assert required_multiple(config, dp_size=1, use_critic=False) == 4
-    assert required_multiple(config, dp_size=2, use_critic=True) == 8
+    assert required_multiple(config, dp_size=1) == 4
+    assert required_multiple(config, dp_size=2) == 8
     assert sent(129, padding=3, updates=4)["mini_batch_size"] == 33
 
 
 def test_micro_batches_of_a_fixed_size_are_filled():
     config = config_of(use_dynamic_bsz=False, ppo_micro_batch_size_per_gpu=5)
-    assert required_multiple(config, dp_size=2, use_critic=False) == 10
+    assert required_multiple(config, dp_size=2) == 10
 
 
 def test_an_update_that_the_optimizer_left_out_is_not_counted():

@@ -15,7 +15,7 @@ from verl.utils import tensordict_utils as tu
 from verl.utils.torch_functional import entropy_from_logits
 from verl.workers.engine.base import EngineRegistry
 from verl.workers.engine.fsdp import transformer_impl
-from verl.workers.engine.fsdp.transformer_impl import FSDPEngineWithLMHead, FSDPEngineWithValueHead
+from verl.workers.engine.fsdp.transformer_impl import FSDPEngineWithLMHead
 
 from training.cpu.prefix_tree import ancestors, deal, grow, reads_trees
 
@@ -53,7 +53,7 @@ transformer_impl.prepare_micro_batches = _deal_micro_batches
 
 
 class _OfTrees:
-    """The common part of actor, reference and critic, mixed in before verl's engine."""
+    """A micro-batch as a tree, mixed in before verl's engine."""
 
     def forward_backward_batch(self, data: TensorDict, *arguments: Any, **options: Any) -> Any:
         """Run verl's method, with a mark where model and settings allow a tree."""
@@ -150,29 +150,6 @@ def _score(
     if with_entropy:
         scores["entropy"] = entropy_from_logits(heated)
     return scores
-
-
-@EngineRegistry.register("value_model", ["fsdp", "fsdp2"], "cpu")
-class TreeValueEngine(_OfTrees, FSDPEngineWithValueHead):
-    """verl's critic. Sequences that share a token share its value."""
-
-    def prepare_model_outputs(
-        self,
-        output: Any,
-        output_args: dict[str, Any],
-        micro_batch: TensorDict,
-        logits_processor_func: Any,
-    ) -> dict[str, torch.Tensor]:
-        if "nodes" not in output_args:
-            return super().prepare_model_outputs(
-                output, output_args, micro_batch, logits_processor_func
-            )
-        values = output.logits[0, :, 0][output_args["nodes"]]
-        return {
-            "values": torch.nested.nested_tensor_from_jagged(
-                values, micro_batch["input_ids"].offsets()
-            )
-        }
 
 
 def before_trained(micro_batch: TensorDict) -> torch.Tensor:

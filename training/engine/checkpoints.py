@@ -1,6 +1,6 @@
 """Checkpoints of runs, saved completely or not at all: `checkpoints/global_step_N`.
 
-verl writes `actor`, perhaps `critic`, and `data.pt` into a hidden folder, which is renamed when
+verl writes `actor` and `data.pt` into a hidden folder, which is renamed when
 nothing is missing. Then `latest_checkpointed_iteration.txt` names the step.
 """
 

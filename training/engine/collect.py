@@ -19,7 +19,7 @@ from episodes.record import EpisodeRecord
 from training.engine.records import EPISODE_ATTRIBUTE, RolloutRecord, read_annotation
 from training.engine.trajectories import Call, Limits, Trajectory, merge_calls
 from training.engine.watchdog import REWARD_MISSING, SPANS_MISSING
-from training.proxy.recorder import LOG_PROBS_ATTRIBUTE, RESPONSE_ATTRIBUTE, VERSION_ATTRIBUTE
+from training.proxy.recorder import LOG_PROBS_ATTRIBUTE, RESPONSE_ATTRIBUTE
 
 LATE_SPANS_SECONDS = 10.0
 # Fields that a record takes from the annotation. The engine knows sample, step and seconds itself
@@ -96,8 +96,6 @@ def _calls(triplets: Sequence[Triplet], spans: Sequence[Span]) -> list[Call]:
 def _fill(
     record: RolloutRecord, spans: Sequence[Span], calls: list[Call], episode: EpisodeRecord | None
 ) -> None:
-    ordered = sorted(spans, key=lambda span: span.sequence_id)
-    record.weights = [int(text) for _, text in _attributes(ordered, VERSION_ATTRIBUTE)]
     record.triplets = len(calls)
     record.generated_tokens = sum(len(call.response_ids) for call in calls)
     if episode is None:

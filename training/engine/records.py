@@ -24,10 +24,9 @@ class RolloutRecord(EpisodeRecord):
     """The episode of one rollout and what training knows of it, as written to `episodes.jsonl`.
     Token counts cover all its policy calls.
 
-    cause: why it entered no update. weights: for every call, the step that made the weights which
-    answered it. question, reference, answer: may be cut. agent: whose task it was, if several are
-    trained together. task_type: groups the validation. index: the task's line in its file.
-    transcript, own, tokens: of a sample only (`training.engine.kept_sample`).
+    cause: why it entered no update. question, reference, answer: may be cut. agent: whose task it
+    was, if several are trained together. task_type: groups the validation. index: the task's line
+    in its file. transcript, own, tokens: of a sample only (`training.engine.kept_sample`).
     """
 
     step: int = 0
@@ -43,7 +42,6 @@ class RolloutRecord(EpisodeRecord):
     sequences: int = 0
     generated_tokens: int = 0
     breaks: dict[str, int] = field(default_factory=dict)
-    weights: list[int] = field(default_factory=list)
     index: int = -1
     tokens: list[Any] = field(default_factory=list)
 
@@ -166,21 +164,6 @@ def _by_name(found: Iterable[Mapping[str, float]]) -> dict[str, list[float]]:
 def sum_canaries(records: Iterable[RolloutRecord]) -> dict[str, float]:
     """Return how many known-bad answers were judged, and how many of them accepted."""
     return {"judged": 0, "accepted": 0} | sums(record.canaries for record in records)
-
-
-def weights_age(trained: list[RolloutRecord], step: int) -> dict[str, float]:
-    """Return how old the weights were that played what a step trains: 0 for the step before's."""
-    ages: list[int] = []
-    for record in trained:
-        ages += [step - 1 - version for version in record.weights]
-    if not ages:
-        return {}
-    mixed = sum(len(set(record.weights)) > 1 for record in trained)
-    return {
-        "books/weights_age/mean": sum(ages) / len(ages),
-        "books/weights_age/max": max(ages),
-        "books/episodes_of_several_weights": mixed,
-    }
 
 
 def rewards_by_group(scored: list[RolloutRecord]) -> dict[str, list[float]]:

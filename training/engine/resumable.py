@@ -49,12 +49,10 @@ def check_resumable(checkpoint: Path, config: DictConfig) -> None:
             f"--resume {checkpoint}: saved by {saved[0]} devices, this run has {devices}; use"
             f" {saved[0]} (--n-gpus x --n-nodes), {anew}"
         )
-    parts = ["actor", "critic"] if config.algorithm.adv_estimator == "gae" else ["actor"]
     needed = ["data.pt"]
-    for part in parts:
-        for kind in SHARDS:
-            for rank in range(devices):
-                needed.append(f"{part}/{kind}_world_size_{devices}_rank_{rank}.pt")
+    for kind in SHARDS:
+        for rank in range(devices):
+            needed.append(f"actor/{kind}_world_size_{devices}_rank_{rank}.pt")
     for name in needed:
         if not (checkpoint / name).is_file():
             raise ConfigError(

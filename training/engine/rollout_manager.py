@@ -1,8 +1,7 @@
 """verl's rollout manager, backed by the LightningStore and the LLM proxy.
 
 verl is answered at once. A background loop enqueues a step's rollouts and collects what ended. It
-puts sequences into the TransferQueue once the whole step is judged, or in an asynchronous run each
-group.
+puts sequences into the TransferQueue once the whole step is judged.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ import threading
 import time
 from collections.abc import Coroutine, Iterable
 from concurrent.futures import Future
-from pathlib import Path
 from typing import Any
 
 import transfer_queue as tq
@@ -34,12 +32,14 @@ from training.report.summary import read_lines
 from training.runners.tracing import ProxyTraceToTriplet
 from training.setup.agreement import compares_groups
 from training.setup.plan import Plan, RunStopped
-from training.store.handover import Endings, rules_of
+from training.store.handover import Handover, rules_of
 from training.store.store_client import StoreClient
 
 logger = logging.getLogger(__name__)
 
 Prompt = dict[str, Any]
+
+GATHER_SECONDS = 0.01  # between two requests for endings, so that many endings make few requests
 
 
 class RolloutManager:
@@ -53,7 +53,6 @@ class RolloutManager:
         rollout = config.actor_rollout_ref.rollout
         self.n_train = int(rollout.n)
         self.n_val = int(rollout.val_kwargs.n)
-        self.by_group = plan.engine.asynchronous is not None
         self.compared = compares_groups(config)
         self.store = StoreClient(plan.store.address, plan.store.token)
         self.policy = PolicyAccess(
@@ -72,13 +71,13 @@ class RolloutManager:
         self.step_records: list[RolloutRecord] = []
         rows = read_lines(plan.output.run_dir / "metrics.jsonl")  # of the run before a resume
         self.course: list[dict[str, float]] = [row["data"] for row in rows]
-        self.delivered = untrained(plan.output.run_dir) if self.by_group else {}
+        self.delivered: dict[str, RolloutRecord] = {}
         self._failure: BaseException | None = None
         self._news = threading.Event()
         # Unix seconds, by the store's clock, at which the last collected rollout ended
         self.last_end = 0.0
-        self._heard = 0.0
-        self._endings = Endings(self.store)
+        self.handover = Handover(self.store)
+        self._turn = asyncio.Lock()  # each ending is handed out once, so one wave plays at a time
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._loop.run_forever, name="rollouts", daemon=True).start()
         self._run(self.policy.start()).result(timeout=120)
@@ -120,8 +119,8 @@ class RolloutManager:
     def close(self) -> None:
         """Stop the proxy. Rollouts still running are abandoned."""
         self._run(self.policy.stop()).result(timeout=30)
-        self._run(self._endings.close()).result(timeout=30)
         self._run(_cancel_others()).result(timeout=30)
+        self._run(self.handover.close()).result(timeout=30)
         self._run(self.store.close()).result(timeout=30)
         self._loop.call_soon_threadsafe(self._loop.stop)
 
@@ -137,17 +136,12 @@ class RolloutManager:
     async def _wave(self, rows: list[Prompt], validate: bool) -> None:
         partition = "val" if validate else "train"
         await asyncio.to_thread(_tag, [row["uid"] for row in rows], partition, "running")
-        records = await self._enqueue(rows, validate)
-        parts = [[row] for row in rows] if self.by_group and not validate else [rows]
-        await asyncio.gather(*(self._settle(part, records, validate) for part in parts))
+        async with self._turn:
+            await self._play(rows, validate, partition)
+        self._news.set()
 
-    async def _settle(
-        self, rows: list[Prompt], records: dict[str, RolloutRecord], validate: bool
-    ) -> None:
-        uids = {row["uid"] for row in rows}
-        finished = await self._finish_all(
-            {name: record for name, record in records.items() if record.group in uids}
-        )
+    async def _play(self, rows: list[Prompt], validate: bool, partition: str) -> None:
+        finished = await self._finish_all(await self._enqueue(rows, validate))
         settled = [record for record, _ in finished]
         skip = self._judge(finished, validate)
         if skip:
@@ -160,8 +154,7 @@ class RolloutManager:
             await asyncio.sleep(self.watch.pause)
         if not validate:
             self.step_records.extend(settled)
-        await asyncio.to_thread(self._deliver, rows, finished, "val" if validate else "train")
-        self._news.set()
+        await asyncio.to_thread(self._deliver, rows, finished, partition)
 
     def _judge(self, finished: list[Finished], validate: bool) -> str | None:
         """Return the watch's decision. The records are written whatever it is."""
@@ -221,39 +214,37 @@ class RolloutManager:
 
     async def _finish_all(self, records: dict[str, RolloutRecord]) -> list[Finished]:
         """Collect every rollout as it ends. Raises RunStopped: nothing ended for too long."""
-        endings = self._endings.expect(records)
-        self._heard = time.monotonic()
-        tasks = []
-        for name, record in records.items():
-            tasks.append(asyncio.create_task(self._collect(endings[name], record)))
+        waiting = dict(records)
+        collecting: dict[str, asyncio.Task[Finished]] = {}
         limit = silence_limit(self.plan.engine.episode_timeout)
-        pending = set(tasks)
+        heard = time.monotonic()
         try:
-            while pending:
+            while waiting:
+                for rollout in await self.handover.ended(waiting):
+                    record = waiting.pop(rollout.rollout_id, None)
+                    if record is not None:
+                        heard = time.monotonic()
+                        self.last_end = max(self.last_end, rollout.end_time or 0.0)
+                        task = asyncio.create_task(self._collect(rollout, record))
+                        collecting[rollout.rollout_id] = task
+                for task in collecting.values():
+                    if task.done():
+                        task.result()  # raises what went wrong
                 # A slow policy whose calls still end does not count as silent.
-                quiet = time.monotonic() - max(self._heard, self.policy.gate.left)
-                if quiet >= limit:
+                if time.monotonic() - max(heard, self.policy.gate.left) >= limit:
                     await self.policy.check_engine()
                     raise RunStopped(
                         "no rollout and no call of the policy finished for "
-                        f"{limit:.0f} s, {len(pending)} are waiting. Are runners "
+                        f"{limit:.0f} s, {len(waiting)} are waiting. Are runners "
                         f"alive and connected to {self.plan.store.address}?"
                     )
-                done, pending = await asyncio.wait(
-                    pending, timeout=limit - quiet, return_when=asyncio.FIRST_EXCEPTION
-                )
-                for task in done:
-                    task.result()
+                await asyncio.sleep(GATHER_SECONDS)
+            return [await collecting[name] for name in records]
         finally:
-            for task in pending:
+            for task in collecting.values():
                 task.cancel()
-            self._endings.forget(records)
-        return [task.result() for task in tasks]
 
-    async def _collect(self, ending: asyncio.Future[Rollout], record: RolloutRecord) -> Finished:
-        rollout = await ending
-        self._heard = time.monotonic()
-        self.last_end = max(self.last_end, rollout.end_time or 0.0)
+    async def _collect(self, rollout: Rollout, record: RolloutRecord) -> Finished:
         finished = await self.collector.collect(rollout, record)
         self.playing.end()
         return finished
@@ -274,16 +265,6 @@ async def _cancel_others() -> None:
     for task in others:
         task.cancel()
     await asyncio.gather(*others, return_exceptions=True)
-
-
-def untrained(run_dir: Path) -> dict[str, RolloutRecord]:
-    """Return the recorded, scored training episodes by key: verl's queue may hold them."""
-    found = {}
-    for row in read_lines(run_dir / "episodes.jsonl"):
-        record = RolloutRecord.of_line(row)
-        if record.mode == "train" and record.cause is None:
-            found[record.key] = record
-    return found
 
 
 def _tag(uids: list[str], partition: str, status: str) -> None:

@@ -86,5 +86,5 @@ def _tags(sequence: TokenSequence, record: RolloutRecord) -> dict[str, Any]:
 
 def _weights_span(record: RolloutRecord) -> dict[str, int]:
     """Return the oldest and the newest weights that played it, by the step that made them."""
-    weights = record.weights or [record.step - 1 if record.mode == "train" else record.step]
-    return {"min_global_steps": min(weights), "max_global_steps": max(weights)}
+    made = record.step - 1 if record.mode == "train" else record.step
+    return {"min_global_steps": made, "max_global_steps": made}

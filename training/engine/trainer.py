@@ -13,14 +13,12 @@ from typing import Any
 import transfer_queue as tq
 from omegaconf import DictConfig, OmegaConf
 from transfer_queue import KVBatchMeta
-from verl.trainer.ppo.v1.trainer_base import PPOTrainer
-from verl.trainer.ppo.v1.trainer_colocate_async import PPOTrainerColocateAsync
 from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 from verl.utils import tracking
 
 from common.jsonl import write_text
 from training.engine.checkpoints import PREFIX, prune, saving, split_adapter
-from training.engine.records import rewards_by_group, step_metrics, weights_age
+from training.engine.records import rewards_by_group, step_metrics
 from training.engine.rollout_manager import RolloutManager
 from training.engine.updates import (
     optimizer_steps,
@@ -30,7 +28,6 @@ from training.engine.updates import (
 )
 from training.engine.watchdog import (
     DIFFER,
-    IDLE,
     check_advantages,
     check_episodes,
     learnable_groups,
@@ -49,8 +46,11 @@ WAKE_SECONDS = 1.0
 CORRECTION = "rollout_corr/"
 
 
-class RolloutsFromStore(PPOTrainer):
-    """Rollouts from the store and the records behind every update, mixed in before a trainer."""
+class LightningTrainer(PPOTrainerSync):
+    """Rollouts from the store, with the records behind every update.
+
+    Every episode is played by the weights it is trained on.
+    """
 
     agent_loop_manager: RolloutManager
 
@@ -71,6 +71,7 @@ class RolloutsFromStore(PPOTrainer):
     def on_sample_end(self) -> None:
         """Hold calls back before vLLM sleeps: one that comes late would wait for its wake."""
         manager = self.agent_loop_manager
+        self.timing_raw["end_to_update"] = time.time() - manager.last_end
         manager.policy.gate.close(manager.plan.engine.episode_timeout)
         super().on_sample_end()
 
@@ -86,7 +87,7 @@ class RolloutsFromStore(PPOTrainer):
             logger.warning("step %d: no group with different rewards, no update", self.global_steps)
             return batch
         actor = self.config.actor_rollout_ref.actor
-        updates = updates_per_epoch(self.config, actor)
+        updates = updates_per_epoch(self.config)
         with shared_out(self.actor_rollout_wg, "update_actor", updates) as answers:
             batch = super()._update_actor(batch, metrics)
         metrics["books/weight_updates"] = optimizer_steps(answers)
@@ -100,13 +101,8 @@ class RolloutsFromStore(PPOTrainer):
             metrics[DIFFER] = 1.0
         return batch
 
-    def _update_critic(self, batch: KVBatchMeta, metrics: dict) -> KVBatchMeta:
-        updates = updates_per_epoch(self.config, self.config.critic)
-        with shared_out(self.critic_wg, "train_mini_batch", updates):
-            return super()._update_critic(batch, metrics)
-
     def _get_required_batch_multiple(self, dp_size: int) -> int:
-        return required_multiple(self.config, dp_size, self.use_critic)
+        return required_multiple(self.config, dp_size)
 
     def _save_checkpoint(self) -> None:
         trainer = self.config.trainer
@@ -156,11 +152,10 @@ class RolloutsFromStore(PPOTrainer):
                 "books/groups": len(rewards_by_group(trained)),
                 "books/learnable_groups": learnable_groups(trained),
             }
-        metrics[IDLE] = self.agent_loop_manager.policy.idle_share()
         records = self.agent_loop_manager.take_step_records()
         played = step_metrics(records, "episodes", compared)
         self._warn_of_worse(played)
-        return {**metrics, **weights_age(trained, self.global_steps), **played}
+        return {**metrics, **played}
 
     def _warn_of_worse(self, played: dict[str, float]) -> None:
         """Say, every ten steps, if the last ten earned less than the first ten."""
@@ -182,21 +177,6 @@ class AppendingLogger(tracking.FileLogger):
 tracking.FileLogger = AppendingLogger
 
 
-class LightningTrainer(RolloutsFromStore, PPOTrainerSync):
-    """Rollouts and updates take turns. Every episode is played by the weights it is trained on."""
-
-    def on_sample_end(self) -> None:
-        self.timing_raw["end_to_update"] = time.time() - self.agent_loop_manager.last_end
-        super().on_sample_end()
-
-
-class ColocatedTrainer(RolloutsFromStore, PPOTrainerColocateAsync):
-    """Updates when enough groups are finished. Other episodes wait between two calls."""
-
-
-TRAINERS = {"sync": LightningTrainer, "colocate_async": ColocatedTrainer}
-
-
 def train(config: DictConfig, plan: Plan) -> None:
     """Train to the end. Raises RunStopped: see `training.engine.watchdog`."""
     logging.basicConfig(level=logging.DEBUG if plan.output.debug else logging.INFO)
@@ -204,11 +184,11 @@ def train(config: DictConfig, plan: Plan) -> None:
     manager = None
     succeeded = False
     try:
-        trainer = TRAINERS[config.trainer.v1.trainer_mode](config=config)
+        trainer = LightningTrainer(config=config)
         trainer.init()
         servers = list(trainer.llm_server_manager.get_addresses())
         manager = RolloutManager(plan, config, servers, trainer.tokenizer.decode)
-        manager.policy.weights_version = trainer.global_steps
+        manager.policy.serves_weights_of(trainer.global_steps)
         note_time(plan.output.run_dir, "engine_ready")
         trainer.fit(manager)
         succeeded = True

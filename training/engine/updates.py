@@ -7,7 +7,7 @@ episodes. Here all are shared out to `train_batch_size / ppo_mini_batch_size` up
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -21,24 +21,20 @@ MICRO_BATCHES = (
 )
 
 
-def updates_per_epoch(config: DictConfig, trained: Mapping[str, Any]) -> int:
-    """Return the updates that one pass over a step makes of `trained`, the actor or the critic."""
-    return int(config.data.train_batch_size) // int(trained["ppo_mini_batch_size"])
+def updates_per_epoch(config: DictConfig) -> int:
+    """Return the updates that one pass over a step makes."""
+    mini_batch = config.actor_rollout_ref.actor.ppo_mini_batch_size
+    return int(config.data.train_batch_size) // int(mini_batch)
 
 
-def required_multiple(config: DictConfig, dp_size: int, use_critic: bool) -> int:
+def required_multiple(config: DictConfig, dp_size: int) -> int:
     """Return what the sequences must be a multiple of, so that ranks and updates get equal ones."""
     parts = config.actor_rollout_ref
-    updates = [updates_per_epoch(config, parts.actor)]
     micro = []
     for section, flag, size in MICRO_BATCHES:
         if not parts[section][flag]:
             micro.append(int(parts[section][size] or 1))
-    if use_critic:
-        updates.append(updates_per_epoch(config, config.critic))
-        if not config.critic.use_dynamic_bsz:
-            micro.append(int(config.critic.ppo_micro_batch_size_per_gpu or 1))
-    return dp_size * math.lcm(*updates) * math.lcm(*micro)
+    return dp_size * updates_per_epoch(config) * math.lcm(*micro)
 
 
 @contextmanager

@@ -8,31 +8,11 @@ import torch
 from torch.utils.checkpoint import checkpoint
 from transformers import GenerationConfig
 from verl.trainer.ppo import core_algos
-from verl.utils import model as verl_model
 from verl.utils import torch_functional
 from verl.utils.checkpoint import fsdp_checkpoint_manager
 
 # Rows of logits that are in 32 bit at once: 300 MB with a vocabulary of 150,000
 ROWS = 512
-
-
-def _load_critic_without_flash_attention(
-    local_path: str, torch_dtype: torch.dtype, model_config: Any, trust_remote_code: bool
-) -> torch.nn.Module:
-    from transformers import AutoModelForTokenClassification
-
-    chosen = {
-        "torch_dtype": torch_dtype,
-        "attn_implementation": "sdpa",
-        "trust_remote_code": trust_remote_code,
-    }
-    model: torch.nn.Module = AutoModelForTokenClassification.from_pretrained(
-        local_path, config=model_config, **chosen
-    )
-    return model
-
-
-verl_model.load_valuehead_model = _load_critic_without_flash_attention
 
 
 _bypass_loss = core_algos.get_policy_loss_fn("bypass_mode")

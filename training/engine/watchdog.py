@@ -47,8 +47,6 @@ TOLERANCE = 1e-4  # of a reward. verl computes in 32 bit
 
 MISMATCH = "rollout_corr/k3_kl"
 DIFFER = "books/policies_differ"  # a step whose mismatch was warned of
-# Share of the time since the last update in which vLLM had no call of the policy
-IDLE = "policy/idle_share"
 SPANS_MISSING = "spans_missing"
 REWARD_MISSING = "reward_missing"
 
@@ -56,8 +54,8 @@ REWARD_MISSING = "reward_missing"
 class Watch:
     """Judges finished training rollouts over windows: what was played since the last update.
 
-    Less than a step (asynchronous runs, replaced groups) is not judged until earlier
-    rollouts make it `step_size`.
+    Less than a step (groups that replace others) is not judged until earlier rollouts make it
+    `step_size`.
     """
 
     def __init__(self, step_size: int, max_unscored_share: float = MAX_UNSCORED_SHARE) -> None:

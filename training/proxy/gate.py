@@ -27,8 +27,6 @@ class CallGate:
         self._state = threading.Condition()
         self._closed = False
         self._in_flight = 0
-        # Seconds with a call in flight, and when the calls of now began
-        self._busy = self._since = 0.0
         self.left = 0.0  # when the latest call ended, by the monotonic clock
         self._waiting: list[asyncio.Future[None]] = []
 
@@ -36,7 +34,6 @@ class CallGate:
         while True:
             with self._state:
                 if not self._closed:
-                    self._since = self._since if self._in_flight else time.monotonic()
                     self._in_flight += 1
                     return
                 reopened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -47,13 +44,7 @@ class CallGate:
         with self._state:
             self._in_flight -= 1
             self.left = time.monotonic()
-            self._busy += 0.0 if self._in_flight else time.monotonic() - self._since
             self._state.notify_all()
-
-    def busy_seconds(self) -> float:
-        """Return for how many seconds at least one call has been in flight."""
-        with self._state:
-            return self._busy + (time.monotonic() - self._since if self._in_flight else 0.0)
 
     def close(self, seconds: float) -> None:
         """Hold new calls back until none is in flight. Raises RunStopped: one takes too long."""
@@ -90,20 +81,21 @@ class RequestSeeds:
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
-        self._version = -1
+        self.weights_of(0)
+
+    def weights_of(self, step: int) -> None:
+        """Note which step made the weights that vLLM serves from now on."""
+        self._step = step
         self._asked: Counter[bytes] = Counter()
 
-    def add(self, body: bytes, version: int) -> bytes:
+    def add(self, body: bytes) -> bytes:
         """Return the request with a `seed`. One that is not a completion is returned as it is."""
         try:
             request = orjson.loads(body)
             said = [_said(message) for message in request["messages"]]
         except (orjson.JSONDecodeError, KeyError, TypeError):
             return body
-        if version != self._version:
-            self._version = version
-            self._asked = Counter()
-        asked = hashlib.sha256(orjson.dumps([self.seed, version, said])).digest()
+        asked = hashlib.sha256(orjson.dumps([self.seed, self._step, said])).digest()
         number = self._asked[asked]
         self._asked[asked] += 1
         digest = hashlib.sha256(asked + number.to_bytes(4)).digest()

@@ -9,7 +9,6 @@ import logging
 import os
 import re
 import socket
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -46,10 +45,7 @@ NOT_THE_CALLERS = frozenset(all_litellm_params) - {"metadata"} | {"base_url", "u
 
 
 class PolicyAccess:
-    """Starts, publishes, checks and stops what stands between agents and vLLM.
-
-    `weights_version` is the step that made the weights vLLM serves.
-    """
+    """Starts, publishes, checks and stops what stands between agents and vLLM."""
 
     def __init__(
         self,
@@ -70,11 +66,8 @@ class PolicyAccess:
         for number, server in enumerate(servers):
             self.servers[f"policy-{number}"] = f"http://{server}"
         self.store = store
-        self.weights_version = 0
         self.gate = CallGate()
-        # The time of the last `idle_share`, and how busy vLLM had been by then
-        self._asked_at = time.monotonic()
-        self._busy_then = 0.0
+        self.seeds = RequestSeeds(int(config.data.seed)) if engine.deterministic else None
         self.resources: dict[str, list[str]] = {"train": [], "val": []}
         self.address = ""
         self.proxy: LLMProxy | PythonServerLauncher | None = None
@@ -84,10 +77,8 @@ class PolicyAccess:
 
         The proxy runs in a thread of the trainer's actor, so that it ends with it.
         """
-        seeds = RequestSeeds(int(self.config.data.seed)) if self.engine.deterministic else None
-        spans_to = self.store.otlp_traces_endpoint()
         recorder = CallRecorder(
-            spans_to, lambda: self.weights_version, self.gate, seeds, self.token
+            self.store.otlp_traces_endpoint(), self.gate, self.seeds, self.token
         )
         host = self.place.host
         port = self.place.port or free_port(host)
@@ -136,23 +127,18 @@ class PolicyAccess:
                 published.append((await self.store.add_resources({RESOURCE: llm})).resources_id)
 
     @contextmanager
-    def changing_weights(self, version: int) -> Iterator[None]:
-        """Hold calls back while the block gives vLLM the weights of step `version`."""
+    def changing_weights(self, step: int) -> Iterator[None]:
+        """Hold calls back while the block gives vLLM the weights that `step` made."""
         self.gate.close(self.engine.episode_timeout)
         try:
             yield
-            self.weights_version = version
+            self.serves_weights_of(step)
         finally:
             self.gate.open()
 
-    def idle_share(self) -> float:
-        """Return the share of the time since the last call in which vLLM had no request."""
-        now = time.monotonic()
-        busy = self.gate.busy_seconds()
-        share = max(0.0, 1 - (busy - self._busy_then) / (now - self._asked_at))
-        self._asked_at = now
-        self._busy_then = busy
-        return share
+    def serves_weights_of(self, step: int) -> None:
+        if self.seeds is not None:
+            self.seeds.weights_of(step)
 
     def resource(self, mode: str, group: int) -> str:
         """Return the resource of a prompt group. The servers take groups in turn."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import aiohttp
@@ -36,7 +36,6 @@ from training.proxy.gate import CallGate, RequestSeeds
 logger = logging.getLogger(__name__)
 
 SPAN_NAME = "raw_gen_ai_request"
-VERSION_ATTRIBUTE = "policy.version"
 LOG_PROBS_ATTRIBUTE = "policy.log_probs"
 RESPONSE_ATTRIBUTE = "llm.hosted_vllm.id"
 ASK_FOR_LOG_PROBS = {"logprobs": True, "top_logprobs": 0}  # of the sampled tokens only
@@ -123,19 +122,17 @@ def _readable(rollout_id: str, attempt_id: str, span: SpanCoreFields) -> Readabl
 class CallRecorder:
     """Gather answered calls and send them to the store, in order, on one event loop.
 
-    version: returns the number of the weights vLLM serves. seeds: None for vLLM's own sampling.
+    seeds: None for vLLM's own sampling.
     """
 
     def __init__(
         self,
         endpoint: str,
-        version: Callable[[], int],
         gate: CallGate | None = None,
         seeds: RequestSeeds | None = None,
         token: str | None = None,
     ) -> None:
         self.endpoint = endpoint
-        self.version = version
         self.gate = gate or CallGate()
         self.seeds = seeds
         self.lost = 0
@@ -146,7 +143,7 @@ class CallRecorder:
 
     def record(self, rollout_id: str, attempt_id: str, taken: Taken, started: float) -> None:
         """Queue a call from `started` (Unix seconds) until now."""
-        self._waiting.append((rollout_id, attempt_id, _span(taken, started, self.version())))
+        self._waiting.append((rollout_id, attempt_id, _span(taken, started)))
         self._news.set()
         if self._task is None:
             self._task = asyncio.create_task(self._send_forever())
@@ -180,14 +177,13 @@ class CallRecorder:
             raise
 
 
-def _span(taken: Taken, started: float, version: int) -> SpanCoreFields:
+def _span(taken: Taken, started: float) -> SpanCoreFields:
     # Lists as text, as litellm's tracing writes them: a protobuf list of numbers takes the store
     # far longer to read.
     attributes = {
         RESPONSE_ATTRIBUTE: taken.response_id,
         "llm.hosted_vllm.prompt_token_ids": orjson.dumps(taken.prompt_ids).decode(),
         "llm.hosted_vllm.response_token_ids": orjson.dumps([taken.response_ids]).decode(),
-        VERSION_ATTRIBUTE: version,
     }
     if taken.log_probs is not None:
         attributes[LOG_PROBS_ATTRIBUTE] = orjson.dumps(taken.log_probs).decode()

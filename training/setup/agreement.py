@@ -40,14 +40,12 @@ MAX_TURNS_KEY = f"{ROLLOUT}.multi_turn.max_assistant_turns"
 STEPS_KEY = "trainer.total_training_steps"
 TEMPERATURE_KEY = f"{ROLLOUT}.temperature"
 # verl's own rotation forgets what it saved before a restart, and knows no best step
-VERL_ROTATES = ("max_actor_ckpt_to_keep", "max_critic_ckpt_to_keep", "remove_previous_ckpt_in_save")
-# verl's estimators that do not compare answers to one question
-WITHOUT_GROUPS = ("gae", "reinforce_plus_plus")
+VERL_ROTATES = ("max_actor_ckpt_to_keep", "remove_previous_ckpt_in_save")
 
 
 def compares_groups(config: DictConfig) -> bool:
     """Return whether an advantage is measured against others of its prompt group."""
-    return config.algorithm.adv_estimator not in WITHOUT_GROUPS
+    return bool(config.algorithm.adv_estimator != "reinforce_plus_plus")
 
 
 def check_agreement(config: DictConfig, engine: EnginePlan, origins: dict[str, str]) -> None:
@@ -80,11 +78,13 @@ def _check_whole(config: DictConfig, key: str, least: int, origins: dict[str, st
 
 def _check_mode(config: DictConfig, engine: EnginePlan) -> None:
     mode = config.trainer.v1.trainer_mode
-    expected = "sync" if engine.asynchronous is None else f"{engine.asynchronous}_async"
-    if mode != expected:
-        raise ConfigError(f"trainer.v1.trainer_mode={mode} but the run is {expected}; use --async")
-    if engine.deterministic and engine.asynchronous is not None:
-        raise ConfigError("--deterministic cannot be had with --async; leave out one of the two")
+    if mode != "sync":
+        raise ConfigError(f"trainer.v1.trainer_mode={mode}: only sync is supported; leave it out")
+    if config.algorithm.adv_estimator == "gae" or config.critic.enable:
+        raise ConfigError(
+            "algorithm.adv_estimator=gae and critic.enable need a critic, which is not trained here; "
+            "use --algorithm grpo, dr_grpo or gspo"
+        )
     if engine.deterministic and engine.device != "cpu":
         raise ConfigError("--deterministic needs --device cpu: a GPU's kernels sum in any order")
     log_probs = config.actor_rollout_ref.rollout.calculate_log_probs

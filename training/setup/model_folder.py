@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 # of what is trained.
 CHECKPOINT_FACTOR = 8
 ADAPTER_FACTOR = 4  # with LoRA: the moments of an adapter are negligible
-CRITIC_FACTOR = 6
 SPARE_BYTES = 100_000_000
 ENDS = 65_536  # bytes of both ends of a weight file: another training changes all of them
 # vLLM's cache on the CPU: the most bytes, and the tokens of a block. Whole blocks of a prefix
@@ -201,8 +200,7 @@ def checkpoints_to_come(
 
 def checkpoint_factor(config: DictConfig) -> int:
     """Return the bytes of a checkpoint for each byte of the model's folder."""
-    own = ADAPTER_FACTOR if config.actor_rollout_ref.model.lora_rank else CHECKPOINT_FACTOR
-    return own + (CRITIC_FACTOR if config.algorithm.adv_estimator == "gae" else 0)
+    return ADAPTER_FACTOR if config.actor_rollout_ref.model.lora_rank else CHECKPOINT_FACTOR
 
 
 def check_disk(

@@ -31,7 +31,6 @@ class EnginePlan:
     temperature: float
     max_tokens: int  # that the policy may generate in one call
     episode_timeout: float  # seconds
-    asynchronous: str | None = None  # or "colocate", verl's mode without its ending
     algorithm: str | None = None  # the name given to --algorithm, if any
     trajectory_level: bool = True
     tools: bool = True  # the agent calls tools, which the model's chat template must render

@@ -15,8 +15,7 @@ GPU_MODEL = "Qwen/Qwen3-0.6B"
 
 ROLLOUT = "actor_rollout_ref.rollout"
 ACTOR = "actor_rollout_ref.actor"
-# In tokens
-MICRO_BATCH = (f"{ACTOR}.ppo_max_token_len_per_gpu", "critic.ppo_max_token_len_per_gpu")
+MICRO_BATCH = f"{ACTOR}.ppo_max_token_len_per_gpu"  # in tokens
 # Tokens of a thought before a reply. Most of Qwen3's end within these, nearly none within 768
 THOUGHT_TOKENS = 2048
 VERL_DEFAULTS: dict[str, dict[str, dict[str, Any]]] = tomllib.loads(
@@ -58,9 +57,7 @@ def choose(
         **(gpu_sizes if device == "cuda" else {}),
         # On the CPU attention costs the square of what is packed: a micro-batch holds one full
         # episode, on a GPU two.
-        **dict.fromkeys(
-            MICRO_BATCH, 2 * longest if device == "cuda" else f"${{{ROLLOUT}.max_model_len}}"
-        ),
+        MICRO_BATCH: 2 * longest if device == "cuda" else f"${{{ROLLOUT}.max_model_len}}",
         **(defaults["large"] if large and device == "cpu" else {}),
         **(defaults["small"] if small else {}),
         **defaults[purpose],

@@ -121,11 +121,9 @@ def _derived(engine: EnginePlan, run_dir: Path, files: dict[str, str]) -> Overri
     keys = {
         **run["every"],
         **(run["tools"] if engine.tools else {}),
-        **run[engine.asynchronous or "sync"],
         "data.train_files": files["train"],
         "data.val_files": files["val"],
         "actor_rollout_ref.model.path": engine.model,
-        "critic.model.path": engine.model,
         # vLLM's, compared with the trainer's in every step
         f"{ROLLOUT}.calculate_log_probs": True,
         MAX_TURNS_KEY: engine.max_turns,
@@ -140,7 +138,7 @@ def _derived(engine: EnginePlan, run_dir: Path, files: dict[str, str]) -> Overri
         keys[f"{model}.lora_alpha"] = 2 * engine.lora_rank
         keys[f"{model}.lora.merge"] = True
         keys[f"{model}.lora_adapter_path"] = engine.lora_adapter_path
-    elif engine.device == "cpu" and not engine.asynchronous:
+    elif engine.device == "cpu":
         # vLLM's log-probabilities are the old policy's, which saves a pass over every batch: the
         # weights that played are those the update begins with, unless an adapter was rounded
         keys["algorithm.rollout_correction.bypass_mode"] = f"${{{ROLLOUT}.calculate_log_probs}}"

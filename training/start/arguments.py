@@ -57,8 +57,7 @@ OF_THE_AGENT = "agent"  # the group of the agent's own flags
 INSTEAD = {
     "--weave": "episodes.jsonl keeps a sample of each step, and WANDB_API_KEY sends metrics to W&B",
     "--keep-spans": "episodes.jsonl keeps messages and tokens of a few episodes of each step",
-    "--mongo-uri": "a store that outlives its process is `.venv/bin/python -m training.store serve --persist"
-    " DIR`, which --external-store-address names",
+    "--mongo-uri": "the store is in memory; a run that was killed goes on with --resume auto",
     "--no-llm-proxy": "calls are always recorded before vLLM, by --proxy direct or --proxy litellm",
     "--live": "every run prints a line for each event and step; a page that follows it is"
     " `.venv/bin/python -m evaluation.report RUN --live`",

@@ -87,7 +87,6 @@ def make_plan(agent: Agent, options: argparse.Namespace) -> tuple[Plan, dict[str
         temperature=settings.temperature,
         max_tokens=settings.max_tokens or agent.sizes(device).reply + thought,
         episode_timeout=settings.episode_timeout,
-        asynchronous=options.asynchronous,
         algorithm=options.algorithm,
         trajectory_level=options.trajectory_level,
         tools=bool(agent.tools),

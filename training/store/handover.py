@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import logging
 import platform
-from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Any
 
@@ -25,8 +24,6 @@ POLL_SECONDS = 0.2
 WAIT_SECONDS = 5.0
 UNREACHABLE_SECONDS = 0.5
 ANSWER_SECONDS = 30.0
-EARLY_ENDINGS = 10_000
-GATHER_SECONDS = 0.01  # between two requests for endings, so that many endings make few requests
 ENDED = ("succeeded", "failed", "cancelled")
 # Above the longest limit of an episode: runners end it earlier, at their own deadline.
 STORE_MARGIN_SECONDS = 60.0
@@ -90,57 +87,6 @@ class Handover:
             logger.info("the store at %s does not answer (%s)", self._base, type(error).__name__)
             await asyncio.sleep(UNREACHABLE_SECONDS)
             return None
-
-
-class Endings:
-    """Hands out every rollout once, when it has ended."""
-
-    def __init__(self, store: LightningStore) -> None:
-        self._handover = Handover(store)
-        self._waiting: dict[str, asyncio.Future[Rollout]] = {}
-        self._early: OrderedDict[str, Rollout] = OrderedDict()
-        self._listener: asyncio.Task[None] | None = None
-
-    def expect(self, rollout_ids: Iterable[str]) -> dict[str, asyncio.Future[Rollout]]:
-        """Return a future for each of these rollouts."""
-        loop = asyncio.get_running_loop()
-        futures: dict[str, asyncio.Future[Rollout]] = {}
-        for rollout_id in rollout_ids:
-            future = futures[rollout_id] = loop.create_future()
-            if rollout_id in self._early:
-                future.set_result(self._early.pop(rollout_id))
-            else:
-                self._waiting[rollout_id] = future
-        if self._listener is None or self._listener.done():
-            self._listener = loop.create_task(self._listen())
-        return futures
-
-    def forget(self, rollout_ids: Iterable[str]) -> None:
-        """Forget futures that are no longer waited for."""
-        for rollout_id in rollout_ids:
-            self._waiting.pop(rollout_id, None)
-
-    async def close(self) -> None:
-        if self._listener is not None:
-            self._listener.cancel()
-        await self._handover.close()
-
-    async def _listen(self) -> None:
-        try:
-            while self._waiting:
-                for rollout in await self._handover.ended(self._waiting):
-                    future = self._waiting.pop(rollout.rollout_id, None)
-                    if future is None:  # ended before `expect` knew its id, or another program's
-                        self._early[rollout.rollout_id] = rollout
-                        if len(self._early) > EARLY_ENDINGS:
-                            self._early.popitem(last=False)
-                    elif not future.done():
-                        future.set_result(rollout)
-                await asyncio.sleep(GATHER_SECONDS)
-        except Exception as error:
-            for future in self._waiting.values():
-                future.set_exception(error)
-            self._waiting.clear()
 
 
 def rules_of(episode_timeout: float) -> RolloutConfig:

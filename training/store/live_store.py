@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import sqlite3
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -21,7 +20,7 @@ import orjson
 from agentlightning import InMemoryLightningStore, LightningStoreServer
 from agentlightning.store.base import is_finished, is_queuing
 from agentlightning.types import Rollout, Span
-from fastapi import APIRouter, Body, Request, Response
+from fastapi import APIRouter, Body
 
 from common.access import Guard
 from common.connections import bound_launcher
@@ -43,8 +42,6 @@ class RunStore(InMemoryLightningStore):
 
     Lives on its server's event loop. Only `stop_waits` may be called from elsewhere.
     """
-
-    _last_scan_entrance_time: float  # agent-lightning's own, Unix seconds
 
     def __init__(self, release_seconds: float = RELEASE_SECONDS) -> None:
         super().__init__(thread_safe=True)
@@ -71,11 +68,6 @@ class RunStore(InMemoryLightningStore):
         while self.ended and self.ended[0][1] < oldest:
             await self._forget(self.ended.popleft()[2])
 
-    async def _should_scan_for_unhealthy_rollouts(self) -> bool:
-        """Also after the clock went back, when agent-lightning's own would wait for it."""
-        self._last_scan_entrance_time = min(self._last_scan_entrance_time, time.time())
-        return await super()._should_scan_for_unhealthy_rollouts()
-
     def stop_waits(self) -> None:
         """Answer all waiting requests within LOOK_SECONDS, and later ones at once."""
         self.closing = True
@@ -88,12 +80,10 @@ class RunStore(InMemoryLightningStore):
         """Return the last ending's number and what ended after `after`, at once if any did."""
         endings = await self._wait(lambda: self._ended_since(after), seconds)
         found = [await self.get_rollout_by_id(rollout_id) for _, rollout_id in endings]
-        last = endings[-1][0] if endings else min(after, self.last_ending)
+        last = endings[-1][0] if endings else after
         return last, [rollout for rollout in found if rollout is not None]
 
     async def _ended_since(self, after: int) -> list[tuple[int, str]]:
-        if after > self.last_ending:  # asked by someone who knew an earlier store here
-            after = 0
         newer: list[tuple[int, str]] = []
         for number, _, rollout_id in reversed(self.ended):
             if number <= after:
@@ -122,18 +112,6 @@ class RunStore(InMemoryLightningStore):
         attempts = self.collections.attempts._items
         known = [span for span in spans if span.attempt_id in attempts.get(span.rollout_id, ())]
         return await super().add_many_spans(known)
-
-    async def _issue_many_span_sequence_ids(self, rollout_ids: list[str]) -> list[int]:
-        """Return sequence numbers for spans. Those of unknown rollouts are not kept."""
-        numbers = await super()._issue_many_span_sequence_ids(rollout_ids)
-        async with self.collections.atomic(labels=["span_sequence_ids"]) as collections:
-            for rollout_id in set(rollout_ids) - collections.rollouts._items.keys():
-                await collections.span_sequence_ids.pop(rollout_id)
-        return numbers
-
-    async def _sync_span_sequence_id(self, rollout_id: str, sequence_id: int) -> None:
-        if rollout_id in self.collections.rollouts._items:
-            await super()._sync_span_sequence_id(rollout_id, sequence_id)
 
     async def _forget(self, rollout_id: str) -> None:
         """Remove all there is of a rollout. Agent-lightning 0.3 offers no request for it."""
@@ -170,12 +148,6 @@ def make_server(
     async def ended(after: int = Body(), seconds: float = Body()) -> dict[str, Any]:
         last, rollouts = await store.wait_ended(after, seconds)
         return {"last": last, "rollouts": [rollout.model_dump(mode="json") for rollout in rollouts]}
-
-    @server.app.exception_handler(sqlite3.Error)
-    async def cannot_write(request: Request, error: sqlite3.Error) -> Response:
-        """Answer 503 when the disk is full. Clients ask again, and the changes wait."""
-        logger.error("the store cannot write what it holds: %s", error)
-        return Response(str(error), status_code=503)
 
     server.app.include_router(routes)
     guarded: Any = Guard(server.app, token, MOST_BYTES, free=[HEALTH_PATH], problem=not_json)
