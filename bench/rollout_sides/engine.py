@@ -161,9 +161,8 @@ def _redirect(side: RolloutManager, address: str) -> None:
 def _record_into(store: str) -> None:
     """Let the litellm proxy's recorder write into this store from now on: two sides share it."""
     from training.proxy.middleware import RecordingMiddleware
-    from training.store.store_checks import TRACES_PATH
 
     recorder = RecordingMiddleware.default
     if recorder is None:
         raise RuntimeError("the litellm proxy has no recorder")
-    recorder.endpoint = store + TRACES_PATH
+    recorder.endpoint = store + "/v1/traces"

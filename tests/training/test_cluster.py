@@ -91,7 +91,7 @@ def test_a_run_does_not_begin_in_a_ray_without_room_for_it(tmp_path, ray_address
 def test_ray_is_told_to_keep_strangers_out(joined, tmp_path, monkeypatch):
     """What a run's ports then answer is asked by tests/engine/test_ports.py, nightly."""
     told: dict[str, Any] = {}
-    monkeypatch.setattr(algorithm, "_init_ray", lambda **options: told.update(options))
+    monkeypatch.setattr("ray.init", lambda **options: told.update(options))
     monkeypatch.setattr(algorithm, "check_nodes_found", lambda *_: None)
     monkeypatch.setattr(algorithm, "keep_in_ray", lambda token: None)
     monkeypatch.delenv("RAY_ADDRESS", raising=False)

@@ -1,15 +1,11 @@
 """The engine's books: adds up what agents report without knowing their names."""
 
-import json
-
 import pytest
 
-from episodes.record import EpisodeRecord
 from tests.training.rollouts import rolled_out
 from training.engine.records import (
     RolloutRecord,
     causes,
-    read_annotation,
     step_metrics,
     unscored_share,
     validation_of,
@@ -94,18 +90,3 @@ def test_a_validation_is_the_mean_over_task_types():
     data = {"val-core/a/reward/mean@1": 0.5, "val-core/b/reward/mean@1": 0.1, "val-aux/c": 9.0}
     assert validation_reward(data) == pytest.approx(0.3)
     assert validation_reward({"val-aux/c": 9.0}) is None
-
-
-def test_an_annotation_must_be_whole():
-    whole = {
-        "terms": {},
-        "reward": 1.0,
-        "unscored": None,
-        "stop_reason": "answered",
-        "turns": 1,
-        "counters": {},
-    }
-    assert read_annotation(json.dumps(whole)) == EpisodeRecord.of_line(whole)
-    del whole["turns"]
-    with pytest.raises(ValueError, match="turns"):
-        read_annotation(json.dumps(whole))

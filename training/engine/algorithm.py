@@ -145,12 +145,12 @@ def _start_ray(plan: Plan, config: DictConfig) -> Any:
     if cluster:
         # The token must not stand here: these variables are shown on command lines.
         runtime_env["env_vars"][TOKEN] = ""
-        _init_ray(**common)
+        ray.init(**common)
         keep_in_ray(str(plan.store.token))
     else:
         sizes = dict(config.ray_kwargs.ray_init)
         sizes.pop("runtime_env", None)
-        _init_ray(
+        ray.init(
             address="local",
             _node_ip_address="127.0.0.1",
             include_dashboard=False,
@@ -161,22 +161,6 @@ def _start_ray(plan: Plan, config: DictConfig) -> Any:
     signal.signal(signal.SIGTERM, stop)
     check_nodes_found(config, shared_files(plan.output.run_dir, plan.engine.model))
     return ray
-
-
-def _init_ray(**options: Any) -> None:
-    import ray
-
-    try:
-        ray.init(**options)
-    except Exception as error:
-        if "timed out" not in str(error):  # Ray has no class for this error
-            raise
-        raise RunStopped(
-            f"Ray did not start in its time ({str(error).splitlines()[0]}). The "
-            "machine is busy, or short of memory or of room in /tmp and /dev/shm: "
-            "end other programs (.venv/bin/python -m utils.check_install says what is free) "
-            "and try again; Ray's own words are in /tmp/ray/session_latest/logs"
-        ) from error
 
 
 def _stop_ray(run_dir: Path) -> None:

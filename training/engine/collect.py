@@ -16,7 +16,7 @@ from agentlightning.adapter.triplet import TraceToTripletBase
 from agentlightning.types import Rollout, Span
 
 from episodes.record import EpisodeRecord
-from training.engine.records import EPISODE_ATTRIBUTE, RolloutRecord, read_annotation
+from training.engine.records import EPISODE_ATTRIBUTE, RolloutRecord
 from training.engine.trajectories import Call, Limits, Trajectory, merge_calls
 from training.engine.watchdog import REWARD_MISSING, SPANS_MISSING
 from training.proxy.recorder import LOG_PROBS_ATTRIBUTE, RESPONSE_ATTRIBUTE
@@ -71,7 +71,7 @@ class Collector:
             spans = await self.store.query_spans(rollout_id, attempt_id="latest")
             calls = _calls(self.adapter.adapt(spans), spans)
             notes = [text for _, text in _attributes(spans, EPISODE_ATTRIBUTE)]
-            episode = read_annotation(notes[-1]) if notes else None
+            episode = EpisodeRecord.of_line(json.loads(notes[-1])) if notes else None
             if (episode and len(calls) >= episode.turns) or time.monotonic() > deadline:
                 return spans, calls, episode
             await asyncio.sleep(pause)

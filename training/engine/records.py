@@ -16,7 +16,6 @@ from typing import Any
 from episodes.record import EpisodeRecord
 
 EPISODE_ATTRIBUTE = "episode"
-ANNOTATED = {"terms", "reward", "unscored", "stop_reason", "turns", "counters"}
 
 
 @dataclass(kw_only=True)
@@ -52,15 +51,6 @@ class RolloutRecord(EpisodeRecord):
 
     def to_json(self) -> str:
         return json.dumps(self.line(), ensure_ascii=False)
-
-
-def read_annotation(text: str) -> EpisodeRecord:
-    """Return the episode of an annotation. Raises ValueError: a field is missing."""
-    line = dict(json.loads(text))
-    missing = ANNOTATED - set(line)
-    if missing:
-        raise ValueError(f"episode annotation lacks {sorted(missing)}")
-    return EpisodeRecord.of_line(line)
 
 
 def causes(records: Iterable[RolloutRecord]) -> Counter[str]:

@@ -58,10 +58,9 @@ class Threads(ThreadPoolExecutor):
 
 @dataclass
 class Slot:
-    """An attempt that is played since `begun` (monotonic). If `over`, only its report is left."""
+    """An attempt that is played. If `over`, only its report is left."""
 
     rollout: AttemptedRollout
-    begun: float
     task: asyncio.Task[None] | None = None
     over: bool = False
 
@@ -164,7 +163,7 @@ class EpisodeRunner(Runner[Any]):
             self._slots.pop(rollout.attempt.attempt_id, None)
             self._freed.set()
 
-        slot = self._slots[rollout.attempt.attempt_id] = Slot(rollout, time.monotonic())
+        slot = self._slots[rollout.attempt.attempt_id] = Slot(rollout)
         slot.task = asyncio.get_running_loop().create_task(self._play(slot))
         slot.task.add_done_callback(leave)
 
@@ -224,15 +223,14 @@ class EpisodeRunner(Runner[Any]):
             await asyncio.sleep(self.heartbeat)
             try:
                 await self.store.update_worker(self.name, {"episodes": len(self._slots)})
-                await self._beat_for(time.monotonic() - self.heartbeat / 2)
+                await self._beat_for_slots()
             except Exception as error:
                 logger.warning(
                     "%s could not send a heartbeat (%s)", self.name, type(error).__name__
                 )
 
-    async def _beat_for(self, begun_before: float) -> None:
-        begun = [slot for slot in self._slots.values() if slot.begun < begun_before]
-        slots = [slot for slot in begun if not slot.over]
+    async def _beat_for_slots(self) -> None:
+        slots = [slot for slot in self._slots.values() if not slot.over]
         if not slots:
             return
         names = [slot.rollout.rollout_id for slot in slots]

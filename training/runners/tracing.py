@@ -6,13 +6,11 @@ The proxy's spans hold the token ids, so a runner keeps only what the agent itse
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
 from agentlightning import LlmProxyTraceToTriplet
-from agentlightning.tracer.dummy import DummySpanRecordingContext, DummyTracer
+from agentlightning.tracer.dummy import DummyTracer
 from agentlightning.types import SpanCoreFields
 
 _episode: ContextVar[list[SpanCoreFields]] = ContextVar("episode")
@@ -34,16 +32,6 @@ class EpisodeTracer(DummyTracer):
         span = super().create_span(*args, **named)
         _episode.get().append(span)
         return span
-
-    @contextmanager
-    def operation_context(self, *args: Any, **named: Any) -> Iterator[DummySpanRecordingContext]:
-        recording = None
-        try:
-            with super().operation_context(*args, **named) as recording:
-                yield recording
-        finally:
-            if recording is not None:
-                _episode.get().append(recording.get_recorded_span())
 
 
 class ProxyTraceToTriplet(LlmProxyTraceToTriplet):

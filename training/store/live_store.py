@@ -46,7 +46,7 @@ class RunStore(InMemoryLightningStore):
     def __init__(self, release_seconds: float = RELEASE_SECONDS) -> None:
         super().__init__(thread_safe=True)
         self.release_seconds = release_seconds
-        self.waiting: set[asyncio.Event] = set()
+        self.news = asyncio.Event()  # another one after each news
         # Number, Unix seconds, rollout id
         self.ended: deque[tuple[int, float, str]] = deque(maxlen=KEPT_ENDINGS)
         self.last_ending = 0
@@ -62,8 +62,8 @@ class RunStore(InMemoryLightningStore):
                 self.last_ending += 1
                 self.ended.append((self.last_ending, time.time(), rollout.rollout_id))
         if any(is_finished(rollout) or is_queuing(rollout) for rollout in changed):
-            for news in self.waiting:
-                news.set()
+            self.news.set()
+            self.news = asyncio.Event()
         oldest = time.time() - self.release_seconds
         while self.ended and self.ended[0][1] < oldest:
             await self._forget(self.ended.popleft()[2])
@@ -93,19 +93,14 @@ class RunStore(InMemoryLightningStore):
 
     async def _wait(self, ask: Callable[[], Awaitable[Any]], seconds: float) -> Any:
         end = time.monotonic() + min(seconds, LONGEST_WAIT)
-        news = asyncio.Event()
-        self.waiting.add(news)
-        try:
-            while True:
-                found = await ask()
-                left = end - time.monotonic()
-                if found or self.closing or left <= 0:
-                    return found
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(news.wait(), min(left, LOOK_SECONDS))
-                news.clear()
-        finally:
-            self.waiting.discard(news)
+        while True:
+            news = self.news
+            found = await ask()
+            left = end - time.monotonic()
+            if found or self.closing or left <= 0:
+                return found
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(news.wait(), min(left, LOOK_SECONDS))
 
     async def add_many_spans(self, spans: Sequence[Span]) -> Sequence[Span]:
         """Add the spans of known attempts. A late call does not keep the others out."""

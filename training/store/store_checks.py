@@ -13,7 +13,6 @@ from training.setup.ports import require_free
 
 CHECK_SECONDS = 5.0
 HEALTH_PATH = "/v1/agl/health"
-TRACES_PATH = "/v1/traces"
 
 
 def check_store(store: StorePlan) -> None:
@@ -44,41 +43,28 @@ def check_proxy(proxy: ProxyPlan, token: str | None) -> None:
 
 
 def check_external(address: str, token: str | None = None) -> None:
-    """Raise ConfigError if no store of our version takes the token and accepts traces."""
-    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-
+    """Raise ConfigError if no store of our version takes the token."""
     start = "start one with `.venv/bin/python -m training.store serve`"
     if not address.startswith(("http://", "https://")):
         raise ConfigError(
             f"--external-store-address {address!r} is not a URL; expected http://HOST:PORT"
         )
     base = address.rstrip("/")
-    with ask(token) as client:
-        try:
-            health = client.get(base + HEALTH_PATH)
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            seen = f"no store answers at {base} ({type(error).__name__})"
-            raise ConfigError(f"{seen}; {start}") from None
-        if health.status_code != 200:
-            seen = f"{base}{HEALTH_PATH} answers {health.status_code}"
-            raise ConfigError(f"{seen}: not a store of agent-lightning 0.3; {start}")
-        empty = ExportTraceServiceRequest().SerializeToString()
-        headers = {"content-type": "application/x-protobuf"}
-        traces = client.post(base + TRACES_PATH, content=empty, headers=headers)
-        if traces.status_code == 401:
-            raise ConfigError(refusal(base, token))
-        if traces.status_code != 200:
-            seen = f"{base}{TRACES_PATH} answers {traces.status_code}"
-            raise ConfigError(f"{seen}: the store accepts no traces; {start}")
-
-
-def ask(token: str | None) -> httpx.Client:
-    """Return a client that trusts what OpenSSL trusts, SSL_CERT_FILE included."""
-    trust = ssl.create_default_context()
-    return httpx.Client(timeout=CHECK_SECONDS, trust_env=False, headers=bearer(token), verify=trust)
-
-
-def refusal(base: str, token: str | None) -> str:
-    """Return the message for an answer of 401."""
-    seen = "refuses this AGL_TOKEN" if token else "asks for AGL_TOKEN, and it is not set"
-    return f"the store at {base} {seen}; set it to what the store was started with"
+    trust = ssl.create_default_context()  # what OpenSSL trusts, SSL_CERT_FILE included
+    try:
+        answer = httpx.get(
+            f"{base}/v1/agl/statistics",
+            headers=bearer(token),
+            timeout=CHECK_SECONDS,
+            trust_env=False,
+            verify=trust,
+        )
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        seen = f"no store answers at {base} ({type(error).__name__})"
+        raise ConfigError(f"{seen}; {start}") from None
+    if answer.status_code == 401:
+        seen = "refuses this AGL_TOKEN" if token else "asks for AGL_TOKEN, and it is not set"
+        raise ConfigError(f"the store at {base} {seen}; set it to what the store was started with")
+    if answer.status_code != 200:
+        seen = f"{base} answers {answer.status_code}"
+        raise ConfigError(f"{seen}: not a store of agent-lightning 0.3; {start}")
