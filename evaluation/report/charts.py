@@ -43,7 +43,6 @@ CURVES = (
     (TIME, "update", "seconds", "timing_s/update_actor", ""),
     (TIME, "weights to vLLM", "seconds", "timing_s/update_weights", ""),
     (TIME, "validation", "seconds", "timing_s/testing", ""),
-    (TIME, "share of the time vLLM had no call", SHARE, "policy/idle_share", ""),
 )
 VALIDATION = "Validation"
 ALL = "validation reward, with 95 % interval"  # the mean over task types, as training has it

@@ -34,8 +34,8 @@ def done(scene: str, names: tuple[str, ...], folder: Path) -> dict[str, dict[str
 
 @pytest.mark.nightly
 def test_faults_of_the_path_cost_no_episode(tmp_path):
-    """Without verl and vLLM. A killed runner and a killed store are in a commit's CI, each with its
-    neighbours alone: tests/training/test_handover.py and test_kept_store.py.
+    """Without verl and vLLM. A killed runner is in a commit's CI, with its
+    neighbours alone: tests/training/test_handover.py.
     """
     assert all(result["lost"] == {} for result in done("path", PATH, tmp_path).values())
 
