@@ -13,7 +13,6 @@ from bench.faults.page import page
 
 PATH = (
     "spans arrive twice",
-    "the store is killed, and started again 5 s later",
     "a runner below the runners' command is killed",
 )
 ENGINE = (

@@ -69,27 +69,6 @@ def test_every_sequence_reads_as_the_engine_saw_it(calls):
         assert sequence.prompt_ids + sequence.response_ids in whole
 
 
-@given(episodes())
-def test_no_prompt_or_tool_token_is_trained(calls):
-    """Give every generated token a number of its own, from 100 up: the mask must mark these and
-    nothing else.
-    """
-    for sequence in merge_calls(_with_distinct_generated_tokens(calls), WIDE).sequences:
-        assert sequence.mask == [int(token >= 100) for token in sequence.response_ids]
-
-
-def _with_distinct_generated_tokens(calls: list[Call]) -> list[Call]:
-    """An unbroken episode of the same lengths, with tool tokens (9) between its calls."""
-    fresh: list[Call] = []
-    context, counter = list(calls[0].prompt_ids), 100
-    for number, call in enumerate(calls):
-        response = list(range(counter, counter + len(call.response_ids)))
-        counter += len(response)
-        fresh.append(Call(context, response))
-        context = context + response + [9] * (number % 3)
-    return fresh
-
-
 def test_a_changed_prefix_starts_a_new_sequence_and_is_counted():
     trajectory = merge_calls([Call([1, 2], [3]), Call([1, 7, 3], [4])], WIDE)
     assert [sequence.prompt_ids for sequence in trajectory.sequences] == [[1, 2], [1, 7, 3]]

@@ -35,16 +35,14 @@ def forward_cpu(
     k: torch.Tensor | None,
     p: torch.Tensor | None,
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """Return a token for each row, from its top k or top p, and None. In vLLM's modes `processed_*`
-    the second value holds the logits or log-probabilities (rows, vocabulary).
+    """Return a token for each row, from its top k or top p, and None, or in vLLM's mode
+    `processed_logprobs` the log-probabilities (rows, vocabulary).
     """
     from vllm.v1.sample.ops.topk_topp_sampler import apply_top_k_top_p
 
     logits = apply_top_k_top_p(logits, k, p)
     reported = None
-    if sampler.logprobs_mode == "processed_logits":
-        reported = logits
-    elif sampler.logprobs_mode == "processed_logprobs":
+    if sampler.logprobs_mode == "processed_logprobs":
         reported = logits.log_softmax(dim=-1, dtype=torch.float32)
     return draw(logits, generators), reported
 

@@ -169,7 +169,9 @@ def _stop_ray(run_dir: Path) -> None:
 
     previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        logs = _session_logs()
+        logs = None
+        if ray.is_initialized() and not os.environ.get("RAY_ADDRESS"):
+            logs = Path(import_module("ray._private.worker").global_worker.node.get_logs_dir_path())
         workers = _ray_processes()
         ray.shutdown()
         for process in psutil.wait_procs(workers, timeout=END_SECONDS)[1]:
@@ -184,16 +186,6 @@ def _stop_ray(run_dir: Path) -> None:
                         shutil.copyfile(log, kept / log.name)
     finally:
         signal.signal(signal.SIGINT, previous)
-
-
-def _session_logs() -> Path | None:
-    import ray
-
-    if not ray.is_initialized() or os.environ.get("RAY_ADDRESS"):
-        return None
-    from ray._private.worker import global_worker
-
-    return Path(global_worker.node.get_logs_dir_path())
 
 
 def _ray_processes() -> list[psutil.Process]:

@@ -40,7 +40,12 @@ def put(
         for number, sequence in enumerate(trajectory.sequences):
             keys.append(f"{record.key}_{number}")
             fields.append(_fields(sequence, record, prompts[record.group]))
-            tags.append(_tags(sequence, record))
+            prompt_len = len(sequence.prompt_ids)
+            response_len = len(sequence.response_ids)
+            lengths = {"prompt_len": prompt_len, "response_len": response_len}
+            lengths["seq_len"] = prompt_len + response_len
+            steps = {"global_steps": record.step, **_weights_span(record)}
+            tags.append({"status": "success", **lengths, **steps})
     if keys:
         columns = list_of_dict_to_tensordict(fields)
         tq.kv_batch_put(keys=keys, partition_id=partition, fields=columns, tags=tags)
@@ -68,19 +73,6 @@ def _fields(
         "input_ids": input_ids,
         "position_ids": torch.arange(len(input_ids)),
         "multi_modal_inputs": {},
-    }
-
-
-def _tags(sequence: TokenSequence, record: RolloutRecord) -> dict[str, Any]:
-    prompt_len = len(sequence.prompt_ids)
-    response_len = len(sequence.response_ids)
-    return {
-        "status": "success",
-        "prompt_len": prompt_len,
-        "response_len": response_len,
-        "seq_len": prompt_len + response_len,
-        "global_steps": record.step,
-        **_weights_span(record),
     }
 
 

@@ -18,6 +18,7 @@ import orjson
 from training.setup.plan import RunStopped
 
 SEEDS = 2**31
+LOOK_SECONDS = 0.02  # between two looks of a call that waits
 
 
 class CallGate:
@@ -28,7 +29,6 @@ class CallGate:
         self._closed = False
         self._in_flight = 0
         self.left = 0.0  # when the latest call ended, by the monotonic clock
-        self._waiting: list[asyncio.Future[None]] = []
 
     async def __aenter__(self) -> None:
         while True:
@@ -36,9 +36,7 @@ class CallGate:
                 if not self._closed:
                     self._in_flight += 1
                     return
-                reopened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-                self._waiting.append(reopened)
-            await reopened
+            await asyncio.sleep(LOOK_SECONDS)
 
     async def __aexit__(self, *_: object) -> None:
         with self._state:
@@ -58,18 +56,9 @@ class CallGate:
                 )
 
     def open(self) -> None:
-        """Let calls through again, in the order in which they came."""
+        """Let calls through again."""
         with self._state:
             self._closed = False
-            waiting = self._waiting
-            self._waiting = []
-
-        def wake(future: asyncio.Future[None]) -> None:
-            if not future.done():  # a caller may have gone away meanwhile
-                future.set_result(None)
-
-        for future in waiting:
-            future.get_loop().call_soon_threadsafe(wake, future)
 
 
 class RequestSeeds:

@@ -34,7 +34,6 @@ MOST_BYTES = 256 * 2**20
 RELEASE_SECONDS = 120.0
 LONGEST_WAIT = 20.0
 LOOK_SECONDS = 0.5  # between two looks whether the store is about to end
-KEPT_ENDINGS = 100_000
 
 
 class RunStore(InMemoryLightningStore):
@@ -48,7 +47,7 @@ class RunStore(InMemoryLightningStore):
         self.release_seconds = release_seconds
         self.news = asyncio.Event()  # another one after each news
         # Number, Unix seconds, rollout id
-        self.ended: deque[tuple[int, float, str]] = deque(maxlen=KEPT_ENDINGS)
+        self.ended: deque[tuple[int, float, str]] = deque()
         self.last_ending = 0
         self.closing = False
 
