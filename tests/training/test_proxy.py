@@ -224,7 +224,7 @@ async def test_direct_refuses_what_it_cannot_do(servers):
     call = {"model": "policy-0", "messages": []}
     asked: dict[str, tuple[dict[str, Any], int, str]] = {
         "not json": ({"content": b"{"}, 400, "JSON"),
-        "no model": ({"json": {"messages": []}}, 400, "model"),
+        "no model": ({"json": {"messages": []}}, 404, "policy-0, policy-1"),
         "unknown": ({"json": {**call, "model": "other"}}, 404, "policy-0, policy-1"),
     }
     async with served() as store:

@@ -40,7 +40,7 @@ def put(*scored: tuple[RolloutRecord, Trajectory], partition: str = "train") -> 
 
 
 def test_a_sequence_has_the_tokens_mask_and_reward_of_its_episode(queue):
-    put(finished("a", 3, 5, 6, 7, weights=[2, 3]))
+    put(finished("a", 3, 5, 6, 7))
     row = queue.rows["train", "a_3_0"]
     plain = {name: value.tolist() for name, value in row.items() if hasattr(value, "tolist")}
     assert plain["prompts"] == [1, 2]
@@ -58,7 +58,7 @@ def test_a_sequence_has_the_tokens_mask_and_reward_of_its_episode(queue):
         "response_len": 3,
         "seq_len": 5,
         "global_steps": 4,
-        "min_global_steps": 2,
+        "min_global_steps": 3,
         "max_global_steps": 3,
     }
 
