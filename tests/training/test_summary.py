@@ -187,22 +187,6 @@ def test_an_interrupted_run_says_in_the_readers_language_how_to_go_on(
         assert json.loads((tmp_path / "summary.json").read_text())["message"] == ""
 
 
-@pytest.mark.parametrize(
-    ("name", "here", "hinted"),
-    [("run", "repository", "runs/run"), ("a run", "runs", "'a run'"), ("run", "other", None)],
-)
-def test_the_hint_names_the_folder_as_the_command_reads_it(
-    tmp_path, monkeypatch, name, here, hinted
-):
-    monkeypatch.setattr("common.settings.WORK", tmp_path / "repository")
-    folder = tmp_path / "repository" / "runs" / name
-    folder.mkdir(parents=True)
-    (tmp_path / "other").mkdir()
-    places = {"runs": folder.parent}
-    monkeypatch.chdir(places.get(here, tmp_path / here))
-    assert f"--run-dir {hinted or folder} --resume" in run._how_to_go_on(folder)
-
-
 def ends(first: list[float], last: list[float]) -> list[dict[str, float]]:
     """Steps of 8 episodes, of which those of the second list have 2 cut ones."""
     played = {"episodes/rollouts": 8.0, "timing_s/step": 1.0}

@@ -122,12 +122,6 @@ def test_disagreeing_log_probs_warn(caplog):
     assert caplog.text.count("log-probabilities differ") == 3
 
 
-def test_the_share_of_unscored_rollouts_is_a_setting():
-    half = records(5) + records(5, "judge_failed")
-    assert Watch(10, 0.5).judge(half) is None
-    assert Watch(10, 0.4).judge(half)
-
-
 def of(agent: str, found: list[RolloutRecord]) -> list[RolloutRecord]:
     return [replace(record, agent=agent) for record in found]
 
