@@ -12,7 +12,7 @@ from common.llm.errors import LLMError
 from common.llm.retry import Patience
 from scoring import remote
 from scoring.case import Case, Verdict
-from scoring.scale import Scale
+from scoring.scale import LogisticScale
 
 MOST = 1e300  # an integer too large for a float is no score
 
@@ -22,7 +22,7 @@ class RewardModelJudge(remote.RemoteJudge):
 
     name = "reward_model"
 
-    def __init__(self, url: str, timeout: float, scale: Scale | None = None) -> None:
+    def __init__(self, url: str, timeout: float, scale: LogisticScale | None = None) -> None:
         super().__init__()
         self.url = url
         self.scale = scale

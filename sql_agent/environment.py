@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 from episodes.agent import Answer, Environment, Record
@@ -15,13 +14,13 @@ from sql_agent import facts
 from sql_agent.judge.reference import ReferenceJudge
 from sql_agent.judge_words import WORDS
 from sql_agent.known import KnownAnswers
-from sql_agent.prompts import COLUMNS, PROMPT_VERSION, SCHEMA_TOOLS, TOOL
+from sql_agent.prompts import COLUMNS, PROMPT_VERSION, TOOL
 from sql_agent.reward import Query, rubric_from, score_episode
 from sql_agent.settings import SqlSettings
 from sql_agent.task import SqlTask, own
 from sql_agent.template_agent import prompt_for
 from sql_agent.threads import in_thread
-from tools.sql.query import QueryTool, SchemaTools
+from tools.sql.query import QueryTool
 
 
 class SqlEnvironment(Environment):
@@ -49,15 +48,8 @@ class SqlEnvironment(Environment):
             queries.append(made)
             return made.result.to_json()
 
-        async def describe(name: str, **arguments: str) -> str:  # counts as a turn, not as a query
-            return str(await in_thread(getattr(SchemaTools(self.tool), name), *arguments.values()))
-
         prompt = await in_thread(prompt_for, self.tool)
-        tools = [Tool(TOOL, query)]
-        if self.settings.database_tools == "schema":
-            for spec in SCHEMA_TOOLS:
-                tools.append(Tool(spec, partial(describe, spec["function"]["name"])))
-        episode = await play_with_tools(policy, prompt, task.question, tools)
+        episode = await play_with_tools(policy, prompt, task.question, [Tool(TOOL, query)])
         episode.events = queries
         return episode
 
@@ -79,7 +71,6 @@ class SqlEnvironment(Environment):
         tables = self.tool.allowed_tables
         found: dict[str, Any] = {
             "prompt_version": PROMPT_VERSION,
-            "tools": self.settings.database_tools,
             "database": make_url(self.settings.database_url).render_as_string(hide_password=True),
             "judge": self.settings.teacher_model if self.judge.name == "llm" else self.judge.name,
             "terms": dict(self.rubric.weights),

@@ -10,7 +10,6 @@ from typing import Any
 from episodes.agent import Record
 from episodes.episode import Episode
 from sql_agent.judge.nothing import abstains
-from sql_agent.prompts import TOOL
 from sql_agent.reward import is_unanswerable, term_values
 from sql_agent.task import SqlTask
 
@@ -34,16 +33,13 @@ def record_of(task: SqlTask, episode: Episode) -> Record:
         result = query.result
         said = {"sql": query.sql, "ok": result.ok, "rows": result.count, "error": result.error}
         queries.append(said)
-    record: dict[str, Any] = {
+    return {
         "checks": term_values(task, episode),
         "unanswerable": is_unanswerable(task),
         "abstained": abstains(episode.answer or ""),
         "queries": queries,
         "sql": next((query["sql"] for query in reversed(queries) if query["ok"]), None),
     }
-    if episode.tools not in ([], [TOOL]):
-        record["tools"] = episode.tools  # pairs are learned under the tools of their episodes
-    return record
 
 
 def summarise(records: Sequence[Record]) -> Mapping[str, Any]:

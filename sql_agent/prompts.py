@@ -44,11 +44,10 @@ def tool_spec(name: str, description: str, **texts: str) -> dict[str, Any]:
     properties = {
         parameter: {"type": "string", "description": words} for parameter, words in texts.items()
     }
-    required = {"required": list(texts)} if texts else {}
     parameters = {
         "type": "object",
         "properties": properties,
-        **required,
+        "required": list(texts),
         "additionalProperties": False,
     }
     return {
@@ -62,15 +61,6 @@ TOOL = tool_spec(
     "执行一条只读的 SELECT 语句,返回 JSON;出错时按 error 的提示改写后重试。",
     sql="一条 SQL SELECT 语句",
 )
-SCHEMA_TOOLS = (
-    tool_spec("list_tables", "列出可以查询的表,返回 JSON。"),
-    tool_spec(
-        "describe_table", "列出一张表的列:名称、类型、说明和样例值,返回 JSON。", table="表名"
-    ),
-)
-"""Tools for databases that the policy was not trained on, offered when DATABASE_TOOLS=schema.
-They have the names of SchemaTools.
-"""
 
 
 def first_messages(question: str, system: str = SYSTEM_PROMPT) -> list[dict[str, str]]:

@@ -25,7 +25,7 @@ from episodes.episode import Episode
 from scoring.case import Case, Judge, Verdict
 from scoring.rubric import Reward, Rubric, parse_rubric
 from sql_agent import terms
-from sql_agent.judge.nothing import honesty, says_nothing
+from sql_agent.judge.nothing import says_nothing
 from sql_agent.own_words import Column, columns_of
 from sql_agent.prompts import COLUMNS
 from sql_agent.settings import SqlSettings
@@ -154,34 +154,6 @@ def evidence_recall(task: SqlTask, episode: Episode) -> float | None:
     return terms.evidence_found(quotes, texts) if quotes else None
 
 
-def numbers(task: SqlTask, episode: Episode) -> float:
-    """Return the share of the answer's numbers with units that are in the rows or the question."""
-    if says_nothing(case_of(task, episode)):
-        return 0.0
-    gold = " ".join(map(str, chain(*(task.result or {}).get("rows", []))))
-    return terms.quantities_agree(episode.answer or "", _known(task, episode), gold)
-
-
-def abstention(task: SqlTask, episode: Episode) -> float | None:
-    """Return 1 if the answer says after a look only that nothing was found, 0 if it claims
-    something.
-
-    None for an answerable question (see `nothing.honesty`).
-    """
-    if not is_unanswerable(task):
-        return None
-    if rule(task, episode) == 0:
-        return 0.0
-    return honesty(episode.answer or "", f"{task.question}\n{task.reference}")
-
-
-def citations(task: SqlTask, episode: Episode) -> float:
-    """Return the share of quotes and references in the answer that the rows contain."""
-    if says_nothing(case_of(task, episode)):
-        return 0.0
-    return terms.claims_hold(episode.answer or "", _known(task, episode))
-
-
 def format(task: SqlTask, episode: Episode) -> float:
     """Return 1 if the answer is prose and ended by itself."""
     if says_nothing(case_of(task, episode)):
@@ -194,9 +166,6 @@ TERMS: dict[str, Value | None] = {
     "judge": None,  # its value comes with the verdict
     "execution": execution,
     "evidence_recall": evidence_recall,
-    "numbers": numbers,
-    "abstention": abstention,
-    "citations": citations,
     "format": format,
 }
 
@@ -299,8 +268,3 @@ def _cells(episode: Episode) -> list[Cell]:
                 if value is not None:
                     found.append(Cell(value, (at, place) in query.result.cut))
     return found
-
-
-def _known(task: SqlTask, episode: Episode) -> str:
-    """Return the text that the policy may repeat: the rows returned and the question."""
-    return "\n".join([*(str(cell.value) for cell in _cells(episode)), task.question])

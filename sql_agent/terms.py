@@ -1,7 +1,6 @@
 """Checks answers and query results without a judge, for reward terms and metrics.
 
 same_result(["a"], [["x"], ["y"]], {"columns": ["b"], "rows": [["y"], ["x"]]})     # True: order is not asked for
-quantities("一次0.5克")                                                      # {(500.0, "毫克")}
 """
 
 from __future__ import annotations
@@ -13,20 +12,12 @@ from itertools import permutations
 from typing import Any, NamedTuple
 
 from scoring.text import words_only
-from sql_agent.judge.fold import fold
 
 CUT = "…"  # what ends a cell that the tool shortened
 MOST_COLUMNS = 6  # results wider than this are compared in the order of their columns only
-SHORTEST_CLAIM = 4  # characters. Shorter quoted words are emphasis, not citation
 
 Row = Sequence[Any]
 
-# Numbers of folded text with the unit or measure word behind them.
-QUANTITY = re.compile(
-    r"(\d+(?:\.\d+)?)(毫克|毫升|度|分钟|小时|天|个?月|年|岁|次|片|粒|丸|袋|支|瓶|包|滴|%)?"
-)
-QUOTED = re.compile(r"[“「『\"]([^“”「」『』\"]+)[”」』\"]")
-REFERENCE = re.compile(r"https?://\S+|\[\d+(?:[,，\-]\d+)*\]|【\d+】|\bdoi:\S+", re.IGNORECASE)
 MARKUP = re.compile(
     r"<\s*/?\s*(?:tool|think|function|\|)|```|^\s*(?:\{|\[\s*(?:[\[\]{\"']|[^\[\]]*,))|\{\s*[\"']|\"(?:sql|name|arguments)\"\s*:",
     re.IGNORECASE,
@@ -103,39 +94,6 @@ def evidence_found(quotes: Iterable[str], cells: Iterable[Cell]) -> float:
             for words, was_cut in shown
         )
     return found / len(wanted) if wanted else 0.0
-
-
-def quantities(text: str) -> set[tuple[float, str]]:
-    """Return the text's numbers with comparable units, or "" for a number without a unit."""
-    return {(float(number), unit) for number, unit in QUANTITY.findall(fold(text))}
-
-
-def quantities_agree(answer: str, known: str, wanted: str) -> float:
-    """Return the share of the answer's quantities that are also in `known` (rows and question).
-
-    A number without a unit agrees with any unit. An answer without numbers agrees if `wanted` (the
-    gold text) has none either.
-    """
-    said = quantities(answer)
-    there = quantities(known)
-    if not said:
-        return float(not quantities(wanted))
-    values = {number for number, _ in there}
-    agreed = 0
-    for number, unit in said:
-        agreed += (number, unit) in there or (not unit and number in values)
-    return agreed / len(said)
-
-
-def claims_hold(answer: str, known: str) -> float:
-    """Return the share of the answer's quotes and references in `known`, or 1 without any.
-
-    Quotes, addresses and numbered references must be there word for word.
-    """
-    passages = [words_only(text) for text in QUOTED.findall(answer)]
-    held = [text in words_only(known) for text in passages if len(text) >= SHORTEST_CLAIM]
-    held += [text in known for text in REFERENCE.findall(answer)]
-    return sum(held) / len(held) if held else 1.0
 
 
 def is_plain(answer: str) -> bool:

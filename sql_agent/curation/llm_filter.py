@@ -29,6 +29,7 @@ twice. Rows whose call finally fails are in OUT.failed.jsonl, counted, and tried
 command.
 Exit codes: 0 done, 1 rows failed or the endpoint does not work, 2 wrong usage, 130 interrupted."""
 SHOWN = 5  # failures named on the terminal
+SECONDS = 180.0  # for a row, retries included
 
 
 class LLMFilter:
@@ -41,11 +42,6 @@ class LLMFilter:
         self.rows = rows
         self.client = client
         self.depends: Row = {}  # on what results depend besides the model, its endpoint and the input
-        self.others: tuple[Path, ...] = ()  # outputs that `finish` writes
-
-    @staticmethod
-    def add_options(parser: argparse.ArgumentParser) -> None:
-        """Add the options of this program only."""
 
     def key(self, row: Row) -> str:
         """Return what the result depends on: rows of one key are asked about once."""
@@ -59,9 +55,6 @@ class LLMFilter:
         """Return the output row, and whether it is kept. Called in order."""
         raise NotImplementedError
 
-    def finish(self) -> None:
-        """Write the other outputs, after the last row was judged."""
-
     def run(self) -> int:
         """Ask about every row, write the outputs and return the exit code.
 
@@ -71,7 +64,7 @@ class LLMFilter:
         output = self.options.output
         dropped = beside(output, "dropped")
         failed = beside(output, "failed")
-        refuse_inputs((output, dropped, failed, *self.others), self.rows.paths)
+        refuse_inputs((output, dropped, failed), self.rows.paths)
         fingerprint = {
             "program": self.program,
             "model": self.client.model,
@@ -79,8 +72,8 @@ class LLMFilter:
             **self.depends,
             "input": ",".join(file_digest(path)[:16] for path in self.rows.paths),
         }
-        others = (dropped, failed, *self.others)
-        with open_journal(output, fingerprint, force=self.options.force, others=others) as journal:
+        force = self.options.force
+        with open_journal(output, fingerprint, force=force, others=(dropped, failed)) as journal:
             everything = run_all(
                 self.rows,
                 key=self.key,
@@ -104,7 +97,6 @@ class LLMFilter:
             write_jsonl(dropped, left, force=True)
             counts = f"{len(kept):,} kept in {output}, {len(left):,} dropped in {dropped}"
             print(f"{self.program}: {counts}; {self.client.usage}")
-            self.finish()
             if not errors:
                 failed.unlink(missing_ok=True)  # written by an earlier run
                 journal.remove()
@@ -142,26 +134,22 @@ def run_filter(kind: type[LLMFilter], doc: str | None, argv: Sequence[str] | Non
     add("input", type=Path, nargs="+", help="JSONL files with id and question")
     add("--output", type=Path, required=True, metavar="OUT.jsonl", help="the rows that are kept")
     add("--model", help="litellm's name of the LLM (default: TEACHER_MODEL)")
-    add("--limit", type=positive(int), metavar="N", help="only the first N rows, for a try")
     count = positive(int)
     add("--concurrency", type=count, default=8, metavar="N", help="calls at once (default: 8)")
     rate = "calls started a minute (default: no limit)"
     add("--requests-per-minute", type=positive(float), metavar="N", help=rate)
-    limit = "seconds for a row, retries included (180)"
-    add("--timeout", type=positive(float), default=180.0, metavar="S", help=limit)
     again = "replace existing outputs and start over; known replies cost no call"
     add("--force", action="store_true", help=again)
-    kind.add_options(parser)
     options = parser.parse_args(argv)
 
     def run() -> int:
-        rows = JsonlRows(*options.input, texts=("id", "question"), limit=options.limit)
+        rows = JsonlRows(*options.input, texts=("id", "question"))
         settings = load_settings()
         client = client_from_settings(
             settings,
             cache=settings.llm_cache,
             model=options.model,
-            timeout=options.timeout,
+            timeout=SECONDS,
             concurrency=options.concurrency,
             requests_per_minute=options.requests_per_minute,
         )

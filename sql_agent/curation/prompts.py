@@ -1,6 +1,6 @@
 """The prompts of the LLM filter, from `prompts.toml`.
 
-FIRST is filter_with_llm's, STRICT filter_again's, CITED openevidence's.
+FIRST is filter_with_llm's, STRICT filter_again's.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import hashlib
 import json
 import tomllib
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, Field
 
@@ -49,17 +49,13 @@ def _screening(rules: str) -> str:
 
 FIRST = _screening("")
 STRICT = _screening(_TEXTS["strict_rules"])
-CITED: str = _TEXTS["cited"]
 
 
 def screening_messages(question: str, instructions: str) -> list[dict[str, str]]:
-    text = as_json({"问题": question[:LONGEST_QUESTION]})
+    # "<" is escaped, so that a user's text holds no chat token
+    asked = json.dumps({"问题": question[:LONGEST_QUESTION]}, ensure_ascii=False)
+    text = asked.replace("<", "\\u003c")
     return [{"role": "system", "content": instructions}, {"role": "user", "content": text}]
-
-
-def as_json(value: Any, indent: int | None = None) -> str:
-    """Return JSON with "<" escaped, so that users' text can neither end it nor hold a chat token."""
-    return json.dumps(value, ensure_ascii=False, indent=indent).replace("<", "\\u003c")
 
 
 def digest(text: str) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 from common.terminal import watched
 from scoring.case import Case
 from scoring.text import words_only
-from sql_agent.gold.markup import comparable, markup_asked, plain_rows, without_markup
+from sql_agent.gold.markup import comparable, plain_rows, without_markup
 from sql_agent.intake.question_files import DataError, Note, Row, nested, normalise, statements
 from sql_agent.judge.fold import fold, pieces
 from sql_agent.judge.nothing import abstains, honesty, says_nothing
@@ -29,7 +29,6 @@ LIMITS = Limits(max_cell=40_000, max_chars=2_000_000)
 KEPT_CHARACTERS = 13_000
 SEARCHES = ("drug_search_by_kw", "disease_to_drug")  # task types that are answered by names
 LARGEST_KEY = 2**63
-STAND_IN = "（名称未知"  # stands for a name in a database made of quotes
 SHOWN = 60  # characters of a value in a message
 
 
@@ -92,10 +91,6 @@ class Checker:
         finding = Finding(*normalise(dict(record)))
         if finding.problems:
             return finding
-        asked = markup_asked(finding.row)
-        if asked:
-            problem = f"asks for HTML, {short(repr(asked))}; expected words"
-            finding.problems.append(("question", problem))
         for item in nested(finding.row, "evidence"):
             self._check_quote(item, finding)
         results = [self.tool.run(statement) for statement in statements(finding.row)]
@@ -267,13 +262,13 @@ def missing_piece(texts: Iterable[str], question: str, answer: str) -> str:
 
 
 def found_names(results: Sequence[QueryResult]) -> list[str]:
-    """Return the drugs and diseases in the results, except those whose name nobody knows."""
+    """Return the drugs and diseases in the results."""
     names = []
     for result in results:
         for place, column in enumerate(result.columns):
             if column.lower() in NAME_COLUMN.values():
                 names += [str(line[place]) for line in result.rows if line[place]]
-    return [name for name in names if not name.startswith(STAND_IN)]
+    return names
 
 
 def short(text: str) -> str:

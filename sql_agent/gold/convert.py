@@ -3,8 +3,8 @@
     .venv/bin/python -m data.convert my.jsonl --out my.parquet
     .venv/bin/python -m data.convert my.jsonl --out my.parquet --draft-answers --db sqlite:///my.db
 
-Other names and nested values become text columns, HTML is removed, and rows whose question asks for
-HTML are left out and named. `--draft-answers` writes missing answers from gold SQL or evidence.
+Other names and nested values become text columns, and HTML is removed. `--draft-answers` writes
+missing answers from gold SQL or evidence.
 `.venv/bin/python -m data.validate` checks rows against the database. Exit codes: 0 done, 1 failed, 2 wrong
 usage, 130 interrupted.
 """
@@ -20,18 +20,15 @@ from common.command import new_parser, run_command
 from common.files import refuse_existing
 from common.settings import load_settings
 from sql_agent.gold.draft import fill_answers
-from sql_agent.gold.markup import markup_asked, without_markup
+from sql_agent.gold.markup import without_markup
 from sql_agent.intake.question_files import (
     COLUMNS,
-    DataError,
     count_without_reference,
     load_rows,
     write_rows,
 )
 from sql_agent.settings import SqlSettings
 from sql_agent.tables import TABLES
-
-SHOWN = 5  # rows left out that are listed by name
 
 
 def convert(
@@ -43,29 +40,15 @@ def convert(
     """Write the rows of `source` to `target`, completely or not at all, and draft missing answers.
 
     Return the numbers of rows written, answers drafted and still missing, and the columns left out.
-    Raises DataError: a row is unusable, or none is left. Raises DatabaseError: drafting needs the
-    database, and it cannot be read.
+    Raises DataError: a row is unusable. Raises DatabaseError: drafting needs the database, and it
+    cannot be read.
     """
-    rows = []
-    refused = []
-    unknown: set[str] = set()
-    for number, row in enumerate(load_rows(source)):
-        asked = markup_asked(row)
-        if asked:
-            refused.append(f"row {number} ({asked})")
-        else:
-            rows.append(without_markup(row))
-            unknown |= row.keys() - set(COLUMNS)
-    if not rows:
-        seen = f"every question asks for HTML, such as {refused[0]}"
-        raise DataError(f"{source}: {seen}; expected words")
+    rows = [without_markup(row) for row in load_rows(source)]
+    unknown = set().union(*rows) - set(COLUMNS)
     drafted = fill_answers(rows, database_url, tables) if database_url else 0
     write_rows(rows, target)
     bare = f"{count_without_reference(rows)} without an answer (judged without a reference)"
     notes = [f"{len(rows)} rows", f"{drafted} answers drafted", bare]
-    if refused:
-        shown = ", ".join(refused[:SHOWN])
-        notes.append(f"{len(refused)} rows left out, whose question asks for HTML: {shown}")
     if unknown:
         notes.append(f"columns left out: {', '.join(sorted(unknown))}")
     return ", ".join(notes)

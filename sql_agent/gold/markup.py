@@ -14,7 +14,7 @@ from typing import Any
 from data.records import compact
 from scoring.text import normalise
 from sql_agent.intake.cells import CellError, to_text
-from sql_agent.intake.question_files import Row, nested, statements
+from sql_agent.intake.question_files import Row, nested
 
 # A text cut out of a page may begin or end inside a tag: ` data-id = '39'>胃癌` and `头痛<a class =
 # 'x`.
@@ -23,10 +23,6 @@ CUT_START = re.compile(r"^[^<>]{0,300}['\"]/?>")
 CUT_END = re.compile(r"""<[/a-zA-Z](?:[^<>'"\u0080-\U0010ffff]|'[^'<>]*'?|"[^"<>]*"?){0,300}+$""")
 MAX_TAGS = 1_000  # the parser's time grows with the square of tags left open: 0.1 s for this many
 ATTRIBUTE = re.compile(r"[\w-]+\s*=\s*['\"]|^['\"]")
-# Markup that no question contains: a tag left open, an attribute. `P<0.05` and `a<b` are.
-TAGS = "a|p|b|div|br|[ou]l|li|span|strong|em|t[rdh]|h[1-6]"
-REMAINS = re.compile(rf"(?<![a-z\d])</?(?:{TAGS})(?![a-z\d])|[a-z-]+\s*=\s*['\"]", re.IGNORECASE)
-SEARCHED = re.compile(r"'%([^%]*<[^%]*)%'")
 
 
 def plain(text: str) -> str:
@@ -77,14 +73,3 @@ def without_markup(row: Row) -> Row:
         gold = nested(row, "structured_gt")
         texts["structured_gt"] = compact(gold | {"rows": plain_rows(gold["rows"])})
     return row | texts
-
-
-def markup_asked(row: Row) -> str | None:
-    """Return the markup in a question or its search words, which makes it unclear, or None."""
-    left = REMAINS.search(without_tags(row["question"]))
-    if left:
-        return left[0]
-    for text in SEARCHED.findall("\n".join(statements(row))):
-        if not normalise(without_tags(text)):
-            return str(text)
-    return None

@@ -2,7 +2,6 @@
 
     .venv/bin/python -m data.validate my.jsonl                      # DATABASE_URL, else the embedded database
     .venv/bin/python -m data.validate train.parquet val.parquet test.parquet --db sqlite:///my.db --json
-    .venv/bin/python -m data.validate my.jsonl --rebuild-from-evidence my.db      # a database of the quotes
 
 A row is invalid with a problem, not checkable if the database lacks its rows or it brings nothing
 to check, otherwise valid. `entity_overlap` counts entities in several splits (a row without a split
@@ -14,22 +13,17 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 from sqlalchemy import make_url
 
 from common.command import new_parser, run_command
 from common.settings import load_settings
 from scoring.text import words_only
 from sql_agent.gold.checker import Checker, Finding
-from sql_agent.gold.rebuild import rebuild
 from sql_agent.intake.question_files import DataError, in_several, nested, read_records
 from sql_agent.settings import SqlSettings
 from tools.sql.query import DEFAULT_TABLES
@@ -126,29 +120,24 @@ def _counts(findings: Sequence[Finding]) -> dict[str, int]:
 
 
 def show(report: dict[str, Any], findings: Sequence[Finding]) -> None:
-    console = Console(soft_wrap=True)
-    console.print(escape(f"compared with {report['database']}"))
-    title = f"{report['rows']} rows, entity overlap {report['entity_overlap']}"
-    table = Table("task type", title=title)
-    for heading in ("rows", "valid", "not checkable", "invalid", "without answer"):
-        table.add_column(heading, justify="right")
+    print(f"compared with {report['database']}")
+    print(f"{report['rows']} rows, entity overlap {report['entity_overlap']}")
     for name, counts in report["by_task_type"].items():
-        table.add_row(escape(name), *map(str, counts.values()))
-    console.print(table)
+        said = ", ".join(f"{count} {what.replace('_', ' ')}" for what, count in counts.items())
+        print(f"{name}: {said}")
     for problem in report["problems"][:SHOWN_PROBLEMS]:
         file = f"{problem['file']} " if "file" in problem else ""
         place = f"{file}row {problem['row']} {problem['id']}"
-        console.print(escape(f"{place} {problem['field']}: {problem['message']}"))
+        print(f"{place} {problem['field']}: {problem['message']}")
     more = len(report["problems"]) - SHOWN_PROBLEMS
     if more > 0:
-        console.print(f"... and {more} more problems; --json prints all")
+        print(f"... and {more} more problems; --json prints all")
     unchecked: dict[str, list[str]] = {}
     for finding in findings:
         for name, message in finding.unchecked:
             unchecked.setdefault(name, []).append(f"{_place(finding)}: {message}")
     for name, messages in unchecked.items():
-        said = f"not checkable: {name} ({len(messages)} times), such as {messages[0]}"
-        console.print(escape(said))
+        print(f"not checkable: {name} ({len(messages)} times), such as {messages[0]}")
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
@@ -157,28 +146,17 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     add("files", nargs="+", type=Path, metavar="FILE", help="Parquet, JSONL or a JSON list")
     add("--json", action="store_true", help="print nothing but the report as JSON")
     url = "database to check against (default: DATABASE_URL, else the embedded one)"
-    database = parser.add_mutually_exclusive_group()
-    database.add_argument("--db", metavar="URL", help=url)
-    rebuilt = "check against a database made of the quotes, kept at PATH if one is given"
-    database.add_argument(
-        "--rebuild-from-evidence", nargs="?", const="", metavar="PATH", help=rebuilt
-    )
+    add("--db", metavar="URL", help=url)
     add("--tables", metavar="A,B", help="tables that SQL may read (default: DATABASE_TABLES)")
-    add("--force", action="store_true", help="replace the file at PATH")
     return parser.parse_args(arguments)
 
 
 def run(options: argparse.Namespace) -> int:
     given = {"database_url": options.db, "database_tables": options.tables}
     settings = load_settings().of(SqlSettings).under(given)
-    url = settings.database_url
-    with tempfile.TemporaryDirectory() as folder:
-        if options.rebuild_from_evidence is not None:
-            target = Path(options.rebuild_from_evidence or f"{folder}/evidence.db")
-            print(rebuild(options.files, target, options.force), file=sys.stderr)
-            url = f"sqlite:///{target.resolve()}"
-        findings = check_files(options.files, url, settings.tables)
-    report = {"database": make_url(url).render_as_string(), **report_on(findings)}
+    findings = check_files(options.files, settings.database_url, settings.tables)
+    url = make_url(settings.database_url).render_as_string()
+    report = {"database": url, **report_on(findings)}
     if options.json:
         print(json.dumps(report, ensure_ascii=False))
     else:

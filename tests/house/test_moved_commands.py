@@ -27,7 +27,6 @@ PROGRAMS = (
     "utils/filter_new_question.py",
     "utils/filter_with_llm.py",
     "utils/openevidence.py",
-    "utils/reward_scale.py",
 )
 
 

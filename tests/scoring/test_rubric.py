@@ -91,15 +91,6 @@ def write(tmp_path, text):
     return path
 
 
-def test_a_quantile_scale_is_linear_between_its_points_and_flat_outside(tmp_path):
-    scale = load_scale(
-        write(tmp_path, '{"kind": "quantile", "raw": [-2, 0, 4], "unit": [0.1, 0.5, 1]}')
-    )
-    assert [scale.apply(raw) for raw in (-9, -2, -1, 0, 1, 4, 9)] == pytest.approx(
-        [0.1, 0.1, 0.3, 0.5, 0.625, 1, 1]
-    )
-
-
 @pytest.mark.parametrize("raw", [math.nan, math.inf, -math.inf])
 def test_a_score_that_is_not_finite_is_refused(raw):
     with pytest.raises(SettingsError, match="finite"):

@@ -16,11 +16,11 @@ from episodes.policy import ChatPolicy, Endpoint
 from sql_agent.agent import AGENT
 from sql_agent.environment import SqlEnvironment
 from sql_agent.intake.question_files import COLUMNS
-from sql_agent.prompts import PROMPT_VERSION, TOOL
+from sql_agent.prompts import PROMPT_VERSION
 from sql_agent.settings import SqlSettings
 from sql_agent.task import task_of
 from tests.corpora import cases_of
-from tests.episodes.scripted import asks, calls, says
+from tests.episodes.scripted import asks, says
 from tests.sql_agent.small_database import STORAGE
 from tools.sql.database import DatabaseError, MachineTooSlow
 
@@ -69,31 +69,6 @@ def test_a_wrong_query_is_told_to_the_policy_and_the_requests_extend_each_other(
     assert [request.get("tool_choice") for request in llm.requests] == [None, None, "none"]
 
 
-def test_a_policy_on_an_unfamiliar_database_looks_around_first(llm, database_url):
-    """Describing the database takes turns and is no query; the tools for it are offered when they
-    are asked for.
-    """
-    llm.script(
-        calls("list_tables"), calls("describe_table", table="disease"), asks(SQL), says("密封")
-    )
-    episode = play(llm, database_url, 4, database_tools="schema")
-    assert (episode.stop_reason, len(episode.events)) == ("answered", 1)
-    tables, columns, _ = (
-        json.loads(message["content"]) for message in episode.messages if message["role"] == "tool"
-    )
-    assert tables["tables"] == ["disease", "drugs_info"]
-    assert "disease_name" in [column["name"] for column in columns["columns"]]
-    offered = opened(database_url).record(TASK, episode)["tools"]
-    assert [tool["function"]["name"] for tool in offered] == [
-        tool["function"]["name"] for tool in llm.requests[-1]["tools"]
-    ], "kept episodes are learned under the tools that these were offered"
-    llm.script(says(STORAGE))
-    own = play(llm, database_url)
-    (tool,) = llm.requests[-1]["tools"]
-    assert tool["function"]["name"] == TOOL["function"]["name"]
-    assert "tools" not in opened(database_url).record(TASK, own)
-
-
 def test_a_database_that_is_gone_raises_and_is_not_told_to_the_policy(llm, tmp_path):
     llm.script(asks(SQL), says("好"))
     with pytest.raises(EpisodeError) as caught:
@@ -114,12 +89,9 @@ def test_a_machine_that_is_too_slow_is_not_called_a_database_that_failed(databas
 
 
 def test_the_description_has_what_scores_depend_on_and_no_secret():
-    found = opened(
-        "postgresql://user:secret@host/db", teacher_model="m", database_tools="schema"
-    ).description()
+    found = opened("postgresql://user:secret@host/db", teacher_model="m").description()
     assert found == {
         "prompt_version": PROMPT_VERSION,
-        "tools": "schema",
         "database": "postgresql://user:***@host/db",
         "judge": "m",
         "terms": {"rule": 0.1, "judge": 1.0},

@@ -109,17 +109,6 @@ PAIRS = {
     "judge": (GOLDEN, played(STORAGE, FOUND), played("避光即可", FOUND)),
     "execution": (GOLDEN, played(STORAGE, FOUND), played(STORAGE, FOUND, WRONG)),
     "evidence_recall": (GOLDEN, played(STORAGE, FOUND), played(STORAGE, WRONG)),
-    "numbers": (GOLDEN, played(STORAGE, FOUND), played("密封，30℃以下干燥处保存", FOUND)),
-    "abstention": (
-        MISSING,
-        played(MISSING.reference, NOTHING),
-        played("一般避光保存即可", NOTHING),
-    ),
-    "citations": (
-        GOLDEN,
-        played(f"原文“{STORAGE}”", FOUND),
-        played("原文“冷冻保存，不得超过三年”", FOUND),
-    ),
     "format": (GOLDEN, played(STORAGE, FOUND), played(STORAGE, FOUND, stop_reason="length")),
 }
 
@@ -148,16 +137,12 @@ def test_an_honest_abstention_after_looking_earns_both_and_before_looking_no_rul
     assert total(MISSING, played(MISSING.reference, NOTHING), DEFAULT_RUBRIC) == pytest.approx(1.1)
     unseen = asyncio.run(score_episode(MISSING, played(MISSING.reference), ReferenceJudge()))
     assert unseen.terms["rule"] == 0
-    assert term_values(MISSING, played(MISSING.reference))["abstention"] == 0
 
 
 def test_terms_without_gold_are_left_out():
-    names = {"execution", "evidence_recall", "abstention"}
+    names = {"execution", "evidence_recall"}
     assert not names & term_values(TASK, played("密封", FOUND)).keys()
-    assert term_values(GOLDEN, played(STORAGE, FOUND)).keys() == TERMS.keys() - {
-        "judge",
-        "abstention",
-    }
+    assert term_values(GOLDEN, played(STORAGE, FOUND)).keys() == TERMS.keys() - {"judge"}
 
 
 def test_a_count_of_zero_is_an_answer():
@@ -179,8 +164,7 @@ def test_rows_that_are_not_shown_do_not_match():
 
 @pytest.mark.parametrize("answer", ["", "？", GOLDEN.question])
 def test_an_answer_that_says_nothing_earns_no_manner(answer):
-    values = term_values(GOLDEN, played(answer, FOUND))
-    assert [values[name] for name in ("numbers", "citations", "format")] == [0, 0, 0]
+    assert term_values(GOLDEN, played(answer, FOUND))["format"] == 0
 
 
 def test_the_breakdown_says_what_the_judge_saw_and_took():
@@ -209,13 +193,6 @@ def test_without_a_judge_queries_are_counted_all_the_same():
     episode = played(STORAGE, FOUND, result(ok=False))
     reward = asyncio.run(score_episode(GOLDEN, episode, ReferenceJudge(), Rubric({"rule": 0.5})))
     assert (reward.total, reward.counters) == (0.5, {"sql_calls": 2, "sql_ok": 1})
-
-
-def test_a_number_of_the_rows_may_be_said():
-    """Cells that are numbers are as well known as texts are."""
-    counted = replace(FOUND, rows=[["片剂", 37]])
-    assert term_values(GOLDEN, played("共37种", counted))["numbers"] == 1
-    assert term_values(GOLDEN, played("共38种", counted))["numbers"] == 0
 
 
 def test_a_term_that_there_is_not_is_named_with_those_there_are():
@@ -268,9 +245,7 @@ def test_the_evidence_of_a_field_is_what_is_quoted_and_not_all_of_gold():
     assert "evidence_recall" not in term_values(replace(GOLDEN, gold=bare), played(STORAGE, FOUND))
 
 
-def test_an_empty_cell_is_no_evidence_and_bears_no_quote_out():
-    empty = QueryResult(["storage"], [[STORAGE], [None]], 2, tables_read=frozenset({"drugs_info"}))
-    assert term_values(GOLDEN, played("原文“None”", empty))["citations"] == 0
+def test_an_empty_cell_is_no_evidence():
     searched = {
         "structured_gt": {"columns": ["med_name"], "rows": [["朵莎洛片"], [None]]},
         "evidence": EVIDENCE,

@@ -1,8 +1,4 @@
-"""New questions against existing sets: every method, what the report says, and the embedding
-endpoint.
-"""
-
-from http.server import ThreadingHTTPServer
+"""New questions against existing sets: every method, and what the report says."""
 
 import pyarrow as pa
 import pyarrow.parquet as parquet
@@ -13,49 +9,7 @@ from hypothesis import strategies as st
 from sql_agent.curation.filter_new_question import main
 from sql_agent.curation.near_duplicates import NEAR, NearDuplicates, pairs_of, similarity
 from tests.corpora import cases_of, write_lines
-from tests.serving import JsonHandler, serving
 from tests.sql_agent.curation.questions import rows_of
-
-KEY = "key-canary-0123456789"
-# What the stand-in's vectors mean: texts about one thing point in one direction.
-TOPICS = {"发烧": 0, "体温": 0, "高血压": 1, "保存": 2}
-
-
-class EmbeddingServer(ThreadingHTTPServer):
-    """OpenAI's embeddings: a vector by topic; `faults` are statuses played first."""
-
-    def __init__(self):
-        super().__init__(("127.0.0.1", 0), EmbeddingHandler)
-        self.faults, self.inputs, self.size = [], [], 4
-        self.url = f"http://127.0.0.1:{self.server_port}/v1"
-
-
-class EmbeddingHandler(JsonHandler):
-    def do_POST(self):
-        body = self.asked()
-        if self.server.faults:
-            error = {"message": f"down {KEY}"}
-            return self.answer({"error": error}, self.server.faults.pop(0))
-        assert self.path == "/v1/embeddings"
-        assert self.headers["Authorization"] == f"Bearer {KEY}"
-        self.server.inputs += body["input"]
-        data = [
-            {"object": "embedding", "index": index, "embedding": self.vector(text)}
-            for index, text in enumerate(body["input"])
-        ]
-        usage = {"prompt_tokens": 1, "total_tokens": 1}
-        return self.answer({"object": "list", "data": data[::-1], "model": "m", "usage": usage})
-
-    def vector(self, text):
-        topics = [place for word, place in TOPICS.items() if word in text] or [3]
-        return [2.0 * (place in topics) + 0.01 for place in range(self.server.size)]
-
-
-@pytest.fixture
-def embedding():
-    server = EmbeddingServer()
-    with serving(server):
-        yield server
 
 
 def questions(path, *texts):
@@ -93,52 +47,6 @@ def test_each_method_finds_what_the_stricter_ones_do_not(tmp_path):
     assert dropped[2]["known"] == {"file": str(old), "id": "a", "question": known[0]}
     assert 0.8 <= dropped[2]["score"] < 1
     assert dropped[0]["score"] == 1
-
-
-@pytest.fixture
-def embedded(tmp_path, embedding, monkeypatch, no_waiting):
-    """Runs the program with the stand-in's embeddings; returns its exit code."""
-    monkeypatch.setenv("TEACHER_API_KEY", KEY)
-    monkeypatch.setenv("LLM_CACHE", str(tmp_path / "cache.sqlite"))
-
-    def run(source, output, *options):
-        model = ["--embedding-model", "openai/m", "--embedding-base-url", embedding.url]
-        return main([str(source), "--output", str(output), *model, *options])
-
-    return run
-
-
-def test_embeddings_find_the_same_meaning_and_are_asked_once(tmp_path, embedding, embedded):
-    old = questions(tmp_path / "old.jsonl", "发烧了怎么办？")
-    new = questions(
-        tmp_path / "in.jsonl",
-        "胶囊放哪里保存？",
-        "体温很高该做什么？",
-        "高血压能喝酒吗？",
-        "血压高（高血压）可以饮酒么",
-    )
-    embedding.faults = [429]
-    assert embedded(new, tmp_path / "new.jsonl", "--against", str(old)) == 0
-    assert [row["id"] for row in rows_of(tmp_path / "new.jsonl")] == ["in0", "in2"]
-    dropped = rows_of(tmp_path / "new.dropped.jsonl")
-    assert [(row["id"], row["method"], row["known"]["id"]) for row in dropped] == [
-        ("in1", "embedding", "old0"),
-        ("in3", "embedding", "in2"),
-    ]
-    assert len(embedding.inputs) == 5
-    assert embedded(new, tmp_path / "b.jsonl", "--against", str(old)) == 0
-    assert (tmp_path / "b.jsonl").read_text() == (tmp_path / "new.jsonl").read_text()
-    assert len(embedding.inputs) == 5
-
-
-def test_a_refusing_endpoint_ends_the_program_without_the_key(tmp_path, embedding, embedded, capfd):
-    new = questions(tmp_path / "in.jsonl", "发烧了怎么办？")
-    embedding.faults = [401]
-    assert embedded(new, tmp_path / "new.jsonl") == 1
-    shown = capfd.readouterr()
-    assert "HTTP 401" in shown.err
-    assert KEY not in shown.err + shown.out
-    assert not (tmp_path / "new.jsonl").exists()
 
 
 @pytest.mark.parametrize(("content", "says"), cases_of(__file__, "files_without_questions"))

@@ -126,7 +126,7 @@ def test_keys_are_in_no_file_and_no_message(place, llm, capsys):
         assert KEY.encode() not in file.read_bytes(), file
 
 
-def test_the_second_pass_keeps_what_both_keep(place, llm):
+def test_the_second_pass_keeps_what_both_keep(place, llm, capsys):
     assert first() == 0
     assert again() == 0
     kept = rows_of(place / "sure.jsonl")
@@ -136,10 +136,7 @@ def test_the_second_pass_keeps_what_both_keep(place, llm):
     ]
     assert kept[0]["task_type"] == kept[0]["second_verdict"]["task_type"] == "count_filter"
     assert kept[0]["verdict"]["task_type"] == "drug_field"
-    differ = {row["id"]: row["differ"] for row in rows_of(place / "sure.disagreements.jsonl")}
-    assert differ["q1"] == ["task_type"]
-    assert differ["q5"] == ["answerable", "kept"]
-    assert set(differ) == {f"q{n}" for n in range(60) if n % 3 and (n % 5 == 0 or n % 10 == 1)}
+    assert not missing(capsys.readouterr().out, "32 of 40")
     assert len(llm.requests) == 60 + 40
 
 
@@ -151,12 +148,10 @@ def test_the_second_pass_resumes_and_refuses_rows_without_a_verdict(place, llm, 
     llm.requests.clear()
     assert again() == 1
     assert ids_of(place / "sure.failed.jsonl") == ["q7"]
-    assert "| kept | 39 |" in (place / "sure.agreement.md").read_text()
     llm.answer = judge
     llm.requests.clear()
     assert again() == 0
     assert [question_of(body) for body in llm.requests] == [QUESTIONS[7]]
-    assert "| kept | 40 |" in (place / "sure.agreement.md").read_text()
 
 
 def test_only_medical_answerable_questions_are_kept():

@@ -3,7 +3,6 @@ answers come from gold.
 """
 
 import json
-from pathlib import Path
 
 import pyarrow.parquet as parquet
 import pytest
@@ -13,7 +12,6 @@ from sql_agent.gold import convert
 from sql_agent.gold.checker import Checker, gold_tool
 from sql_agent.gold.draft import draft_answer, fill_answers
 from sql_agent.intake.question_files import COLUMNS, count_without_reference, load_rows, statements
-from sql_agent.task import task_of
 from tests.corpora import cases_of, write_lines
 from tests.messages import missing
 from tools.sql.settings import DEFAULT_DATABASE
@@ -50,40 +48,6 @@ def test_a_foreign_file_becomes_the_parquet_of_training(tmp_path, capsys):
     }
     assert json.loads(found["structured_gt"])["rows"] == [["目赤头痛"]]
     assert json.loads(found["entities"]) == ["戊颗粒"]
-
-
-def test_a_question_is_cleaned_or_left_out_but_never_cut(tmp_path, capsys):
-    asked = [
-        "适应症包含<li><p>口服的药品有哪些？",
-        "适应症包含<li><p的药品有哪些？",
-        "ALT<ULN 3倍怎么办？",
-    ]
-    rows = [{"id": str(number), "question": question} for number, question in enumerate(asked)]
-    out = tmp_path / "out.jsonl"
-    assert convert.main([write(tmp_path / "in.jsonl", *rows), "--out", str(out)]) == 0
-    assert not missing(capsys.readouterr().out, "1 rows left out", "row 1 (<p)")
-    assert [one["question"] for one in load_rows(out)] == [
-        "适应症包含\n口服的药品有哪些？",
-        asked[2],
-    ]
-    bad = write(tmp_path / "in.jsonl", rows[1])
-    assert convert.main([bad, "--out", str(tmp_path / "none.jsonl")]) == 2
-    assert "row 0 (<p)" in capsys.readouterr().err
-    assert not (tmp_path / "none.jsonl").exists()
-
-
-@pytest.mark.parametrize("converted", [False, True])
-def test_quotes_reach_the_judge_beside_the_prose_of_a_teacher(tmp_path, converted):
-    source, out = (
-        write(tmp_path / "in.jsonl", FOREIGN | {"structured_gt": None}),
-        tmp_path / "out.parquet",
-    )
-    if converted:
-        convert.convert(Path(source), out)
-    (task,) = map(task_of, load_rows(out if converted else source))
-    quoted = "目赤头痛" if converted else FOREIGN["evidence"][0]["quote"]
-    assert task.reference
-    assert [item["quote"] for item in task.gold["evidence"]] == [quoted]
 
 
 def test_our_own_files_stay_as_they_are(tmp_path):

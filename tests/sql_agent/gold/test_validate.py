@@ -16,11 +16,9 @@ from recipes.build_database import write_database
 from sql_agent.gold import validate
 from sql_agent.gold.checker import Checker
 from sql_agent.gold.markup import plain
-from sql_agent.gold.rebuild import rebuild
 from sql_agent.intake.question_files import load_rows
 from tests.corpora import cases_of, write_lines
 from tests.messages import missing
-from tools.sql.query import QueryTool
 from tools.sql.settings import DEFAULT_DATABASE
 
 FIELD = "口服，一次 4 片，一日 3 次。<br/>\n饭后<a class = 'x' data-id = '39'>温水</a>送服。"
@@ -147,33 +145,12 @@ def test_our_own_files_are_valid(capsys):
     assert found["rows"] == found["valid"] == sum(len(load_rows(file)) for file in files)
 
 
-FOREIGN = cases_of(__file__, "foreign")
-
-
-def test_rows_of_a_database_nobody_has(tmp_path, capsys):
-    path = write(tmp_path / "foreign.jsonl", FOREIGN[0])
+def test_rows_of_a_database_nobody_has_are_not_checkable(tmp_path, capsys):
+    path = write(tmp_path / "foreign.jsonl", *cases_of(__file__, "foreign"))
     code, found = report(capsys, path, "--db", DEFAULT_DATABASE)
     assert (code, found["rows"], found["not_checkable"], found["problems"]) == (0, 1, 1, [])
-    target = tmp_path / "evidence.db"
-    assert validate.main([str(path), "--rebuild-from-evidence", str(target), "--json"]) == 0
-    printed = capsys.readouterr()
-    assert not missing(printed.err, "2 rows", "2 fields")
-    assert json.loads(printed.out)["valid"] == 1
-    rows = QueryTool(f"sqlite:///{target}").run("SELECT id, med_name, source FROM drugs_info").rows
-    assert rows == [[90001, "戊颗粒", "evidence"], [90002, "己膏", "evidence"]]
-
-
-def test_a_rebuilt_database_is_never_put_over_a_file(tmp_path, capsys):
-    path, target = write(tmp_path / "foreign.jsonl", *FOREIGN), tmp_path / "evidence.db"
-    target.write_text("mine")
-    assert validate.main([str(path), "--rebuild-from-evidence", str(target)]) == 2
-    assert "--force" in capsys.readouterr().err
-    assert target.read_text() == "mine"
-    assert validate.main([str(path), "--rebuild-from-evidence", str(target), "--force"]) == 1
-    printed = capsys.readouterr()
-    assert not missing(printed.err, "3 rows", "4 fields", "1 rows of unknown name", "1 quotes")
-    assert "'elsewhere'" in printed.out
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["evidence.db", "foreign.jsonl"]
+    assert validate.main([str(path), "--db", DEFAULT_DATABASE]) == 0
+    assert not missing(capsys.readouterr().out, "1 rows", "not checkable", "90001")
 
 
 @pytest.mark.timeout(20)
@@ -208,4 +185,3 @@ def test_hostile_files_give_a_report(url, tmp_path_factory, rows):
     assert found["rows"] == len(rows)
     assert all(problem.keys() == {"row", "id", "field", "message"} for problem in found["problems"])
     json.dumps(found, ensure_ascii=False).encode("utf-8")
-    assert rebuild([path], folder / "a.db").startswith("rebuilt ")

@@ -1,9 +1,0 @@
-"""Run sql_agent.curation.reward_scale, where this program stands now."""
-
-import runpy
-import sys
-from pathlib import Path
-
-if __name__ == "__main__":
-    sys.path[0] = str(Path(__file__).resolve().parent.parent)
-    runpy.run_module("sql_agent.curation.reward_scale", run_name="__main__", alter_sys=True)
