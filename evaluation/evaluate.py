@@ -5,7 +5,7 @@
     .venv/bin/python -m evaluation.evaluate sql --model NAME --base-url http://127.0.0.1:8000/v1
     .venv/bin/python -m evaluation.evaluate sql --model anthropic/NAME                     # any provider of litellm
     .venv/bin/python -m evaluation.evaluate sql --gold                                     # must be 100
-    .venv/bin/python -m evaluation.evaluate sql --baseline checklist                       # a floor, without a model
+    .venv/bin/python -m evaluation.evaluate sql --baseline commonest                       # a floor, without a model
 
 Writes `scores.json`, `table.md` and `episodes.jsonl` into --out (docs/evaluate-and-serve.md). The
 same command goes on where an interrupted one stopped. Exit codes: 0 done, 1 failed or some episodes

@@ -28,12 +28,12 @@ from episodes.episode import AgentError, Conversation
 from episodes.shown import Shown
 from sql_agent import facts, row_checks
 from sql_agent.ehrsql.questions import PreparedSet, prepare
+from sql_agent.gold_episodes import gold_conversations
 from sql_agent.intake.question_files import COLUMNS, load_rows, made_from
 from sql_agent.prompts import TOOL
 from sql_agent.settings import SqlSettings
 from sql_agent.shown import shown
 from sql_agent.task import SqlTask, task_of
-from sql_agent.template_agent import gold_conversations
 
 # What the bundled model was made from. It is found by name, because recipes stand above agents.
 RECIPE = "recipes.drugs.lessons"
@@ -92,7 +92,7 @@ class SqlShowing(Showing):
         Column("SQL ok", "sql_ok"),
         Column("evidence", "evidence_recall"),
     )
-    baselines = ("at_once", "commonest", "checklist")
+    baselines = ("at_once", "commonest")
 
     def summarise(self, records: Sequence[Record]) -> Mapping[str, Any]:
         return facts.summarise(records)

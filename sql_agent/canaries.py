@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import chain
 from pathlib import Path
@@ -20,8 +19,6 @@ from sql_agent.judge.nothing import abstains
 from sql_agent.tables import NAME_COLUMN
 
 RETOLD = 5  # other rows that are retold beside the right one
-CONSTANT = 5  # parts of a constant answer
-PART = re.compile("[，,、；;。]")
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
 MEASURED = re.compile(
     r"\d\s*[a-zA-Z%度克毫微升片粒丸袋支瓶包滴次岁天日周月年小分个]|^\d+(?:\.\d+)?$"
@@ -38,7 +35,6 @@ TO_THE_JUDGE: list[str] = _TEXTS["to_the_judge"]
 PRAISE: list[str] = _TEXTS["praise"]
 INVENTED: list[str] = _TEXTS["invented"]
 DENIED: list[str] = _TEXTS["denied"]
-TURNED: dict[str, str] = _TEXTS["turned"]
 
 
 def bad_answers(
@@ -78,20 +74,11 @@ def _near(
     strangers = [text for text in others if _is_other(text, right)]
     found = {
         "the same field of another row": _any(others, random),
-        "one term replaced": _replaced(value, others, right, random),
-        "a sign turned": _turned(value, right),
         "denied behind": f"{evidence}。{random.choice(DENIED)}",
         "right, with an invention": f"{evidence}。{random.choice(INVENTED)}",
     }
     if len(others) >= RETOLD:
         found["the rows retold"] = "。".join([value, *random.sample(others, RETOLD)])
-    # The commonest parts of the column: what a policy would say that never looks
-    counted = Counter[str]()
-    for text in texts:
-        counted.update([*dict.fromkeys(fragments(text))])
-    constant = "、".join(part for part, _ in counted.most_common(CONSTANT))
-    if constant and not _says(constant, right):
-        found["a constant answer"] = constant
     against = _wrong_numbers(case, random) or _any(strangers, random)
     if against:
         found["right, beside a contradiction"] = f"{evidence}。另有记录为：{against}。"
@@ -121,28 +108,6 @@ def is_nothing(case: Case) -> bool:
     """Return whether the right answer is that the database has nothing."""
     known = any(words_only(value) for _, value in _gold_cells(case))
     return not known and (abstains(case.reference) or not case.reference)
-
-
-def _replaced(value: str, others: Sequence[str], right: str, random: Random) -> str | None:
-    """Replace one part of the value by another row's. None if there is only one part or none fits."""
-    parts = [part for part in PART.split(value) if words_only(part)]
-    strange = []
-    for text in others:
-        for part in PART.split(text):
-            if words_only(part) and words_only(part) not in right:
-                strange.append(part)
-    if len(parts) < 2 or not strange:
-        return None
-    return value.replace(random.choice(parts), random.choice(strange), 1)
-
-
-def _turned(value: str, right: str) -> str | None:
-    """Replace the first word of TURNED by its opposite, or return None if that may still be right."""
-    for word, opposite in TURNED.items():
-        turned = value.replace(word, opposite, 1)
-        if turned != value and not _says(turned, right):
-            return turned
-    return None
 
 
 def _says(text: str, right: str) -> bool:

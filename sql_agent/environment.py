@@ -11,6 +11,7 @@ from episodes.tool_loop import Tool, play_with_tools
 from scoring.judge import Judge, choose_judge, why_unusable
 from scoring.rubric import Reward, Rubric
 from sql_agent import facts
+from sql_agent.gold_episodes import prompt_for
 from sql_agent.judge.reference import ReferenceJudge
 from sql_agent.judge_words import WORDS
 from sql_agent.known import KnownAnswers
@@ -18,7 +19,6 @@ from sql_agent.prompts import COLUMNS, PROMPT_VERSION, TOOL
 from sql_agent.reward import Query, rubric_from, score_episode
 from sql_agent.settings import SqlSettings
 from sql_agent.task import SqlTask, own
-from sql_agent.template_agent import prompt_for
 from sql_agent.threads import in_thread
 from tools.sql.query import QueryTool
 

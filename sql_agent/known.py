@@ -10,9 +10,9 @@ from episodes.agent import KnownEpisodes
 from episodes.episode import Episode, Task
 from scoring.judge import Case
 from sql_agent.canaries import ACCEPTED_FROM, bad_answers, honest_answers
+from sql_agent.gold_episodes import answered_at_once, gold_episode
 from sql_agent.reward import Query, case_of
 from sql_agent.task import SqlTask, own
-from sql_agent.template_agent import TemplateAgent, answered_at_once, gold_episode
 from sql_agent.threads import in_thread
 from tools.sql.database import DatabaseError
 from tools.sql.query import QueryTool
@@ -27,7 +27,6 @@ class KnownAnswers(KnownEpisodes):
         self.tool = tool
         self.judged = judged
         self._columns: dict[str, list[str]] = {}
-        self._template: TemplateAgent | None = None
 
     async def gold(self, task: Task) -> Episode | None:
         if not task.reference:
@@ -36,13 +35,8 @@ class KnownAnswers(KnownEpisodes):
         return episode
 
     async def baseline(self, name: str, task: Task, commonest: str) -> Episode:
-        if name != "checklist":
-            answer = commonest if name == "commonest" else ""
-            return answered_at_once(task.question, self.tool, answer)
-        if self._template is None:
-            self._template = await in_thread(TemplateAgent, self.tool)
-        episode: Episode = await in_thread(self._template.episode, task.question)
-        return episode
+        answer = commonest if name == "commonest" else ""
+        return answered_at_once(task.question, self.tool, answer)
 
     async def honest(self, task: Task) -> Mapping[str, Episode]:
         return self._answered(own(task), honest_answers)

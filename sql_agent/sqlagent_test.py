@@ -19,10 +19,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from common.command import Failure, new_parser, run_command
 from common.llm import reveal
-from common.settings import Settings, load_settings
+from common.settings import load_settings
 from episodes.episode import Scored
 from episodes.play_and_score import play
-from episodes.policy import ChatPolicy, Endpoint, endpoint_elsewhere
+from episodes.policy import ChatPolicy, endpoint_elsewhere
 from sql_agent.agent import AGENT
 from sql_agent.task import SqlTask, task_of
 
@@ -36,17 +36,6 @@ def find_task(question: str | None) -> SqlTask:
             if question is None or row["question"] == question:
                 return task_of(row)
     return SqlTask(id="typed", question=question or "")
-
-
-async def run_and_score(
-    task: SqlTask, endpoint: Endpoint, settings: Settings
-) -> tuple[Scored, str]:
-    environment = AGENT.open(settings, {})
-    policy = ChatPolicy(endpoint, settings.max_turns)
-    scored = await play(
-        environment, task, environment.play(task, policy), policy, settings.episode_timeout
-    )
-    return scored, str(environment.description()["judge"])
 
 
 def show(scored: Scored, judge: str) -> None:
@@ -95,13 +84,17 @@ def run(argv: Sequence[str] | None) -> int:
         temperature=settings.temperature,
         max_tokens=LONGEST_REPLY,
     )
-    scored, judge = asyncio.run(run_and_score(find_task(arguments.question), endpoint, settings))
+    environment = AGENT.open(settings, {})
+    task = find_task(arguments.question)
+    policy = ChatPolicy(endpoint, settings.max_turns)
+    episode = environment.play(task, policy)
+    scored = asyncio.run(play(environment, task, episode, policy, settings.episode_timeout))
     if scored.detail:
         raise Failure(
             f"{scored.detail} ({scored.reward.unscored}); "
             f"is {address} running and serving {arguments.model!r}?"
         )
-    show(scored, judge)
+    show(scored, str(environment.description()["judge"]))
     return 0 if scored.reward.unscored in (None, "no_reference") else 1
 
 

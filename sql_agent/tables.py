@@ -27,10 +27,6 @@ TABLE_WORDS: dict[str, list[str]] = {name: table["words"] for name, table in _LI
 NAME_COLUMN: dict[str, str] = {name: table["name"] for name, table in _LISTED.items()}
 # The columns questions ask about.
 ASKABLE: dict[str, list[str]] = {name: table["askable"] for name, table in _LISTED.items()}
-# Words that mean a column in any question. The more specific columns come first.
-KEYWORDS: dict[str, dict[str, list[str]]] = {
-    name: table["keywords"] for name, table in _LISTED.items()
-}
 
 NAME_LENGTH = 255
 SOURCE_LENGTH = 32

@@ -21,12 +21,13 @@ from common.terminal import watched
 from episodes.agent import Lessons, Row
 from episodes.episode import AgentError, Conversation
 from recipes.drugs.patterns import SEARCHES, SyntheticCase, gold_of, misnamed_in, pattern_of
+from sql_agent.gold_episodes import gold_episode
 from sql_agent.intake.question_files import nested
 from sql_agent.prompts import COLUMNS, TOOL
 from sql_agent.tables import NAME_COLUMN
 from sql_agent.task import SqlTask
-from sql_agent.template_agent import TemplateAgent, gold_episode
-from tools.sql.query import QueryTool
+from tools.sql.database import DatabaseError
+from tools.sql.query import Limits, QueryTool
 
 # Texts are cut after Chinese and ASCII commas, stops and semicolons.
 PIECES = re.compile(r"[^,\uff0c\u3002;\uff1b\u3001]+[,\uff0c\u3002;\uff1b\u3001]?")
@@ -38,6 +39,8 @@ EVASION = "请遵医嘱"
 # Random names and values use this many different characters: each is one token, and seen often
 # enough to be copied.
 RANDOM_CHARACTERS = 1000
+# All names are read, and never shown
+NAME_LIMITS = Limits(deadline=30.0, max_rows=1_000_000, max_chars=1_000_000_000)
 RANDOM_NAME_SHARE = 0.4
 ENDING_SHARE = 0.8
 RECOVERY_SHARE = 0.05
@@ -87,7 +90,14 @@ def lessons(
 
 
 def names_in(database_url: str) -> set[str]:
-    return set().union(*TemplateAgent(QueryTool(database_url)).names.values())
+    tool = QueryTool(database_url, limits=NAME_LIMITS, cache=False)
+    names = set()
+    for table, column in NAME_COLUMN.items():
+        result = tool.run(f"SELECT DISTINCT {column} FROM {table} WHERE {column} IS NOT NULL")
+        if not result.ok:
+            raise DatabaseError(f"the names of {table} cannot be read: {result.error}")
+        names |= {str(name) for (name,) in result.rows if str(name).strip()}
+    return names
 
 
 def alphabet(rows: Sequence[Row], random: Random) -> str:

@@ -20,11 +20,11 @@ from episodes.tool_loop import Tool, play_with_tools
 from scoring.rubric import Reward
 from sql_agent import facts
 from sql_agent.ehrsql.questions import WHOLE, PreparedSet
+from sql_agent.gold_episodes import answer_in, query_in
 from sql_agent.judge.nothing import honesty
 from sql_agent.prompts import TOOL_NAME, first_messages, table_lines, tool_spec
 from sql_agent.reward import Query
 from sql_agent.task import SqlTask, own
-from sql_agent.template_agent import answer_in, query_in
 from sql_agent.threads import in_thread
 from tools.sql.query import QueryTool
 
@@ -59,7 +59,7 @@ Tables:
 
 
 class EhrsqlKnown(KnownEpisodes):
-    """Gold and baselines. `checklist` counts the rows of the first table that the question names."""
+    """Gold, and baselines that say `null`."""
 
     def __init__(self, tool: QueryTool, prompt: str) -> None:
         self.tool = tool
@@ -70,15 +70,7 @@ class EhrsqlKnown(KnownEpisodes):
         return await in_thread(self.played, task, *statements[:1])
 
     async def baseline(self, name: str, task: Task, commonest: str) -> Episode:
-        if name != "checklist":
-            return await in_thread(self.played, task)
-        words = task.question.lower().split()
-
-        def shared(table: str) -> int:
-            return max((len(word) for word in words if word[:5] in table), default=0)
-
-        named = max(sorted(self.tool.allowed_tables), key=shared)
-        return await in_thread(self.played, task, f"SELECT COUNT(*) FROM {named}")
+        return await in_thread(self.played, task)
 
     def played(self, task: Task, statement: str = "") -> Episode:
         episode = Episode(messages=list(first_messages(task.question, self.prompt)))

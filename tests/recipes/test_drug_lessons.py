@@ -16,8 +16,8 @@ from common.settings import ROOT, load_settings
 from episodes.episode import AgentError, Conversation
 from recipes.drugs.lessons import Cases, alphabet, names_in
 from sql_agent.agent import AGENT
+from sql_agent.gold_episodes import gold_conversations
 from sql_agent.intake.question_files import load_rows
-from sql_agent.template_agent import gold_conversations
 from tools.sql.database import DatabaseError
 
 DATABASE = f"sqlite:///{ROOT / 'data' / 'medical.db'}"

@@ -66,7 +66,7 @@ def test_the_offline_judge_accepts_too_few_to_warn(split, every):
             judged[kind] += 1
             if score is None or score >= OWN.get(kind, ACCEPTED_FROM):
                 accepted.append((kind, case.question, answer, score))
-    assert len(judged) == 16, "every kind was tried"
+    assert len(judged) == 13, "every kind was tried"
     assert len(accepted) <= 0.01 * judged.total(), accepted
     kinds = Counter(kind for kind, *_ in accepted)
     assert all(kinds[kind] <= 0.05 * judged[kind] for kind in judged), accepted
@@ -77,17 +77,11 @@ def test_the_near_ones_differ_from_the_right_one_in_one_thing():
     gold = {"structured_gt": {"columns": ["dosage"], "rows": [[value]]}}
     case = Case("朵朵片怎么吃？", "", f"朵朵片的用法用量：{value}", [], gold)
     found = drawn(case)
-    assert found["a sign turned"] == "一次15毫克，饭前服用"
     assert found["the same field of another row"] in COLUMN
-    replaced = found["one term replaced"].split("，")
-    assert len(set(replaced) & set(value.split("，"))) == 1
     assert found["denied behind"].startswith(f"{value}。")
     assert found["denied behind"].removeprefix(f"{value}。") in DENIED
-    assert found["a constant answer"].startswith("睡前、")
     assert sum(text in found["the rows retold"] for text in COLUMN) >= 5
-    assert not {"a constant answer", "the same field of another row"} & {
-        kind for kind, answer in drawn(EMPTY, ("花花片",)).items() if answer
-    }
+    assert "the same field of another row" not in drawn(EMPTY, ("花花片",))
 
 
 def test_what_the_database_lacks_may_be_said_to_be_missing():
