@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -29,14 +28,13 @@ def read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 class JsonlRows:
     """The rows of files, read anew at each iteration, so that memory holds one at a time."""
 
-    def __init__(self, *paths: Path, texts: tuple[str, ...], limit: int | None = None) -> None:
+    def __init__(self, *paths: Path, texts: tuple[str, ...]) -> None:
         """Read the files once to check and count. `texts`: columns that must not be blank.
 
         Raises FileError: see read_jsonl, or a row lacks one of `texts`, or the file is empty.
         """
         self.paths = paths
         self._texts = texts
-        self._limit = limit
         self._count = sum(1 for _ in self)
         if not self._count:
             raise FileError(f"{', '.join(map(str, paths))}: no rows")
@@ -45,9 +43,6 @@ class JsonlRows:
         return self._count
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        return islice(self._rows(), self._limit)
-
-    def _rows(self) -> Iterator[dict[str, Any]]:
         for path in self.paths:
             for number, row in read_jsonl(path):
                 for name in self._texts:

@@ -28,6 +28,7 @@ from episodes.episode import AgentError, Conversation
 from episodes.shown import Shown
 from sql_agent import facts, row_checks
 from sql_agent.ehrsql.questions import PreparedSet, prepare
+from sql_agent.gold.draft import fill_answers
 from sql_agent.gold_episodes import gold_conversations
 from sql_agent.intake.question_files import COLUMNS, load_rows, made_from
 from sql_agent.prompts import TOOL
@@ -117,7 +118,10 @@ class SqlTeaching(Teaching):
 
             return ehrsql_conversations(Path(rows[0]["ehrsql"]), [task_of(row) for row in rows])
         own = settings.of(SqlSettings)
-        return gold_conversations([task_of(row) for row in rows], own.database_url, own.tables)
+        answered = [*rows]
+        fill_answers(answered, own.database_url, own.tables)
+        tasks = [task_of(row) for row in answered]
+        return gold_conversations(tasks, own.database_url, own.tables)
 
     def lessons(
         self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random

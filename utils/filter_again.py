@@ -1,4 +1,4 @@
-"""Run sql_agent.curation.filter_again, where this program stands now."""
+"""Run sql_agent.curation.filter_with_llm with --strict, which was a program of this name."""
 
 import runpy
 import sys
@@ -6,4 +6,5 @@ from pathlib import Path
 
 if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
-    runpy.run_module("sql_agent.curation.filter_again", run_name="__main__", alter_sys=True)
+    sys.argv.append("--strict")
+    runpy.run_module("sql_agent.curation.filter_with_llm", run_name="__main__", alter_sys=True)

@@ -38,7 +38,7 @@ from sql_agent.curation.chat_questions import judge
 from sql_agent.curation.llm_filter import beside
 from sql_agent.curation.personal_data import mask
 
-SHOWN = 10  # unreadable records named in the report
+SHOWN = 10  # unknown roles named in the report
 # Characters of a dropped text that are written, and those behind them that are masked with it: a
 # number that is cut in two would not be recognised
 WRITTEN = 1_000
@@ -52,12 +52,10 @@ class Candidates:
         self._options = options
         self._user_roles = {role.strip().lower() for role in options.user_role}
         self._digests: set[str] = set()
-        self._masked_sessions: dict[str, int] = {}
         self.kept = 0
         self.dropped: Counter[str] = Counter()
         self.masked: Counter[str] = Counter()
         self.unknown_roles: Counter[str] = Counter()
-        self.unreadable: list[str] = []
 
     def rows(self, dropped: IO[str]) -> Iterator[dict[str, Any]]:
         """Yield the rows of candidates, and write the other messages to `dropped`."""
@@ -74,7 +72,7 @@ class Candidates:
             else:
                 row = {
                     "question": _masked(message.text),
-                    "session": _masked(self._session(message.session)),
+                    "session": _masked(message.session),
                     "role": _masked(message.role),
                 }
             dropped.write(json.dumps({"reason": made} | row, ensure_ascii=False) + "\n")
@@ -87,13 +85,10 @@ class Candidates:
             "dropped": dict(self.dropped.most_common()),
             "masked": dict(self.masked.most_common()),
             "unknown_roles": dict(self.unknown_roles.most_common(SHOWN)),
-            "unreadable": self.unreadable,
         }
 
     def _row_or_reason(self, message: Message | Unreadable) -> dict[str, Any] | str:
         if isinstance(message, Unreadable):
-            if len(self.unreadable) < SHOWN:
-                self.unreadable.append(f"{message.where}: {mask(message.problem[:200])[0]}")
             return "unreadable"
         if message.role not in (self._user_roles or USER_ROLES):
             if self._user_roles or message.role in OTHER_ROLES:
@@ -112,17 +107,9 @@ class Candidates:
         return {
             "id": f"chat-{digest}",
             "question": question,
-            "session": self._session(message.session),
+            "session": _masked(message.session),
             "masked": sorted(set(kinds)),
         }
-
-    def _session(self, name: str) -> str:
-        """Return the session's name, or a number if the name holds personal data."""
-        clean, kinds = mask(name)
-        if not kinds:
-            return clean
-        number = self._masked_sessions.setdefault(name, len(self._masked_sessions) + 1)
-        return f"masked-{number}"
 
 
 def _masked(text: str) -> str:
@@ -172,7 +159,6 @@ def filter_messages(arguments: argparse.Namespace) -> None:
     ]
     said += [f"{count:>12,}  {reason}" for reason, count in report["dropped"].items()]
     said += [f"{count:>12,}  (masked: {kind})" for kind, count in report["masked"].items()]
-    said += [f"unreadable: {line}" for line in report["unreadable"]]
     print("\n".join(said), file=sys.stderr)
     if candidates.unknown_roles and not report["kept"]:
         roles = ", ".join(report["unknown_roles"])

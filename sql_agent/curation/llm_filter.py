@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from common.journal import Failed, open_journal, run_all
 from common.jsonl import JsonlRows, write_jsonl
 from common.llm import LLMClient, LLMError, client_from_settings
 from common.settings import load_settings
-from sql_agent.curation.prompts import Verdict, digest, screening_messages
+from sql_agent.curation.prompts import digest
 
 Row = dict[str, Any]
 AFTERWARDS = "results so far are kept: give the same command again to go on"
@@ -36,6 +36,7 @@ class LLMFilter:
     """A pass of an LLM over rows. Subclasses say what is asked about a row and what is kept."""
 
     program = ""
+    switches: Mapping[str, str] = {}  # flags of this program only, with their help
 
     def __init__(self, options: argparse.Namespace, rows: JsonlRows, client: LLMClient) -> None:
         self.options = options
@@ -111,22 +112,6 @@ class LLMFilter:
         return 1
 
 
-class Screening(LLMFilter):
-    """Asks for a Verdict of every question."""
-
-    instructions = ""
-
-    def __init__(self, options: argparse.Namespace, rows: JsonlRows, client: LLMClient) -> None:
-        super().__init__(options, rows, client)
-        schema = str(sorted(Verdict.model_json_schema().items()))
-        self.depends = {"prompt": digest(self.instructions + schema)[:16]}
-
-    async def ask(self, row: Row) -> Row:
-        messages = screening_messages(row["question"], self.instructions)
-        verdict = await self.client.ask(messages, Verdict)
-        return verdict.model_dump()
-
-
 def run_filter(kind: type[LLMFilter], doc: str | None, argv: Sequence[str] | None) -> int:
     """Run a filter's command line and return the exit code."""
     parser = new_parser(doc, epilog=EPILOG)
@@ -140,6 +125,8 @@ def run_filter(kind: type[LLMFilter], doc: str | None, argv: Sequence[str] | Non
     add("--requests-per-minute", type=positive(float), metavar="N", help=rate)
     again = "replace existing outputs and start over; known replies cost no call"
     add("--force", action="store_true", help=again)
+    for switch, what in kind.switches.items():
+        add(switch, action="store_true", help=what)
     options = parser.parse_args(argv)
 
     def run() -> int:

@@ -1,6 +1,6 @@
 """The prompts of the LLM filter, from `prompts.toml`.
 
-FIRST is filter_with_llm's, STRICT filter_again's.
+FIRST is filter_with_llm's, STRICT that of its --strict.
 """
 
 from __future__ import annotations

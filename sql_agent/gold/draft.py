@@ -22,8 +22,6 @@ LABELS: dict[str, str] = {}
 for _columns in TABLES.values():
     LABELS |= _columns
 NAMES = frozenset(NAME_COLUMN.values())
-AGGREGATES = {"max": "最大值", "min": "最小值", "avg": "平均值", "sum": "总和", "count": "个数"}
-AGGREGATE = re.compile(rf"({'|'.join(AGGREGATES)})\(\s*(?:distinct\s+)?(?:\w+\.)?(\w+)\s*\)")
 COUNTED = re.compile(r"count\(.*\)")
 NOTHING_FOUND = "数据库中没有找到相关内容。"
 
@@ -110,11 +108,7 @@ def from_quotes(evidence: list[dict[str, Any]], names: list[str]) -> str:
 
 
 def _sentence(name: str, column: str, text: str) -> str:
-    """Return what is said of a name's column, or of an aggregate such as max(cost)."""
     label = LABELS.get(column.lower(), column.lower())
-    aggregate = AGGREGATE.fullmatch(column.lower())
-    if aggregate:
-        label = f"{LABELS.get(aggregate[2], aggregate[2])}的{AGGREGATES[aggregate[1]]}"
     if name and label:
         return f"{name}的{label}：{text}"
     return f"{name or label}：{text}" if name or label else text

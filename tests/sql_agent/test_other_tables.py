@@ -17,7 +17,7 @@ from episodes.policy import ChatPolicy, Endpoint
 from evaluation import evaluate
 from sql_agent.agent import AGENT
 from sql_agent.environment import SqlEnvironment
-from sql_agent.gold import convert, validate
+from sql_agent.gold import validate
 from sql_agent.gold_episodes import prompt_for
 from sql_agent.intake.question_files import load_rows, write_rows
 from sql_agent.prompts import SYSTEM_PROMPT, TASK
@@ -79,23 +79,20 @@ def test_one_of_our_tables_is_named_as_ever(llm, database_url):
     )
 
 
-def test_questions_with_gold_sql_are_validated_converted_and_evaluated(
+def test_questions_with_gold_sql_are_validated_and_evaluated(
     url, questions, tmp_path, capsys, monkeypatch
 ):
-    named, target = ["--db", url, "--tables", "patients"], tmp_path / "my.parquet"
+    named = ["--db", url, "--tables", "patients"]
     assert validate.main([str(questions), *named, "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert (report["valid"], report["database"]) == (1, url)
-    assert convert.main([str(questions), "--out", str(target), "--draft-answers", *named]) == 0
-    (row,) = AGENT.rows(target)
-    assert row["answer"] == "甲的ward：三病区"
     monkeypatch.setenv("DATABASE_URL", url)
     load_settings.cache_clear()
     arguments = [
         "sql",
         "--gold",
         "--data",
-        str(target),
+        str(questions),
         "--tables",
         "patients",
         "--out",

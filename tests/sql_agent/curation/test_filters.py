@@ -7,7 +7,7 @@ import os
 
 from common.jsonl import write_jsonl
 from common.settings import load_settings
-from sql_agent.curation import filter_again, filter_with_llm
+from sql_agent.curation import filter_with_llm
 from sql_agent.curation.prompts import FIRST, Verdict, screening_messages
 from tests.common.llm_server import KEY, Fault
 from tests.messages import missing
@@ -27,8 +27,8 @@ def first(*options):
     return filter_with_llm.main(["in.jsonl", "--output", "out.jsonl", *options])
 
 
-def again(*options, files=("out.jsonl",)):
-    return filter_again.main([*files, "--output", "sure.jsonl", *options])
+def again():
+    return filter_with_llm.main(["out.jsonl", "--output", "sure.jsonl", "--strict"])
 
 
 def test_rows_are_kept_and_dropped_in_order(place, llm, capsys):
@@ -107,9 +107,7 @@ def test_another_model_prompt_or_input_does_not_go_on_with_a_journal(
     assert first() == 1
     assert first("--model", "openai/other") == 2
     assert not missing(capsys.readouterr().err, "openai/stand-in", "openai/other")
-    with monkeypatch.context() as release:
-        release.setattr(filter_with_llm.FirstPass, "instructions", f"{FIRST}\nOf another.")
-        assert first() == 2
+    assert first("--strict") == 2
     assert "prompt was" in capsys.readouterr().err
     write_jsonl(place / "in.jsonl", [{"id": "1", "question": "?"}], force=True)
     assert first() == 2
@@ -126,7 +124,7 @@ def test_keys_are_in_no_file_and_no_message(place, llm, capsys):
         assert KEY.encode() not in file.read_bytes(), file
 
 
-def test_the_second_pass_keeps_what_both_keep(place, llm, capsys):
+def test_a_second_look_is_stricter(place, llm, capsys):
     assert first() == 0
     assert again() == 0
     kept = rows_of(place / "sure.jsonl")
@@ -134,24 +132,8 @@ def test_the_second_pass_keeps_what_both_keep(place, llm, capsys):
     assert ids_of(place / "sure.dropped.jsonl") == [
         f"q{n}" for n in range(60) if n % 3 and not n % 5
     ]
-    assert kept[0]["task_type"] == kept[0]["second_verdict"]["task_type"] == "count_filter"
-    assert kept[0]["verdict"]["task_type"] == "drug_field"
-    assert not missing(capsys.readouterr().out, "32 of 40")
+    assert kept[0]["task_type"] == kept[0]["verdict"]["task_type"] == "count_filter"
     assert len(llm.requests) == 60 + 40
-
-
-def test_the_second_pass_resumes_and_refuses_rows_without_a_verdict(place, llm, capsys):
-    assert again(files=("in.jsonl",)) == 2
-    assert not missing(capsys.readouterr().err, "row 'q0'", "`verdict`", "filter_with_llm")
-    assert first() == 0
-    llm.answer = lambda body: "x" if number_of(question_of(body)) == 7 else judge(body)
-    llm.requests.clear()
-    assert again() == 1
-    assert ids_of(place / "sure.failed.jsonl") == ["q7"]
-    llm.answer = judge
-    llm.requests.clear()
-    assert again() == 0
-    assert [question_of(body) for body in llm.requests] == [QUESTIONS[7]]
 
 
 def test_only_medical_answerable_questions_are_kept():

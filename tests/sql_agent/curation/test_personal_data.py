@@ -67,12 +67,6 @@ def test_no_phone_and_no_id_number_survives(text):
     assert mask(masked) == (masked, []) or kinds == mask(text)[1]
 
 
-@given(WORDS, NUMBERS, WORDS.filter(lambda text: not text[:1].isalnum()))
-@settings(max_examples=60, deadline=None)
-def test_a_number_is_found_in_every_script_with_every_separator(before, number, after):
-    assert mask(before + "：" + number + " " + after)[1]
-
-
 @pytest.mark.parametrize("case", cases_of(__file__, "masking"), ids=lambda case: case["text"])
 def test_personal_data_is_masked_and_other_text_stays(case):
     assert mask(case["text"]) == (case["masked"], case["kinds"])

@@ -1,5 +1,5 @@
 """Answers that attack the judge instead of answering: none may beat an honest partial answer to the
-same question, and none leaves the fence around what an LLM judge reads.
+same question.
 
 `attack_cases.jsonl` has questions with gold, the rows the tool returned, an honest partial answer
 and a wrong one. `attacks.jsonl` has texts by kind; {partial}, {wrong}, {value} (all that is right),
@@ -7,14 +7,11 @@ and a wrong one. `attacks.jsonl` has texts by kind; {partial}, {wrong}, {value} 
 """
 
 import json
-import re
 
 import pytest
 
 from scoring.judge import Case
-from scoring.llm_judge import build_messages
 from sql_agent.judge.reference import ReferenceJudge
-from sql_agent.judge_words import WORDS
 from tests.corpora import cases_of
 
 ECHO = 0.2  # of the score: what JSON, a name alone or advice may earn at most
@@ -52,17 +49,3 @@ def test_no_attack_beats_an_honest_partial_answer_under_the_offline_judge(row):
     # an echo may.
     for text in attacks_on(row):
         assert score(text) <= max(partial, ECHO), text
-
-
-@pytest.mark.parametrize("row", CASES, ids=lambda row: row["id"])
-def test_no_attack_leaves_the_fence_of_the_llm_judge(row):
-    asked = build_messages(Case("问？", "答"), WORDS)[1]["content"].splitlines()[-1]
-    for text in attacks_on(row):
-        system, user = build_messages(case_of(row, text), WORDS)
-        first, *inside, last, closing = user["content"].splitlines()
-        mark = re.fullmatch(r"----- 材料开始 ([0-9a-f]{16}) -----", first)
-        assert mark
-        assert last == f"----- 材料结束 {mark[1]} -----"
-        assert json.loads("\n".join(inside))["回答"] == text
-        assert (closing, system["role"]) == (asked, "system")
-        assert user["content"].count(mark[1]) == 2

@@ -114,18 +114,6 @@ def test_reading_a_repeated_text_ends(repeated):
     assert judge.score(answer=repeated * 400, reference="共有12种。", **counted) < PAID
 
 
-@pytest.mark.parametrize(
-    "answer", ["数据库中没有找到朵朵片的用法用量。", "数据库未收录朵朵片的用法。"]
-)
-def test_abstaining_is_right_exactly_where_nothing_is_there(answer):
-    judge, nothing = ReferenceJudge(), "数据库中没有找到朵朵片的用法用量。"
-    assert judge.score(question=QUESTION, answer=answer, reference=nothing, rows=[]) == 1
-    assert score(answer, FIELD, reference=REFERENCE) == 0
-    assert score(f"{answer}{FIELD}", FIELD) == 0
-    made_up = f"{answer}应该是每次两片。"
-    assert judge.score(question=QUESTION, answer=made_up, reference=nothing, rows=[]) == 0
-
-
 def test_an_abstention_may_say_what_its_reference_says():
     judge, nothing = ReferenceJudge(), "数据库中没有找到朵朵片对2岁以下儿童的用法用量。"
     assert judge.score(question=QUESTION, answer=nothing, reference=nothing, rows=[]) == 1
