@@ -30,6 +30,7 @@ from sql_agent.agent import AGENT
 from sql_agent.curation.llm_filter import LLMFilter, Row, run_filter
 from sql_agent.curation.prompts import digest
 from sql_agent.gold.checker import Checker, without_key
+from sql_agent.gold.draft import from_table
 from sql_agent.judge.reference import ReferenceJudge
 from sql_agent.settings import SqlSettings
 from sql_agent.task import SqlTask
@@ -99,8 +100,9 @@ def quoted(question: str, episode: Episode) -> Row:
         return refused("cut", "the last query returned more than the tool shows")
     gold = without_key(result)
     answer = (episode.answer or "").strip()
-    verdict = ReferenceJudge().compare(Case(question, answer, "", gold={"structured_gt": gold}))
-    if verdict.score != 1:
+    named = from_table(gold, [])  # says the fields in Chinese, as the answer does
+    case = Case(question, answer, named, gold={"structured_gt": gold})
+    if ReferenceJudge().bears_out(case).score != 1:
         return refused("not_quoted", f"the answer does not only quote the rows: {answer[:80]!r}")
     return {"answer": answer, "sql": ran[-1].sql, "structured_gt": compact(gold)}
 
