@@ -156,13 +156,11 @@ class _Statement:
         return self.inner._replace(reads=name not in self.unread, name=known)
 
     def _starred(self, star: exp.Expr) -> Column:
+        of = star.table if isinstance(star, exp.Column) else ""
         select = star.find_ancestor(exp.Select)
-        sources = []
-        for clause in (
-            [select.args.get("from_"), *(select.args.get("joins") or [])] if select else ()
-        ):
-            if clause and (isinstance(star, exp.Star) or clause.this.alias_or_name == star.table):
-                sources.append(clause.this)
+        clauses = [select.args.get("from_"), *(select.args.get("joins") or [])] if select else []
+        sources = [clause.this for clause in clauses if clause]
+        sources = [source for source in sources if of in ("", source.alias_or_name)]
         tables = [one for one in sources if isinstance(one, exp.Table)]
         reads = any(fold(table.name) not in self.ctes for table in tables)
         name = "*" if self.is_plain else ""
