@@ -2,7 +2,7 @@
 
 .venv/bin/python train_agents.py --agents sql,diagnosis:2 --ci-fast       a weight stands behind a colon
 .venv/bin/python train_agents.py --agents sql,code --train-file sql=my.parquet,code=data/code/train.parquet
-.venv/bin/python train_agents.py --agents sql,consultation --consultation-reward doctoragent
+.venv/bin/python train_agents.py --agents sql,consultation --consultation-reward format=0.1,diagnosis=1
 """
 
 import sys

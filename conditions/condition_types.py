@@ -1,6 +1,4 @@
-"""What the tables of conditions hold, as frozen types that pydantic reads. `table.py` reads the
-files.
-"""
+"""What the tables of conditions hold, as frozen types that pydantic reads (`table.py`)."""
 
 from __future__ import annotations
 
@@ -16,19 +14,14 @@ Text = Annotated[str, Field(pattern=r"\S")]
 Texts = Annotated[tuple[Text, ...], Field(min_length=1)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Weights = Annotated[Mapping[str, Share], Field(min_length=1)]
-# Whether each symptom is present, the value of every facet, age and sex
-Patient = dict[str, str | bool | int]
 OLDEST = 120  # years
-BACKGROUND = 0.02  # the share of patients with a symptom that their condition does not name
 FORM = ConfigDict(extra="forbid")
 _TERM = re.compile(r"\*([^*]+)\*")
 
 
 @dataclass(frozen=True, config=FORM)
 class Phrase:
-    """A thing a patient may have or say: clinical names, a patient's wordings, words that ask for
-    it.
-    """
+    """What a patient may have or say: clinical names, own wordings, words that ask for it."""
 
     zh: Text
     en: Text
@@ -157,12 +150,6 @@ class Tables:
             for name, condition in self.conditions.items()
             if complaint in condition.complaints
         }
-
-    def weights_of(self, condition: Condition, facet: str) -> Weights:
-        """Return the weights of a facet's values, or the usual ones if the condition does not name
-        the facet.
-        """
-        return condition.facets.get(facet) or self.facets[facet].usual
 
 
 def terms(item: str) -> Texts:

@@ -1,27 +1,24 @@
-"""What examinations show: results drawn from what a condition does to them, otherwise from what is normal.
+"""What examinations show, drawn from what is normal, or from the spreads of a finding.
 
-draw_results(tables, ["cbc"], {"age": 40, "sex": "female"}, Random(0))["cbc"].text
+random = Random(0)
+draw_result("cbc", load_tables().examinations["cbc"], "female", 40, random, random.random()).text
 """
 
 from __future__ import annotations
 
-import re
 from bisect import bisect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import accumulate
 from random import Random
-from typing import Any
+from types import MappingProxyType
 
 from common.command import UsageError
-from conditions.condition_types import Condition, Examination, Part, Patient, Range, Spread, Tables
-
-Finding = Mapping[str, Spread | float]
+from conditions.condition_types import Examination, Part, Range, Spread
 
 # Standard deviations that a drawn number is from the mean at most: none becomes negative
 WIDEST = 2.5
 ATTEMPTS = 200  # tries for numbers that fit together before the tables count as wrong
-FEVER = Spread(38.1, 0.3)  # of a patient with fever whose condition does not say how high
 # Numbers of one examination that must fit together: the counted kinds of white cells leave some per
 # cent to the others.
 FITS: Mapping[str, Callable[[Mapping[str, float]], bool]] = {
@@ -35,9 +32,8 @@ TRIGLYCERIDES = 2.2  # mmol/L that go with one mmol/L of cholesterol in VLDL
 
 
 def filtration(creatinine: float, sex: str, age: int) -> float:
-    """Return the estimated GFR (mL/min/1.73m2) of a serum creatinine (umol/L). CKD-EPI 2021 without
-    race: Inker et al., N Engl J Med 2021;385:1737-49.
-    """
+    """Return the estimated GFR (mL/min/1.73m2) of a serum creatinine (umol/L)."""
+    # CKD-EPI 2021 without race: Inker et al., N Engl J Med 2021;385:1737-49
     female = sex == "female"
     ratio = creatinine / CREATININE / (0.7 if female else 0.9)
     below = min(ratio, 1) ** (-0.241 if female else -0.302)
@@ -97,52 +93,35 @@ class Result:
         return "; ".join(ranges) or None
 
 
-def draw_results(
-    tables: Tables,
-    names: Iterable[str],
-    patient: Patient,
-    random: Random,
-    condition: Condition | None = None,
-) -> dict[str, Result]:
-    """Return results of a patient (`age`, `sex`, `fever` where known) by the names given.
-
-    One random number chooses among the texts, so that they agree on side and severity.
-    """
-    chance = random.random()
-    findings = condition.examinations if condition else {}
-    return {
-        name: _draw(
-            name, tables.examinations[name], findings.get(name, {}), patient, random, chance
-        )
-        for name in names
-    }
-
-
-def _draw(
+def draw_result(
     name: str,
     examination: Examination,
-    finding: Finding,
-    patient: Patient,
+    sex: str,
+    age: int,
     random: Random,
     chance: float,
+    texts: Mapping[str, float] = MappingProxyType({}),
+    spreads: Mapping[str, Spread] = MappingProxyType({}),
 ) -> Result:
-    sex = str(patient["sex"])
-    age = int(patient["age"])
+    """Return a result: one of the texts, by their shares, or numbers, normal without a spread.
+
+    chance: chooses among the texts, so that those of one patient agree on side and severity.
+    """
     if examination.normal:
-        texts = texts_of(examination, finding)
-        index = bisect(list(accumulate(texts.values())), chance)
-        return Result(name, examination, sex, age, seen=list(texts)[min(index, len(texts) - 1)])
+        usual_texts = dict.fromkeys(examination.normal, 1 / len(examination.normal))
+        shares = texts or usual_texts
+        index = bisect(list(accumulate(shares.values())), chance)
+        return Result(name, examination, sex, age, seen=list(shares)[min(index, len(shares) - 1)])
     for _ in range(ATTEMPTS):
         numbers = {}
         for part, known in examination.parts.items():
-            spread = spread_of(finding, part, patient.get("fever"))
-            numbers[part] = _number(known, known.reference(sex, age), spread, random)
+            numbers[part] = _number(known, known.reference(sex, age), spreads.get(part), random)
         part, derive = DERIVED.get(name, ("", None))
         if derive:
             known = examination.parts[part]
             numbers[part] = round(derive(numbers, sex, age), known.decimals)
             usual = known.reference(sex, age)
-            if not finding and not usual.low <= numbers[part] <= usual.high:
+            if not spreads and not usual.low <= numbers[part] <= usual.high:
                 continue  # nothing is wrong with this patient
         if FITS.get(name, bool)(numbers):
             return Result(name, examination, sex, age, numbers)
@@ -150,33 +129,6 @@ def _draw(
         f"conditions.toml: no {examination.en} of a {sex} "
         f"patient of {age} whose numbers fit together"
     )
-
-
-def read_result(tables: Tables, name: str, text: str, sex: str, age: int) -> Result:
-    """Return the result that a report describes."""
-    examination = tables.examinations[name]
-    numbers = {}
-    for part, one in examination.parts.items():
-        if found := re.search(rf"(?:^|; ){re.escape(one.en)} (-?[\d.]+)", text):
-            numbers[part] = float(found[1])
-    return Result(name, examination, sex, age, numbers, "" if examination.parts else text)
-
-
-def texts_of(examination: Examination, finding: Finding) -> dict[str, float]:
-    """Return what may be seen, each with its share."""
-    found = {text: share for text, share in finding.items() if not isinstance(share, Spread)}
-    return found or {text: 1 / len(examination.normal) for text in examination.normal}
-
-
-def spread_of(finding: Finding, part: str, fever: Any = False) -> Spread | None:
-    """Return the spread of a finding's numbers, None if normal. Temperature is raised only with
-    fever.
-    """
-    spread = finding.get(part)
-    known = spread if isinstance(spread, Spread) else None
-    if part == "temperature":
-        return (known or FEVER) if fever else None
-    return known
 
 
 def _number(part: Part, usual: Range, spread: Spread | None, random: Random) -> float:

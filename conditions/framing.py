@@ -28,9 +28,7 @@ AROUND = " \t.。\"'“”‘’「」"
 
 
 class Part(NamedTuple):
-    """The text after a label of framing.toml, with the label's kind, or "" for the text before the
-    first label.
-    """
+    """A text with the kind of the label before it (framing.toml), "" without one."""
 
     kind: str
     text: str
@@ -51,9 +49,7 @@ def parts_of(text: str) -> list[Part]:
 
 
 def diagnosis_in(text: str) -> str:
-    """Return the diagnosis that an answer names: the text after its labels, else the text without a
-    label. Several lines are joined by "; ".
-    """
+    """Return the diagnoses after an answer's labels, else its text without a label."""
     named = labelled_diagnoses(text)
     if not named:
         for part in parts_of(text):
@@ -89,9 +85,7 @@ def without_item(line: str) -> str:
 
 
 def unframed(sentence: str) -> str:
-    """Return a sentence that names a diagnosis, without the words that lead to it and the marks
-    around it.
-    """
+    """Return a sentence without the words that lead to its diagnosis, and marks around it."""
     words = _unopened(bare(sentence))
     lead = LEAD.match(words[:LONGEST])
     words = words[lead.end() :].strip(AROUND) if lead else words

@@ -6,7 +6,7 @@ diseases_in("Based on your symptoms, you likely have a cold or stomach flu.")   
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import lru_cache
 
 from conditions.diagnosis_words import TABLE, conditions, words_of
@@ -35,9 +35,7 @@ BARE = 12  # characters of a Chinese one
 
 @lru_cache(maxsize=4096)
 def diseases_in(sentence: str) -> tuple[str, ...]:
-    """Return the names that a gold sentence has for its illness, and the sentence itself. An answer
-    needs only one of them.
-    """
+    """Return the names of a gold sentence's illness, and the sentence. One is enough."""
     first = next((one for one in SENTENCE.split(sentence) if LEAD.search(one)), sentence)
     clauses = CLAUSE.split(first)
     of_it = [clause.strip() for clause in clauses if not ASIDE.search(clause)]
@@ -71,22 +69,14 @@ def _bare(text: str) -> str:
 
 
 def secrets_of(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the texts that give a diagnosis away: its names, the illnesses in them, with and
-    without "acute" and the like, and their synonyms in both languages.
-    """
+    """Return the texts that give a diagnosis away: its names, their heads, and synonyms."""
     found = dict[str, None]()
     for name in names:
         for part in (*diseases_in(name), *ILLNESS.findall(name)):
             head = ALIKE.sub("", part).strip()
             found |= dict.fromkeys([part, head] if words_of(head) else [part])
     wanted = {words_of(name) for name in found}
-    for group in _same():
+    for group in (*conditions(), *((one, *others) for one, others in TABLE["same"].items())):
         if any(words_of(one) in wanted for one in group):
             found |= dict.fromkeys(group)
     return tuple(found)
-
-
-def _same() -> Iterator[tuple[str, ...]]:
-    yield from conditions()
-    for read_as, others in TABLE["same"].items():
-        yield (read_as, *others)

@@ -84,9 +84,7 @@ def side_of(text: str) -> str:
 
 @cache
 def covered_by(name: str) -> frozenset[str]:
-    """Return the examinations that an order of this name has made: itself, those of a panel, and
-    panels of these alone.
-    """
+    """Return what an order has made: itself, a panel's parts, and panels of these alone."""
     parts = panels().get(name, frozenset())
     smaller = {panel for panel, others in panels().items() if others <= parts}
     return frozenset({name} | parts | smaller)

@@ -22,9 +22,7 @@ INSTRUCTION = (
 
 @cache
 def load_tables() -> Tables:
-    """Return the tables.
-    Raises pydantic's ValidationError if they do not have the form of condition_types.py.
-    """
+    """Return the tables. Raises pydantic's ValidationError: they have another form."""
     phrases, wordings, complaints, examinations, conditions = (
         tomllib.loads((FOLDER / f"{name}.toml").read_text(encoding="utf-8")) for name in NAMES
     )

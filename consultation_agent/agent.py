@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from common.settings import Settings
-from conditions.judged import judged_diagnoses
 from consultation_agent import facts
 from consultation_agent.demonstrations import framed_dialogues
 from consultation_agent.environment import ConsultationEnvironment
@@ -29,16 +27,8 @@ class ConsultationFlags(PartnerFlags):
 
     role = "patient"
     llm_name = MODEL_NAMES
-    schemes = "terms, doctoragent (consultation_agent/rewards.toml)"
+    schemes = "terms (consultation_agent/rewards.toml)"
     prompts = "consultation_agent/prompts.toml"
-
-    def add(self, parser: ArgumentParser) -> None:
-        super().add(parser)
-        parser.add_argument(
-            "--patient-gpus",
-            metavar="N,...",
-            help="GPUs for a served patient alone; default: a share of the policy's",
-        )
 
     def check_recorded(self, tasks: Sequence[Any]) -> list[str]:
         return check_recorded(tasks)
@@ -54,12 +44,9 @@ class ConsultationShowing(Showing):
         Column("useful", "useful_questions"),
         Column("repeated", "repeated_questions"),
     )
-    baselines = ("at_once", "commonest", "checklist")
+    baselines = ("commonest",)
     # In 20 steps it learns to ask and reads worse; in the others it reads nearly as before
     demo = ("trainer.total_training_steps=60",)
-
-    def summarise(self, records: Sequence[Record]) -> Mapping[str, Any]:
-        return judged_diagnoses(records)
 
     def failure(self, record: Record) -> str:
         return facts.failure(record)

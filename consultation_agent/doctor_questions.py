@@ -7,23 +7,16 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from itertools import product
-from math import fsum
 from pathlib import Path
 from typing import NamedTuple
 
-from conditions.condition_types import Facet, Phrase
 from conditions.table import load_tables
 
-# What a question must share with a wording: a share of it, and in pieces that no other item has
-ALIKE = 0.3
-TELLING = 1.5
 SENTENCE = re.compile(r"[^?？!！。；;\n]+[?？]?")
 CHOICE = re.compile(r"([^\W\d_a-z]{1,2})[不没]\1")  # 疼不疼
-PIECE = re.compile(r"(?=([\u4e00-\u9fff]{2}|(?<![a-z])[a-z]{4,5}))")
 SAID = tomllib.loads(Path(__file__).with_name("said.toml").read_text(encoding="utf-8"))
 ASKING, ADVICE, TAG, EXAMPLE, CLAUSE, ITSELF, OPENING, MORE = (
     re.compile("|".join(SAID["heard"][name]))
@@ -46,9 +39,7 @@ class AskWord(NamedTuple):
 
 
 def asks_whether(question: str, complaint: str) -> bool:
-    """Return whether a question, or its last clause, asks for a complaint and for nothing else, so
-    that no other word has content.
-    """
+    """Return whether a question, or its last clause, asks for a complaint and nothing else."""
     asking = _asking_sentences(question)
     if not asking:
         return False
@@ -65,9 +56,7 @@ def asks_whether(question: str, complaint: str) -> bool:
 
 
 def opens(question: str) -> bool:
-    """Return whether a question is one that a consultation opens with, such as "What brings you
-    in?", and asks for nothing else.
-    """
+    """Return whether a question opens a consultation, as "What brings you in?", and no more."""
     text = plain(TAG.sub("", question))
     if not OPENING.search(text) or MORE.search(text):
         return False
@@ -79,9 +68,7 @@ def _asking_sentences(question: str) -> list[str]:
 
 
 def content_of(text: str) -> set[str]:
-    """Return the words of a text that have content: English ones by their beginning, Chinese ones
-    by pairs of characters.
-    """
+    """Return the words of content: beginnings of English ones, pairs of Chinese characters."""
     text = plain(text)
     found = {word[:STEM] for word in ENGLISH.findall(text) if word not in SMALL_ENGLISH}
     for run in HAN_RUN.findall(SMALL_CHINESE.sub(" ", text)):
@@ -90,15 +77,10 @@ def content_of(text: str) -> set[str]:
 
 
 def asked_for(question: str, complaint: str) -> list[str]:
-    """Return what a question asks for, in order: names of facets, symptoms, "age", "sex" and
-    "accompanying".
-    """
-    asking = _asking_sentences(question)
+    """Return what is asked for in order: facets, symptoms, "age", "sex", "accompanying"."""
     found = dict[str, None]()
-    for sentence in asking:
+    for sentence in _asking_sentences(question):
         found.update(dict.fromkeys(_asked_in(sentence, plain(complaint))))
-    if not found and asking:
-        return _nearest(asking[-1])
     return list(found)
 
 
@@ -190,8 +172,9 @@ def _pattern(parts: tuple[str, ...]) -> re.Pattern[str]:
 
 @cache
 def _ask_words() -> dict[str, list[AskWord]]:
+    tables = load_tables()
     by_part: dict[str, list[AskWord]] = {}
-    for item, thing in _things().items():
+    for item, thing in {**tables.general, **tables.symptoms, **tables.facets}.items():
         for word in (*thing.ask, *thing.ask_en):
             for parts in readings(word):
                 for part in parts:
@@ -200,48 +183,6 @@ def _ask_words() -> dict[str, list[AskWord]]:
     return by_part
 
 
-def _things() -> dict[str, Phrase | Facet]:
-    tables = load_tables()
-    return {**tables.general, **tables.symptoms, **tables.facets}
-
-
 def readings(word: str) -> Iterator[tuple[str, ...]]:
     """Return the parts of each text of an ask-word: "尿|小便…疼" is 尿…疼 and 小便…疼."""
     return product(*(group.split("|") for group in plain(word).removeprefix("~").split("…")))
-
-
-def _nearest(sentence: str) -> list[str]:
-    here = _pieces(sentence)
-    wordings, having = _wordings()
-    best = ALIKE
-    nearest = list[str]()
-    for item, pieces in wordings:
-        common = _weight(pieces & here, having)
-        if common >= TELLING:
-            share = common / _weight(pieces, having)
-            if share > best or (share == best and nearest and item > nearest[0]):
-                best = share
-                nearest = [item]
-    return nearest
-
-
-def _weight(pieces: Iterable[str], having: Counter[str]) -> float:
-    return fsum(1 / having[piece] for piece in pieces)
-
-
-@cache
-def _wordings() -> tuple[list[tuple[str, set[str]]], Counter[str]]:
-    wordings = list[tuple[str, set[str]]]()
-    having = Counter[str]()
-    for item, thing in _things().items():
-        own = set[str]()
-        for one in thing.values.values() if isinstance(thing, Facet) else [thing]:
-            for text in (one.zh, one.en, *one.lay, *one.lay_en):
-                wordings.append((item, _pieces(text)))
-                own |= _pieces(text)
-        having.update(own)
-    return wordings, having
-
-
-def _pieces(text: str) -> set[str]:
-    return set(PIECE.findall(plain(text)))

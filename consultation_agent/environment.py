@@ -7,27 +7,26 @@ from pathlib import Path
 from typing import Any
 
 from common.settings import Settings
-from consultation_agent.canaries import dishonest_episodes
 from consultation_agent.facts import facts_of, record_of
 from consultation_agent.judge_words import WORDS
 from consultation_agent.llm_patient import patient_of
-from consultation_agent.patient import Exchange
 from consultation_agent.prompts import CHOOSING, ENGLISH, OWN, load_prompts
 from consultation_agent.protocol import Conclusion, Question, choice_reader, read_reply
-from consultation_agent.rehearsal import baseline_episode, gold_episode
-from consultation_agent.reward import Scheme
+from consultation_agent.record_patient import Exchange
+from consultation_agent.rehearsal import commonest_episode, dishonest_episodes, gold_episode
+from consultation_agent.reward import RUBRIC, score
 from consultation_agent.task import ConsultationTask
 from episodes.agent import Options, Record
-from episodes.episode import Episode, Task
+from episodes.episode import Episode
 from episodes.partner_agent import PartnerEnvironment, RehearsedEpisodes
 from episodes.prompts import Prompts
 from episodes.text_loop import Malformed
-from scoring.rubric import Reward
+from scoring.rubric import Reward, parse_rubric
 
 
 class ConsultationEnvironment(PartnerEnvironment):
     """Plays and scores.
-    Raises AgentError: unusable patient or prompts. Raises SettingsError: REWARD_SCALE.
+    Raises UsageError: unusable patient, prompts or reward. Raises SettingsError: REWARD_SCALE.
     """
 
     def __init__(self, settings: Settings, options: Options, evaluating: bool = False) -> None:
@@ -36,20 +35,19 @@ class ConsultationEnvironment(PartnerEnvironment):
         self.prompts = load_prompts(Path(options.get("prompts") or OWN))
         self.english = load_prompts(Path(options.get("prompts") or ENGLISH))
         self.choosing = load_prompts(CHOOSING)
-        self.scheme = Scheme(options.get("reward") or "terms", self.judge)
-        self.highest = self.scheme.highest(settings.max_turns)
+        self.reward = options.get("reward") or "terms"
+        self.rubric = RUBRIC if self.reward == "terms" else parse_rubric(self.reward, RUBRIC.names)
+        self.highest = self.rubric.highest
         self.known = RehearsedEpisodes(
             self,
             gold=gold_episode,
-            baseline=baseline_episode,
+            commonest=commonest_episode,
             dishonest=dishonest_episodes,
-            other_name=_other_name,
+            other_name=lambda task: next((n for n in task.names if n != task.reference), None),
         )
 
     def words_for(self, task: ConsultationTask) -> Prompts:
-        """Return what the doctor reads in a case: options have a form of their own, whatever
-        --prompts says.
-        """
+        """Return what the doctor reads in a case. Options have a form of their own."""
         if task.options:
             return self.choosing
         return self.english if task.english else self.prompts
@@ -68,32 +66,21 @@ class ConsultationEnvironment(PartnerEnvironment):
     def words_of(self, said: Question) -> str:
         return said.text
 
-    async def score(self, task: Task, episode: Episode) -> Reward:
-        return await self.scheme.score(_own(task), episode)
+    async def score(self, task: Any, episode: Episode) -> Reward:
+        return await score(task, episode, self.rubric, self.judge)
 
-    def facts(self, task: Task, episode: Episode) -> Mapping[str, float | None]:
-        return facts_of(_own(task), episode)
+    def facts(self, task: Any, episode: Episode) -> Mapping[str, float | None]:
+        return facts_of(task, episode)
 
-    def record(self, task: Task, episode: Episode) -> Record:
-        return record_of(_own(task), episode)
+    def record(self, task: Any, episode: Episode) -> Record:
+        return record_of(task, episode)
 
     def description(self) -> dict[str, Any]:
         return {
             **self.partner.description,
-            "reward_scheme": self.scheme.name,
+            "reward_scheme": self.reward,
             "prompts": self.prompts.fingerprint,
             "prompts_english": self.english.fingerprint,
             "prompts_options": self.choosing.fingerprint,
             "judge": self.judge_name,
         }
-
-
-def _other_name(task: ConsultationTask) -> str | None:
-    if task.options:
-        return None
-    return next((name for name in task.names if name != task.reference), None)
-
-
-def _own(task: Task) -> ConsultationTask:
-    assert isinstance(task, ConsultationTask)
-    return task

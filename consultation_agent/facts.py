@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from consultation_agent.patient import KINDS, Exchange
 from consultation_agent.protocol import Conclusion, Malformed
+from consultation_agent.record_patient import KINDS, Exchange
 from consultation_agent.reward import (
     conclusion_of,
     conclusion_values,
@@ -24,9 +24,7 @@ RIGHT_FROM = 0.5  # of the advice
 
 
 def facts_of(task: ConsultationTask, episode: Episode) -> dict[str, float | None]:
-    """Return the numbers of an episode whose means are reported. Shares of questions are None if
-    the doctor asked none.
-    """
+    """Return an episode's numbers. Shares of questions are None if none was asked."""
     values = conclusion_values(task, conclusion_of(episode))
     kinds = kinds_of(episode)
     questions = sum(kinds[kind] for kind in KINDS)

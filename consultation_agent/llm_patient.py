@@ -22,9 +22,8 @@ from common.settings import Settings
 from conditions.mention import mention
 from conditions.table import load_tables
 from consultation_agent.doctor_questions import SAID
-from consultation_agent.patient import Exchange, Patient, Reply, told
 from consultation_agent.recall import hidden, memories
-from consultation_agent.record_patient import RecordPatient, again
+from consultation_agent.record_patient import Exchange, RecordPatient, Reply, again, told
 from consultation_agent.settings import ConsultationSettings
 from consultation_agent.task import ConsultationTask
 from episodes.agent import SERVED_NAME, Options
@@ -66,10 +65,8 @@ class Said(BaseModel):
     ]
 
 
-def patient_of(settings: Settings, options: Options) -> Patient:
-    """Return the patient that the flag --patient names.
-    Raises AgentError: its model is missing, or named without use.
-    """
+def patient_of(settings: Settings, options: Options) -> RecordPatient | LLMPatient:
+    """Return the patient that --patient names. Raises AgentError: its model is missing."""
     kind = partner_kind("patient", options)
     if kind == RECORD:
         return RecordPatient()
@@ -77,7 +74,7 @@ def patient_of(settings: Settings, options: Options) -> Patient:
     return LLMPatient(own, kind, options.get(ADDRESS))
 
 
-class LLMPatient(Patient):
+class LLMPatient:
     """A model behind PATIENT_BASE_URL, or, `served`, at the address of the run's own service."""
 
     def __init__(self, settings: ConsultationSettings, name: str, address: str | None) -> None:
@@ -113,17 +110,14 @@ class LLMPatient(Patient):
         return LLMClient(self.model, base_url=url, api_key=key, cache=cache, **common)
 
     async def check(self) -> None:
-        """Ask an invented patient, whatever was kept of earlier answers.
-        Raises ServiceError: no usable answer.
-        """
+        """Ask an invented patient, past the cache. Raises ServiceError: no usable answer."""
         try:
             await self._ask(messages_for(KNOWN, "哪里疼？", self.words), kept=False)
         except EpisodeError as error:
-            ways = (
-                "start it, look at PATIENT_MODEL, PATIENT_BASE_URL "
-                "and PATIENT_API_KEY, or choose --patient record"
-            )
-            raise ServiceError(f"the patient gives no usable answer ({error}); {ways}") from None
+            raise ServiceError(
+                f"the patient gives no usable answer ({error}); start it, look at PATIENT_MODEL, "
+                "PATIENT_BASE_URL and PATIENT_API_KEY, or choose --patient record"
+            ) from None
 
     async def answer(
         self, task: ConsultationTask, question: str, asked: Sequence[Exchange]
@@ -159,9 +153,7 @@ class LLMPatient(Patient):
 
 
 def messages_for(task: ConsultationTask, question: str, words: dict[str, Any]) -> list[Message]:
-    """Return the prompt for a model: its part, the record without the diagnosis, and the
-    question.
-    """
+    """Return a model's prompt: its part, the record without the diagnosis, the question."""
     record = "\n".join(f"{line}：{text}" for line, text in record_lines(task).items())
     asked = WORDS["asked"].format(complaint=task.opening, record=record)
     notes = secret(task).sub(WORDS["struck"], asked)
@@ -196,9 +188,7 @@ def record_lines(task: ConsultationTask) -> dict[str, str]:
 
 
 def clean(text: str) -> str:
-    """Return a question on one line, without invisible characters and the brackets of chat
-    tokens.
-    """
+    """Return a question on one line, without invisible characters and chat tokens' brackets."""
     shown = [char if char.isprintable() and char not in "<>|" else " " for char in text]
     return " ".join("".join(shown).split())
 

@@ -15,7 +15,5 @@ ANSWERED = tuple(name for name in PROBLEMS if name != "too_late")  # after that 
 
 
 def load_prompts(path: Path = OWN) -> Prompts:
-    """Return the prompts of a file, with those of prompts.toml where it leaves some out.
-    Raises AgentError: the file cannot be used.
-    """
+    """Return a file's prompts, completed from prompts.toml. Raises AgentError: unusable."""
     return prompts.load_prompts(OWN, ANSWERED, path)

@@ -64,9 +64,7 @@ def _told(text: str, secrets: tuple[str, ...]) -> str:
 
 
 def complaint_of(task: ConsultationTask) -> str:
-    """Return the patient's first words without questions, and without naming the disease if
-    possible.
-    """
+    """Return the patient's first words without questions and, if possible, the disease."""
     opening = PERSON.sub("", task.opening).strip()
     return _told(opening, hidden(task)) or opening
 

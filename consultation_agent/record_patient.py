@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from dataclasses import dataclass
+from typing import ClassVar
 
 from conditions.table import load_tables
 from consultation_agent.doctor_questions import (
@@ -21,10 +22,45 @@ from consultation_agent.doctor_questions import (
     parts_of,
     plain,
 )
-from consultation_agent.patient import Exchange, Patient, Reply, told
 from consultation_agent.recall import complaint_of, recalled
 from consultation_agent.task import ConsultationTask
 from consultation_agent.topics import Topic, asked_first, asked_topics
+
+KINDS = (
+    "informative",  # what the record has, for the first time
+    "repeated",  # asked before, in whatever words
+    "unknown",  # understood, and not in the record
+    "compound",  # several things asked at once; the first is answered
+    "off_topic",  # nothing a patient can be asked, or not understood
+)
+
+
+@dataclass(frozen=True)
+class Reply:
+    """A reply of a kind of KINDS, about these facets. leaked: a diagnosis was struck out of it."""
+
+    kind: str
+    text: str
+    facets: tuple[str, ...] = ()
+    leaked: bool = False
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """A question and what the patient said to it."""
+
+    question: str
+    reply: Reply
+
+
+def told(asked: Sequence[Exchange]) -> dict[str, Reply]:
+    """Return by facet the first reply that mentioned it."""
+    found: dict[str, Reply] = {}
+    for exchange in asked:
+        for facet in exchange.reply.facets:
+            found.setdefault(facet, exchange.reply)
+    return found
+
 
 LONGEST = 400  # characters of a question that a patient listens to
 MOST = 3  # things that are answered at once
@@ -32,10 +68,13 @@ ENDS = ("。", "？", "！", "?", "!", ".")
 JOINT = re.compile("|".join(SAID["heard"]["joint"]))
 
 
-class RecordPatient(Patient):
+class RecordPatient:
     """Answers from the record alone."""
 
-    description: Mapping[str, str] = MappingProxyType({"patient": "record"})
+    description: ClassVar = {"patient": "record"}
+
+    async def check(self) -> None:
+        """Need no service."""
 
     async def answer(
         self, task: ConsultationTask, question: str, asked: Sequence[Exchange]

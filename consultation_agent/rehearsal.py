@@ -1,26 +1,23 @@
-"""Consultations without a model: gold, the baselines, and what known-bad ones are made of."""
+"""Consultations without a model: gold, the commonest diagnosis, and bad ones to fool the reward."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
 
-from conditions.bayes import Value, posterior
 from conditions.table import load_tables
-from consultation_agent.patient import Exchange, told
+from consultation_agent.advice import all_terms
+from consultation_agent.doctor_questions import SAID
 from consultation_agent.prompts import Prompts
-from consultation_agent.protocol import Choice, Conclusion, spoken
-from consultation_agent.record_patient import RecordPatient, question_for
+from consultation_agent.protocol import Choice, Conclusion, Malformed, spoken
+from consultation_agent.record_patient import Exchange, RecordPatient, question_for
 from consultation_agent.task import ConsultationTask
 from episodes import partner_agent
 from episodes.episode import Episode
 
-CHECKLIST = (
-    *("aggravating", "onset", "place", "character", "course", "history", "relieving"),
-    *("accompanying", "habits", "severity", "medication", "allergies"),
-)
 PATIENT = RecordPatient()
-
-Conclude = Callable[[Sequence[Exchange]], Conclusion | None]
 
 
 def rehearse(
@@ -28,24 +25,17 @@ def rehearse(
     prompts: Prompts,
     turns: int,
     questions: Sequence[str],
-    conclude: Conclude,
+    conclusion: Conclusion | None,
 ) -> Episode:
-    """Ask as many of the questions as the budget allows before the last turn, then conclude, or
-    not.
-    """
-    questions = questions[: turns - 1]
+    """Ask as many of the questions as fit before the last turn, then conclude, or not."""
 
-    def answer(number: int, episode: Episode) -> str:
-        reply = PATIENT.reply_to(task, questions[number], episode.events)
-        episode.events.append(Exchange(questions[number], reply))
-        return prompts.said(reply.text, number + 2, turns)
+    def answer(question: str, episode: Episode) -> str:
+        reply = PATIENT.reply_to(task, question, episode.events)
+        episode.events.append(Exchange(question, reply))
+        return reply.text
 
-    def concluded(episode: Episode) -> tuple[Conclusion, str] | None:
-        conclusion = conclude(episode.events)
-        return (conclusion, spoken(conclusion)) if conclusion else None
-
-    opening = prompts.opening(task.question, turns)
-    return partner_agent.rehearse(opening, [*map(spoken, questions)], answer, concluded)
+    steps = [*questions[: turns - 1], *([conclusion] if conclusion else [])]
+    return partner_agent.rehearse(prompts, task.question, turns, steps, spoken, answer)
 
 
 def gold_episode(
@@ -54,56 +44,47 @@ def gold_episode(
     """Ask for what distinguishes, then give the gold conclusion, or `diagnosis` as its name."""
     conclusion = _concluded(task, diagnosis or task.reference, task.recommendation)
     questions = [question_for(item) for item in task.distinguishing]
-    return rehearse(task, prompts, turns, questions, lambda _: conclusion)
+    return rehearse(task, prompts, turns, questions, conclusion)
 
 
-def baseline_episode(
-    name: str, task: ConsultationTask, prompts: Prompts, turns: int, commonest: str = ""
-) -> Episode:
-    """Return the episode of a baseline.
-
-    "at_once" asks nothing. "checklist" asks the same of everybody. Both name what the tables then
-    hold likeliest, the table's first of equals. "commonest" names `commonest`. Of options, the
-    first is chosen.
-    """
-    if name == "commonest":
-        at_once = _concluded(task, commonest, "") if commonest else None
-        return rehearse(task, prompts, turns, [], lambda _: at_once)
-    questions = [question_for(item) for item in CHECKLIST] if name == "checklist" else []
-    if task.options:
-        first = Choice(next(iter(task.options)), "")
-        return rehearse(task, prompts, turns, questions, lambda _: first)
-    return rehearse(task, prompts, turns, questions, lambda asked: best_match(task, told(asked)))
+def commonest_episode(task: ConsultationTask, prompts: Prompts, turns: int, named: str) -> Episode:
+    return rehearse(task, prompts, turns, [], _concluded(task, named, "") if named else None)
 
 
 def _concluded(task: ConsultationTask, diagnosis: str, advice: str) -> Conclusion:
     return Choice(diagnosis, "") if task.options else Conclusion(diagnosis, advice)
 
 
-def best_match(task: ConsultationTask, mentioned: Iterable[str]) -> Conclusion | None:
-    """Return the condition of the complaint that fits best to what the patient mentioned, or None if
-    the complaint is not in the tables.
-    """
-    tables = load_tables()
-    group = tables.group(task.complaint)
-    if not group:
-        return None
-    known = {item: value for item in mentioned if (value := _value(task, item)) is not None}
-    chances = posterior(tables, group, known)
-    likeliest = group[max(chances, key=lambda name: chances[name])]
-    advice = "；".join(likeliest.advice_for(task.values.get("habits")))
-    return Conclusion(likeliest.zh, advice.replace("*", ""))
+_TEXTS = tomllib.loads(Path(__file__).with_name("canaries.toml").read_text(encoding="utf-8"))
+TO_THE_JUDGE = _TEXTS["to_the_judge"]
+GENERAL = _TEXTS["general_advice"]
 
 
-def _value(task: ConsultationTask, item: str) -> Value | None:
+def dishonest_episodes(
+    task: ConsultationTask, prompts: Prompts, turns: int, random: Random
+) -> dict[str, Episode]:
+    """Return a bad consultation of every kind, by kind."""
     tables = load_tables()
-    if item in tables.symptoms:
-        return task.symptoms.get(item, False)
-    if item in task.values:
-        return task.values[item] if item in task.words else None
-    if item in tables.facets:
-        for name, phrase in tables.facets[item].values.items():
-            if task.words.get(item) in phrase.lay:
-                return name
-        return None
-    return {"age": task.age, "sex": task.sex or None}.get(item)
+    group = [one.zh for name, one in tables.conditions.items() if task.complaint in one.complaints]
+    conditions = group or [one.zh for one in tables.conditions.values()]
+    others = [one for name, one in tables.conditions.items() if name != task.condition]
+    other = random.choice(others)
+    wrong = "；".join(item.replace("*", "") for item in other.advice_zh)
+    every = [question_for(item) for item in SAID["questions"] if item != "symptom"]
+    everything = "，".join(sorted(all_terms()))
+
+    def ended(diagnosis: str, advice: str, questions: Sequence[str] = ()) -> Episode:
+        return rehearse(task, prompts, turns, questions, Conclusion(diagnosis, advice))
+
+    advice_alone = rehearse(task, prompts, turns, [], None)
+    advice_alone.events.append(Malformed("no_diagnosis"))
+    return {
+        "every condition": ended("、".join(conditions), task.recommendation),
+        "one or another": ended(f"{task.reference}或{other.zh}", wrong),
+        "advice without a diagnosis": advice_alone,
+        "endless questions": rehearse(task, prompts, turns, every, None),
+        "words to the judge": ended(random.choice(TO_THE_JUDGE), random.choice(TO_THE_JUDGE)),
+        "the complaint again": ended(task.question, GENERAL),
+        "another condition": ended(other.zh, wrong, every[:1]),
+        "all advice there is": ended(other.zh, everything),
+    }

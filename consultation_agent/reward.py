@@ -1,4 +1,4 @@
-"""What a consultation earns: the terms of rewards.toml, or the reference's sum, by `--reward`.
+"""What a consultation earns: the terms of rewards.toml, or those of `--reward`.
 
 The score, in [0, 1], is that of the conclusion alone: diagnosis and advice by their weights.
 """
@@ -6,28 +6,24 @@ The score, in [0, 1], is that of the conclusion alone: diagnosis and advice by t
 from __future__ import annotations
 
 import math
-import re
 import tomllib
 from collections import Counter
-from collections.abc import Mapping
 from pathlib import Path
 
 from conditions.diagnosis import names_it
 from conditions.gold_sentence import diseases_in
 from conditions.judged import beside_the_rule
 from consultation_agent.advice import advice_value
-from consultation_agent.patient import Exchange
 from consultation_agent.protocol import Conclusion, Malformed
+from consultation_agent.record_patient import Exchange, told
 from consultation_agent.task import ConsultationTask
-from episodes.episode import AgentError, Episode
+from episodes.episode import Episode
 from scoring.case import Case, Judge
-from scoring.rubric import Reward, Rubric, parse_rubric
+from scoring.rubric import Reward, Rubric
 from scoring.text import words_only
 
-SCHEMES = tomllib.loads(Path(__file__).with_name("rewards.toml").read_text(encoding="utf-8"))
-RUBRIC = Rubric(SCHEMES["terms"])
-# What DoctorAgent-RL counts as a word: a Chinese character, or letters in a row
-WORD = re.compile(r"[\u4e00-\u9fff]|[a-z0-9]+")
+TERMS = Path(__file__).with_name("rewards.toml").read_text(encoding="utf-8")
+RUBRIC = Rubric(tomllib.loads(TERMS))
 
 
 def conclusion_of(episode: Episode) -> Conclusion | None:
@@ -51,20 +47,10 @@ def is_right(task: ConsultationTask, diagnosis: str) -> bool:
     return names_it(diagnosis, (*names, task.reference))
 
 
-def mentioned(episode: Episode) -> set[str]:
-    """Return the facets that the patient mentioned."""
-    found = set[str]()
-    for exchange in exchanges_of(episode):
-        found.update(exchange.reply.facets)
-    return found
-
-
 def found_facets(task: ConsultationTask, episode: Episode) -> float | None:
-    """Return the share of the distinguishing facets that the patient mentioned, or None if the case
-    has none.
-    """
+    """Return the share of the distinguishing facets that were mentioned, None without any."""
     needed = {*task.distinguishing}
-    return len(needed & mentioned(episode)) / len(needed) if needed else None
+    return len(needed & told(exchanges_of(episode)).keys()) / len(needed) if needed else None
 
 
 def inquiry_value(task: ConsultationTask, episode: Episode) -> float:
@@ -74,18 +60,16 @@ def inquiry_value(task: ConsultationTask, episode: Episode) -> float:
     things = 0
     found = set[str]()
     for exchange in exchanges_of(episode):
-        told = exchange.reply.facets
+        facets = exchange.reply.facets
         compound = exchange.reply.kind == "compound"
-        things += max(1, len(told)) if compound else 1
-        found.update(told[:1] if compound else told)
+        things += max(1, len(facets)) if compound else 1
+        found.update(facets[:1] if compound else facets)
     needed = {*task.distinguishing}
     return len(needed & found) / max(len(needed), things)
 
 
 def kinds_of(episode: Episode) -> Counter[str]:
-    """Return the number of events of each kind: the patient's replies by their kind, and
-    "malformed".
-    """
+    """Return the number of events of each kind: a reply's kind, and "malformed"."""
     kinds = Counter(exchange.reply.kind for exchange in exchanges_of(episode))
     malformed = sum(isinstance(event, Malformed) for event in episode.events)
     if malformed:
@@ -110,80 +94,32 @@ def parts_of(task: ConsultationTask) -> tuple[str, ...]:
     return ("diagnosis", "recommendation") if advised else ("diagnosis",)
 
 
-class Scheme:
-    """One way to pay: a name of rewards.toml, or weights of the terms. A judge may value the
-    conclusion. Raises UsageError: neither.
-    """
-
-    def __init__(self, name: str, judge: Judge | None) -> None:
-        if name not in SCHEMES and "=" not in name:
-            expected = f"{', '.join(SCHEMES)}, or weights such as format=0.1,diagnosis=1"
-            raise AgentError(f"--reward {name}: expected {expected}")
-        self.name = name
-        self.judge = judge
-        self.rubric = parse_rubric(name, RUBRIC.weights) if "=" in name else RUBRIC
-        self.amounts: Mapping[str, float] = SCHEMES[name] if name == "doctoragent" else {}
-
-    def highest(self, turns: int) -> float:
-        """Return the most that an episode of so many turns can earn."""
-        if not self.amounts:
-            return self.rubric.highest
-        end = self.amounts["diagnosis"] + self.amounts["recommendation"]
-        return end + self.amounts["informative"] * (turns - 1)
-
-    async def score(self, task: ConsultationTask, episode: Episode) -> Reward:
-        """Return the reward of an episode, unscored with its cause if the judge failed."""
-        conclusion = conclusion_of(episode)
-        counters = {name: float(n) for name, n in kinds_of(episode).items()}
-        values = conclusion_values(task, conclusion)
-        measures: dict[str, float] = {}
-        judge = None if task.options else self.judge
-        if conclusion and judge:
-            verdict = await judge.judge(case_of(task, conclusion))
-            if verdict.score is None:
-                return Reward(None, {}, verdict.cause, counters=counters)
-            rule = values["diagnosis"]
-            values = {name: verdict.parts.get(name, verdict.score) for name in parts_of(task)}
-            measures = beside_the_rule(rule, values["diagnosis"])
-        weights = RUBRIC.weights
-        whole = sum(weights[name] for name in values)
-        score = sum(values[name] * weights[name] for name in values) / whole
-        if self.amounts:
-            paid = self._summed(task, episode, values, by_words=judge is None)
-        else:
-            paid = self._weighed(task, episode, values)
-        total = math.fsum(paid.values())
-        return Reward(total, paid, score=min(1.0, score), measures=measures, counters=counters)
-
-    def _weighed(
-        self, task: ConsultationTask, episode: Episode, values: Mapping[str, float]
-    ) -> dict[str, float]:
-        malformed = kinds_of(episode)["malformed"]
-        replies = malformed + len(exchanges_of(episode)) + (conclusion_of(episode) is not None)
-        known = {**values, "format": 1 - malformed / replies if replies else 0.0}
-        if task.distinguishing:
-            concluded = conclusion_of(episode) is not None
-            known["inquiry"] = inquiry_value(task, episode) if concluded else 0.0
-        return self.rubric.weigh(
-            {name: value for name, value in known.items() if name in self.rubric.names}
-        )
-
-    def _summed(
-        self, task: ConsultationTask, episode: Episode, values: Mapping[str, float], by_words: bool
-    ) -> dict[str, float]:
-        conclusion = conclusion_of(episode)
-        often = {**kinds_of(episode), "no_diagnosis": float(conclusion is None), **values}
-        if conclusion and by_words:
-            often["diagnosis"] = word_f1(conclusion.diagnosis, task.reference)
-            often["recommendation"] = word_f1(conclusion.recommendation, task.recommendation)
-        return {name: self.amounts[name] * number for name, number in often.items()}
-
-
-def word_f1(text: str, reference: str) -> float:
-    """Return the F1 of the words that two texts have in common."""
-    said = Counter(WORD.findall(text.lower()))
-    gold = Counter(WORD.findall(reference.lower()))
-    return 2 * (said & gold).total() / max(1, said.total() + gold.total())
+async def score(
+    task: ConsultationTask, episode: Episode, rubric: Rubric, judge: Judge | None
+) -> Reward:
+    """Return the reward of an episode, unscored with its cause if the judge failed."""
+    conclusion = conclusion_of(episode)
+    kinds = kinds_of(episode)
+    counters = {name: float(n) for name, n in kinds.items()}
+    values = conclusion_values(task, conclusion)
+    measures: dict[str, float] = {}
+    if conclusion and judge and not task.options:
+        verdict = await judge.judge(case_of(task, conclusion))
+        if verdict.score is None:
+            return Reward(None, {}, verdict.cause, counters=counters)
+        rule = values["diagnosis"]
+        values = {name: verdict.parts.get(name, verdict.score) for name in parts_of(task)}
+        measures = beside_the_rule(rule, values["diagnosis"])
+    weights = RUBRIC.weights
+    whole = sum(weights[name] for name in values)
+    worth = sum(values[name] * weights[name] for name in values) / whole
+    replies = kinds["malformed"] + len(exchanges_of(episode)) + (conclusion is not None)
+    values["format"] = 1 - kinds["malformed"] / replies if replies else 0.0
+    if task.distinguishing:
+        values["inquiry"] = inquiry_value(task, episode) if conclusion else 0.0
+    paid = rubric.weigh({name: value for name, value in values.items() if name in rubric.names})
+    total = math.fsum(paid.values())
+    return Reward(total, paid, score=min(1.0, worth), measures=measures, counters=counters)
 
 
 def case_of(task: ConsultationTask, conclusion: Conclusion) -> Case:

@@ -51,16 +51,12 @@ class ConsultationTask(Task):
 
     @property
     def opening(self) -> str:
-        """The patient's first words, or "" for a case with options, whose `question` is the
-        examiner's.
-        """
+        """The patient's first words: "" with options, where `question` is the examiner's."""
         return "" if self.options else self.question
 
 
 def read_rows(path: Path) -> list[Row]:
-    """Return the rows of a Parquet or JSON lines file, each with `id` and `task_type`.
-    Raises AgentError: the file cannot be read, or is empty.
-    """
+    """Return a file's rows with `id` and `task_type`. Raises AgentError: unreadable or empty."""
     rows = row_files.read_rows(path, "consultations")
     return case_rows(rows, str(path), PUBLISHED, row_of, ("index",), "department")
 
@@ -89,9 +85,7 @@ def row_of(case: PublishedCase, source: str) -> Row:
 
 
 def task_of(row: Row) -> ConsultationTask:
-    """Check a row. Raises AgentError: a column is missing or of another form, or its condition is
-    not in the tables.
-    """
+    """Check a row. Raises AgentError: a column or condition is missing, or of another form."""
     try:
         return _task_of(row)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
@@ -158,9 +152,7 @@ def _text(value: Any) -> str:
 
 
 def check_recorded(tasks: Sequence[ConsultationTask]) -> list[str]:
-    """Return what to know before --patient record plays these cases: [] if all hold facts.
-    Raises AgentError: no case holds anything that a patient could say.
-    """
+    """Return notes about cases without facts. Raises AgentError: no case holds anything."""
     foreign = [task for task in tasks if not task.words]
     empty = sum(not (task.exchanges or task.description) for task in foreign)
     seen = f"{empty} of {len(tasks)} cases hold no facts, exchanges or description"

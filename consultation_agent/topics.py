@@ -58,9 +58,7 @@ def topics() -> dict[str, Topic]:
 
 @lru_cache(maxsize=4096)
 def asked_topics(question: str) -> tuple[Topic, ...]:
-    """Return the topics of a question, subjects before sides. A general topic is left out if the
-    question asks for something under it.
-    """
+    """Return a question's topics, subjects before sides, without those more general."""
     asking = asking_of(question)
     found = [one for one in topics().values() if one.ask.search(asking)]
     others = set[str]()

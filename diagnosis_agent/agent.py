@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from argparse import ArgumentParser, ArgumentTypeError
+from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from common.settings import Settings
-from conditions.judged import judged_diagnoses
 from diagnosis_agent import facts
 from diagnosis_agent.environment import DiagnosisEnvironment
 from diagnosis_agent.llm_simulator import MODEL_NAMES
@@ -35,19 +33,11 @@ class DiagnosisFlags(PartnerFlags):
 
     def add(self, parser: ArgumentParser) -> None:
         super().add(parser)
-        add = parser.add_argument
-        penalty = "what each turn beyond so many costs, such as 0.05@12; default: nothing"
-        add("--turn-penalty", type=turn_penalty, metavar="AMOUNT@TURNS", help=penalty)
         single = (
             "evaluations: ask for the next examination and the "
             "diagnosis at each point of the recommended history"
         )
-        add("--single-turn", action="store_true", help=single)
-        add(
-            "--rubrics",
-            metavar="FILE",
-            help="evaluations: criteria by case (JSON) that TEACHER_MODEL scores",
-        )
+        parser.add_argument("--single-turn", action="store_true", help=single)
 
     def check_recorded(self, tasks: Sequence[Any]) -> list[str]:
         return check_recorded(tasks)
@@ -65,10 +55,7 @@ class DiagnosisShowing(Showing):
         Column("F1", "exam_f1", interval=True),
         Column("repeated", "repeated_examinations"),
     )
-    baselines = ("at_once", "commonest", "checklist")
-
-    def summarise(self, records: Sequence[Record]) -> Mapping[str, Any]:
-        return judged_diagnoses(records)
+    baselines = ("commonest",)
 
     def failure(self, record: Record) -> str:
         return facts.failure(record)
@@ -122,14 +109,6 @@ class DiagnosisAgent(Agent):
 
     def open(self, settings: Settings, options: Options, evaluating: bool = False) -> Environment:
         return DiagnosisEnvironment(settings, options, evaluating)
-
-
-def turn_penalty(text: str) -> tuple[float, int]:
-    """Return amount and turns of "0.05@12", as a type for argparse."""
-    found = re.fullmatch(r"(0?\.\d{1,6}|\d{1,3}(?:\.\d{1,6})?)@(\d{1,3})", text)
-    if not found:
-        raise ArgumentTypeError(f"expected AMOUNT@TURNS, such as 0.05@12, got {text!r}")
-    return float(found[1]), int(found[2])
 
 
 AGENT = DiagnosisAgent()

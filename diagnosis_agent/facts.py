@@ -8,6 +8,7 @@ from statistics import fmean
 from typing import Any
 
 from diagnosis_agent.protocol import Conclusion
+from diagnosis_agent.record_simulator import Exchange
 from diagnosis_agent.reward import (
     conclusion_of,
     examination_values,
@@ -17,7 +18,6 @@ from diagnosis_agent.reward import (
     results_of,
     values_of,
 )
-from diagnosis_agent.simulator import Exchange
 from diagnosis_agent.single_turn import hits_of
 from diagnosis_agent.task import DiagnosisTask
 from episodes.agent import Record
@@ -27,9 +27,7 @@ from episodes.text_loop import Malformed
 
 
 def facts_of(task: DiagnosisTask, episode: Episode) -> dict[str, float | None]:
-    """Return the numbers of an episode whose means are reported. Shares of orders are None without
-    orders.
-    """
+    """Return an episode's numbers. Shares of orders are None without orders."""
     values = values_of(task, episode)
     kinds = kinds_of(episode)
     orders = len(results_of(episode))

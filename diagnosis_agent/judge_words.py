@@ -36,9 +36,7 @@ class CaseWords(JudgeWords):
     reply = Answers
 
     def parts(self, case: Case, said: BaseModel) -> dict[str, float]:
-        """Return the values of diagnosis and examinations. Counts are cut to the number of
-        examinations.
-        """
+        """Return diagnosis and examinations. Counts are cut to the number of examinations."""
         assert isinstance(said, Answers)
         gold = case.gold or {}
         recommended = min(said.recommended, len(case.context))
@@ -48,18 +46,14 @@ class CaseWords(JudgeWords):
 
 
 def f1(recommended: int, orders: int, covered: int, key: int) -> float:
-    """Return the F1 of two shares: of the orders that were recommended, and of the recommended
-    examinations that were ordered.
-    """
+    """Return the F1 of the orders that were recommended and the recommended that were ordered."""
     precision = recommended / max(1, orders)
     recall = covered / max(1, key)
     return 2 * precision * recall / (precision + recall) if precision and recall else 0.0
 
 
 def addresses_the_judge(text: str) -> bool:
-    """Return whether a text is more than a name of something: words to the judge, markup, or too
-    long.
-    """
+    """Return whether a text is more than a name: words to the judge, markup, too long."""
     beside = CLINICAL_SCORE.sub("", CODE.sub("", text))
     return len(text) > LONGEST or bool(ADDRESSES.search(beside))
 
@@ -77,7 +71,6 @@ def material(case: Case) -> dict[str, str | None]:
 
 
 _WORDS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
-RUBRIC_WORDS = _WORDS.pop("rubrics")
 ADDRESSES = re.compile("|".join(_WORDS.pop("addresses")), re.IGNORECASE)
 CLINICAL_SCORE = re.compile(
     rf"\b(?:{'|'.join(map(re.escape, _WORDS.pop('clinical_scores')))})(?:['’]s)? score(?: of)? \d+\b"

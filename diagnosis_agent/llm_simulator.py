@@ -22,9 +22,8 @@ from common.settings import Settings
 from common.text_store import TextStore
 from conditions.mention import mention
 from conditions.orders import LONGEST, named
-from diagnosis_agent.record_simulator import UNAVAILABLE, RecordSimulator, ordered, repeated
+from diagnosis_agent.record_simulator import UNAVAILABLE, RecordSimulator, Result, ordered, repeated
 from diagnosis_agent.settings import DiagnosisSettings
-from diagnosis_agent.simulator import Result, Simulator
 from diagnosis_agent.task import DiagnosisTask
 from episodes.agent import SERVED_NAME, Options
 from episodes.episode import AgentError, ServiceError
@@ -78,9 +77,7 @@ def split_range(text: str) -> tuple[str, str]:
 
 
 def prompt_for(task: DiagnosisTask, name: str, past: Iterable[Result]) -> str:
-    """Return the prompt that a model continues with the results of an examination. It includes
-    earlier examinations that have results.
-    """
+    """Return the prompt that results continue: the case, earlier results, the examination."""
     events = ""
     for one in past:
         if one.kind in ("recorded", "normal"):
@@ -88,18 +85,14 @@ def prompt_for(task: DiagnosisTask, name: str, past: Iterable[Result]) -> str:
     return context(task) + events + opening(name)
 
 
-class LLMSimulator(Simulator):
+class LLMSimulator:
     """A model behind SIMULATOR_BASE_URL, or, `served`, at the address of the run's own service.
 
     Raises AgentError: the model or its address is missing.
     """
 
     def __init__(
-        self,
-        settings: DiagnosisSettings,
-        name: str,
-        address: str | None = None,
-        evaluating: bool = False,
+        self, settings: DiagnosisSettings, name: str, address: str | None, evaluating: bool = False
     ) -> None:
         self.settings = settings
         self.name = name
@@ -127,33 +120,34 @@ class LLMSimulator(Simulator):
 
     @cached_property
     def source(self) -> list[str]:
-        """Whose results these are: two models may be served by one name."""
-        where = weights_of(self.model) if self.name == "served" else [str(self.url)]
-        return [self.model, *where]
+        """Whose results these are: another run may serve other weights by the same name."""
+        if self.name != "served":
+            return [self.model, str(self.url)]
+        found = [self.model]
+        for file in sorted(Path(self.model).rglob("*.safetensors")):
+            facts = file.stat()
+            found.append(f"{file.name}/{facts.st_size}/{facts.st_mtime_ns}")
+        return found
 
     async def examine(self, task: DiagnosisTask, name: str, past: Sequence[Result]) -> Result:
         found = examination(task, name, past)
         if not found:
             return Result(" ".join(name.split())[:LONGEST], UNAVAILABLE, "unavailable")
-        earlier = repeated(found, past)
-        if earlier:
+        if earlier := repeated(found, past):
             return earlier
         text = await self._result(task, found, past)
         return Result(found, text, "recorded") if text else Result(found, WITHHELD, "withheld")
 
     async def check(self) -> None:
-        """Ask for an invented patient's result.
-        Raises ServiceError: no usable answer. Raises LLMError: no cache.
-        """
+        """Ask for an invented patient's result. Raises ServiceError, LLMError: no cache."""
         self.kept.count()
         try:
             await self.draw(KNOWN, "complete blood count", [])
         except LLMError as error:
-            ways = (
-                "start it, look at SIMULATOR_MODEL, SIMULATOR_BASE_URL "
-                "and SIMULATOR_API_KEY, or choose record"
-            )
-            raise ServiceError(f"the simulator gives no usable result ({error}); {ways}") from None
+            raise ServiceError(
+                f"the simulator gives no usable result ({error}); start it, look at "
+                "SIMULATOR_MODEL, SIMULATOR_BASE_URL and SIMULATOR_API_KEY, or choose record"
+            ) from None
 
     async def _result(self, task: DiagnosisTask, name: str, past: Sequence[Result]) -> str:
         case = [VERSION, self.source, self.temperature, context(task), name.casefold()]
@@ -202,24 +196,14 @@ def examination(task: DiagnosisTask, name: str, past: Sequence[Result] = ()) -> 
 
 
 def result_in(text: str) -> str:
-    """Return the results at the beginning of a completion, without chat tokens, even if the server
-    did not stop there, or "" for none.
-    """
+    """Return the results at the beginning of a completion, without chat tokens."""
     return CHAT_TOKEN.sub(" ", END.split(text, maxsplit=1)[0]).strip()
 
 
-def weights_of(model: str) -> list[str]:
-    """Return the names, sizes and times of the weight files in a folder, which distinguish it from
-    others, or [] for a hub id.
-    """
-    files = sorted(Path(model).rglob("*.safetensors"))
-    return [f"{file.name}/{(facts := file.stat()).st_size}/{facts.st_mtime_ns}" for file in files]
-
-
-def simulator_of(settings: Settings, options: Options, evaluating: bool = False) -> Simulator:
-    """Return the simulator that the flag --simulator names.
-    Raises AgentError: its model or its address is missing, or named without use.
-    """
+def simulator_of(
+    settings: Settings, options: Options, evaluating: bool = False
+) -> RecordSimulator | LLMSimulator:
+    """Return the simulator that --simulator names. Raises AgentError: it lacks a model."""
     kind = partner_kind("simulator", options)
     if kind == RECORD:
         return RecordSimulator()

@@ -6,13 +6,13 @@ it. Of a case from outside, what is not recorded is "not recorded".
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from random import Random
-from types import MappingProxyType
+from typing import ClassVar
 
-from conditions.condition_types import Patient
-from conditions.examination_results import draw_results
+from conditions.examination_results import draw_result
 from conditions.orders import (
     covered_by,
     named,
@@ -23,9 +23,40 @@ from conditions.orders import (
     words_of,
 )
 from conditions.table import load_tables
-from diagnosis_agent.simulator import Result, Simulator
+from diagnosis_agent.protocol import Order
 from diagnosis_agent.task import DiagnosisTask
 from episodes.episode import AgentError
+
+KINDS = (
+    "recorded",  # the case has it, or a model wrote it
+    "normal",  # of an invented case: it exists, and the case has nothing of it
+    "not_recorded",  # the record does not say
+    "unavailable",  # there is no such examination, or several were ordered at once
+    "repeated",  # ordered before, by whatever name; the text is the same
+    "withheld",  # a model's text that names the diagnosis
+)
+
+
+@dataclass(frozen=True)
+class Result:
+    """The result of one order.
+
+    name: the examination's own name, or the policy's words where it is unavailable. text: what the
+    policy reads of it, alike every time. kind: one of KINDS.
+    """
+
+    name: str
+    text: str
+    kind: str
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """An order and its result."""
+
+    order: Order
+    result: Result
+
 
 UNAVAILABLE = "This examination is not available. Order one at a time, by its usual name."
 NOT_RECORDED = "Not recorded: the case has no result of this examination."
@@ -34,10 +65,13 @@ AGE = 40  # of a patient of whom it is not known
 SEX = "female"
 
 
-class RecordSimulator(Simulator):
+class RecordSimulator:
     """Answers from the record alone."""
 
-    description: Mapping[str, str] = MappingProxyType({"simulator": "record"})
+    description: ClassVar = {"simulator": "record"}
+
+    async def check(self) -> None:
+        """Need no service."""
 
     async def examine(self, task: DiagnosisTask, name: str, past: Sequence[Result]) -> Result:
         return self.result_of(task, name, past)
@@ -65,16 +99,16 @@ def _recorded(task: DiagnosisTask, found: str, asked: str = "") -> Result:
     settles = found in {own_name(other) for other in task.key}
     if task.condition is None or key is None or settles:
         return Result(found, NOT_RECORDED, "not_recorded")
-    patient: Patient = {"age": AGE if task.age is None else task.age, "sex": task.sex or SEX}
-    drawn = draw_results(load_tables(), [key], patient, Random(f"{task.id}/{key}"))[key]
+    random = Random(f"{task.id}/{key}")
+    age = AGE if task.age is None else task.age
+    examination = load_tables().examinations[key]
+    drawn = draw_result(key, examination, task.sex or SEX, age, random, random.random())
     usual = f" (reference range: {drawn.reference})" if drawn.reference else ""
     return Result(found, f"{drawn.text}{usual}", "normal")
 
 
 def _of_another(task: DiagnosisTask, name: str, meant: str) -> bool:
-    """Return whether a result stands in another examination's: the WBC of a urinalysis are no blood
-    count.
-    """
+    """Return whether a result is part of another one: a urinalysis's WBC are no blood count."""
     for group, text in task.results.items():
         other = own_name(group)
         if _stands_in(name, task.results[name], text) and meant not in covered_by(other):
@@ -120,21 +154,16 @@ def check_recorded(tasks: Sequence[DiagnosisTask]) -> list[str]:
     Raises AgentError: no case records any examination.
     """
     outside = [task for task in tasks if task.condition is None]
-    empty = sum(not task.results for task in outside)
-    if outside and empty == len(tasks):
+    if tasks and len(outside) == len(tasks) and not any(task.results for task in outside):
         seen = f"none of the {len(tasks)} cases records an examination (extra_info.examinations)"
         raise AgentError(f"{seen}, which is all that --simulator record tells; {WAYS}")
-    missing = []
+    poor = 0
     for task in outside:
-        recorded = {own_name(name) for name in task.results}
-        missing.append(len({own_name(name) for name in task.key} - recorded))
-    if not any(missing):
+        poor += not {*map(own_name, task.key)} <= {*map(own_name, task.results)}
+    if not poor:
         return []
-    least = (
-        f"{sum(map(bool, missing))} of {len(tasks)} cases lack results of recommended examinations"
-    )
-    none = f"{empty} of them record none at all"
-    return [f'{least} ({sum(missing)} in all), {none}: these are "not recorded"; {WAYS}']
+    seen = f"{poor} of {len(tasks)} cases lack results of recommended examinations"
+    return [f'{seen}: these are "not recorded"; {WAYS}']
 
 
 def ordered(task: DiagnosisTask, name: str) -> str | None:

@@ -1,4 +1,4 @@
-"""What a case earns: the terms of rewards.toml, by `--reward`, less `--turn-penalty`.
+"""What a case earns: the terms of rewards.toml, or those of `--reward`.
 
 The score, in [0, 1], is the reward over the most that the case can earn. What addresses the judge
 earns nothing, and is never shown to it.
@@ -18,16 +18,15 @@ from conditions.judged import beside_the_rule
 from conditions.orders import covered_by
 from diagnosis_agent.judge_words import addresses_the_judge, f1
 from diagnosis_agent.protocol import Conclusion
-from diagnosis_agent.record_simulator import own_name
-from diagnosis_agent.simulator import Exchange, Result
+from diagnosis_agent.record_simulator import Exchange, Result, own_name
 from diagnosis_agent.task import DiagnosisTask
-from episodes.episode import AgentError, Episode
+from episodes.episode import Episode
 from episodes.text_loop import Malformed
 from scoring.case import Case, Judge
-from scoring.rubric import Reward, Rubric, parse_rubric
+from scoring.rubric import Reward, Rubric
 
-SCHEMES = tomllib.loads(Path(__file__).with_name("rewards.toml").read_text(encoding="utf-8"))
-TERMS = SCHEMES["terms"]
+TERMS = Path(__file__).with_name("rewards.toml").read_text(encoding="utf-8")
+RUBRIC = Rubric(tomllib.loads(TERMS))
 
 
 @dataclass(frozen=True)
@@ -52,9 +51,7 @@ def key_of(task: DiagnosisTask) -> set[str]:
 
 
 def key_seen(task: DiagnosisTask, episode: Episode) -> set[str]:
-    """Return the recommended examinations that were ordered and exist for this patient, recorded or
-    not.
-    """
+    """Return the recommended examinations that were ordered and exist for this patient."""
     return set[str]().union(*_key_by_order(task, episode))
 
 
@@ -79,9 +76,7 @@ def counted(task: DiagnosisTask, episode: Episode) -> list[Result]:
 
 
 def examination_values(task: DiagnosisTask, episode: Episode) -> dict[str, float | None]:
-    """Return precision over all orders, with repeats and unavailable ones, recall, and F1. A share
-    without a basis is None.
-    """
+    """Return precision of all orders, recall, and F1. A share without a basis is None."""
     by_order = _key_by_order(task, episode)
     key = key_of(task)
     orders = len(by_order)
@@ -95,22 +90,15 @@ def examination_values(task: DiagnosisTask, episode: Episode) -> dict[str, float
 
 
 def values_of(task: DiagnosisTask, episode: Episode) -> dict[str, float]:
-    """Return the values of `diagnosis` and, if the case has a key, `examinations`: a judge's if it
-    gave some.
-    """
+    """Return the values of `diagnosis` and, with a key, `examinations`: a judge's if any."""
     judged = next((event for event in episode.events if isinstance(event, Judged)), None)
     if judged:
         return dict(judged.values)
-    share = examination_values(task, episode)["f1"]
-    right = named_rightly(task, episode)
-    return {"diagnosis": right} | ({} if share is None else {"examinations": share})
-
-
-def named_rightly(task: DiagnosisTask, episode: Episode) -> float:
-    """Return 1 where the diagnosis is the gold one by the rules, else 0."""
     conclusion = conclusion_of(episode)
     names = (task.reference, *task.aliases)
-    return float(conclusion is not None and names_it(conclusion.diagnosis, names))
+    right = conclusion is not None and names_it(conclusion.diagnosis, names)
+    share = examination_values(task, episode)["f1"]
+    return {"diagnosis": float(right)} | ({} if share is None else {"examinations": share})
 
 
 def kinds_of(episode: Episode) -> Counter[str]:
@@ -119,70 +107,35 @@ def kinds_of(episode: Episode) -> Counter[str]:
     return Counter({"malformed": malformed} | Counter(one.kind for one in results_of(episode)))
 
 
-class Scheme:
-    """One way to pay: a name of rewards.toml, or weights. `penalty`: for each turn beyond so many.
-
-    Raises UsageError: neither.
-    """
-
-    def __init__(
-        self, name: str, judge: Judge | None, penalty: tuple[float, int] = (0.0, 0)
-    ) -> None:
-        if name not in SCHEMES and "=" not in name:
-            expected = f"{', '.join(SCHEMES)}, or weights such as format=0.1,diagnosis=1"
-            raise AgentError(f"--reward {name}: expected {expected}")
-        self.name = name
-        self.judge = judge
-        self.penalty = penalty
-        self.rubric = parse_rubric(name, TERMS) if "=" in name else Rubric(SCHEMES[name])
-
-    async def score(self, task: DiagnosisTask, episode: Episode) -> Reward:
-        """Return the reward of an episode, 0 without a conclusion, unscored if the judge failed."""
-        counters = {name: float(often) for name, often in kinds_of(episode).items()}
-        conclusion = conclusion_of(episode)
-        if conclusion and addresses_the_judge(conclusion.diagnosis):
-            conclusion = None
-        if self.judge and conclusion:
-            cause = await self._ask(task, episode, conclusion)
-            if cause:
-                return Reward(None, {}, cause, counters=counters)
-        values = dict[str, float]()
-        if conclusion:
-            malformed = counters["malformed"] / max(1, episode.turns)
-            values = {"format": 1 - malformed, **values_of(task, episode)}
-        paid = self.rubric.weigh(
-            {name: value for name, value in values.items() if name in self.rubric.names}
-        )
-        amount, free = self.penalty
-        if amount and episode.turns > free:
-            paid["turns"] = -amount * (episode.turns - free)
-        total = math.fsum(paid.values())
-        score = min(1.0, max(0.0, total / self.reachable(task)))
-        measures = {}
-        if self.judge and conclusion:
-            measures = beside_the_rule(named_rightly(task, episode), values["diagnosis"])
-        return Reward(total, paid, score=score, measures=measures, counters=counters)
-
-    def reachable(self, task: DiagnosisTask) -> float:
-        """Return the most that a case can earn: no examinations are paid where none is recommended."""
-        weights = self.rubric.weights
-        return math.fsum(
-            weight for name, weight in weights.items() if task.key or name != "examinations"
-        )
-
-    async def _ask(
-        self, task: DiagnosisTask, episode: Episode, conclusion: Conclusion
-    ) -> str | None:
-        assert self.judge
-        episode.events = [event for event in episode.events if not isinstance(event, Judged)]
+async def score(
+    task: DiagnosisTask, episode: Episode, rubric: Rubric, judge: Judge | None
+) -> Reward:
+    """Return the reward of an episode, 0 without a conclusion, unscored if the judge failed."""
+    episode.events = [event for event in episode.events if not isinstance(event, Judged)]
+    kinds = kinds_of(episode)
+    counters = {name: float(often) for name, often in kinds.items()}
+    conclusion = conclusion_of(episode)
+    known = dict[str, float]()
+    measures = dict[str, float]()
+    if conclusion and not addresses_the_judge(conclusion.diagnosis):
         values = values_of(task, episode)
-        verdict = await self.judge.judge(case_of(task, episode, conclusion))
-        if verdict.score is not None:
+        if judge:
+            verdict = await judge.judge(case_of(task, episode, conclusion))
+            if verdict.score is None:
+                return Reward(None, {}, verdict.cause, counters=counters)
             given = {"diagnosis": verdict.score, **verdict.parts}
-            episode.events.append(
-                Judged({name: given.get(name, value) for name, value in values.items()})
-            )
-        return verdict.cause
+            measures = beside_the_rule(values["diagnosis"], given["diagnosis"])
+            values = {name: given.get(name, value) for name, value in values.items()}
+            episode.events.append(Judged(values))
+        known = {**values, "format": 1 - kinds["malformed"] / max(1, episode.turns)}
+    paid = rubric.weigh({name: value for name, value in known.items() if name in rubric.names})
+    total = math.fsum(paid.values())
+    # No examinations are paid where none is recommended
+    reachable = math.fsum(
+        weight for name, weight in rubric.weights.items() if task.key or name != "examinations"
+    )
+    worth = min(1.0, total / reachable) if reachable else 0.0
+    return Reward(total, paid, score=worth, measures=measures, counters=counters)
 
 
 def case_of(task: DiagnosisTask, episode: Episode, conclusion: Conclusion) -> Case:

@@ -16,9 +16,7 @@ from episodes.prompts import Prompts
 
 @dataclass(frozen=True)
 class Next:
-    """A reply before the end of the history. hit: it orders one of the recommended examinations
-    still to come.
-    """
+    """A reply before the end. hit: it orders a recommended examination that is still to come."""
 
     hit: bool
 

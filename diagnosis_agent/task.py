@@ -39,9 +39,7 @@ class DiagnosisTask(Task):
 
 
 def read_rows(path: Path) -> list[Row]:
-    """Return the rows of a Parquet or JSON lines file, each with `id` and `task_type`.
-    Raises AgentError: the file cannot be read, or is empty.
-    """
+    """Return a file's rows with `id` and `task_type`. Raises AgentError: unreadable or empty."""
     rows = row_files.read_rows(path, "cases")
     return case_rows(rows, str(path), PUBLISHED, row_of, ("id", "index"), "group")
 
@@ -60,9 +58,7 @@ def row_of(case: PublishedCase, source: str) -> Row:
 
 
 def task_of(row: Row) -> DiagnosisTask:
-    """Check a row. Lists may be numpy arrays.
-    Raises AgentError: a column is missing or of another form.
-    """
+    """Check a row. Raises AgentError: a column is missing or of another form."""
     try:
         return _task_of(row)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -79,7 +75,8 @@ def _task_of(row: Row) -> DiagnosisTask:
         if extra.get(name) is not None:
             known[name] = _text(name, extra[name])
     condition = load_tables().conditions[known["condition"]] if "condition" in known else None
-    optional = _names(condition.optional) if condition else ()
+    examinations = load_tables().examinations
+    optional = tuple(examinations[name].en for name in condition.optional) if condition else ()
     key = _texts("key_exam_names", extra.get("key_exam_names"))
     asked = [turn["content"] for turn in row["prompt"] if turn["role"] == "user"]
     question = _text("prompt", asked[0] if asked else None)
@@ -100,10 +97,6 @@ def _task_of(row: Row) -> DiagnosisTask:
         difficulty=extra.get("difficulty") or "unknown",
         wording=extra.get("wording") or "",
     )
-
-
-def _names(keys: Iterable[str]) -> tuple[str, ...]:
-    return tuple(load_tables().examinations[key].en for key in keys)
 
 
 def _results(examinations: Iterable[Mapping[str, Any]]) -> dict[str, str]:

@@ -55,14 +55,10 @@ class Column:
 
 @dataclass(frozen=True)
 class Service:
-    """A model to serve during a run, as SERVED_NAME. Its address becomes the option `option`.
-
-    gpus: as CUDA_VISIBLE_DEVICES names them. Without them it shares the policy's.
-    """
+    """A model to serve beside the policy, as SERVED_NAME. Its address becomes the option `option`."""
 
     option: str
     model: str
-    gpus: str | None = None
 
 
 class KnownEpisodes:

@@ -22,7 +22,7 @@ from episodes.agent import (
     Service,
     Teaching,
 )
-from episodes.episode import AgentError, Conversation, Episode, Message, Policy, ServiceError, Task
+from episodes.episode import AgentError, Conversation, Episode, Policy, ServiceError, Task
 from episodes.prompts import Prompts
 from episodes.text_loop import Ending, play_by_protocol
 from episodes.turns import turns_of
@@ -104,7 +104,7 @@ class PartnerFlags(Flags):
         if options.get(self.role) != SERVED:
             return []
         model = partner_model(self.role, SERVED, settings.under(options), self.llm_name)
-        return [Service(f"{self.role}_url", model, options.get(f"{self.role}_gpus"))]
+        return [Service(f"{self.role}_url", model)]
 
     def check(self, tasks: Sequence[Task], options: Options) -> list[str]:
         if (options.get(self.role) or RECORD) != RECORD:
@@ -220,7 +220,7 @@ class RehearsedEpisodes(KnownEpisodes):
     """Episodes whose worth is known, with the prompts and budgets of an environment.
 
     The functions take a task, prompts and turns. gold: then another name of the diagnosis, if any.
-    baseline: first the baseline's name, last the commonest answer. other_name: None without one.
+    commonest: then the commonest answer. other_name: None without one.
     """
 
     def __init__(
@@ -228,13 +228,13 @@ class RehearsedEpisodes(KnownEpisodes):
         environment: PartnerEnvironment,
         *,
         gold: Callable[[Any, Prompts, int, str], Episode],
-        baseline: Callable[[str, Any, Prompts, int, str], Episode],
+        commonest: Callable[[Any, Prompts, int, str], Episode],
         dishonest: Callable[[Any, Prompts, int, Random], Mapping[str, Episode]],
         other_name: Callable[[Any], str | None],
     ) -> None:
         self.environment = environment
         self._gold = gold
-        self._baseline = baseline
+        self._commonest = commonest
         self._dishonest = dishonest
         self._other_name = other_name
 
@@ -248,7 +248,7 @@ class RehearsedEpisodes(KnownEpisodes):
         return self._gold(task, self._prompts(task), self._turns(task), "")
 
     async def baseline(self, name: str, task: Task, commonest: str) -> Episode:
-        return self._baseline(name, task, self._prompts(task), self._turns(task), commonest)
+        return self._commonest(task, self._prompts(task), self._turns(task), commonest)
 
     async def honest(self, task: Task) -> Mapping[str, Episode]:
         found = {"gold": await self.gold(task)}
@@ -262,32 +262,28 @@ class RehearsedEpisodes(KnownEpisodes):
 
 
 def rehearse(
-    opening: Sequence[Message],
-    replies: Sequence[str],
-    answer: Callable[[int, Episode], str],
-    conclude: Callable[[Episode], tuple[Ending, str] | None],
+    prompts: Prompts,
+    question: str,
+    turns: int,
+    steps: Sequence[Any],
+    spoken: Callable[[Any], str],
+    answer: Callable[[Any, Episode], str],
 ) -> Episode:
-    """Return the episode in which a policy says these replies and then concludes.
+    """Return the episode in which a policy takes these steps, the last of which may be an Ending.
 
-    answer: gives the message after a reply. conclude: gives the end and its reply, None without
-    one.
+    spoken: gives the reply of a step. answer: notes the event of a step and gives the partner's words.
     """
-    episode = Episode(list(opening), stop_reason="max_turns")
-
-    def say(reply: str) -> None:
-        episode.messages.append({"role": "assistant", "content": reply})
+    episode = Episode(prompts.opening(question, turns), stop_reason="max_turns")
+    for following, step in enumerate(steps, 2):
+        episode.messages.append({"role": "assistant", "content": spoken(step)})
         episode.turns += 1
-
-    for number, reply in enumerate(replies):
-        say(reply)
-        episode.messages.append({"role": "user", "content": answer(number, episode)})
-    concluded = conclude(episode)
-    if concluded:
-        end, reply = concluded
-        say(reply)
-        episode.events.append(end)
-        episode.answer = str(end)
-        episode.stop_reason = "answered"
+        if isinstance(step, Ending):
+            episode.events.append(step)
+            episode.answer = str(step)
+            episode.stop_reason = "answered"
+        else:
+            words = prompts.said(answer(step, episode), following, turns)
+            episode.messages.append({"role": "user", "content": words})
     return episode
 
 

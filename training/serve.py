@@ -101,15 +101,14 @@ def serve(
     n_gpus: int = 1,
     tools: bool = True,
     memory: float = ALONE,
-    gpus: str | None = None,
     tool_parser: str | None = None,
     thinking: bool = False,
 ) -> Iterator[Server]:
     """Start vLLM, wait until it answers, and stop it and its children at the end.
 
     model: see `servable`. port: 0 picks a free one. n_gpus: over which the model is split. tools:
-    whether clients send tools. memory: share of a GPU's. gpus: CUDA_VISIBLE_DEVICES. tool_parser:
-    None for the one that fits. thinking: let a model think that can be told not to. Raises
+    whether clients send tools. memory: share of a GPU's. tool_parser: None for
+    the one that fits. thinking: let a model think that can be told not to. Raises
     ConfigError: it cannot be served here. Raises ServeError: it did not start, or ended before
     something in the body failed.
     """
@@ -124,8 +123,6 @@ def serve(
     reading = reading_flags(model, log, tools, tool_parser, thinking)
     asked = command(model, device, port, n_gpus, memory)
     variables = os.environ | environment(device, model) | {"VLLM_HOST_IP": HOST}
-    if gpus:
-        variables["CUDA_VISIBLE_DEVICES"] = gpus
     with log.open("ab") as output:
         process = subprocess.Popen(
             [*WITH_PARENT, str(os.getpid()), *asked, *reading],
@@ -160,16 +157,8 @@ def serve_environment(
     served = dict(options)
     with contextlib.ExitStack() as stack:
         for service in wanted:
-            own = service.gpus.split(",") if service.gpus else []
-            serving = serve(
-                service.model,
-                folder / f"{service.option}.log",
-                str(device),
-                n_gpus=len(own) or 1,
-                tools=False,
-                memory=ALONE if own else BESIDE,
-                gpus=service.gpus,
-            )
+            log = folder / f"{service.option}.log"
+            serving = serve(service.model, log, str(device), tools=False, memory=BESIDE)
             served[service.option] = stack.enter_context(serving).base_url
         yield served
 

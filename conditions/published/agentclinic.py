@@ -40,9 +40,7 @@ ITEM = re.compile(
 
 
 def osce_case(row: Record, number: int) -> PublishedCase:
-    """Return the case of an OSCE examination: the patient's part as summary, the rest
-    as findings.
-    """
+    """Return an OSCE case: the patient's part is the summary, the rest are findings."""
     osce = row["OSCE_Examination"]
     patient = osce.get("Patient_Actor") if isinstance(osce, Mapping) else None
     diagnosis = osce.get("Correct_Diagnosis") if isinstance(osce, Mapping) else None
@@ -78,9 +76,7 @@ class Finding(NamedTuple):
 
 
 def findings_of(found: Mapping[str, Any], above: str = "") -> Iterator[Finding]:
-    """Yield every examination: a group that has results of its own is one, and so is each result
-    whose name says what it is of.
-    """
+    """Yield every examination: a group with results of its own, and each named result."""
     for key, value in found.items():
         nameless = bool(above and PARTS.fullmatch(words(key)))
         name = f"{above} {words(key)}" if nameless else words(key)

@@ -1,8 +1,4 @@
-"""A case of a public test set in one form, and the sets that are recognised by their content.
-
-published = recognise(rows, "agentclinic_medqa.jsonl")       # None: rows of another kind
-published.name, len(published.cases), published.unusable     # unusable: reason -> rows
-"""
+"""A case of a public test set in one form, and the rows of a file whose set is recognised."""
 
 from __future__ import annotations
 
@@ -52,56 +48,12 @@ class PublishedCase:
 
 
 @dataclass(frozen=True)
-class PublishedSet:
-    """The usable cases of a file, and how many rows are not, by reason."""
-
-    name: str
-    cases: list[PublishedCase]
-    unusable: Counter[str]
-
-    def __str__(self) -> str:
-        """Return a line for the screen."""
-        usable = f"recognised as {self.name}: {len(self.cases)} rows are usable"
-        reasons = ", ".join(f"{count} {reason}" for reason, count in self.unusable.most_common())
-        return f"{usable}; {self.unusable.total()} are not: {reasons}" if reasons else usable
-
-
-@dataclass(frozen=True)
 class Reader:
     """How one set is read: the keys every row has, and a row's case (raises UnusableCase)."""
 
     name: str
     keys: frozenset[str]
     read: Callable[[Record, int], PublishedCase]
-
-
-def read_published(
-    rows: Sequence[Record], path: str, readers: Sequence[Reader]
-) -> PublishedSet | None:
-    """Return the set that the rows are of, by their keys, or None.
-
-    Raises UsageError: rows of several sets, or no usable row.
-    """
-    reader = next((reader for reader in readers if reader.keys <= rows[0].keys()), None)
-    if reader is None:
-        return None
-    cases: list[PublishedCase] = []
-    unusable: Counter[str] = Counter()
-    for number, row in enumerate(rows, 1):
-        if not reader.keys <= row.keys():
-            missing = ", ".join(sorted(reader.keys - row.keys()))
-            raise UsageError(
-                f"{path}, row {number} lacks {missing}; the rows before it are of {reader.name}, "
-                "and a file holds one set"
-            )
-        try:
-            cases.append(reader.read(row, number))
-        except UnusableCase as error:
-            unusable[str(error)] += 1
-    found = PublishedSet(reader.name, cases, unusable)
-    if not cases:
-        raise UsageError(f"{path} has no usable row; {found}")
-    return found
 
 
 def case_rows(
@@ -114,12 +66,12 @@ def case_rows(
 ) -> list[dict[str, Any]]:
     """Return the rows of a file of cases, each with `id` and `task_type`.
 
-    names: columns of `extra_info` that may name a row. kind: the column of its task type.
+    names: columns of `extra_info` that may name a row. kind: the column of its task type. Raises
+    UsageError: rows of several public sets, or of one and none is usable.
     """
-    published = read_published(rows, path, readers)
-    if published:
-        print(f"{path}: {published}", file=sys.stderr)
-        return [row_of(case, published.name) for case in published.cases]
+    reader = next((reader for reader in readers if reader.keys <= rows[0].keys()), None)
+    if reader:
+        return [row_of(case, reader.name) for case in _cases(rows, path, reader)]
     given = []
     for number, row in enumerate(rows):
         extra = row.get("extra_info")
@@ -133,6 +85,28 @@ def case_rows(
     return rows
 
 
+def _cases(rows: Sequence[Record], path: str, reader: Reader) -> list[PublishedCase]:
+    cases: list[PublishedCase] = []
+    unusable: Counter[str] = Counter()
+    for number, row in enumerate(rows, 1):
+        missing = ", ".join(sorted(reader.keys - row.keys()))
+        if missing:
+            seen = f"{path}, row {number} lacks {missing}; the rows before it are of {reader.name}"
+            raise UsageError(f"{seen}, and a file holds one set")
+        try:
+            cases.append(reader.read(row, number))
+        except UnusableCase as error:
+            unusable[str(error)] += 1
+    found = f"recognised as {reader.name}: {len(cases)} rows are usable"
+    if unusable:
+        reasons = ", ".join(f"{count} {reason}" for reason, count in unusable.most_common())
+        found = f"{found}; {unusable.total()} are not: {reasons}"
+    if not cases:
+        raise UsageError(f"{path} has no usable row; {found}")
+    print(f"{path}: {found}", file=sys.stderr)
+    return cases
+
+
 def right_letters(given: Any, options: Mapping[str, str]) -> str:
     """Return the letters of the right options in order: "A, C" for "CA", "A,C" and ["A", "C"].
     Raises ValueError: there are none, or one is no option's.
@@ -144,9 +118,7 @@ def right_letters(given: Any, options: Mapping[str, str]) -> str:
 
 
 def text_of(value: Any) -> str:
-    """Return nested findings as text: a line for each name, "; " between items of a list, "" for
-    null.
-    """
+    """Return nested findings as text: a line for each name, "; " between items of a list."""
     if isinstance(value, Mapping):
         return "\n".join(f"{words(name)}: {text_of(part)}" for name, part in value.items() if part)
     if isinstance(value, list):

@@ -2,7 +2,7 @@
 
 consultation: the doctor reads one sentence, which leaves at least three conditions open. Hidden are
 a value of every facet and the complaint's symptoms, in the patient's own words. `distinguishing` is
-what a doctor who knows the tables asks until one condition is left (conditions/bayes.py). The
+what a doctor who knows the tables asks until one condition is left (bayes.py). The
 columns are those of DoctorAgent-RL's files.
 
 diagnosis: the doctor reads a summary in English, which leaves at least three conditions open, and

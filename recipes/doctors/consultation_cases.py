@@ -12,9 +12,10 @@ from typing import Any, TypeVar
 
 from common.command import UsageError
 from common.terminal import watched
-from conditions.bayes import log_likelihood, posterior
-from conditions.condition_types import BACKGROUND, Condition, Patient, Tables
+from conditions.condition_types import Condition, Tables
 from data.records import compact
+from recipes.doctors.bayes import BACKGROUND, log_likelihood, posterior, weights_of
+from recipes.doctors.results import Patient
 from recipes.doctors.speech import Speech
 from recipes.doctors.talk import Talk
 
@@ -115,7 +116,7 @@ def draw_patient(tables: Tables, condition: Condition, rng: Random) -> Patient:
         "age": rng.randint(*condition.ages), "sex": "female" if rng.random() < condition.female else "male",
     }  # fmt: skip
     for facet in tables.facets:
-        weights = tables.weights_of(condition, facet)
+        weights = weights_of(tables, condition, facet)
         (patient[facet],) = rng.choices(list(weights), list(weights.values()))
     patient |= {
         name: rng.random() < condition.symptoms.get(name, BACKGROUND) for name in tables.symptoms

@@ -11,21 +11,20 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
 
 from conditions.condition_types import Phrase, Tables
 from conditions.table import FOLDER, load_tables
-from consultation_agent.patient import Exchange
 from consultation_agent.prompts import Prompts, load_prompts
 from consultation_agent.protocol import Conclusion, Malformed, read_reply, spoken
-from consultation_agent.record_patient import RecordPatient, question_for
-from consultation_agent.rehearsal import best_match
+from consultation_agent.record_patient import Exchange, RecordPatient, question_for
 from consultation_agent.task import ConsultationTask, task_of
 from episodes.agent import Lessons
 from episodes.episode import Conversation
+from recipes.doctors.bayes import Value, posterior
 from recipes.doctors.consultation_cases import ROWS, draw_cases
 
 WORDINGS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
@@ -188,5 +187,23 @@ def conclusion(task: ConsultationTask, mentioned: Sequence[str]) -> Conclusion:
     advice: all of it would be a third longer.
     """
     best = best_match(task, mentioned)
-    assert best, task.complaint
     return Conclusion(best.diagnosis, "；".join(best.recommendation.split("；")[:ADVISED]))
+
+
+def best_match(task: ConsultationTask, mentioned: Iterable[str]) -> Conclusion:
+    """Return the condition of the complaint that fits best to what the patient mentioned."""
+    tables = load_tables()
+    group = tables.group(task.complaint)
+    known = {item: value for item in mentioned if (value := _value(task, item)) is not None}
+    chances = posterior(tables, group, known)
+    likeliest = group[max(chances, key=lambda name: chances[name])]
+    advice = "；".join(likeliest.advice_for(task.values.get("habits")))
+    return Conclusion(likeliest.zh, advice.replace("*", ""))
+
+
+def _value(task: ConsultationTask, item: str) -> Value | None:
+    if item in load_tables().symptoms:
+        return task.symptoms.get(item, False)
+    if item in task.values:
+        return task.values[item] if item in task.words else None
+    return {"age": task.age, "sex": task.sex or None}.get(item)

@@ -10,11 +10,12 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from conditions.bayes import Value, posterior
-from conditions.condition_types import Patient, Tables
-from conditions.examination_results import Result, draw_results
+from conditions.condition_types import Tables
+from conditions.examination_results import Result
 from conditions.table import INSTRUCTION
+from recipes.doctors.bayes import Value, posterior
 from recipes.doctors.consultation_cases import OPEN, Row, draw_rows
+from recipes.doctors.results import Patient, draw_results
 from recipes.doctors.speech import Speech
 
 PLAUSIBLE = 0.05  # a summary leaves OPEN conditions that are at least so likely

@@ -8,19 +8,24 @@ first. A share is flawed the way hurried doctors are, which reinforcement learni
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
 
 from conditions.condition_types import Condition
+from conditions.orders import table_key
 from conditions.table import load_tables
 from diagnosis_agent.prompts import load_prompts
-from diagnosis_agent.protocol import Order, spoken
-from diagnosis_agent.record_simulator import ordered
-from diagnosis_agent.rehearsal import WHY, best_match, rehearse
+from diagnosis_agent.protocol import Conclusion, Order, read_reply, spoken
+from diagnosis_agent.record_simulator import RecordSimulator, Result, ordered
+from diagnosis_agent.rehearsal import ENOUGH, WHY, shown
 from diagnosis_agent.task import DiagnosisTask, task_of
 from episodes.agent import Lessons
 from episodes.episode import Conversation
+from episodes.text_loop import Malformed
+from recipes.doctors.bayes import posterior
 from recipes.doctors.consultation_cases import ROWS
 from recipes.doctors.diagnosis_cases import draw_diagnosis_cases
+from recipes.doctors.results import read_result
 
 BUDGETS = (6, 6, 6, 6, 4, 5, 7, 8)
 # Orders beside the point.
@@ -42,6 +47,8 @@ FLAWS = {
     "malformed": 4,
     "right": 18,
 }  # percent of phase B
+
+SIMULATOR = RecordSimulator()
 
 Step = tuple[Order | str, bool]  # what the doctor says, and whether it is learned
 
@@ -79,16 +86,24 @@ class Teacher:
         """Return a case with a mistake of the given kind, or "right". learned: the mistake, too."""
         turns = self.random.choice(BUDGETS)
         steps = self._steps(task, kind, learned)[: turns - 1]
+        messages = self.prompts.opening(task.question, turns)
+        results = list[Result]()
+        for following, (step, _) in enumerate(steps, 2):
+            reply = step if isinstance(step, str) else spoken(step)
+            messages.append({"role": "assistant", "content": reply})
+            if isinstance(step, Order):
+                results.append(SIMULATOR.result_of(task, step.examination, results))
+                words = self.prompts.said(shown(results[-1]), following, turns)
+            else:
+                malformed = read_reply(step)
+                assert isinstance(malformed, Malformed), step
+                words = self.prompts.wrong(malformed.problem, following, turns)
+            messages.append({"role": "user", "content": words})
         guesses = kind in ("at_once", "aside", "early")
-        orders = [order for order, _ in steps]
-        episode = rehearse(
-            task,
-            self.prompts,
-            turns,
-            orders,
-            lambda results: best_match(task, results) if guesses else task.reference,
-        )
-        return Conversation(episode.messages, [*(learn for _, learn in steps), True])
+        diagnosis = best_match(task, results) if guesses else task.reference
+        last = spoken(Conclusion(diagnosis, ENOUGH))
+        messages.append({"role": "assistant", "content": last})
+        return Conversation(messages, [*(learn for _, learn in steps), True])
 
     def _steps(self, task: DiagnosisTask, kind: str, learned: bool) -> list[Step]:
         orders = [Order(task.reference, name, WHY) for name in by_use(task)]
@@ -145,3 +160,15 @@ def by_use(task: DiagnosisTask) -> list[str]:
         for key in one.recommended
     ]
     return sorted(task.key, key=lambda name: -keys.count(name))
+
+
+def best_match(task: DiagnosisTask, results: Sequence[Result]) -> str:
+    """Return the condition of the group that fits age, sex and results best."""
+    assert task.sex is not None
+    assert task.age is not None
+    tables = load_tables()
+    group = tables.group(task.group or "")
+    texts = {key: one.text for one in results if (key := table_key(one.name))}
+    read = {key: read_result(tables, key, text, task.sex, task.age) for key, text in texts.items()}
+    chances = posterior(tables, group, {"age": task.age, "sex": task.sex, **read} if read else {})
+    return group[max(chances, key=lambda name: chances[name])].en

@@ -10,9 +10,13 @@ from collections.abc import Iterable, Iterator
 from consultation_agent.doctor_questions import SAID
 from consultation_agent.llm_patient import WORDS, Said, clean, messages_for
 from consultation_agent.record_patient import RecordPatient, question_for
-from consultation_agent.rehearsal import CHECKLIST
 from consultation_agent.task import ConsultationTask
 from episodes.episode import Conversation
+
+ASKED = (
+    *("aggravating", "onset", "place", "character", "course", "history", "relieving"),
+    *("accompanying", "habits", "severity", "medication", "allergies"),
+)
 
 
 def partner_lessons(tasks: Iterable[ConsultationTask]) -> Iterator[Conversation]:
@@ -25,7 +29,7 @@ def partner_lessons(tasks: Iterable[ConsultationTask]) -> Iterator[Conversation]
     patient = RecordPatient()
     words = WORDS["served"]
     for task in tasks:
-        items = dict.fromkeys([*task.distinguishing, *CHECKLIST, "age", "sex", *task.symptoms])
+        items = dict.fromkeys([*task.distinguishing, *ASKED, "age", "sex", *task.symptoms])
         single = [question_for(item) for item in items]
         for question in (*single, single[0] + single[-1], SAID["off_topic"]):
             reply = patient.reply_to(task, question, [])

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterable, Iterator
 from math import isclose
 
 import pytest
 
-from common.command import UsageError
 from conditions.condition_types import Condition, Tables, Weights, terms
 from conditions.table import load_tables
-from recipes.doctors.speech import Speech
 
 
 @pytest.fixture(scope="module")
@@ -77,9 +74,3 @@ def test_every_item_of_advice_has_a_term_to_be_known_by(tables):
     assert terms("see *urology* for a *urine test*") == ("urology", "urine test")
     for name, condition in tables.conditions.items():
         assert all(map(terms, condition.advice_zh)), name
-
-
-def test_a_patient_whose_every_wording_names_its_condition_is_refused():
-    """The table lacks a wording; one that names the condition would give it away."""
-    with pytest.raises(UsageError, match="头痛 names 偏头痛"):
-        Speech(0, random.Random(0)).choose("头痛", ["偏头痛又犯了"], "seen", ["偏头痛"])

@@ -10,8 +10,8 @@ import pytest
 
 from consultation_agent.agent import AGENT
 from consultation_agent.environment import ConsultationEnvironment
-from consultation_agent.patient import Exchange
 from consultation_agent.protocol import Conclusion, Malformed, spoken
+from consultation_agent.record_patient import Exchange
 from consultation_agent.task import task_of
 from episodes.episode import Episode
 from episodes.script import Script

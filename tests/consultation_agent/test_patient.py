@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from conditions.table import load_tables
 from consultation_agent.doctor_questions import asked_for, readings
-from consultation_agent.patient import KINDS, Exchange, Reply
-from consultation_agent.record_patient import RecordPatient, question_for
+from consultation_agent.record_patient import KINDS, Exchange, RecordPatient, Reply, question_for
 from consultation_agent.task import ConsultationTask, check_recorded, task_of
 from episodes.episode import AgentError
 from tests.consultation_agent.cases import reference_row, task_with, tasks

@@ -1,23 +1,18 @@
-"""Replies, orders, diagnoses and verdicts written by people who had not read what reads them:
-corpus/README.md.
+"""Replies, orders and diagnoses written by people who had not read what reads them: corpus/README.md.
 
 The shares of orders and of kinds of diagnoses that are read as meant are held where they were
-measured; what must never happen (the wrong examination, a wrong diagnosis paid, a refusal taken for
-a verdict) never does.
+measured; what must never happen (the wrong examination, a wrong diagnosis paid) never does.
 """
 
-import json
 import re
 from collections.abc import Iterable
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
 
 from conditions.diagnosis import names_it
 from conditions.orders import named, table_key
 from conditions.table import load_tables
-from diagnosis_agent.judge_words import Answers
 from diagnosis_agent.protocol import Conclusion, Malformed, Order, read_reply
 from tests.corpora import cases_of
 
@@ -67,30 +62,6 @@ def share(outcomes: Iterable[bool]) -> float:
     return sum(found) / len(found)
 
 
-def verdict(row: Row) -> str | int:
-    """What is understood when the text stands where an answer belongs: as a word, or as a number
-    where it is one.
-    """
-    text = row["verdict_text"]
-    field, value = (
-        ("diagnosis", text) if row["question"] == "diagnosis" else ("recommended", number(text))
-    )
-    try:
-        said = Answers.model_validate(
-            {"diagnosis": "Wrong", "recommended": 0, "covered": 0, field: value}
-        )
-    except ValidationError:
-        return "failed"
-    return said.diagnosis.lower() if field == "diagnosis" else said.recommended
-
-
-def number(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
-
-
 def test_replies_are_read_as_they_are_meant():
     assert share(map(read_as_meant, rows("replies"))) >= 0.95
 
@@ -105,11 +76,3 @@ def test_no_wrong_diagnosis_is_right_and_most_right_ones_are():
     found = [(row, judged_right(row)) for row in rows("diagnoses")]
     assert not [(row["gold"], row["answer"]) for row, paid in found if paid and not row["right"]]
     assert share(paid for row, paid in found if row["right"]) >= 0.8
-
-
-def test_a_verdict_is_a_token_or_failed():
-    """A count beyond what there is is a number too; `CaseWords.parts` caps it."""
-    for row in rows("verdicts"):
-        said = verdict(row)
-        beyond = isinstance(said, int) and said > (row["n"] or 0)
-        assert said in (row["expect"], "failed") or beyond, row

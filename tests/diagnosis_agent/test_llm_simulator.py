@@ -24,7 +24,7 @@ from diagnosis_agent.llm_simulator import (
     prompt_for,
     simulator_of,
 )
-from diagnosis_agent.simulator import Result
+from diagnosis_agent.record_simulator import Result
 from diagnosis_agent.task import DiagnosisTask
 from episodes.agent import Service
 from episodes.episode import ServiceError
@@ -67,7 +67,7 @@ def settings(llm, tmp_path):
 
 @pytest.fixture
 def examine(settings):
-    simulator = LLMSimulator(settings, "llm")
+    simulator = LLMSimulator(settings, "llm", None)
 
     def examine(name: str, *past: Result, task: DiagnosisTask = TASK) -> Result:
         return asyncio.run(simulator.examine(task, name, past))
@@ -102,21 +102,12 @@ def test_the_prompt_is_diaggyms(llm, examine):
     assert llm.keys == {f"Bearer {KEY}"}
 
 
-def test_training_samples_and_an_evaluation_does_not(llm, settings):
-    options = {"simulator": "llm"}
-    for evaluating, temperature in ((False, 1.0), (True, 0.0)):
-        simulator = DiagnosisEnvironment(settings, options, evaluating).partner
-        asyncio.run(simulator.examine(TASK, CBC, []))
-        assert llm.requests[-1]["temperature"] == temperature
-        assert simulator.description["simulator_temperature"] == f"{temperature:g}"
-
-
 def test_a_group_and_a_repeat_see_one_result_in_all_processes(llm, settings):
     numbers = iter(range(9))
     llm.answer = lambda body: f"white blood cells {next(numbers)}.0"
 
     async def group() -> list[Result]:
-        simulator = LLMSimulator(settings, "llm")
+        simulator = LLMSimulator(settings, "llm", None)
         before = Result("vital signs", "temperature 37.0 °C", "recorded")
         pasts = ([], [before], [], [before])
         return list(await asyncio.gather(*(simulator.examine(TASK, "CBC", past) for past in pasts)))
@@ -127,7 +118,7 @@ def test_a_group_and_a_repeat_see_one_result_in_all_processes(llm, settings):
     assert len(llm.requests) == 1
     other = replace(TASK, text="A man of 50.")
     assert (
-        asyncio.run(LLMSimulator(settings, "llm").examine(other, "CBC", [])).text
+        asyncio.run(LLMSimulator(settings, "llm", None).examine(other, "CBC", [])).text
         == "white blood cells 1.0"
     )
 
@@ -146,7 +137,9 @@ def test_for_other_cases_the_words_of_an_order_are_a_name(llm, examine):
 @pytest.mark.parametrize("leak", ["consistent with Acute  Appendicitis", "app-en-dic-itis?"])
 def test_a_text_that_names_the_diagnosis_is_drawn_again(leak, llm, settings):
     llm.answer = lambda body: leak if len(llm.requests) < DRAWS else "tender"
-    result = asyncio.run(LLMSimulator(settings, "llm", evaluating=True).examine(TASK, CBC, []))
+    result = asyncio.run(
+        LLMSimulator(settings, "llm", None, evaluating=True).examine(TASK, CBC, [])
+    )
     assert result == Result(CBC, "tender", "recorded")
     assert [body["temperature"] for body in llm.requests] == [0.0, 1.0, 1.0]
 
@@ -162,16 +155,14 @@ def test_one_that_always_does_is_withheld_counted_and_kept(llm, settings):
     assert "<SEP>" not in prompt_for(TASK, "CRP", [result])
 
 
-FAULTS = {
-    "down": (Fault(503), "simulator_failed", ATTEMPTS),
-    "refused": (Fault(401), "simulator_failed", 1),
-    "too many for long": (Fault(429, {"Retry-After": "900"}), "simulator_timeout", 1),
-    "empty": (Fault(200, text=" <SEP> tender"), "simulator_malformed", ATTEMPTS),
-    "no text": (Fault(200, body='{"choices": [{"text": 5}]}'), "simulator_malformed", ATTEMPTS),
-}
-
-
-@pytest.mark.parametrize(("fault", "cause", "requests"), FAULTS.values(), ids=FAULTS)
+@pytest.mark.parametrize(
+    ("fault", "cause", "requests"),
+    [
+        (Fault(401), "simulator_failed", 1),
+        (Fault(429, {"Retry-After": "900"}), "simulator_timeout", 1),
+        (Fault(200, text=" <SEP> tender"), "simulator_malformed", ATTEMPTS),
+    ],
+)
 def test_one_that_keeps_failing_leaves_the_episode_unscored(fault, cause, requests, llm, examine):
     llm.faults = [fault] * 9
     with pytest.raises(EpisodeError) as caught:

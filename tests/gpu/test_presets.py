@@ -156,7 +156,6 @@ def engine_of(arguments: Any) -> Any:
     ("agent", "flags"),
     [
         ("consultation", ("--patient", "served", "--patient-model")),
-        ("consultation", ("--patient", "served", "--patient-gpus", "1", "--patient-model")),
         ("diagnosis", ("--simulator", "served", "--simulator-model")),
     ],
 )
@@ -170,9 +169,8 @@ def test_vllm_takes_a_partner_beside_the_policy(
         )
     )
     share = config.actor_rollout_ref.rollout.gpu_memory_utilization
-    alone = "--patient-gpus" in flags
-    assert engine.cache_config.gpu_memory_utilization == (serve.ALONE if alone else serve.BESIDE)
-    assert alone or share + serve.BESIDE < 1
+    assert engine.cache_config.gpu_memory_utilization == serve.BESIDE
+    assert share + serve.BESIDE < 1
 
 
 @pytest.mark.parametrize("gpus", [1, 2, 4, 8])

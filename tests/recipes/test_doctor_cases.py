@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 from common.settings import ROOT
-from conditions.bayes import posterior
 from conditions.examination_results import CREATININE
 from conditions.table import load_tables
 from diagnosis_agent.task import DiagnosisTask, read_rows, task_of
 from recipes.calculators.formula_questions import formula_of
+from recipes.doctors.bayes import posterior
 from recipes.doctors.cases import main
 from recipes.doctors.consultation_cases import OPEN, ROWS, new_case
 from recipes.doctors.diagnosis_cases import PLAUSIBLE, SURE, WORDINGS, case_of, plausible

@@ -16,7 +16,7 @@ from consultation_agent import protocol as consultation
 from diagnosis_agent import protocol as diagnosis
 from diagnosis_agent.agent import AGENT
 from diagnosis_agent.llm_simulator import SEPARATOR, prompt_for, split_range
-from diagnosis_agent.simulator import Result
+from diagnosis_agent.record_simulator import Result
 from diagnosis_agent.task import DiagnosisTask, task_of
 from episodes.episode import Conversation
 from episodes.text_loop import Malformed

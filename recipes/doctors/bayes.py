@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from math import exp, log
 
-from conditions.condition_types import BACKGROUND, Condition, Range, Spread, Tables
-from conditions.examination_results import FEVER, Result, spread_of, texts_of
+from conditions.condition_types import Condition, Range, Spread, Tables, Weights
+from conditions.examination_results import Result
+from recipes.doctors.results import FEVER, spread_of, texts_of
 
+BACKGROUND = 0.02  # the share of patients with a symptom that their condition does not name
 UNSEEN = 1e-3  # the weight of what a condition does not have
 # The least weight of a result: the density of a number is small where findings spread widely
 FARTHEST = 1e-5
@@ -45,8 +47,13 @@ def log_likelihood(tables: Tables, condition: Condition, item: str, value: Value
         youngest, oldest = condition.ages
         chance = (youngest <= int(value) <= oldest) / (oldest - youngest + 1)
     else:
-        chance = tables.weights_of(condition, item).get(str(value), 0)
+        chance = weights_of(tables, condition, item).get(str(value), 0)
     return log(max(chance, UNSEEN))
+
+
+def weights_of(tables: Tables, condition: Condition, facet: str) -> Weights:
+    """Return the weights of a facet's values: the condition's, else the usual ones."""
+    return condition.facets.get(facet) or tables.facets[facet].usual
 
 
 def _chances(condition: Condition, result: Result) -> Iterator[float]:

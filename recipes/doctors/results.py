@@ -1,0 +1,73 @@
+"""Results of patients with a condition, and results read back from a report.
+
+draw_results(tables, ["cbc"], {"age": 40, "sex": "female"}, Random(0))["cbc"].text
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from random import Random
+from typing import Any
+
+from conditions.condition_types import Condition, Examination, Spread, Tables
+from conditions.examination_results import Result, draw_result
+
+# Whether each symptom is present, the value of every facet, age and sex
+Patient = dict[str, str | bool | int]
+Finding = Mapping[str, Spread | float]
+FEVER = Spread(38.1, 0.3)  # of a patient with fever whose condition does not say how high
+
+
+def draw_results(
+    tables: Tables, names: Iterable[str], patient: Patient, random: Random, condition: Condition
+) -> dict[str, Result]:
+    """Return results of a patient (`age`, `sex`, `fever` where known) by the names given."""
+    chance = random.random()
+    found = {}
+    for name in names:
+        examination = tables.examinations[name]
+        finding = condition.examinations.get(name, {})
+        spreads = {
+            part: spread
+            for part in examination.parts
+            if (spread := spread_of(finding, part, patient.get("fever")))
+        }
+        found[name] = draw_result(
+            name,
+            examination,
+            str(patient["sex"]),
+            int(patient["age"]),
+            random,
+            chance,
+            texts_of(examination, finding),
+            spreads,
+        )
+    return found
+
+
+def texts_of(examination: Examination, finding: Finding) -> dict[str, float]:
+    """Return what may be seen, each with its share."""
+    found = {text: share for text, share in finding.items() if not isinstance(share, Spread)}
+    return found or {text: 1 / len(examination.normal) for text in examination.normal}
+
+
+def spread_of(finding: Finding, part: str, fever: Any = False) -> Spread | None:
+    """Return the spread of a finding's numbers, None if normal. Temperature is raised only with
+    fever.
+    """
+    spread = finding.get(part)
+    known = spread if isinstance(spread, Spread) else None
+    if part == "temperature":
+        return (known or FEVER) if fever else None
+    return known
+
+
+def read_result(tables: Tables, name: str, text: str, sex: str, age: int) -> Result:
+    """Return the result that a report describes."""
+    examination = tables.examinations[name]
+    numbers = {}
+    for part, one in examination.parts.items():
+        if found := re.search(rf"(?:^|; ){re.escape(one.en)} (-?[\d.]+)", text):
+            numbers[part] = float(found[1])
+    return Result(name, examination, sex, age, numbers, "" if examination.parts else text)
