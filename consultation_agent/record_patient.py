@@ -26,6 +26,10 @@ from consultation_agent.recall import complaint_of, recalled
 from consultation_agent.task import ConsultationTask
 from consultation_agent.topics import Topic, asked_first, asked_topics
 
+LONGEST = 400  # characters of a question that a patient listens to
+MOST = 3  # things that are answered at once
+ENDS = ("。", "？", "！", "?", "!", ".")
+JOINT = re.compile("|".join(SAID["heard"]["joint"]))
 KINDS = (
     "informative",  # what the record has, for the first time
     "repeated",  # asked before, in whatever words
@@ -60,12 +64,6 @@ def told(asked: Sequence[Exchange]) -> dict[str, Reply]:
         for facet in exchange.reply.facets:
             found.setdefault(facet, exchange.reply)
     return found
-
-
-LONGEST = 400  # characters of a question that a patient listens to
-MOST = 3  # things that are answered at once
-ENDS = ("。", "？", "！", "?", "!", ".")
-JOINT = re.compile("|".join(SAID["heard"]["joint"]))
 
 
 class RecordPatient:
@@ -124,9 +122,11 @@ def _to_each(task: ConsultationTask, question: str, mentioned: Mapping[str, Repl
     topics = _topics_of(task, question, items)
     if topics:
         return [_of_topic(task, topic, mentioned) for topic in topics]
-    if not items:
-        return [_not_understood(question)]
-    return [_of_item(task, items[0], mentioned)]
+    if items:
+        return [_of_item(task, items[0], mentioned)]
+    if any(asks_whether(question, one) for one in SAID["complaints"]):
+        return [Reply("unknown", SAID["zh"]["unknown"])]
+    return [Reply("off_topic", SAID["zh"]["off_topic"])]
 
 
 def _together(replies: Sequence[Reply], said: Mapping[str, str]) -> Reply:
@@ -216,12 +216,6 @@ def _opening(text: str, task: ConsultationTask, mentioned: Mapping[str, Reply]) 
 
 def _sentence(text: str) -> str:
     return text if text.endswith(ENDS) else f"{text}。"
-
-
-def _not_understood(question: str) -> Reply:
-    if any(asks_whether(question, one) for one in SAID["complaints"]):
-        return Reply("unknown", SAID["zh"]["unknown"])
-    return Reply("off_topic", SAID["zh"]["off_topic"])
 
 
 def question_for(item: str) -> str:

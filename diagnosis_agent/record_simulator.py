@@ -27,6 +27,11 @@ from diagnosis_agent.protocol import Order
 from diagnosis_agent.task import DiagnosisTask
 from episodes.episode import AgentError
 
+UNAVAILABLE = "This examination is not available. Order one at a time, by its usual name."
+NOT_RECORDED = "Not recorded: the case has no result of this examination."
+WAYS = "choose --simulator llm or --simulator served"
+AGE = 40  # of a patient of whom it is not known
+SEX = "female"
 KINDS = (
     "recorded",  # the case has it, or a model wrote it
     "normal",  # of an invented case: it exists, and the case has nothing of it
@@ -56,13 +61,6 @@ class Exchange:
 
     order: Order
     result: Result
-
-
-UNAVAILABLE = "This examination is not available. Order one at a time, by its usual name."
-NOT_RECORDED = "Not recorded: the case has no result of this examination."
-WAYS = "choose --simulator llm or --simulator served"
-AGE = 40  # of a patient of whom it is not known
-SEX = "female"
 
 
 class RecordSimulator:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from common.command import UsageError
+from conditions.condition_types import terms
 from consultation_agent.advice import advice_value
 from consultation_agent.environment import ConsultationEnvironment
 from consultation_agent.prompts import load_prompts
