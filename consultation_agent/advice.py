@@ -44,8 +44,8 @@ def advice_value(items: Sequence[str], advice: str, gold: str) -> float:
             return 1.0
         said, known = (content_of(ANY_ADVICE.sub(" ", text.lower())) for text in (advice, gold))
         return 2 * len(said & known) / max(1, len(said) + len(known))
-    said = CLAUSE.split(advice)
-    clauses = [clause for clause in said if not _is_senseless(clause)]
+    every = CLAUSE.split(advice)
+    clauses = [clause for clause in every if not _is_senseless(clause)]
     own = set[str]()
     shares = list[float]()
     for item in items:
@@ -53,7 +53,7 @@ def advice_value(items: Sequence[str], advice: str, gold: str) -> float:
         own.update(terms(item))
         shares.append(fmean(_given(term, wanted, clauses) for term in terms(item)))
     right = sum(term in advice for term in own)
-    senseless = len(said) - len(clauses)
+    senseless = len(every) - len(clauses)
     said_by_gold = "".join(items).replace("*", "")
     others = sum(term in advice and term not in said_by_gold for term in all_terms())
     return max(0.0, fmean(shares)) * right / max(1, right + others + senseless)

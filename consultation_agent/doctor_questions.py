@@ -13,6 +13,7 @@ from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
+from conditions.condition_types import Facet, Phrase
 from conditions.table import load_tables
 
 SENTENCE = re.compile(r"[^?？!！。；;\n]+[?？]?")
@@ -174,7 +175,8 @@ def _pattern(parts: tuple[str, ...]) -> re.Pattern[str]:
 def _ask_words() -> dict[str, list[AskWord]]:
     tables = load_tables()
     by_part: dict[str, list[AskWord]] = {}
-    for item, thing in {**tables.general, **tables.symptoms, **tables.facets}.items():
+    things: dict[str, Phrase | Facet] = {**tables.general, **tables.symptoms, **tables.facets}
+    for item, thing in things.items():
         for word in (*thing.ask, *thing.ask_en):
             for parts in readings(word):
                 for part in parts:
