@@ -75,9 +75,7 @@ class KnownEpisodes:
         return None
 
     async def baseline(self, name: str, task: Task, commonest: str) -> Episode:
-        """Return an episode of `Showing.baselines`: "at_once" (no tool, no question), "commonest"
-        (the answer given) or "checklist" (the same for every task).
-        """
+        """Return an episode of `Showing.baselines`: "at_once" (no tool) or "commonest" (the answer)."""
         raise NotImplementedError(name)
 
     async def honest(self, task: Task) -> Mapping[str, Episode]:
