@@ -29,7 +29,7 @@ class TrainingActor:
         if any(name in str(config.trainer.get("logger")) for name in TRACKERS):
             os.environ.update(tracker_variables(plan.output))
         with ThreadPoolExecutor() as pool:  # processes start beside the imports
-            queue = pool.submit(_start_queue, config)
+            queue = pool.submit(lambda: import_module("transfer_queue").init(config.transfer_queue))
             if plan.engine.device == "cpu" and config.trainer.nnodes == 1:
                 import_module("training.cpu.early_servers").begin(config, pool)
             else:
@@ -50,9 +50,3 @@ def tracker_variables(output: OutputPlan) -> dict[str, str]:
         **output.trackers,
         "TENSORBOARD_DIR": str(Path(boards or folder / "tensorboard", output.run_dir.name)),
     }
-
-
-def _start_queue(config: DictConfig) -> None:
-    import transfer_queue
-
-    transfer_queue.init(config.transfer_queue)

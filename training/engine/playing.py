@@ -23,13 +23,11 @@ class Playing:
         self._written = 0.0
 
     def begin(self, mode: str, step: int, episodes: int) -> None:
-        """Note that so many episodes begin, beside those that have not ended yet."""
-        if self._ended == self._of:
-            self._ended = 0
-            self._of = 0
+        """Note that so many episodes begin."""
         self._mode = mode
         self._step = step
-        self._of += episodes
+        self._ended = 0
+        self._of = episodes
 
     def end(self) -> None:
         """Note that an episode has ended."""
