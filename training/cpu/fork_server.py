@@ -38,7 +38,7 @@ ENGINE = (
     "vllm.v1.worker.cpu_worker",
     "vllm.entrypoints.openai.api_server",
     "training.engine.trainer",
-    "training.cpu.early_servers",
+    "training.engine.kept_tokens",
     "training.cpu.plain_weights",
 )
 # Ray's library reads these two when it is imported. The first job of a Ray of our own has this

@@ -30,10 +30,7 @@ class TrainingActor:
             os.environ.update(tracker_variables(plan.output))
         with ThreadPoolExecutor() as pool:  # processes start beside the imports
             queue = pool.submit(lambda: import_module("transfer_queue").init(config.transfer_queue))
-            if plan.engine.device == "cpu" and config.trainer.nnodes == 1:
-                import_module("training.cpu.early_servers").begin(config, pool)
-            else:
-                import_module("training.engine.kept_tokens").serve_kept_tokens()
+            import_module("training.engine.kept_tokens").serve_kept_tokens()
             trainer = import_module("training.engine.trainer")
             queue.result()
             trainer.train(config, plan)

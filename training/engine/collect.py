@@ -9,7 +9,7 @@ import asyncio
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from agentlightning import LightningStore, Triplet, find_final_reward
 from agentlightning.adapter.triplet import TraceToTripletBase
@@ -22,12 +22,17 @@ from training.engine.watchdog import REWARD_MISSING, SPANS_MISSING
 from training.proxy.recorder import LOG_PROBS_ATTRIBUTE, RESPONSE_ATTRIBUTE
 
 LATE_SPANS_SECONDS = 10.0
-# Fields that a record takes from the annotation. The engine knows sample, step and seconds itself
-OF_THE_EPISODE = (
-    *("id", "difficulty", "wording", "question", "reference", "answer", "stop_reason"),
-    *("score", "unscored", "detail", "measures", "facts"),
-    *("turns", "prompt_tokens", "completion_tokens", "reply_tokens", "transcript", "own"),
-)
+# Of a record's fields those that are not the annotation's, or are read from it with a default
+OF_THE_ENGINE = {
+    "sample",
+    "step",
+    "task_type",
+    "seconds",
+    "reward",
+    "terms",
+    "counters",
+    "canaries",
+}
 FIRST_PAUSE = 0.01
 LONGEST_PAUSE = 0.2
 
@@ -101,8 +106,9 @@ def _fill(
     if episode is None:
         record.cause = REWARD_MISSING
         return
-    for name in OF_THE_EPISODE:
-        setattr(record, name, getattr(episode, name))
+    for one in fields(EpisodeRecord):
+        if one.name not in OF_THE_ENGINE:
+            setattr(record, one.name, getattr(episode, one.name))
     record.terms = {name: float(value) for name, value in episode.terms.items()}
     record.counters = episode.counters or {}
     record.canaries = episode.canaries or {}
