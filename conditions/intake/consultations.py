@@ -3,32 +3,17 @@
     .venv/bin/python -m conditions.intake.consultations train.parquet --out my_consultations
     .venv/bin/python -m conditions.intake.consultations dialogues.jsonl --out my_consultations --force
 
-FILE is Parquet, a JSON list, JSONL, or a JSON object of rows by id. A row has one of two forms:
+FILE is Parquet, a JSON list, JSONL, or a JSON object of rows by id. A row has DoctorAgent-RL's
+columns (`prompt`, `reward_model`, perhaps `response`), or is a plain dialogue: `messages` of role
+and content, as ShareGPT, IMCS-21 or Alpaca write them, or texts such as 病人：我头痛, perhaps with
+`diagnosis` and `recommendation` (docs/your-data.md). What the doctor says before the patient's
+first words is left out. What the patient answers is a question. What follows the patient's last
+words is the advice where there is a diagnosis without `recommendation`, else left out.
 
-- The columns of DoctorAgent-RL: `prompt` [{role, content}], `reward_model` {ground_truth
-  {diagnosis, recommendation}, patient_information [{doctor_question, patient_response}],
-  enhanced_description}. With `response`, the doctor's next reply, it is a turn of a dialogue: the
-  turns, in any order, become one dialogue again.
-- A plain dialogue: {"messages": [{"role", "content"}, ...], "diagnosis", "recommendation"}. Also
-  accepted: `dialogue`, `dialog`, `conversation`, `conversations` for `messages`; `from` and `value`
-  (ShareGPT) or `speaker` and `sentence` (IMCS-21) in them, or texts such as 病人：我头痛, in a
-  list or as the lines of one text; Alpaca's `instruction`, `input`, `output` with `history`. The
-  roles are doctor, assistant, gpt, 医生, patient, user, human, 患者, 病人 and system; brackets behind
-  one, as in 患者（女，30岁）, are left out, and so is what the doctor says before the patient's first
-  words. What the patient answers is a question. What follows the patient's last
-  words is the advice where there is a diagnosis without `recommendation`, else left out. Replies
-  may have the form below already. Without a diagnosis it is a dialogue and no case.
-
-Written into DIR, each complete or not at all, each case and dialogue once; either file may be
-without rows:
-
-- `cases.parquet`: the columns of DoctorAgent-RL, the prompt being the complaint alone. What else a
-  row has is left out.
-- `dialogues.jsonl`: {"messages": [...]}, user and assistant in turn, from the complaint to the
-  doctor's last reply. The patient's words are bare, without a system prompt: training on them
-  frames them as an episode does. A reply is an optional <think> block and one <answer>,
-  `Question:` (`问题：`) or `Diagnosis:` (`诊断：`) with `Recommendation:` (`建议：`). Replies of the
-  reference are kept as they are, even with several questions in one.
+DIR gets, each case and dialogue once, `cases.parquet` with the columns of DoctorAgent-RL, the
+prompt being the complaint alone, and `dialogues.jsonl`: {"messages": [...]}, user and assistant in
+turn. A reply is an optional <think> block and one <answer>, `Question:` (`问题：`) or `Diagnosis:`
+(`诊断：`) with `Recommendation:` (`建议：`).
 
 Each refused row is named with what was seen and expected, here and as a line of `refused.jsonl`; if
 it is more than half of them, only that file is written. Exit codes: 0 done, 1 failed, 2 wrong
@@ -46,14 +31,13 @@ from pathlib import Path
 from typing import Any
 
 from common.command import Failure, UsageError, new_parser, run_command
-from common.files import FileError, refuse_existing, replacing
+from common.files import refuse_existing, replacing
 from common.jsonl import write_jsonl
 from common.terminal import watched
 from conditions.intake.consultation_rows import Consultation, Message, Refused, read_consultation
-from data.files import file_records
+from data.files import KINDS, file_records
 from data.parquet import CONSULTATION, Form, write_parquet
 
-KINDS = (".parquet", ".json", ".jsonl", ".ndjson")
 CASES = "cases.parquet"
 DIALOGUES = "dialogues.jsonl"
 REFUSED = "refused.jsonl"
@@ -101,14 +85,11 @@ def convert(source: Path, folder: Path, force: bool, say: Callable[[str], None])
     Raises UsageError: see `read_file`; a file exists and not `force`. Raises Failure: more than half
     of the rows are refused, which are written alone.
     """
-    if folder.is_dir():
-        for name in (CASES, DIALOGUES, REFUSED):
-            refuse_existing(folder / name, force)
-    elif folder.exists():
-        raise FileError(f"{folder} is a file; give a folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in (CASES, DIALOGUES, REFUSED):
+        refuse_existing(folder / name, force)
     found, refused = read_file(source, say)
     count = len(found) + len(refused)
-    folder.mkdir(parents=True, exist_ok=True)
     (folder / REFUSED).unlink(missing_ok=True)
     if refused:
         write_jsonl(folder / REFUSED, refused, force)
@@ -135,11 +116,10 @@ def convert(source: Path, folder: Path, force: bool, say: Callable[[str], None])
 
 def main(arguments: list[str] | None = None) -> int:
     parser = new_parser(__doc__)
-    parser.add_argument("file", type=Path, metavar="FILE", help=", ".join(KINDS))
-    parser.add_argument(
-        "--out", type=Path, required=True, metavar="DIR", help="folder to write into"
-    )
-    parser.add_argument("--force", action="store_true", help="replace these files in DIR")
+    add = parser.add_argument
+    add("file", type=Path, metavar="FILE", help=", ".join(KINDS))
+    add("--out", type=Path, required=True, metavar="DIR", help="folder to write into")
+    add("--force", action="store_true", help="replace these files in DIR")
     options = parser.parse_args(arguments)
 
     def body() -> None:

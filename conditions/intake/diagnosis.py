@@ -4,20 +4,13 @@ evaluated on.
     .venv/bin/python -m conditions.intake.diagnosis --local_dir my_cases --diaggym_ref_data_path notes.json \
         --diagagent_train_data_path train.json --diagagent_test_data_path test.json
 
-Each file is a JSON object of records by note id, or a list of records that have a `note_id`:
-
-- the notes of DiagGym: `text`, of which what stands before "Physical Exam:" is taken, as a
-  simulator reads no more; and what was found: `reformat_physical_exam` [{exam_name, exam_results}]
-  and `events` [{time, data {label, lab_data}}], in this order, become `examinations`, an event with
-  its time. All results of an examination that was made several times are kept, each with its time;
-- the cases of DiagAgent: `case_summary`, `final_diagnosis`, `recommended_exam_names`. What else
-  they have is left out.
-
-Written into the folder, both complete or neither: `train.parquet` and `test.parquet` with the
-reference's columns (docs/diagnosis.md). Each record left out is named on stderr with what was seen
-and expected; if it is more than half of the cases of a file, nothing is written. Files are read
-record by record, and only the notes of the cases are held. Exit codes: 0 done, 1 failed, 2 wrong
-usage, 130 interrupted.
+Each file is a JSON object of records by note id, or a list of records that have a `note_id`. Of
+DiagGym's notes `text` is read up to "Physical Exam:", and as examinations `reformat_physical_exam`
+[{exam_name, exam_results}] and `events` [{time, data {label, lab_data}}]; of DiagAgent's cases
+`case_summary`, `final_diagnosis` and `recommended_exam_names`. The folder gets `train.parquet` and
+`test.parquet`, or neither, with the reference's columns (docs/diagnosis.md). Each record left out
+is named on stderr; if it is more than half of the cases of a file, nothing is written. Exit codes:
+0 done, 1 failed, 2 wrong usage, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -46,7 +39,6 @@ from data.records import SourceError, detect_encoding, refusing
 
 EXAMINED = "Physical Exam:"  # where the history of a note ends
 SPLITS = ("train", "test")
-EXAM_KEYS = ("exam_name", "exam_results")  # of an item of reformat_physical_exam
 EXTRA = {
     "split": str,
     "index": int,
@@ -92,7 +84,8 @@ def examinations_of(note: dict[str, Any]) -> Examinations:
     """
     found: dict[str, list[str]] = {}
     for place, item in _items(note, "reformat_physical_exam"):
-        name, result = (text_of(item.get(key), f"{place}.{key}") for key in EXAM_KEYS)
+        name = text_of(item.get("exam_name"), f"{place}.exam_name")
+        result = text_of(item.get("exam_results"), f"{place}.exam_results")
         found.setdefault(name, []).append(result)
     for place, item in _items(note, "events"):
         several = item.get("data")
@@ -109,8 +102,11 @@ def _items(note: dict[str, Any], key: str) -> list[tuple[str, dict[str, Any]]]:
     several = note.get(key) or []
     if not isinstance(several, list):
         raise Refused(f"{key} is {shortly(several)}, expected a list")
-    places = [(f"{key}[{number}]", item) for number, item in enumerate(several)]
-    return [(place, object_of(item, place)) for place, item in places]
+    found = []
+    for number, item in enumerate(several):
+        place = f"{key}[{number}]"
+        found.append((place, object_of(item, place)))
+    return found
 
 
 def _shown(value: Any, where: str) -> str:
@@ -144,19 +140,14 @@ def read_notes(path: Path, wanted: set[str], say: Say) -> dict[str, Note]:
 def read_row(name: str, value: Any, notes: Mapping[str, Note], split: str, index: int) -> Row:
     """Return a case of DiagAgent with the reference's columns. Raises Refused."""
     item = object_of(value, "the record")
-    question, answer = (text_of(item.get(key), key) for key in ("case_summary", "final_diagnosis"))
+    question = text_of(item.get("case_summary"), "case_summary")
+    answer = text_of(item.get("final_diagnosis"), "final_diagnosis")
     key = texts_of(item.get("recommended_exam_names"), "recommended_exam_names")
     if not key:
         raise Refused("recommended_exam_names is empty, expected at least one name")
     if name not in notes:
-        raise Refused(
-            "has no note with a history of that id in the file of --diaggym_ref_data_path"
-        )
+        raise Refused("has no note with a history of that id in --diaggym_ref_data_path")
     text, found = notes[name]
-    extra = {
-        **{"split": split, "index": index, "answer": answer, "question": question},
-        **{"text": text, "key_exam_names": key, "examinations": found},
-    }
     return {
         "data_source": "diagnose_dataset",
         "prompt": [
@@ -165,7 +156,15 @@ def read_row(name: str, value: Any, notes: Mapping[str, Note], split: str, index
         ],
         "ability": "diagnosis",
         "reward_model": {"style": "LLM", "ground_truth": answer},
-        "extra_info": extra,
+        "extra_info": {
+            "split": split,
+            "index": index,
+            "answer": answer,
+            "question": question,
+            "text": text,
+            "key_exam_names": key,
+            "examinations": found,
+        },
     }
 
 
@@ -201,10 +200,7 @@ def convert(folder: Path, notes: Path, cases: dict[str, Path], force: bool, say:
     """
     for path in (notes, *cases.values()):
         if not path.is_file():
-            raise SourceError(
-                f"{path} {'is a folder' if path.is_dir() else 'does not exist'}; "
-                "expected a JSON file"
-            )
+            raise SourceError(f"{path} is no file; expected a JSON file")
     folder.mkdir(parents=True, exist_ok=True)
     files = {split: folder / f"{split}.parquet" for split in cases}
     for file in files.values():
@@ -221,33 +217,20 @@ def convert(folder: Path, notes: Path, cases: dict[str, Path], force: bool, say:
 
 def main(arguments: list[str] | None = None) -> int:
     parser = new_parser(__doc__)
-    parser.add_argument(
-        "--local_dir", type=Path, required=True, metavar="DIR", help="folder to write into"
-    )
-    parser.add_argument(
-        "--diaggym_ref_data_path", type=Path, required=True, metavar="F", help="DiagGym's notes"
-    )
-    parser.add_argument(
-        "--diagagent_train_data_path",
-        type=Path,
-        required=True,
-        metavar="F",
-        help="cases to train on",
-    )
-    parser.add_argument(
-        "--diagagent_test_data_path", "--diaagent_test_data_path", type=Path, required=True, metavar="F",
-        help="cases to evaluate on; the reference's own spelling is understood",
-    )  # fmt: skip
+    add = partial(parser.add_argument, required=True, type=Path)
+    add("--local_dir", metavar="DIR", help="folder to write into")
+    add("--diaggym_ref_data_path", metavar="F", help="DiagGym's notes")
+    add("--diagagent_train_data_path", metavar="F", help="cases to train on")
+    spellings = ("--diagagent_test_data_path", "--diaagent_test_data_path")
+    help = "cases to evaluate on; the reference's own spelling is understood"
+    add(*spellings, metavar="F", help=help)
     parser.add_argument("--hdfs_dir", help=argparse.SUPPRESS)
     parser.add_argument("--force", action="store_true", help="replace existing files")
     options = parser.parse_args(arguments)
 
     def body() -> None:
         if options.hdfs_dir is not None:
-            raise UsageError(
-                "--hdfs_dir is not supported; write to "
-                "--local_dir and copy it: hdfs dfs -put DIR TARGET"
-            )
+            raise UsageError("--hdfs_dir is not supported: hdfs dfs -put --local_dir's folder")
         cases = {split: getattr(options, f"diagagent_{split}_data_path") for split in SPLITS}
         notes = options.diaggym_ref_data_path
         say = partial(print, file=sys.stderr)

@@ -1,6 +1,0 @@
-"""Run recipes.calculators.build, where this command stands now."""
-
-import runpy
-
-if __name__ == "__main__":
-    runpy.run_module("recipes.calculators.build", run_name="__main__", alter_sys=True)
