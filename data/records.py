@@ -33,16 +33,12 @@ GUESSED = ["gb18030", "big5", "cp1252", "utf_16_le", "utf_16_be"]
 
 
 class Record(NamedTuple):
-    """A row's number, and its values or reading problem. merged: it is one cell over several columns.
-
-    is_hidden: a person does not see it in the sheet.
-    """
+    """A row's number, and its values or reading problem. merged: it is one cell over several columns."""
 
     number: int
     values: dict[str, Any]
     problem: str | None = None
     merged: bool = False
-    is_hidden: bool = False
 
 
 class SourceError(UsageError):

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import platform
-import re
 import shutil
 import subprocess
 import sys
@@ -41,7 +40,6 @@ DISK_NEEDED = 5
 MEMORY_NEEDED = 12
 SHOWN = 4  # names of packages
 DRIVER = 580  # NVIDIA's notes on CUDA 13: the oldest driver
-KERNEL_MODULE = Path("/proc/driver/nvidia/version")
 HEADERS = f"python{sys.version_info[0]}.{sys.version_info[1]}-dev"
 # Without --repair it ends at its stamp, which a package that was changed later does not alter.
 INSTALL = "run ./install.sh --repair"
@@ -124,12 +122,10 @@ def check_accelerator() -> str:
 
 
 def seen_card() -> tuple[str, str] | None:
-    """Return the first GPU and its driver's version, or None without a driver."""
+    """Return the first GPU and its driver's version, or None without nvidia-smi."""
     tool = shutil.which("nvidia-smi")
     if tool is None:
-        text = KERNEL_MODULE.read_text(encoding="ascii") if KERNEL_MODULE.is_file() else ""
-        named = re.search(r"Kernel Module\D*\b(\d+\.[\d.]+)", text.replace("x86_64", ""))
-        return ("a GPU without nvidia-smi (give --device cuda)", named[1]) if named else None
+        return None
     query = [tool, "--query-gpu=name,driver_version", "--format=csv,noheader"]
     try:
         said = subprocess.check_output(
@@ -150,8 +146,7 @@ def check_libraries() -> str:
 
 def compile_line() -> str:
     """Compile one line as Triton does, and return the compiler. Raises Failure with a fix."""
-    names = [os.environ.get("CC"), shutil.which("gcc"), shutil.which("clang")]
-    compiler = next((name for name in names if name), None)
+    compiler = os.environ.get("CC") or shutil.which("gcc") or shutil.which("clang")
     needed = f"as root, on Debian or Ubuntu: apt-get install gcc libc6-dev {HEADERS}"
     if compiler is None:
         raise Failure(f"no C compiler (CC, gcc, clang), which Triton needs; {needed}")
@@ -189,15 +184,13 @@ def check_proxy() -> str:
     """Return the proxy variables, and check that requests to this machine bypass them."""
     if why := why_unusable():
         raise UsageError(why)
-    named = named_proxies()
-    if not named:
-        return "no proxy is named in the environment"
-    return f"{', '.join(sorted(named))}; a run's own servers are asked without it"
+    named = ", ".join(sorted(named_proxies()))
+    return f"{named}; a run's own servers are asked without it" if named else "none is named"
 
 
 def of_a_run(what: str) -> Callable[[], str]:
     """Return a check of utils.run_checks, which imports packages that may be missing."""
-    return lambda: str(import_module("utils.run_checks").LOOKS[what]())
+    return lambda: str(getattr(import_module("utils.run_checks"), f"look_at_{what}")())
 
 
 # What is checked, by which function, and the fix if something is wrong.
@@ -216,7 +209,6 @@ CHECKS: dict[str, tuple[Callable[[], str], str]] = {
     "memory": (check_memory, "end other programs, or lower --n-runners"),
     "proxy": (check_proxy, "unset HTTP_PROXY, HTTPS_PROXY and ALL_PROXY"),
     "settings": (of_a_run("settings"), "mend the variable, or the line in .env"),
-    "ports": (of_a_run("ports"), "end what listens there, or set the port's variable"),
     "database": (
         of_a_run("database"),
         ".venv/bin/python -m data.build_database, set DATABASE_URL, or grant less (docs/safety.md)",
@@ -225,7 +217,6 @@ CHECKS: dict[str, tuple[Callable[[], str], str]] = {
         of_a_run("sandbox"),
         "apt-get install bubblewrap; docs/safety.md says what a container must allow",
     ),
-    "judge": (of_a_run("judge"), "start it, or mend TEACHER_BASE_URL / REWARD_MODEL_URL"),
     "model": (
         of_a_run("model"),
         "set BASE_MODEL to a complete model folder; the bundled one: sql_agent/tiny_model",
@@ -246,22 +237,10 @@ def row_of(what: str) -> Row:
         return Row(what, "warning" if isinstance(error, Doubt) else "failed", str(error), fix)
 
 
-def all_rows() -> list[Row]:
-    """Return every check in order, up to settings that cannot be read: the rest depends on them."""
-    rows: list[Row] = []
-    for what in CHECKS:
-        rows.append(row_of(what))
-        if what == "settings" and rows[-1].verdict != "ok":
-            unseen = ", ".join([*CHECKS][len(rows) :])
-            seen = f"{rows[-1].seen}; {unseen} were not looked at"
-            return [*rows[:-1], rows[-1]._replace(seen=seen)]
-    return rows
-
-
 def main() -> int:
     new_parser(__doc__).parse_args()
     started = time.monotonic()
-    rows = all_rows()
+    rows = [row_of(what) for what in CHECKS]
     for row in rows:
         fix = f"\n{'':<20}fix: {row.fix}" if row.fix else ""
         print(as_typed(f"{row.verdict:<8} {row.what:<10} {row.seen}{fix}"))

@@ -21,7 +21,6 @@ from sql_agent.intake.headers import (
     LONGEST,
     claims,
     is_word,
-    nearest,
     normalise,
     with_unit,
 )
@@ -46,9 +45,7 @@ class Planned(NamedTuple):
     is_counted: bool = False
 
 
-def plan_parts(
-    parts: list[Part], table: str | None, given: Given
-) -> tuple[list[Planned], list[str]]:
+def plan_parts(parts: list[Part], given: Given) -> tuple[list[Planned], list[str]]:
     """Return which parts are imported where, and the names of the others.
 
     Raises SourceError: a part's table cannot be recognised, or its columns not mapped, or `given` names
@@ -73,9 +70,8 @@ def plan_parts(
     everything = given
     for part in parts:
         given = {source: column for source, column in everything.items() if source in part.columns}
-        chosen = table if len(parts) == 1 else None
-        target = chosen or guess_table(part.columns, part.name, given)
-        if target is None or table not in (None, target):
+        target = guess_table(part.columns, part.name, given)
+        if target is None:
             skipped.append(part)
             continue
         cells = sample(part)
@@ -85,9 +81,7 @@ def plan_parts(
         for source in part.columns:
             is_blank = not cells[source] and source.startswith(UNNAMED)
             if not (source in mapping or source in given or is_blank):
-                like = nearest(source, target)
-                hint = f"  # or the nearest column, {like}" if like else ""
-                unused[source] = mapping_line(source, None) + hint
+                unused[source] = mapping_line(source, None)
         ids = [source for source, column in mapping.items() if column == "id"]
         counted = any(claims(source, target).get("id", EXACT) < EXACT for source in ids)
         planned.append(Planned(part, target, mapping, unused, counted))
@@ -95,7 +89,8 @@ def plan_parts(
         seen = "; ".join(f"{part.name}: {listed(part.columns)}" for part in skipped)
         raise SourceError(
             f"which table is it? No column is the name of a drug or a disease: {seen}. If these are "
-            "names of columns, give --table drugs_info or disease, and --mapping; if they are a row, "
+            "names of columns, name that of the name with --mapping FILE, a file with a line such as "
+            f"{mapping_line('NAME', 'med_name')} or {mapping_line('NAME', 'disease_name')}; if they are a row, "
             "put a line of names above it; if they are one name, tell the delimiter by a first line "
             "such as sep=;"
         )
@@ -205,10 +200,9 @@ def map_columns(
             )
     name = NAME_COLUMN[table]
     if name not in chosen.values():
-        likely = next((source for source in columns if nearest(source, table, 0) == name), "NAME")
         raise SourceError(
             f"no column for {name} of {table} among: {listed(columns)}; name it with --mapping "
-            f"FILE, a file with a line such as {mapping_line(likely, name)}"
+            f"FILE, a file with a line such as {mapping_line('NAME', name)}"
         )
     return {source: chosen[source] for source in columns if source in chosen}
 

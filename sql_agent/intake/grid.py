@@ -30,12 +30,11 @@ class Part(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A row of a sheet: its number, its cells, whether it is one merged cell, and hidden."""
+    """A row of a sheet: its number, its cells, and whether it is one merged cell."""
 
     number: int
     cells: list[Any]
     merged: bool = False
-    is_hidden: bool = False
 
 
 Rows = Callable[[], Iterator[Row]]
@@ -130,7 +129,7 @@ def _records(rows: Rows, columns: list[str], header: int) -> Iterator[Record]:
     named = [place for place, name in enumerate(columns, start=1) if not name.startswith(UNNAMED)]
     # Exports write a delimiter too many behind their header
     least = max(named, default=0)
-    for number, cells, merged, is_hidden in rows():
+    for number, cells, merged in rows():
         if number <= header:
             continue
         if is_blank(cells):
@@ -139,7 +138,7 @@ def _records(rows: Rows, columns: list[str], header: int) -> Iterator[Record]:
         problem = None
         if len(cells) < least or not is_blank(cells[len(columns) :]):
             problem = f"{len(cells)} cells, the header has {len(columns)}"
-        yield Record(number, dict(zip(columns, cells, strict=False)), problem, merged, is_hidden)
+        yield Record(number, dict(zip(columns, cells, strict=False)), problem, merged)
 
 
 def is_blank(cells: list[Any]) -> bool:

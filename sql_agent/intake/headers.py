@@ -52,7 +52,6 @@ PART = 4
 WEAK = 3
 NEAR = 2
 NEAR_NAME = 90  # of 100, rapidfuzz's ratio
-ALIKE = 75  # of 100, for a suggestion: 药物名 is like 药名 (80), department not like treatment (74)
 
 
 def _plain(name: str) -> str:
@@ -176,16 +175,6 @@ def is_word(cell: str) -> bool:
     """Return whether a cell is a word for a column of either table, as it is listed."""
     word = normalise(cell) if len(cell) <= LONGEST else ""
     return any(word in words for words in (*KNOWN.values(), *LESSER.values()))
-
-
-def nearest(header: str, table: str, least: float = ALIKE) -> str:
-    """Return the column that a name claims, or whose words are alike by at least that, or ""."""
-    if found := claims(header, table):
-        return next(iter(found))
-    likest = process.extractOne(
-        normalise(_plain(header)), KNOWN[table].keys(), scorer=fuzz.ratio, score_cutoff=least
-    )
-    return KNOWN[table][likest[0]] if likest else ""
 
 
 def with_unit(header: str, text: str) -> str:

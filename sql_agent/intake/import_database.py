@@ -12,17 +12,12 @@ The target changes after all rows were read, in one transaction (docs/your-data.
 from __future__ import annotations
 
 import argparse
-import csv
 import os
-import sqlite3
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from pathlib import Path
 
 from common.command import Failure, UsageError, new_parser, positive, run_command
-from common.files import replacing
 from common.language import said
 from common.terminal import watched
 from sql_agent.intake.columns import LISTED, Given, Planned, listed, plan_parts, read_mapping
@@ -30,9 +25,6 @@ from sql_agent.intake.sources import encoding_note, open_parts
 from sql_agent.intake.staging import DUPLICATE, EMPTY, FOOTER, HEADING, REJECTED, Staging
 from sql_agent.intake.target import APPEND, MISSING, REPLACE, Target
 from sql_agent.intake.workbooks import WITHOUT_FORMATS
-from sql_agent.tables import TABLES
-
-SHOWN = 20
 
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
@@ -42,8 +34,6 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     add("source", help="a file (.csv .tsv .xlsx .xls .ods .json .jsonl .parquet) or a database URL")
     to = "target, e.g. sqlite:///my/drugs.db; postgresql+psycopg, mysql+pymysql"
     add("--to", required=True, metavar="URL", help=to)
-    table = "the table the rows are for (default: by the columns)"
-    add("--table", choices=sorted(TABLES), help=table)
     add("--part", metavar="NAME", help="only this sheet or table of the source")
     mapping = "JSON or YAML: source column: our column (null: leave out)"
     add("--mapping", type=Path, metavar="FILE", help=mapping)
@@ -61,7 +51,6 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
         existing.add_argument(f"--{flag}", dest="mode", action="store_const", const=mode, help=what)
     add("--skip-rejected", action="store_true", help="import the other rows when some are rejected")
     add("--dry-run", action="store_true", help="read and report, write nothing")
-    add("--report", type=Path, metavar="FILE", help="write every finding to a TSV file")
     return parser.parse_args(arguments)
 
 
@@ -95,12 +84,9 @@ def run(options: argparse.Namespace) -> int:
                 hidden = "left out: {name}, a hidden sheet; --part {name} imports it"
                 print(said(hidden, name=part.name))
         parts = seen
-    planned, skipped = plan_parts(parts, options.table, given)
+    planned, skipped = plan_parts(parts, given)
     for name in skipped:
-        neither = (
-            "left out: {name}, whose columns are of neither table, or not of the one asked for"
-        )
-        print(said(neither, name=name))
+        print(said("left out: {name}, whose columns are of neither table", name=name))
     for item in planned:
         if len(item.unused) > len(item.mapping):
             print(_columns(item))
@@ -115,23 +101,12 @@ def run(options: argparse.Namespace) -> int:
             print(said(filled, target=target.name, table=table))
             planned = [item for item in planned if item.table != table]
     target.check({item.table for item in planned})
-    try:
-        return _import(options, planned, target)
-    except sqlite3.Error as error:
-        raise Failure(
-            f"rows cannot be kept in a temporary file: {error}; TMPDIR chooses its folder"
-        ) from None
+    return _import(options, planned, target)
 
 
 def _import(options: argparse.Namespace, planned: list[Planned], target: Target) -> int:
     staging = Staging()
-    rejected = 0
-    whole = replacing(options.report) if options.report else nullcontext(Path(os.devnull))
-    with whole as draft, draft.open("w", encoding="utf-8", newline="") as out:
-        report = csv.writer(out, delimiter="\t", lineterminator="\n")
-        report.writerow(("part", "row", "column", "kind", "reason"))
-        for item in planned:
-            rejected += _stage(item, staging, options.strip_html, report.writerow)
+    rejected = sum([_stage(item, staging, options.strip_html) for item in planned])
     if rejected and not options.skip_rejected:
         print(
             "nothing imported: mend the source, or give --skip-rejected to import the other rows",
@@ -165,39 +140,25 @@ def _import(options: argparse.Namespace, planned: list[Planned], target: Target)
     return 0
 
 
-def _stage(
-    item: Planned, staging: Staging, strip_html: bool, note: Callable[[Sequence[object]], object]
-) -> int:
-    name = item.part.name
+def _stage(item: Planned, staging: Staging, strip_html: bool) -> int:
+    """Read a part, print what is left out, and return the number of rejected rows."""
     rows = Counter[str]()
-    kinds = (DUPLICATE, EMPTY, FOOTER, HEADING, REJECTED)
-    shown: dict[str, list[str]] = {kind: [] for kind in kinds}
-    hidden: list[int] = []
-    for record in watched(item.part.records(), name):
-        if record.is_hidden:
-            hidden.append(record.number)
+    lines = []
+    for record in watched(item.part.records(), item.part.name):
         findings = staging.add(item, record, strip_html)
         rows[findings[0].kind if findings else "ready"] += 1
         for kind, column, reason in findings:
-            note((name, record.number, column, kind, reason))
-            if len(shown[kind]) < SHOWN:
-                place = said("row {number}", number=record.number)
-                place += said(", column {name}", name=column) if column else ""
-                shown[kind].append(f"  {place}: {said(kind)}" + (f": {reason}" if reason else ""))
-    counted = [kind for kind in kinds if rows[kind] or kind not in (FOOTER, HEADING)]
-    left_out = said(", ").join(f"{rows[kind]} {said(kind)}" for kind in counted)
+            place = said("row {number}", number=record.number)
+            place += said(", column {name}", name=column) if column else ""
+            lines.append(f"  {place}: {said(kind)}" + (f": {reason}" if reason else ""))
+    for line in lines:
+        print(line)
+    kinds = [DUPLICATE, EMPTY, REJECTED, *(kind for kind in (FOOTER, HEADING) if rows[kind])]
+    left_out = said(", ").join(f"{rows[kind]} {said(kind)}" for kind in kinds)
     ready = "{name} -> {table}: {count} rows ready, {left_out}"
+    name = item.part.name
     print(said(ready, name=name, table=item.table, count=rows["ready"], left_out=left_out))
     print(_columns(item))
-    if hidden:
-        numbers = listed([str(number) for number in hidden])
-        print(said("  rows that the sheet hides or filters out are read too: {rows}", rows=numbers))
-    for kind, lines in shown.items():
-        for line in lines:
-            print(line)
-        if rows[kind] > len(lines):
-            most = "  ... {count} rows {kind} in all; --report FILE writes every one"
-            print(said(most, count=rows[kind], kind=said(kind)))
     return rows[REJECTED]
 
 

@@ -1,11 +1,9 @@
-"""Keeps cleaned rows until all are read, in an unnamed SQLite file in TMPDIR."""
+"""Cleans rows and keeps them until all are read."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
-import sqlite3
 import unicodedata
 from collections.abc import Iterator
 from datetime import date, time, timedelta
@@ -16,7 +14,7 @@ from sql_agent.intake.cells import CellError, to_text
 from sql_agent.intake.columns import Planned
 from sql_agent.intake.headers import with_unit
 from sql_agent.intake.left_out import is_footer, is_heading, readable
-from sql_agent.tables import NAME_COLUMN, NAME_LENGTH, SOURCE_LENGTH, Cells
+from sql_agent.tables import NAME_COLUMN, NAME_LENGTH, SOURCE_LENGTH, TABLES, Cells
 
 LENGTHS = dict.fromkeys(NAME_COLUMN.values(), NAME_LENGTH) | {"source": SOURCE_LENGTH}
 LARGEST_KEY = 2**31 - 1
@@ -45,11 +43,11 @@ class LeftOut(NamedTuple):
 
 
 class Staging:
+    """The rows that are ready, by table: their cells as JSON, which takes little memory, and places."""
+
     def __init__(self) -> None:
-        # Without a name SQLite makes a file of its own and deletes it as it opens it
-        self._file = sqlite3.connect("")
-        columns = "target, place, key, digest, cells, UNIQUE (target, digest), UNIQUE (target, key)"
-        self._file.execute(f"CREATE TABLE staged ({columns})")
+        self._places: dict[str, dict[str, str]] = {table: {} for table in TABLES}
+        self._keys: dict[str, set[str]] = {table: set() for table in TABLES}
 
     def add(self, item: Planned, record: Record, strip_html: bool = False) -> list[LeftOut]:
         """Take a record and return [], or its faults or the earlier row that it repeats.
@@ -59,35 +57,33 @@ class Staging:
         cells, findings = clean(record, item, strip_html)
         if findings:
             return findings
-        digest = hashlib.blake2b(_json(cells).encode(), digest_size=16).digest()
-        key = int(cells.pop("id")) if "id" in cells else None
-        row = (item.table, f"row {record.number} of {item.part.name}", key, digest, _json(cells))
-        if self._file.execute("INSERT OR IGNORE INTO staged VALUES (?, ?, ?, ?, ?)", row).rowcount:
-            return []
-        earlier = "SELECT place FROM staged WHERE target = ? AND digest = ?"
-        for (place,) in self._file.execute(earlier, (item.table, digest)):
-            return [LeftOut(DUPLICATE, reason=f"same as {place}")]
-        if item.is_counted:
-            without_key = (*row[:2], None, *row[3:])
-            self._file.execute("INSERT INTO staged VALUES (?, ?, ?, ?, ?)", without_key)
-            return []
-        return [LeftOut(REJECTED, "id", f"{key} is already the id of an earlier row")]
+        places = self._places[item.table]
+        keys = self._keys[item.table]
+        text = _json(cells)
+        is_known = cells.get("id") in keys
+        if is_known and item.is_counted and text not in places:
+            text = _json({column: cell for column, cell in cells.items() if column != "id"})
+        if text in places:
+            return [LeftOut(DUPLICATE, reason=f"same as {places[text]}")]
+        if is_known and not item.is_counted:
+            return [LeftOut(REJECTED, "id", f"{cells['id']} is already the id of an earlier row")]
+        if "id" in cells:
+            keys.add(cells["id"])
+        places[text] = f"row {record.number} of {item.part.name}"
+        return []
 
     def count(self, table: str) -> tuple[int, int]:
         """Return the number of rows for a table, and of those without a key."""
-        counted = "SELECT count(*), count(*) - count(key) FROM staged WHERE target = ?"
-        rows, without_key = self._file.execute(counted, (table,)).fetchone()
-        return rows, without_key
+        rows = len(self._places[table])
+        return rows, rows - len(self._keys[table])
 
     def rows(self, table: str) -> Iterator[Cells]:
         """Yield the rows for a table in order, with their keys as `id` if every row has one."""
         _, without_key = self.count(table)
-        chosen = self._file.execute(
-            "SELECT key, cells FROM staged WHERE target = ? ORDER BY rowid", (table,)
-        )
-        for key, cells in chosen:
-            row = json.loads(cells)
-            yield row if without_key else row | {"id": key}
+        for text in self._places[table]:
+            row = json.loads(text)
+            key = row.pop("id", None)
+            yield row if without_key else row | {"id": int(key)}
 
 
 def _json(cells: dict[str, str]) -> str:
@@ -158,6 +154,7 @@ def _fitting(column: str, text: str) -> str:
         whole = text.isascii() and text.isdigit() and len(text) < 11
         if not whole or not 0 < int(text) <= LARGEST_KEY:
             raise CellError(f"{text[:40]!r}, expected a whole number from 1 to {LARGEST_KEY}")
+        return str(int(text))
     if len(text) > LENGTHS.get(column, len(text)):
         raise CellError(f"{len(text)} characters, at most {LENGTHS[column]} fit")
     return text

@@ -11,7 +11,6 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
 from common.command import Failure, UsageError
 from data.records import first_line
-from sql_agent.intake.sources import DRIVERS
 from sql_agent.tables import TABLES, Cells, insert_rows, metadata
 from tools.sql.settings import DEFAULT_DATABASE
 
@@ -37,31 +36,20 @@ class Target:
     """
 
     def __init__(self, url: str, mode: str | None = None) -> None:
-        scheme = url.partition("://")[0]
-        if scheme == url:
-            raise UsageError(
-                f"--to {url!r} is no URL; for an SQLite file type --to sqlite:///{url or 'my.db'}"
-            )
-        if scheme in DRIVERS:
-            raise UsageError(
-                f"--to {scheme}:// names no driver; type --to "
-                f"{DRIVERS[scheme]}://USER:PASSWORD@HOST/DATABASE"
-            )
+        self.mode = mode
         expected = f"expected one of {', '.join(ENGINES.values())}"
-        if scheme.partition("+")[0].lower() not in (*ENGINES, "mariadb"):
-            raise UsageError(f"--to {scheme}:// cannot be used here: {expected}")
         try:
             self.engine = create_engine(make_url(url))
-            self.mode = mode
         except (ArgumentError, NoSuchModuleError, ImportError) as error:
             problem = f"--to is not a database URL that can be used here: {error}"
             raise UsageError(f"{problem}; {expected}") from None
         self.name = self.engine.url.render_as_string()  # without its password
-        self.backend = self.engine.url.get_backend_name().replace("mariadb", "mysql")
+        backend = self.engine.url.get_backend_name().replace("mariadb", "mysql")
         path = self.engine.url.database or ":memory:"
-        if self.backend == "sqlite" and path.startswith((":memory:", "file:")):
+        in_memory = backend == "sqlite" and path.startswith((":memory:", "file:"))
+        if backend not in ENGINES or in_memory:
             raise UsageError(f"--to {self.name}: {expected}")
-        self.file = Path(path).resolve() if self.backend == "sqlite" else None
+        self.file = Path(path).resolve() if backend == "sqlite" else None
         if self.file == BUNDLED:
             raise UsageError(
                 f"--to {self.name} is the bundled database, which git keeps; name a file of your "
@@ -106,8 +94,6 @@ class Target:
                 for name in TABLES:
                     if not inspect(connection).has_table(name):
                         tables[name].create(connection)
-                    elif name in rows:
-                        self._check(connection, name)
                 return {
                     name: self._fill(connection, tables[name], part) for name, part in rows.items()
                 }

@@ -5,7 +5,6 @@ Of .xlsx files, number formats and formulas without a value are read from the XM
 
 from __future__ import annotations
 
-import math
 import posixpath
 import re
 from collections.abc import Iterator
@@ -45,17 +44,6 @@ class Shown(NamedTuple):
 Mark = Shown | CellError
 
 
-class Marked(NamedTuple):
-    """What the XML says of a row besides its values: its number, from 0, and marks by column."""
-
-    row: float
-    cells: dict[int, Mark]
-    is_hidden: bool = False
-
-
-BELOW = Marked(math.inf, {})  # the last row of the XML
-
-
 def read_workbook(path: Path) -> tuple[dict[str, Rows], set[str]]:
     """Return the rows of each sheet by name, and which sheets are hidden. Raises calamine's errors."""
     with closing(CalamineWorkbook.from_path(path)) as book:
@@ -65,29 +53,23 @@ def read_workbook(path: Path) -> tuple[dict[str, Rows], set[str]]:
 
 
 def _rows(path: Path, name: str) -> Iterator[Row]:
-    marked: Iterator[Marked] = iter(())
-    if path.suffix.lower() in WITH_MARKUP:
-        marked = _marked_rows(path, name)
+    marks = _marks(path, name) if path.suffix.lower() in WITH_MARKUP else {}
     with closing(CalamineWorkbook.from_path(path)) as book:
         sheet = book.get_sheet_by_name(name)
         if sheet.start is None:
             return
         filled, wide = _merged(sheet)
         left = sheet.start[1]
-        marks = next(marked, BELOW)
         # calamine begins with the first row and the first filled column
         for row, values in enumerate(sheet.iter_rows()):
-            while marks.row < row:
-                marks = next(marked, BELOW)
-            of_row = marks if marks.row == row else BELOW
             cells = list(values)
             for at, value in enumerate(values, start=left):
                 if (row, at) in filled:
                     cells[at - left] = filled[row, at]
-                elif at in of_row.cells:
-                    cells[at - left] = _shown(value, of_row.cells[at])
+                elif (row, at) in marks:
+                    cells[at - left] = _shown(value, marks[row, at])
             alone = sum(not is_blank([cell]) for cell in cells) == 1
-            yield Row(row + 1, cells, alone and row in wide, of_row.is_hidden)
+            yield Row(row + 1, cells, alone and row in wide)
 
 
 def _merged(sheet: CalamineSheet) -> tuple[dict[tuple[int, int], Any], set[int]]:
@@ -124,40 +106,42 @@ def _shown(value: Any, mark: Mark) -> Any:
     return f"{mark.before}{sign}{digits}{'%' if mark.percent else ''}{mark.after}"
 
 
-def _marked_rows(path: Path, name: str) -> Iterator[Marked]:
+def _marks(path: Path, name: str) -> dict[tuple[int, int], Mark]:
+    """Return what the XML says of cells besides their values, by row and column from 0."""
+    marks = {}
     with ZipFile(path) as package:
         formats = _formats(package)
         with package.open(_file_of(package, name)) as file:
-            number = -1
+            row = -1
             for _, element in ElementTree.iterparse(file):
-                if element.tag.endswith("}row"):
-                    number = int(element.get("r", number + 2)) - 1
-                    is_hidden = element.get("hidden") in ("1", "true")
-                    yield Marked(number, _marks(element, formats), is_hidden)
-                    element.clear()
-
-
-def _marks(row: ElementTree.Element, formats: list[Shown | None]) -> dict[int, Mark]:
-    marks: dict[int, Mark] = {}
-    column = -1
-    for cell in row:
-        reference = cell.get("r")
-        column = _column(reference) if reference else column + 1
-        kind = cell.get("t", "n")
-        style = int(cell.get("s", 0))
-        shown = formats[style] if style < len(formats) else None
-        if kind == "e":
-            marks[column] = CellError(f"the formula failed with {cell.findtext('{*}v', '')}")
-        elif kind == "n" and (shown or len(cell) > 1):
-            is_empty = not cell.findtext("{*}v", "").strip()
-            if is_empty and cell.find("{*}f") is not None:
-                marks[column] = CellError(
-                    "a formula whose value is not stored; open the workbook in a spreadsheet "
-                    "program and save it"
-                )
-            elif shown and not is_empty:
-                marks[column] = shown
+                if not element.tag.endswith("}row"):
+                    continue
+                row = int(element.get("r", row + 2)) - 1
+                column = -1
+                for cell in element:
+                    reference = cell.get("r")
+                    column = _column(reference) if reference else column + 1
+                    mark = _mark(cell, formats)
+                    if mark:
+                        marks[row, column] = mark
+                element.clear()
     return marks
+
+
+def _mark(cell: ElementTree.Element, formats: list[Shown | None]) -> Mark | None:
+    kind = cell.get("t", "n")
+    if kind == "e":
+        return CellError(f"the formula failed with {cell.findtext('{*}v', '')}")
+    if kind != "n":
+        return None
+    style = int(cell.get("s", 0))
+    if cell.findtext("{*}v", "").strip():
+        return formats[style] if style < len(formats) else None
+    if cell.find("{*}f") is None:
+        return None
+    return CellError(
+        "a formula whose value is not stored; open the workbook in a spreadsheet program and save it"
+    )
 
 
 def _column(reference: str) -> int:

@@ -13,7 +13,6 @@ pytestmark = pytest.mark.system
 MODULES = (
     "data.build_database",
     "data.build_dataset",
-    "data.calculators.build",
     "data.ehr.build",
     "data.ehr.questions",
     "data.import_database",

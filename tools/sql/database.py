@@ -13,7 +13,7 @@ import threading
 import time
 import tomllib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -25,10 +25,8 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.pool import PoolProxiedConnection, QueuePool
 from sqlglot import exp
-from sqlglot.tokens import TokenType
 
 from common.command import Failure, UsageError
-from tools.sql.dialects import tokens_of
 from tools.sql.scopes import fold
 
 LOG = logging.getLogger(__name__)
@@ -130,11 +128,12 @@ class Database(ABC):
 
     dialect: str
     schema = ""
+    advice = ""  # about tables that are not there
     url: str
     label: str
     tables: frozenset[str]
     _engine: Engine
-    _readable: Mapping[str, frozenset[str]] = {}  # columns of tables that were read once
+    _opened: frozenset[str] = frozenset()  # tables that were read once
     # Seconds by which a statement's deadline is measured.
     clock: Callable[[], float] = staticmethod(time.monotonic)
 
@@ -155,28 +154,20 @@ class Database(ABC):
         reason = " ".join(str(getattr(error, "orig", None) or error).split())
         return kind(f"cannot read the database {self.label}: {reason[:300]}")
 
-    def read(
-        self,
-        sql: str,
-        access: Access,
-        deadline: float,
-        max_rows: int,
-        operations: int | None = None,
-    ) -> Rows:
+    def read(self, sql: str, access: Access, deadline: float, max_rows: int) -> Rows:
         """Run a SELECT that the guard let pass. A broken connection is replaced once.
 
         access: what it may read. deadline: seconds of `clock` for the whole call, counting
-        included. max_rows: rows to return, the rest is only counted. operations: limit of engine
-        steps (SQLite only).
+        included. max_rows: rows to return, the rest is only counted.
 
         Raises StatementError: the statement is wrong, forbidden or too expensive. Raises
         DatabaseError: the database is gone, locked or damaged.
         """
         try:
-            return self._read_once(sql, access, deadline, max_rows, operations)
+            return self._read_once(sql, access, deadline, max_rows)
         except ConnectionLost:
             self._engine.dispose()  # the other pooled connections are most likely as dead
-            return self._read_once(sql, access, deadline, max_rows, operations)
+            return self._read_once(sql, access, deadline, max_rows)
 
     def prove(self, tables: Iterable[str]) -> None:
         """Raise DatabaseError if a new connection fails or does not return a row of each table."""
@@ -200,16 +191,14 @@ class Database(ABC):
         place = exp.table_(table, db=self.schema or None, quoted=True)
         return exp.select("*").from_(place).limit(count).sql(dialect=self.dialect)
 
-    def _sample(self, table: str, count: int) -> Rows:
+    def _sample(self, table: str, count: int) -> None:
         """Read a table's first rows on the way that a policy's statement takes."""
         sql = self.first_rows(table, count)
         access = Access(frozenset({table}), named=frozenset({table}), written=sql)
-        return self.read(sql, access, PROOF_SECONDS, 1)
+        self.read(sql, access, PROOF_SECONDS, 1)
 
     @abstractmethod
-    def _read_once(
-        self, sql: str, access: Access, deadline: float, max_rows: int, operations: int | None
-    ) -> Rows:
+    def _read_once(self, sql: str, access: Access, deadline: float, max_rows: int) -> Rows:
         """Run `read` on one pooled connection. Raises ConnectionLost if that connection broke."""
 
     def excess(self, tables: frozenset[str]) -> set[str]:
@@ -223,44 +212,24 @@ class Database(ABC):
         missing = sorted(tables - self.tables)
         if missing:
             raise DatabaseError(
-                f"the database {self.label} has no table {', '.join(missing)}{self._advice(missing)}"
+                f"the database {self.label} has no table {', '.join(missing)}{self.advice}"
             )
-        for table in sorted(tables - self._readable.keys()):
-            self._readable = {**self._readable, table: self._open(table, 1)}
+        for table in sorted(tables - self._opened):
+            self.open_table(table, 1)
+            self._opened |= {table}
 
-    def check_unchanged(self, tables: Iterable[str], sql: str) -> None:
-        """Raise DatabaseError if a table that was read, or a column in `sql`, is there no more."""
-        for table in sorted(tables):
-            columns = self._open(table, 0)
-            lost = self._readable.get(table, columns) - columns
-            named = sorted(lost & self._words(sql)) if columns and lost else []
-            if named:
-                raise DatabaseError(
-                    f"the table {table} of {self.label} has lost its column {', '.join(named)}"
-                )
-
-    def _words(self, sql: str) -> set[str]:
-        """Return the folded names and other words of a statement, without its texts."""
-        tokens = tokens_of(sql, self.dialect)
-        return {fold(token.text) for token in tokens if token.token_type != TokenType.STRING}
-
-    def _open(self, table: str, count: int) -> frozenset[str]:
-        """Return a table's columns, or none if that takes long.
-
-        Raises DatabaseError: the account has no right, or a view lacks what it is made of.
+    def open_table(self, table: str, rows: int = 0) -> None:
+        """Raise DatabaseError if a table is gone, the account has no right, or a view lacks what it
+        is made of.
         """
         try:
-            return frozenset(map(fold, self._sample(table, count).columns))
+            self._sample(table, rows)
         except DeadlineExceeded:
             LOG.warning("the first row of %s in %s takes long", table, self.label)
-            return frozenset()
         except StatementError as error:
             raise DatabaseError(
                 f"the table {table} of {self.label} cannot be read: {error}"
             ) from None
-
-    def _advice(self, missing: Sequence[str]) -> str:
-        return ""
 
     @abstractmethod
     def _read_tables(self) -> frozenset[str]:

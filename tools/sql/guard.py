@@ -60,6 +60,7 @@ BEFORE_BRACKET = {
 }
 LABEL = re.compile(r"sql(?:query)?\s*[:：\n]\s*(?=select\b|with\b)", re.IGNORECASE)
 FENCE = re.compile(r"```(?:sql\s|(?!select|with)\w*\s*\n)?(.*?)```", re.DOTALL | re.IGNORECASE)
+JOINS = (exp.DPipe, exp.Concat, exp.ConcatWs, exp.JSONObject, exp.JSONArray)
 JOINING = ("json_array", "json_object", "_build_array", "_build_object")
 
 _LISTS = tomllib.loads(Path(__file__).with_name("allowed.toml").read_text(encoding="utf-8"))
@@ -155,8 +156,9 @@ def _check(sql: str, dialect: str, allowed_tables: frozenset[str], schema: str) 
         text = tree.sql(dialect=engine_dialect(dialect), comments=False)
         tokens = sqlglot.tokenize(text, read=engine_dialect(dialect))
         _check_words(tokens, dialect, own_names)
+        own = [token for token in written if token.token_type != TokenType.SEMICOLON]
         is_same = same_words(written, sql, tokens, text, scopes.written_schema)
-        own_text = "" if is_same else _written(written, sql)
+        own_text = "" if is_same else sql[own[0].start : own[-1].end + 1]
         return Statement(text, own_text, own_names, tables, comparisons)
     except Refused as refusal:
         raise _named_as_written(refusal, sql, dialect) from None
@@ -186,12 +188,6 @@ def _unwrapped(sql: str) -> str:
     return text.strip().rstrip("; \t\n")
 
 
-def _written(tokens: Sequence[Token], sql: str) -> str:
-    """Return a statement without comments and semicolons around it."""
-    own = [token for token in tokens if token.token_type != TokenType.SEMICOLON]
-    return sql[own[0].start : own[-1].end + 1]
-
-
 def _parse(tokens: list[Token], sql: str, dialect: str) -> exp.Query:
     check_tokens(tokens)
     if tokens and tokens[0].text.upper() == "VALUES":
@@ -210,7 +206,10 @@ def _parse(tokens: list[Token], sql: str, dialect: str) -> exp.Query:
     if not isinstance(tree, (exp.Select, exp.SetOperation)):
         raise Refused("只允许 SELECT 查询，数据库是只读的。")
     if dialect == "sqlite":
-        _check_casts(tree, tokens)
+        # It lacks `x::date` and `DATE '2024-05-06'`, of which sqlglot makes a CAST of another value
+        casts = sum(1 for _ in tree.find_all(exp.Cast))
+        if casts > sum(fold(token.text) == "cast" for token in tokens):
+            raise Refused("SQLite 的类型转换只能写成 CAST(值 AS 类型)；日期请用 date() 等函数。")
         mark_names(tree, sql)
     return tree
 
@@ -227,13 +226,6 @@ def _check_spelling(tokens: Sequence[Token], sql: str, dialect: str) -> None:
             raise Refused("名称不能放在方括号 [ ] 里。")
 
 
-def _check_casts(tree: exp.Query, tokens: Sequence[Token]) -> None:
-    """Refuse casts that SQLite lacks (`x::date`, `DATE '2024-05-06'`). CAST would change values."""
-    casts = sum(1 for _ in tree.find_all(exp.Cast))
-    if casts > sum(fold(token.text) == "cast" for token in tokens):
-        raise Refused("SQLite 的类型转换只能写成 CAST(值 AS 类型)；日期请用 date() 等函数。")
-
-
 def _check_nodes(tree: exp.Query, sql: str, dialect: str) -> None:
     allowed = nodes(dialect)
     joins = len(list(tree.find_all(exp.Table))) > 1
@@ -244,7 +236,7 @@ def _check_nodes(tree: exp.Query, sql: str, dialect: str) -> None:
             raise _unknown(node, sql, dialect)
         if isinstance(node, exp.Rand):  # an engine has one of the names `rand` and `random`
             _check_function(spelled(node, sql), dialect)
-        if dialect != "sqlite" and _joins_texts(node):
+        if dialect != "sqlite":
             _check_building(node)
         if isinstance(node, exp.DataType):
             _check_type(node, dialect)
@@ -280,12 +272,6 @@ def _check_collecting(function: exp.Func, sql: str, dialect: str) -> None:
     if _name(function).endswith(COLLECTING[dialect]):
         words = [word for word in called(sql, dialect) if fold(word).endswith(COLLECTING[dialect])]
         raise Refused(f"{'、'.join(dict.fromkeys(words))} 只能用于一张表，不能与连接一起使用。")
-
-
-def _joins_texts(node: exp.Expr) -> bool:
-    if isinstance(node, (exp.DPipe, exp.Concat, exp.ConcatWs, exp.JSONObject, exp.JSONArray)):
-        return True
-    return isinstance(node, exp.Func) and _name(node).endswith(JOINING)
 
 
 def _name(function: exp.Func) -> str:
@@ -327,7 +313,10 @@ def _check_inserted(node: exp.Expr, sql: str, dialect: str) -> None:
 
 def _check_building(node: exp.Expr) -> None:
     """Refuse a recursive WITH that doubles a text: thirty rounds make a gigabyte."""
-    cte = node.find_ancestor(exp.With)
+    joins = isinstance(node, JOINS) or (
+        isinstance(node, exp.Func) and _name(node).endswith(JOINING)
+    )
+    cte = node.find_ancestor(exp.With) if joins else None
     while cte is not None:
         if cte.args.get("recursive"):
             raise Refused("递归 WITH 里不能拼接文本。")

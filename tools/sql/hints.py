@@ -35,11 +35,8 @@ NEAR_NAME = 60  # of 100, by rapidfuzz's ratio
 CHARACTERS_A_SLIP = 6  # of a text that may differ by a character from the value that is meant
 VALUE_CHARACTERS = 30
 CANDIDATES = 30
-HINT_SECONDS = 0.2  # what a hint is worth, where the engine counts no steps
-HINT_OPERATIONS = 2_000_000  # of SQLite's machine: half as long, on a processor of today
+HINT_SECONDS = 0.2  # what a hint is worth
 
-CAST = "参数类型不对，请先转换，例如 CAST(x AS NUMERIC) 或 CAST(x AS TEXT)"
-GAP = "函数名 {} 和括号之间不能有空格"
 # Signs of Chinese keyboards that Unicode does not call full-width forms of another.
 CHINESE_SIGNS = {"‘": "'", "’": "'", "“": '"', "”": '"', "、": ",", "。": ".", "《": "<", "》": ">"}
 
@@ -47,16 +44,6 @@ QUOTED = {TokenType.STRING, TokenType.IDENTIFIER, TokenType.NATIONAL_STRING}
 # How the three engines name a column or a function that is not there.
 UNKNOWN_COLUMN = re.compile(
     r"no such column: (\S+)|column (\S+) does not exist|Unknown column '([^']+)'"
-)
-# What PostgreSQL says of a function or operator for whose types it has none, and of numbers and
-# texts, or a pattern for something else, where a cast may help.
-UNFIT = re.compile(r"function .* does not exist|operator does not exist")
-PLAIN_TYPE = (
-    "(?:smallint|integer|bigint|numeric|real|double precision|text|character(?: varying)?|unknown)"
-)
-CASTABLE = re.compile(
-    rf"function \w+\({PLAIN_TYPE}(?:, {PLAIN_TYPE})*\) does not exist"
-    rf"|operator does not exist: (?:{PLAIN_TYPE} \S+ {PLAIN_TYPE}|[\w ]+ !?~~\*? \w+)"
 )
 UNKNOWN_FUNCTION = re.compile(
     r"no such function: (\S+)|function (\w+)\(.*\) does not exist|FUNCTION (\S+) does not exist"
@@ -84,23 +71,16 @@ def hint_for_spelling(
     tokens = tokens_of(sql, database.dialect)
     words = _words(tokens)
     known = set(map(fold, chain.from_iterable(names.values())))
-    spaces = "".join(gap for gap in gaps(tokens, sql) if gap.isspace())
-    return (
-        _odd_space(spaces)
-        or _foreign_sign("".join(word for word in words if word not in known))
-        or _without_quotes(words, reason, database, names)
-    )
+    for space in "".join(gap for gap in gaps(tokens, sql) if gap.isspace()):
+        if space not in PLAIN_SPACE:  # sqlglot skips it, and engines take it for a letter
+            return f"SQL 里有特殊空格 U+{ord(space):04X}，请改用普通空格。"
+    foreign = _foreign_sign("".join(word for word in words if word not in known))
+    return foreign or _without_quotes(words, reason, database, names)
 
 
 def _words(tokens: Iterable[Token]) -> list[str]:
     """Return the folded words and signs, and "" for each text and quoted name."""
     return ["" if token.token_type in QUOTED else fold(token.text) for token in tokens]
-
-
-def _odd_space(spaces: str) -> str:
-    """Name a space that sqlglot skips, and engines take for a letter."""
-    odd = spaces.translate(dict.fromkeys(map(ord, PLAIN_SPACE)))
-    return f"SQL 里有特殊空格 U+{ord(odd[0]):04X}，请改用普通空格。" if odd else ""
 
 
 def _without_quotes(
@@ -143,14 +123,12 @@ def hint_for_error(
     error: str, statement: Statement, database: Database, allowed_tables: Iterable[str]
 ) -> str:
     """Return columns or functions near one that does not exist, or the table that has the column."""
-    if database.dialect == "postgres" and UNFIT.search(error):
-        return CAST if CASTABLE.search(error) else ""
     called = UNKNOWN_FUNCTION.search(error)
     if called:
         name = fold(next(filter(None, called.groups())).rpartition(".")[2])
-        return _unusable(name, statement.written, database.dialect) or _near(
-            "函数", name, FUNCTIONS[database.dialect] - {name}
-        )
+        # One that is there was called with other types, or with a space before its bracket
+        is_there = name in FUNCTIONS[database.dialect]
+        return "" if is_there else _near("函数", name, FUNCTIONS[database.dialect])
     found = UNKNOWN_COLUMN.search(error)
     if not found:
         return ""
@@ -163,17 +141,9 @@ def hint_for_error(
     return _near("列", name, chain.from_iterable(named))
 
 
-def _unusable(name: str, sql: str, dialect: str) -> str:
-    """Return why the engine lacks a function that the guard knows."""
-    # MariaDB takes such a name for a function of the database
-    has_gap = name in FUNCTIONS[dialect] and re.search(rf"\b{name}\s+\(", fold(sql))
-    return GAP.format(name) if has_gap else ""
-
-
 def hint_for_empty(statement: Statement, database: Database) -> str | None:
-    """Return stored values near the first text without rows, "" without any, None if too much work.
-
-    In SQLite steps are counted, so no clock decides.
+    """Return stored values near the first text without rows, "" without any, None if too much
+    work.
     """
     columns = _columns(database, statement.tables)
     for comparison in statement.comparisons:
@@ -214,7 +184,7 @@ def _near_values(
     text = comparison.text[:VALUE_CHARACTERS]
     sql = _search(text, column.name, table, database)
     access = Access(frozenset({table}), named=frozenset({table}))
-    found = database.read(sql, access, HINT_SECONDS, CANDIDATES, HINT_OPERATIONS)
+    found = database.read(sql, access, HINT_SECONDS, CANDIDATES)
     near = []
     for value, *_ in found.rows:
         if isinstance(value, str) and len(value) <= VALUE_CHARACTERS and is_near(text, value):

@@ -1,22 +1,18 @@
 """The SQL tool for any MCP client, with every check and limit that the trained agents have.
 
-    .venv/bin/python -m tools.sql.mcp                                            # stdio, as clients start it
+    .venv/bin/python -m tools.sql.mcp                                            # as clients start it
     DATABASE_URL=... .venv/bin/python -m tools.sql.mcp --tables visits,drugs     # a password stays off the command line
-    AGL_TOKEN=... .venv/bin/python -m tools.sql.mcp --transport http --host 0.0.0.0 --port 8020   # at /mcp
 
 Tools: query_database_by_sql, list_tables, describe_table. Settings: DATABASE_URL, DATABASE_TABLES,
-DATABASE_STRICT (docs/settings.md). HTTP listens on the loopback address unless --host names
-another, which needs AGL_TOKEN. Exit codes: 0 the client closed stdin, 1 failed, 2 wrong usage, 130
-interrupted.
+DATABASE_STRICT (docs/settings.md). Exit codes: 0 the client closed stdin, 1 failed, 2 wrong usage,
+130 interrupted.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import os
-import socket
 import sys
 import tomllib
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -27,10 +23,8 @@ from threading import Thread
 from typing import Annotated, Any
 
 import anyio
-import uvicorn
 from mcp.server.fastmcp import FastMCP
 from mcp.server.stdio import stdio_server
-from mcp.server.transport_security import TransportSecuritySettings
 from mcp.types import (
     INVALID_REQUEST,
     PARSE_ERROR,
@@ -41,9 +35,7 @@ from mcp.types import (
 )
 from pydantic import Field
 
-from common.access import Guard, is_loopback, require_token
 from common.command import Failure, UsageError, new_parser, run_command
-from common.connections import Server
 from common.settings import ROOT, load_settings
 from common.stopping import STDOUT, stop_in_order
 from tools.sql.english import in_both
@@ -51,13 +43,7 @@ from tools.sql.query import QueryTool, SchemaTools
 from tools.sql.result import compact
 from tools.sql.settings import DatabaseSettings
 
-NAMES = ("127.0.0.1", "localhost", "[::1]")  # of this machine, for itself
-PATH = "/mcp"
-PORT = 8020
-MOST_BYTES = 256_000  # of a request. A statement may have 20,000
-MOST_CONNECTIONS = 640  # more are answered 503. Those that wait are fewer (common.connections)
-MOST_PER_SECOND = 200  # requests of one address
-SECONDS_TO_STOP = 3
+MOST_BYTES = 256_000  # of a message. A statement may have 20,000
 SECONDS_TO_ANSWER = 30.0  # after stdin was closed
 READ_BYTES = 65_536
 READS = ToolAnnotations(readOnlyHint=True, openWorldHint=False)
@@ -77,7 +63,7 @@ DESCRIBE = (
 )
 
 
-def build(tool: QueryTool, security: TransportSecuritySettings | None = None) -> FastMCP:
+def build(tool: QueryTool) -> FastMCP:
     """Return the MCP server on a query tool. A database failure during a call is that call's error.
 
     Raises DatabaseError: the database cannot be used, or lacks a table.
@@ -85,16 +71,7 @@ def build(tool: QueryTool, security: TransportSecuritySettings | None = None) ->
     database = tool.database()
     words = {"dialect": database.dialect, "tables": ", ".join(sorted(tool.allowed_tables))}
     schema = SchemaTools(tool)
-    server = FastMCP(
-        "medical-sql",
-        log_level="WARNING",
-        transport_security=security,
-        streamable_http_path=PATH,
-        max_request_body_size=MOST_BYTES,
-        # No call depends on an earlier one, so that nothing of a client has to be kept
-        stateless_http=True,
-        json_response=True,
-    )
+    server = FastMCP("medical-sql", log_level="WARNING")
 
     async def query_database_by_sql(sql: Annotated[str, Field(description=SQL)]) -> CallToolResult:
         return answer((await asyncio.to_thread(tool.run, sql)).to_json())
@@ -224,7 +201,7 @@ def is_identity(value: object) -> bool:
     return isinstance(value, (str, int)) and not isinstance(value, bool)
 
 
-async def over_stdio(server: FastMCP) -> None:
+async def serve(server: FastMCP) -> None:
     """Serve stdin on stdout until stdin is closed. Raises Failure: a message is too long."""
     pipes = Pipes()
     files: Any = pipes
@@ -239,71 +216,19 @@ async def over_stdio(server: FastMCP) -> None:
         raise Failure(f"a message on stdin has over {MOST_BYTES} bytes")
 
 
-def over_http(tool: QueryTool, host: str, port: int, token: str | None) -> None:
-    """Listen until interrupted.
-
-    Raises UsageError: the address is public and has no token. Raises OSError: the port is taken.
-    """
-    require_token(host, token, "--host")
-    local = is_loopback(host, "--host")
-    # On another address the token keeps pages out, which no page of a browser has.
-    security = TransportSecuritySettings(
-        enable_dns_rebinding_protection=local,
-        allowed_hosts=[f"{name}:*" for name in NAMES],
-        allowed_origins=[f"http://{name}:*" for name in NAMES],
-    )
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.create_server((host, port), family=family) as listener:
-        app = build(tool, security).streamable_http_app()
-        guarded = Guard(app, token, MOST_BYTES, most_per_second=MOST_PER_SECOND)
-        name = f"[{host}]" if ":" in host else host
-        url = f"http://{name}:{listener.getsockname()[1]}{PATH}"
-        print(f"{url} is the SQL tool for MCP clients; Ctrl-C ends it", flush=True)
-        config = uvicorn.Config(
-            guarded,
-            log_level="warning",
-            use_colors=False,
-            timeout_graceful_shutdown=SECONDS_TO_STOP,
-            limit_concurrency=MOST_CONNECTIONS,
-        )
-        Server(config).run(sockets=[listener])
-
-
-def parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    """Return the options. Raises UsageError: not a port, or an address without `--transport http`."""
+def run(argv: Sequence[str] | None, settings: DatabaseSettings) -> None:
+    """Serve until the client closes stdin or the program is interrupted."""
     parser = new_parser(__doc__)
     add = parser.add_argument
     add("--database", dest="database_url", metavar="URL", help="default: DATABASE_URL")
     add("--tables", dest="database_tables", metavar="A,B", help="default: DATABASE_TABLES")
-    add("--transport", choices=("stdio", "http"), default="stdio", help="default: stdio")
-    add("--host", help="with http; default: 127.0.0.1; others than this machine's need AGL_TOKEN")
-    add("--port", help=f"with http; 0: a free one; default: {PORT}")
-    options = parser.parse_args(argv)
-    for name in ("host", "port"):
-        if options.transport == "stdio" and getattr(options, name) is not None:
-            raise UsageError(f"--{name} does nothing with stdio; add --transport http, or drop it")
-    options.port = str(PORT) if options.port is None else options.port
-    if not (options.port.isascii() and options.port.isdigit() and int(options.port) <= 65535):
-        raise UsageError(f"--port {options.port!r}: expected a number from 0 to 65535")
-    return options
-
-
-def run(argv: Sequence[str] | None, settings: DatabaseSettings) -> None:
-    """Serve until the client closes stdin or the program is interrupted."""
-    options = parse(argv)
-    settings = settings.under(vars(options))
+    settings = settings.under(vars(parser.parse_args(argv)))
     if not settings.tables:
         raise UsageError("--tables names no table; expected names joined by commas")
-    tool = QueryTool(settings.database_url, settings.tables)
-    tool.database()  # before anything listens
-    if options.transport == "stdio":
-        if sys.stdin is None or sys.stdout is None:
-            raise UsageError("stdin or stdout is closed; an MCP client starts this with both open")
-        server = build(tool)
-        asyncio.run(over_stdio(server))
-        return
-    token = settings.agl_token.get_secret_value() if settings.agl_token else None
-    over_http(tool, options.host or "127.0.0.1", int(options.port), token)
+    if sys.stdin is None or sys.stdout is None:
+        raise UsageError("stdin or stdout is closed; an MCP client starts this with both open")
+    server = build(QueryTool(settings.database_url, settings.tables))
+    asyncio.run(serve(server))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -42,6 +42,7 @@ class MysqlDatabase(ServerDatabase):
     cut = "left({}, {})"
     ending = "KILL {}"
     seeds = SEEDS
+    advice = "; a table whose name has capitals needs a view without them"
 
     def __init__(self, url: URL) -> None:
         if not url.database:

@@ -16,7 +16,6 @@ from pathlib import Path
 from threading import Semaphore
 from typing import Any
 
-from common.slowness import Slowness
 from tools.sql.database import CONCURRENT, DatabaseError, Exhausted
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -29,14 +28,8 @@ NOT_BY_THE_STATEMENT = (-signal.SIGALRM, -signal.SIGKILL, -signal.SIGTERM)
 class Overrun(Exception):
     """The question ended its worker, or broke the connection to the database.
 
-    machine: evidence of the machine's fault, or "". lost: seconds that the machine took from the
-    worker.
+    The text is evidence of the machine's fault, or "".
     """
-
-    def __init__(self, machine: str = "", lost: float = 0.0) -> None:
-        super().__init__(machine)
-        self.machine = machine
-        self.lost = lost
 
 
 class Worker:
@@ -60,29 +53,18 @@ class Worker:
         with suppress(OSError):  # it may have ended already, which the first question finds out
             self.channel.send((url,))
 
-    @property
-    def lives(self) -> bool:
-        return self.process.poll() is None
-
-    def ask(self, question: Any) -> tuple[Any, float]:
-        """Return the worker's answer, and the seconds that the machine took from it.
+    def ask(self, question: Any) -> Any:
+        """Return the worker's answer.
 
         Raises Overrun, and DatabaseError if the worker never started.
         """
-        slowness = Slowness(self.process.pid)
         try:
             if not self.ready:
                 self.ready = self.channel.recv()
                 self.channel.recv()  # the database is open, or cannot be: the question will say so
             self.channel.send(question)
             answer = self.channel.recv()
-            lost = slowness.seconds()
-        except BaseException as error:
-            # An answer left in an interrupted caller's channel must not reach the next caller
-            if not isinstance(error, (EOFError, OSError)):
-                self.process.kill()
-                self.process.wait()
-                raise
+        except (EOFError, OSError):
             code = self._ended()
             if not self.ready:
                 raise DatabaseError(
@@ -90,12 +72,14 @@ class Worker:
                 ) from None
             by_machine = code in NOT_BY_THE_STATEMENT
             raise Overrun(f"its process ended with code {code}" if by_machine else "") from None
-        finally:
-            slowness.close()
+        except BaseException:
+            # An answer left in an interrupted caller's channel must not reach the next caller
+            self.process.kill()
+            self.process.wait()
+            raise
         if isinstance(answer, DatabaseError):
-            by_itself = isinstance(answer, Exhausted)
-            raise Overrun("" if by_itself else str(answer), lost) from answer
-        return answer, lost
+            raise Overrun("" if isinstance(answer, Exhausted) else str(answer)) from answer
+        return answer
 
     def _ended(self) -> int:
         with suppress(subprocess.TimeoutExpired):
@@ -111,15 +95,12 @@ class Pool:
         self.free = Semaphore(CONCURRENT)
         self.workers: deque[Worker | None] = deque([None] * CONCURRENT)
 
-    def ask(self, url: str, *question: Any) -> tuple[Any, float]:
-        """Return a worker's answer, and the seconds that the machine took from it.
-
-        Raises Overrun, and DatabaseError if no worker can start.
-        """
+    def ask(self, url: str, *question: Any) -> Any:
+        """Return a worker's answer. Raises Overrun, and DatabaseError if no worker can start."""
         with self.free:
             worker = self.workers.pop()
             try:
-                if worker is None or not worker.lives:
+                if worker is None or worker.process.poll() is not None:
                     worker = Worker(url)
                 answer = worker.ask((url, *question))
                 self.workers.append(worker)
@@ -128,18 +109,8 @@ class Pool:
                 raise DatabaseError(f"cannot start the process that runs SQL: {error}") from None
             except BaseException:
                 self.workers.appendleft(None)
-                self._stand_by(url)
                 raise
-            self._stand_by(url)
             return answer
-
-    def _stand_by(self, url: str) -> None:
-        """Start a spare worker if the only one is in use."""
-        if CONCURRENT < 2 or sum(worker is not None for worker in self.workers) > 1:
-            return
-        with suppress(IndexError, ValueError, OSError):
-            self.workers.remove(None)
-            self.workers.appendleft(Worker(url))
 
 
 POOL = Pool()

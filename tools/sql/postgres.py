@@ -7,7 +7,6 @@ read-only transaction.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import Any
 
 import psycopg
@@ -33,6 +32,11 @@ MACHINE = {
     Exhausted: tuple(SETTINGS["exhausted"]),
     DatabaseError: tuple(SETTINGS["machine"]),
 }
+ADVICE = (
+    "name tables without their schema, and another schema in DATABASE_URL "
+    "(?options=-csearch_path%3DNAME); a table whose name has capitals needs a view without them "
+    '(CREATE VIEW wards AS SELECT * FROM "Wards")'
+)
 SEARCH_PATH = re.compile(r"-c\s*search_path=(\S+)")
 
 
@@ -47,6 +51,7 @@ class PostgresDatabase(ServerDatabase):
     def __init__(self, url: URL) -> None:
         super().__init__(url)
         ((self.schema,),) = self._ask("SELECT current_schema()")
+        self.advice = f" in the schema {self.schema}; {ADVICE}"
 
     def _driver_arguments(self, url: URL) -> dict[str, Any]:
         options = [f"-c {name}={value}" for name, value in SETTINGS["options"].items()]
@@ -64,19 +69,6 @@ class PostgresDatabase(ServerDatabase):
                 ]
             )
         )
-
-    def _advice(self, missing: Sequence[str]) -> str:
-        named = next((name for name in missing if "." in name), "")
-        if named:
-            schema, _, table = named.partition(".")
-            return (
-                f"; name tables without their schema ({table}), and the schema in DATABASE_URL: "
-                f"?options=-csearch_path%3D{schema}"
-            )
-        capital = super()._advice(missing)
-        if capital:
-            return capital
-        return f" in the schema {self.schema}; ?options=-csearch_path%3DNAME chooses another"
 
     def _prepare(self, connection: Any) -> None:
         connection.autocommit = True  # _begin begins transactions, with their time-out

@@ -8,17 +8,11 @@ SchemaTools(tool).describe_table("drugs_info")          # JSON text
 from __future__ import annotations
 
 import logging
-import os
-import threading
 import time
 from collections.abc import Callable, Hashable, Iterable
-from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
-from operator import itemgetter
 from typing import Any, NamedTuple
-
-from cachetools import LRUCache
 
 from common.settings import load_settings
 from tools.sql.database import (
@@ -54,14 +48,14 @@ DEFAULT_LIMITS = Limits()
 LONGEST = MAX_SQL_BYTES + 1  # characters that are looked at at most
 
 TRIES = 3  # of a statement, where the machine was slow
-LOST_SHARE = 0.2  # of the deadline: what the machine may take before it is at fault
 CONTROL_SECONDS = 0.2  # for a trivial query of ours, on a new connection
 UNSUPPORTED = "工具不支持这种写法，请换一种等价的写法。"
 TOO_EXPENSIVE = "查询太费时间或内存，已停止。请增加条件，减少连接、嵌套或文本。"
 
-# Of SQL and JSON text: two bytes for the text, the rest for the rows it was made from
-BYTES_PER_CHARACTER = 6
-ENTRY_BYTES = 1_500  # of one entry, whatever its size
+# Results of identical SQL, which the rollouts of a GRPO group often ask. Threads and forks share it
+# without a lock, because no step of a dict can be interrupted.
+RESULTS: dict[Hashable, QueryResult] = {}
+MOST_RESULTS = 2_000  # then it begins anew
 
 
 class Answer(NamedTuple):
@@ -74,38 +68,6 @@ class Answer(NamedTuple):
     repeatable: bool = True
     overran: bool = False
     doubtful: frozenset[str] = frozenset()
-
-
-class ResultCache:
-    """Results of identical SQL, which the rollouts of a GRPO group often ask.
-
-    The least recently used are dropped beyond an estimated `max_bytes`.
-    """
-
-    def __init__(self, max_bytes: int = 64 * 2**20) -> None:
-        self.max_bytes = max_bytes
-        self.clear()
-
-    def clear(self) -> None:
-        self._lock = threading.Lock()
-        self._kept: LRUCache[Hashable, tuple[QueryResult, int]] = LRUCache(
-            self.max_bytes, getsizeof=itemgetter(1)
-        )
-
-    def get(self, key: Hashable) -> QueryResult | None:
-        with self._lock:
-            return self._kept.get(key, (None, 0))[0]
-
-    def put(self, key: Hashable, result: QueryResult, characters: int) -> None:
-        """Keep a result of so many characters (key and text), unless it exceeds the whole cache."""
-        with self._lock, suppress(ValueError):
-            self._kept[key] = (result, ENTRY_BYTES + BYTES_PER_CHARACTER * characters)
-
-
-RESULTS = ResultCache()
-
-# A fork while another thread holds the lock would leave it locked for ever in the child.
-os.register_at_fork(after_in_child=RESULTS.clear)
 
 
 class QueryTool:
@@ -148,12 +110,14 @@ class QueryTool:
             database.version(),
             sql,
         )
-        kept = RESULTS.get(key)
-        if kept is None:
-            kept, repeatable = self._ask(database, sql)
+        result = RESULTS.get(key)
+        if result is None:
+            result, repeatable = self._ask(database, sql)
             if repeatable:
-                RESULTS.put(key, kept, len(sql) + len(kept.to_json()))
-        return kept
+                if len(RESULTS) >= MOST_RESULTS:
+                    RESULTS.clear()
+                RESULTS[key] = result
+        return result
 
     def database(self) -> Database:
         """Return the open database.
@@ -175,31 +139,27 @@ class QueryTool:
         """
         for _ in range(TRIES):
             try:
-                answer, lost = POOL.ask(database.url, self, sql[:LONGEST])
+                answer = POOL.ask(database.url, self, sql[:LONGEST])
             except Overrun as overrun:
-                why = overrun.machine or self._machines_fault(database, overrun.lost)
+                why = str(overrun) or self._machines_fault(database)
                 database.prove(self.allowed_tables)
                 if not why:
                     return failure(TOO_EXPENSIVE), False
             else:
-                database.check_unchanged(answer.doubtful, sql)
+                for table in sorted(answer.doubtful):
+                    database.open_table(table)
                 if not answer.overran:
                     return answer.result, answer.repeatable
-                why = self._machines_fault(database, lost)
+                why = self._machines_fault(database)
                 if not why:
                     return answer.result, False
             LOG.warning("a statement is asked again, the machine was slow: %s", why)
         raise MachineTooSlow(f"{TRIES} tries of a statement on {database.label}: {why}")
 
-    def _machines_fault(self, database: Database, lost: float) -> str:
-        """Return the evidence that the machine was slow while a statement overran, or "".
-
-        lost: seconds that the machine took from the worker.
-        """
+    def _machines_fault(self, database: Database) -> str:
+        """Return the evidence that the machine is slow after a statement overran, or ""."""
         if database.clock is not time.monotonic:
             return ""  # it was the statement's own processor time
-        if lost > LOST_SHARE * self.limits.deadline:
-            return f"it took {lost:.2f} s from the worker"
         start = time.monotonic()
         database.prove(self.allowed_tables)
         control = time.monotonic() - start

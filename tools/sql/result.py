@@ -6,7 +6,6 @@ import json
 import re
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import cached_property
 from itertools import accumulate
 from typing import Any
 
@@ -70,10 +69,6 @@ class QueryResult:
 
     def to_json(self) -> str:
         """Return the tool message: one JSON object."""
-        return self._text
-
-    @cached_property
-    def _text(self) -> str:
         message = {
             "status": self.status,
             "columns": self.columns,

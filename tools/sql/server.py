@@ -12,14 +12,13 @@ import socket
 import threading
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from contextlib import closing, suppress
 from typing import Any
 
 from sqlalchemy import URL, create_engine, event, inspect
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import PoolProxiedConnection
-from sqlglot import exp
 
 from tools.sql.database import (
     Access,
@@ -34,7 +33,6 @@ from tools.sql.database import (
     StatementError,
     SyntaxRefused,
 )
-from tools.sql.scopes import fold
 
 KEPT_CHARACTERS = 4_000  # of one text cell. A result shows less
 MAX_COLUMNS = 1_600  # as many as a table of PostgreSQL may have
@@ -76,17 +74,6 @@ class ServerDatabase(Database):
     def _read_tables(self) -> frozenset[str]:
         return frozenset(
             self._catalog(lambda found: [*found.get_table_names(), *found.get_view_names()])
-        )
-
-    def _advice(self, missing: Sequence[str]) -> str:
-        """Say how a table whose name has capitals can be read: the guard's names have none."""
-        capital = sorted(name for name in self.tables if fold(name) in missing)
-        if not capital:
-            return ""
-        place = exp.to_identifier(capital[0], quoted=True).sql(dialect=self.dialect)
-        return (
-            f", but has {capital[0]}; make a view of a name without capitals: "
-            f"CREATE VIEW {fold(capital[0])} AS SELECT * FROM {place}"
         )
 
     def version(self) -> Hashable:
@@ -186,9 +173,7 @@ class ServerDatabase(Database):
         except SQLAlchemyError as error:
             raise self._broken(error) from None
 
-    def _read_once(
-        self, sql: str, access: Access, deadline: float, max_rows: int, operations: int | None
-    ) -> Rows:
+    def _read_once(self, sql: str, access: Access, deadline: float, max_rows: int) -> Rows:
         pooled = self._connection()
         problem = None
         connection = pooled.driver_connection

@@ -11,7 +11,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Hashable
 from contextlib import closing, suppress
-from itertools import count, islice
+from itertools import islice
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -163,30 +163,23 @@ class SqliteDatabase(Database):
         except sqlite3.Error as error:
             raise self._broken(error) from None
 
-    def _read_once(
-        self, sql: str, access: Access, deadline: float, max_rows: int, operations: int | None
-    ) -> Rows:
+    def _read_once(self, sql: str, access: Access, deadline: float, max_rows: int) -> Rows:
+        end = self.clock() + deadline * (1 - CLEANUP_SHARE)
         pooled = self._connection()
         try:
             connection = pooled.driver_connection
             assert isinstance(connection, sqlite3.Connection)
-            over = _stop(self.clock() + deadline * (1 - CLEANUP_SHARE), operations, self.clock)
-            return self._read_on(connection, sql, access, over, max_rows)
+            return self._read_on(connection, sql, access, end, max_rows)
         finally:
             pooled.close()
 
     def _read_on(
-        self,
-        connection: sqlite3.Connection,
-        sql: str,
-        access: Access,
-        over: Callable[[], bool],
-        max_rows: int,
+        self, connection: sqlite3.Connection, sql: str, access: Access, end: float, max_rows: int
     ) -> Rows:
         tables_read: set[str] = set()
         views = self._views_through(access.tables)
         connection.set_authorizer(_authorizer(access, self.tables, views, tables_read))
-        connection.set_progress_handler(over, OPERATIONS_PER_CHECK)
+        connection.set_progress_handler(lambda: self.clock() > end, OPERATIONS_PER_CHECK)
         _seed(connection)
         was_read = False
         try:
@@ -224,17 +217,6 @@ class SqliteDatabase(Database):
             return self._broken(error, Exhausted)
         is_busy = code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
         return self._broken(error, DatabaseError) if is_busy else self._broken(error)
-
-
-def _stop(end: float, operations: int | None, clock: Callable[[], float]) -> Callable[[], bool]:
-    """Return a function that says whether a statement's time is over, by clock or by operations.
-
-    It is asked every OPERATIONS_PER_CHECK. Operations are the same on every machine.
-    """
-    if operations is None:
-        return lambda: clock() > end
-    checks = count(1)
-    return lambda: next(checks) * OPERATIONS_PER_CHECK > operations
 
 
 def _connect(path: Path) -> sqlite3.Connection:

@@ -20,22 +20,11 @@ def test_a_mapping_decides_and_can_leave_out():
     assert chosen == {"名": "med_name", "适应症": "indication"}
 
 
-def test_only_a_column_that_is_like_another_is_suggested():
-    names = ["药品名称", "单价（元）", "department", "药物名"]
-    part = Part("sheet", names, lambda: iter([Record(1, dict.fromkeys(names, "甲"))]))
-    (planned,), _ = plan_parts([part], None, {})
-    assert {name: "#" in line for name, line in planned.unused.items()} == {
-        "单价（元）": False,
-        "department": False,
-        "药物名": True,
-    }
-
-
 def test_a_misspelt_column_of_ours_is_named_with_the_nearest():
     columns = ["名", "征"]
     part = Part("sheet", columns, lambda: iter([Record(1, dict.fromkeys(columns, "甲"))]))
     with pytest.raises(SourceError) as refusal:
-        plan_parts([part], None, {"征": "indicaton"})
+        plan_parts([part], {"征": "indicaton"})
     assert not missing(str(refusal.value), "'indicaton'", "'征'", "indication")
 
 
@@ -43,7 +32,7 @@ def test_a_misspelt_column_of_ours_is_named_with_the_nearest():
     ("columns", "given", "message"),
     [
         (["药品名称", "通用名"], {}, "'药品名称' and '通用名'"),
-        (["适应症", "药"], {}, '"药": med_name'),
+        (["适应症", "药"], {}, '"NAME": med_name'),
         (["药品名称"], {"药品名称": "name"}, "'name'; drugs_info has: id, med_name"),
     ],
 )

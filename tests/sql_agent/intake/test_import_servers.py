@@ -2,12 +2,6 @@
 installed.
 """
 
-import signal
-import sqlite3
-import subprocess
-import sys
-import time
-
 import pytest
 from sqlalchemy import create_engine, inspect, text
 
@@ -56,46 +50,3 @@ def test_both_tables_arrive_with_comments_and_index_all_or_nothing(url, capsys):
     assert rows(url, "drugs_info") == rows(source, "drugs_info")
     assert main([*arguments, "--replace"]) == 0
     assert rows(url, "disease") == rows(source, "disease")
-
-
-WAITING = {
-    "postgresql": "SELECT count(*) FROM pg_locks WHERE NOT granted",
-    "mysql": "SELECT count(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'",
-}
-
-
-def kill_behind_a_lock(url, source, mode, lock):
-    """Kill an import while it waits for a lock that this test holds on a table."""
-    engine = create_engine(url)
-    with engine.connect() as connection:
-        connection.execute(text(lock))
-        command = [sys.executable, "-u", "-m", "data.import_database", source, "--to", url, mode]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        while not connection.scalar(text(WAITING[engine.name])):
-            assert process.poll() is None
-            time.sleep(0.2)
-        process.kill()
-        output, _ = process.communicate()
-        assert process.returncode == -signal.SIGKILL
-        assert "written" not in output
-    engine.dispose()
-
-
-def test_a_killed_import_leaves_the_rows_as_they_were(url, tmp_path):
-    default = f"sqlite:///{DEFAULT_PATH}"
-    assert main([default, "--to", url, "--replace"]) == 0
-    before = {table: rows(url, table) for table in TABLES}
-    other = tmp_path / "other.db"
-    assert main([default, "--to", f"sqlite:///{other}"]) == 0
-    connection = sqlite3.connect(other)
-    with connection:
-        connection.execute("UPDATE drugs_info SET med_name = '新' || med_name")
-        connection.execute("UPDATE disease SET disease_name = '新' || disease_name")
-    connection.close()
-    kill_behind_a_lock(
-        url, f"sqlite:///{other}", "--replace", "SELECT * FROM drugs_info FOR UPDATE"
-    )
-    assert {table: rows(url, table) for table in TABLES} == before
-    assert main([f"sqlite:///{other}", "--to", url, "--replace"]) == 0
-    for table in TABLES:
-        assert rows(url, table) == rows(f"sqlite:///{other}", table) != before[table]

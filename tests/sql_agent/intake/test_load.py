@@ -11,7 +11,6 @@ import pytest
 from sql_agent.intake.question_files import (
     COLUMNS,
     DataError,
-    count_without_reference,
     load_rows,
     statements,
 )
@@ -33,16 +32,6 @@ def test_rows_come_back_in_order_with_every_column(tmp_path):
         empty | {"id": "b", "question": "q1", "answer": "x", "n": 1},
         empty | {"id": "a", "question": "q2", "answer": "y", "n": 2},
     ]
-
-
-def test_rows_without_a_reference_are_kept_and_counted(tmp_path):
-    columns = {"id": ["a", "b", "c"], "question": ["q", "q", "q"]}
-    some = load_rows(write(tmp_path / "some.parquet", columns | {"answer": [None, " ", "x"]}))
-    assert [row["answer"] for row in some] == ["", "", "x"]
-    assert count_without_reference(some) == 2
-    none = load_rows(write(tmp_path / "none.parquet", columns))
-    assert [row["answer"] for row in none] == ["", "", ""]
-    assert count_without_reference(none) == 3
 
 
 @pytest.mark.parametrize(

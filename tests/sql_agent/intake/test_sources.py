@@ -163,13 +163,6 @@ def test_a_file_wholly_in_another_encoding_is_read_whatever_a_line_looks_like(
     assert [part.columns, *values(part)] == [line.split(",") for line in text.splitlines()]
 
 
-def test_lines_of_json_may_be_named_json(tmp_path: Path) -> None:
-    path = tmp_path / "a.json"
-    path.write_text('{"药品名称": "甲"}\n{"药品名称": "乙"}\n', encoding="utf-8")
-    (part,) = open_parts(str(path))
-    assert values(part) == [["甲"], ["乙"]]
-
-
 @pytest.mark.parametrize(("name", "text"), cases_of(__file__, "json_forms"))
 def test_forms_of_json_without_a_list_of_objects(tmp_path: Path, name: str, text: str) -> None:
     (tmp_path / name).write_text(text, encoding="utf-8")
@@ -208,26 +201,6 @@ def test_text_in_no_known_encoding_and_a_wrong_one_given(tmp_path):
     for encoding in ("ascii", "no-such"):
         with pytest.raises(SourceError, match=encoding):
             open_parts(str(tmp_path / "a.csv"), encoding)
-
-
-def test_rows_are_numbered_as_a_reader_sees_them(tmp_path):
-    (part,) = open_parts(
-        str(save_csv(tmp_path / "a.csv", [COLUMNS, ["甲", ""], [], ["乙"], ["丙", "x"]]))
-    )
-    assert [(record.number, record.problem) for record in part.records()] == [
-        (2, None), (3, None), (4, "1 cells, the header has 2"), (5, None),
-    ]  # fmt: skip
-    path = tmp_path / "a.jsonl"
-    path.write_text(
-        '{"药品名称":"甲"}\n\n{"药品名称"\n[1]\n{"适应症":"x","药品名称":"乙"}\n', encoding="utf-8"
-    )
-    (part,) = open_parts(str(path))
-    assert part.columns == COLUMNS
-    found = {record.number: record for record in part.records()}
-    assert [number for number, record in found.items() if record.values] == [1, 5]
-    assert [*found] == [1, 2, 3, 4, 5]
-    assert "not JSON" in found[3].problem
-    assert "list" in found[4].problem
 
 
 def test_sheets_types_and_failed_formulas_of_a_workbook(tmp_path):

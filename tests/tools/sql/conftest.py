@@ -51,4 +51,3 @@ def mysql_site(mariadb, tmp_path_factory):
 def quiet(monkeypatch):
     """No clock shows that the machine was slow; the one that plays the test may be."""
     monkeypatch.setattr("tools.sql.query.CONTROL_SECONDS", math.inf)
-    monkeypatch.setattr("tools.sql.query.LOST_SHARE", math.inf)

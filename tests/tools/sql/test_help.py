@@ -56,15 +56,6 @@ def test_an_account_that_may_not_describe_a_table_gets_its_rows_without_a_hint(t
         assert answer.result.hint == ""
 
 
-def test_a_hint_is_found_however_slow_the_machine_is(tool, monkeypatch):
-    """A run that is repeated would get other results where a processor is slower."""
-    monkeypatch.setattr("tools.sql.hints.HINT_SECONDS", 0.0)
-    sql = "SELECT indication FROM drugs_info WHERE med_name = '硫酸沙丁胺醇吸入气雾龘'"
-    answer = tool.answer(tool.database(), sql)
-    assert "硫酸沙丁胺醇吸入气雾剂" in answer.result.hint
-    assert answer.repeatable
-
-
 @pytest.mark.parametrize("journal", ["delete", "wal"])
 def test_identical_sql_is_answered_from_memory_until_the_database_changes(database, journal):
     tool = QueryTool(f"sqlite:///{database}")

@@ -1,5 +1,5 @@
-"""`python -m tools.sql.mcp` asked by the official client, over stdio and HTTP, on all engines; what
-it refuses, and how it ends.
+"""`python -m tools.sql.mcp` asked by the official client, on all engines; what it refuses,
+and how it ends.
 """
 
 from __future__ import annotations
@@ -12,13 +12,11 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 
-import httpx
 import pytest
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
-from mcp.client.streamable_http import streamable_http_client
 from mcp.types import INVALID_REQUEST, PARSE_ERROR
 
 from common.settings import ROOT
@@ -29,7 +27,6 @@ from tools.sql.mcp import MOST_BYTES, main
 pytestmark = pytest.mark.system
 
 COMMAND = [sys.executable, "-m", "tools.sql.mcp"]
-TOKEN = "word-of-this-test"
 INITIALIZE = {
     "jsonrpc": "2.0",
     "id": 1,
@@ -40,11 +37,10 @@ INITIALIZE = {
         "clientInfo": {"name": "test", "version": "1"},
     },
 }
-HEADERS = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
 
 
-def environment(url: str, **others: str) -> dict[str, str]:
-    return {**os.environ, "DATABASE_URL": url, **others}
+def environment(url: str) -> dict[str, str]:
+    return {**os.environ, "DATABASE_URL": url}
 
 
 @asynccontextmanager
@@ -57,23 +53,6 @@ async def over_stdio(url: str, *flags: str) -> AsyncIterator[ClientSession]:
         project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
         assert started.serverInfo.version == project["version"]
         yield session
-
-
-@contextmanager
-def over_http(url: str, *flags: str, **variables: str):
-    """The address of a server on HTTP, and its process."""
-    process = subprocess.Popen(
-        [*COMMAND, "--transport", "http", "--port", "0", *flags],
-        env=environment(url, **variables),
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        yield process.stdout.readline().split()[0], process
-    finally:
-        process.send_signal(signal.SIGINT)
-        process.communicate()
 
 
 async def call(session: ClientSession, name: str, **arguments: str):
@@ -146,58 +125,15 @@ async def test_wrong_arguments_and_a_lost_database_are_errors_of_the_call(databa
         assert found["rows"] == [[3]]
 
 
-async def test_http_answers_on_the_loopback_address(database):
-    with over_http(f"sqlite:///{database}") as (url, _):
-        async with (
-            streamable_http_client(url) as (read, write, _),
-            ClientSession(read, write) as session,
-        ):
-            await session.initialize()
-            found = await call(session, "query_database_by_sql", sql="SELECT 1 AS n")
-            assert found["rows"] == [[1]]
-
-
-def post(url: str, **headers: str) -> int:
-    sent = {**HEADERS, **headers}
-    return httpx.post(url, json=INITIALIZE, headers=sent, trust_env=False).status_code
-
-
-def test_http_refuses_pages_of_other_names_and_other_protocols(database):
-    """A page in a browser may reach the loopback address under a name of its own (DNS rebinding)."""
-    with over_http(f"sqlite:///{database}") as (url, _):
-        assert post(url) == 200
-        assert post(url, Host="evil.example") == 421
-        assert post(url, Origin="http://evil.example") == 403
-        assert post(url, **{"Content-Type": "text/plain"}) == 400
-        listing = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
-        version = {**HEADERS, "MCP-Protocol-Version": "1999-01-01"}
-        answer = httpx.post(url, json=listing, headers=version, trust_env=False)
-        assert answer.status_code == 400
-        large = httpx.post(url, content=b" " * (MOST_BYTES + 1), headers=HEADERS, trust_env=False)
-        assert large.status_code == 413
-
-
-def test_http_with_a_token_answers_nobody_without_it(database):
-    with over_http(f"sqlite:///{database}", "--host", "0.0.0.0", AGL_TOKEN=TOKEN) as (url, _):
-        here = url.replace("0.0.0.0", "127.0.0.1")
-        assert post(here) == 401
-        assert post(here, Authorization="Bearer another") == 401
-        assert post(here, Authorization=f"Bearer {TOKEN}") == 200
-
-
 USAGE = {
     "no such database": (["--database", "sqlite:////nowhere.db"], "/nowhere.db"),
     "no such table": (["--tables", "disease,secret"], "secret"),
-    "a port that is none": (["--transport", "http", "--port", "70000"], "65535"),
-    "a port for stdio": (["--port", "8000"], "--port"),
-    "a host without a token": (["--transport", "http", "--host", "0.0.0.0"], "AGL_TOKEN"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(("flags", "named"), USAGE.values(), ids=USAGE)
 def test_wrong_usage_is_one_line(flags, named, database, monkeypatch, capsys):
-    for name, value in {"DATABASE_URL": f"sqlite:///{database}", "AGL_TOKEN": ""}.items():
-        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("DATABASE_URL", f"sqlite:///{database}")
     assert main(flags) == 2
     said = capsys.readouterr()
     assert named in said.err

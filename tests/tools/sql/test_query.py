@@ -4,8 +4,6 @@ import json
 import os
 import pickle
 import shutil
-import signal
-import socket
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -14,8 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from common.settings import ROOT
-from tools.sql.database import DatabaseError, open_database
+from tools.sql.database import DatabaseError
 from tools.sql.query import Limits, QueryTool, neutralise
 
 
@@ -130,25 +127,6 @@ def test_a_tool_survives_pickling_and_fork(tool, diseases):
     assert tool.run("SELECT count(*) FROM disease").rows == [[diseases]]
 
 
-def test_a_fork_opens_a_database_while_its_parent_still_waits_for_another(database):
-    """The thread that holds the lock is not in the child, which would wait for it for ever."""
-    url = f"sqlite:///{database}"
-    ours = open_database(url)
-    with socket.create_server(("127.0.0.1", 0)) as silent, ThreadPoolExecutor(1) as thread:
-        silent.settimeout(60)
-        port = silent.getsockname()[1]
-        opened = thread.submit(open_database, f"postgresql://reader@127.0.0.1:{port}/medical")
-        with silent.accept()[0]:
-            child = os.fork()
-            if child == 0:
-                signal.signal(signal.SIGALRM, signal.SIG_DFL)
-                signal.alarm(20)  # ends it where it waits
-                os._exit(0 if open_database(url) is not ours else 1)
-            ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        assert opened.exception()
-    assert ended == 0
-
-
 def test_a_deleted_database_raises_and_a_replaced_one_is_read_anew(tool, database, diseases):
     assert tool.run("SELECT count(*) FROM disease").rows == [[diseases]]
     kept = shutil.copy(database, str(database) + ".kept")
@@ -177,54 +155,10 @@ def test_a_damaged_or_locked_database_raises(tool, database):
         tool.run("SELECT * FROM drugs_info ORDER BY med_name")
 
 
-def test_an_allowed_table_or_column_that_is_lost_is_not_the_policys_fault(tool, database):
+def test_an_allowed_table_that_is_lost_is_not_the_policys_fault(tool, database):
     assert tool.run("SELECT overview FROM disease LIMIT 1").ok
-    assert "：" in tool.run("SELECT overveiw FROM disease").hint
     with closing(sqlite3.connect(database)) as connection:
-        connection.execute("ALTER TABLE disease RENAME COLUMN overview TO summary")
-        for sql in ("SELECT nothing", "SELECT overviews", "SELECT 'overview', nothing"):
-            assert tool.run(f"{sql} FROM disease").error
-        with pytest.raises(DatabaseError, match="overview"):
-            tool.run("SELECT overview FROM disease LIMIT 1")
         connection.execute("DROP TABLE disease")
     assert tool.run("SELECT nothing FROM drugs_info").error
     with pytest.raises(DatabaseError, match="disease"):
         tool.run("SELECT count(*) FROM disease")
-
-
-def test_a_lock_that_is_gone_when_the_tables_are_proven_is_not_the_statements(
-    tool, database, monkeypatch
-):
-    wanted = tool.run("SELECT count(*) FROM disease").rows
-    opened = tool.database()
-    prove = opened.prove
-    with closing(sqlite3.connect(database, isolation_level=None)) as holder:
-        holder.execute("BEGIN EXCLUSIVE")
-
-        def released_and_proven(tables):
-            if holder.in_transaction:
-                holder.execute("ROLLBACK")
-            prove(tables)
-
-        monkeypatch.setattr(opened, "prove", released_and_proven)
-        tool.cache = False
-        assert tool.run("SELECT count(*) FROM disease").rows == wanted
-
-
-@pytest.mark.parametrize(
-    ("url", "named"),
-    [
-        ("nonsense", "URL"),
-        ("sqlite:///:memory:", "file"),
-        ("sqlite:////nowhere/at/all.db", "/nowhere/at/all.db"),
-        (f"sqlite:///{ROOT / 'data' / 'train.parquet'}", "train.parquet"),
-        ("oracle://user:canary@host/db", "postgresql"),
-        ("postgresql://user:canary@127.0.0.1:9/db", "postgresql://user:\\*\\*\\*@"),
-        ("mariadb://user:canary@127.0.0.1:9/db", "mariadb://user:\\*\\*\\*@"),
-    ],
-)
-def test_an_unusable_url_is_one_clear_line(url, named):
-    with pytest.raises(DatabaseError, match=named) as caught:
-        QueryTool(url).run("SELECT 1")
-    assert "\n" not in str(caught.value)
-    assert "canary" not in str(caught.value)

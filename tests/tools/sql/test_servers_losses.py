@@ -3,7 +3,7 @@
 import pytest
 
 from tests.tools.sql import sites
-from tools.sql.database import DatabaseError, forget_databases, open_database
+from tools.sql.database import DatabaseError, open_database
 from tools.sql.query import QueryTool
 
 pytestmark = pytest.mark.system
@@ -47,29 +47,6 @@ def test_an_allowed_table_that_is_dropped_is_not_the_policys_fault(site):
         connection.exec_driver_sql("CREATE TABLE wards AS SELECT 7 AS beds, 1 AS id")
         tool = QueryTool(site.url, ["wards"], cache=False)
         assert tool.run("SELECT beds FROM wards").rows == [[7]]
-        connection.exec_driver_sql("ALTER TABLE wards DROP COLUMN beds")
-        with pytest.raises(DatabaseError, match="beds"):
-            tool.run("SELECT beds FROM wards")
         connection.exec_driver_sql("DROP TABLE wards")
         with pytest.raises(DatabaseError, match="wards"):
             tool.run("SELECT id FROM wards")
-
-
-def test_a_server_without_room_for_prepared_statements_is_not_the_policys_fault(mysql_site):
-    tool = QueryTool(mysql_site.url, cache=False)
-    assert tool.run("SELECT id n FROM disease LIMIT 1").ok
-    with (
-        sites.engine_at(mysql_site.url, isolation_level="AUTOCOMMIT") as admin,
-        admin.connect() as connection,
-    ):
-        own = "SHOW STATUS LIKE 'Prepared_stmt_count'"
-        assert connection.exec_driver_sql(own).fetchall()[0][1] == "0"
-        connection.exec_driver_sql("SET GLOBAL max_prepared_stmt_count = 0")
-        try:
-            with pytest.raises(DatabaseError, match="max_prepared_stmt_count"):
-                tool.run("SELECT id n FROM disease LIMIT 1")
-            forget_databases()
-            with pytest.raises(DatabaseError, match="max_prepared_stmt_count"):
-                tool.database()
-        finally:
-            connection.exec_driver_sql("SET GLOBAL max_prepared_stmt_count = 16382")

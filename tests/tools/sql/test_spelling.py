@@ -247,54 +247,6 @@ def test_an_address_that_is_not_understood_is_one_line_without_the_password(
 
 
 @pytest.mark.system
-@pytest.mark.parametrize(
-    ("engine", "sql", "hint"),
-    [
-        ("postgres", "SELECT round(id::float8, 2) FROM disease", "CAST"),
-        ("postgres", "SELECT sum(cause) FROM disease", "CAST"),
-        ("postgres", "SELECT cause > 1 FROM disease", "CAST"),
-        ("postgres", "SELECT now() LIKE '2020%'", "CAST"),
-        ("postgres", "SELECT date_trunc(now(), 'day')", ""),
-        ("postgres", "SELECT array_length(ARRAY[1, 2])", ""),
-        ("mysql", "SELECT sum (id) FROM disease", "sum"),
-    ],
-)
-def test_a_function_that_is_there_is_not_proposed_in_its_own_place(
-    engine: str, sql: str, hint: str, request: pytest.FixtureRequest
-) -> None:
-    result = QueryTool(request.getfixturevalue(f"{engine}_site").url, cache=False).run(sql)
-    assert result.error
-    assert not missing(result.hint, hint)
-    assert bool(result.hint) == bool(hint)
-    assert "相近" not in result.hint
-
-
-@pytest.mark.system
-@pytest.mark.parametrize("engine", ["postgres", "mysql"])
-def test_a_wide_table_is_read_and_one_with_capitals_gets_advice(
-    engine: str, request: pytest.FixtureRequest
-) -> None:
-    site = request.getfixturevalue(f"{engine}_site")
-    wide = ", ".join(f"item_{number} int" for number in range(120))
-    quoted = '"Wards"' if engine == "postgres" else "`Wards`"
-    with sites.engine_at(site.url) as admin:
-        with admin.begin() as connection:
-            connection.exec_driver_sql(f"CREATE TABLE scores ({wide})")
-            connection.exec_driver_sql("INSERT INTO scores (item_0) VALUES (7)")
-            connection.exec_driver_sql(f"CREATE TABLE {quoted} (id int)")
-        try:
-            tool = QueryTool(site.url, ["scores"], cache=False)
-            assert tool.run("SELECT item_0 FROM scores").rows == [[7]]
-            described = json.loads(SchemaTools(tool).describe_table("scores"))["columns"]
-            assert described[0]["samples"] == [7]
-            with pytest.raises(DatabaseError, match=f"CREATE VIEW wards AS SELECT . FROM {quoted}"):
-                QueryTool(site.url, ["wards"]).database()
-        finally:
-            with admin.begin() as connection:
-                connection.exec_driver_sql(f"DROP TABLE scores, {quoted}")
-
-
-@pytest.mark.system
 def test_on_postgres_names_schemas_and_views_of_others_work(postgres_site: Site) -> None:
     place = make_url(postgres_site.url).set(drivername="postgresql")
     with psycopg.connect(shown(place), autocommit=True) as connection:

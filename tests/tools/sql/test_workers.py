@@ -6,7 +6,6 @@ import os
 import resource
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import textwrap
@@ -85,31 +84,10 @@ def test_a_result_beyond_a_workers_memory_is_the_statements_fault(tool):
     assert tool.run("SELECT 2").rows == [[2]]
 
 
-def test_a_worker_that_died_between_questions_is_replaced(tool):
-    assert tool.run("SELECT 1").ok
-    for worker in filter(None, POOL.workers):
-        worker.process.kill()
-        worker.process.wait(
-            20
-        )  # a process is a zombie while threads of it still end, and not yet over
-    assert tool.run("SELECT 2").rows == [[2]]
-
-
 def test_a_worker_is_bounded_before_its_first_statement(tool):
     assert tool.run("SELECT 1").ok
     bound, _ = resource.prlimit(POOL.workers[-1].process.pid, resource.RLIMIT_AS)
     assert 0 < bound < 2**40
-
-
-def test_a_database_that_does_not_open_ends_its_worker():
-    """Whoever asked would wait for as long as the server says nothing."""
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        program = f"""
-            from tools.sql import worker
-            worker.OPENING = 0.1
-            worker.answer("postgresql://reader@127.0.0.1:{silent.getsockname()[1]}/medical")
-        """
-        assert play(program).returncode == -signal.SIGALRM
 
 
 def play(program, *arguments, **options):
