@@ -11,19 +11,21 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from common.jsonl import write_jsonl
 from common.settings import Settings
 from episodes import agent as contract
 from episodes.agent import Options, Row, Sizes
 from episodes.episode import AgentError, Episode, Policy, ServiceError, Task, ToolSpec
 from episodes.outcomes import EpisodeError, PolicyStop
 from episodes.row_files import read_rows
-from interop.medical_agents.client import Player, PlayerError, listed_by
+from interop.medical_agents.client import Player, PlayerError
 from scoring.rubric import Reward
 
 GUEST = Path(__file__).with_name("verifiers_guest.py")
@@ -35,19 +37,15 @@ class VerifiersTask(Task):
 
 
 class VerifiersEnvironment(contract.Environment):
-    """Plays in the guest, which an event loop of its own talks to: callers have several."""
+    """Plays in the guest."""
 
     def __init__(self, command: Sequence[str], highest: float) -> None:
         self.highest = highest
         self._player = Player("", command=command)
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-        self._lock = threading.Lock()
 
     async def play(self, task: Any, policy: Policy) -> Episode:
         episode = Episode()
         ends: list[EpisodeError | PolicyStop] = []
-        here = asyncio.get_running_loop()
 
         async def complete(body: dict[str, Any]) -> dict[str, Any]:
             episode.messages = [without_nulls(message) for message in body["messages"]]
@@ -66,11 +64,8 @@ class VerifiersEnvironment(contract.Environment):
             known = {"id": "policy", "object": "chat.completion", "created": 0, "model": "policy"}
             return {**known, "choices": [choice]}
 
-        async def asked(body: dict[str, Any]) -> dict[str, Any]:
-            return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(complete(body), here))
-
         try:
-            result = await self._there(self._player.play(str(task.index), asked))
+            result = await self._player.play(str(task.index), complete)
         except PlayerError as error:
             raise EpisodeError("rollout_failed", str(error)) from error
         stopped = ends[0] if ends else None
@@ -96,20 +91,12 @@ class VerifiersEnvironment(contract.Environment):
 
     async def check(self) -> None:
         try:
-            await self._there(self._player.start())
+            await asyncio.to_thread(self._player.start)
         except PlayerError as error:
             raise ServiceError(f"verifiers' environment does not start: {error}") from None
 
-    async def _there(self, work: Coroutine[Any, Any, Any]) -> Any:
-        with self._lock:
-            if not self._thread.is_alive():
-                self._thread.start()
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
-
     def close(self) -> None:
-        if self._thread.is_alive():
-            asyncio.run_coroutine_threadsafe(self._player.close(), self._loop).result()
-            self._loop.call_soon_threadsafe(self._loop.stop)
+        self._player.close()
 
 
 class VerifiersAgent(contract.Agent):
@@ -156,12 +143,15 @@ class VerifiersAgent(contract.Agent):
 
     def write_rows(self) -> None:
         """Write the data files: the tasks of the environment, in its order."""
-        tasks = list(enumerate(listed_by(self.command)))
+        with closing(Player("", command=self.command)) as player:
+            player.start()
+        tasks = enumerate(player.tasks)
         for part, count in self._parts.items():
-            rows = [{"id": f"{self.name}-{at}", "index": at, **task} for at, task in tasks[:count]]
-            lines = "".join(f"{json.dumps(row)}\n" for row in rows)
-            self.splits[part].write_text(lines, encoding="utf-8")
-            tasks = tasks[count:]
+            rows = [
+                {"id": f"{self.name}-{at}", "index": at, **task}
+                for at, task in islice(tasks, count)
+            ]
+            write_jsonl(self.splits[part], rows, force=True)
 
     def rows(self, path: Path) -> list[Row]:
         return read_rows(path, "tasks")

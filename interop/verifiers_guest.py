@@ -2,8 +2,7 @@
 
     ~/verifiers/bin/python interop/verifiers_guest.py '{"taskset": {"id": "textarena", ...}}' 64
 
-Runs in verifiers' own environment. The lines are those of interop/player.py: the first lists the
-tasks, `{"episode": 1, "task": "0"}` plays one, and each call of the policy goes out as a line.
+Runs in verifiers' own environment. The lines are those of interop/lines.py; a task is a number.
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ from typing import Any
 import openai
 import verifiers.v1 as vf
 from aiohttp import web
+from lines import LINE_BYTES, Outside
 from verifiers.v1.clients import EvalClientConfig, ModelContext
 from verifiers.v1.configs.agent import agent_config_fields
 from verifiers.v1.dialects.chat import message_to_wire
@@ -30,7 +30,6 @@ from verifiers.v1.runtimes import SubprocessConfig
 from verifiers.v1.utils.loaders import load_environment, resolve_env_config
 
 KEY = "VERIFIERS_GUEST_KEY"
-LINE_BYTES = 64 * 2**20
 
 __all__ = ["Chat"]  # by which verifiers finds the harness
 
@@ -91,15 +90,11 @@ class Chat(vf.Harness[ChatConfig]):
 class Guest:
     """The environment's tasks, and an endpoint at which the program outside answers."""
 
-    def __init__(self, env: Env[Any], tasks: list[Any], lines: Any) -> None:
-        self.env, self.tasks, self._lines = env, tasks, lines
-        self._numbers = itertools.count(1)
-        self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
-        self._running: set[asyncio.Task[None]] = set()
+    def __init__(self, env: Env[Any], count: int, outside: Outside) -> None:
+        self.env = env
+        self.tasks = list(itertools.islice(env.taskset, count))
+        self.outside = outside
         self._url = ""
-
-    def tell(self, line: dict[str, Any]) -> None:
-        print(json.dumps(line), file=self._lines, flush=True)
 
     @asynccontextmanager
     async def endpoint(self) -> AsyncIterator[None]:
@@ -108,8 +103,7 @@ class Guest:
         application.router.add_post("/v1/chat/completions", self._complete)
         runner = web.AppRunner(application)
         await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0)
-        await site.start()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
         self._url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
         try:
             yield
@@ -120,64 +114,43 @@ class Guest:
         if request.headers.get("Authorization") != f"Bearer {os.environ[KEY]}":
             return web.json_response({"error": "another key"}, status=401)
         body = await request.json()
-        number = next(self._numbers)
-        future = self._waiting[number] = asyncio.get_running_loop().create_future()
-        self.tell({"episode": int(body["model"]), "call": number, "body": body})
-        answer = await future
+        answer = await self.outside.asked(int(body["model"]), body)
         if "error" in answer:
             return web.json_response({"error": {"message": answer["error"]}}, status=400)
         return web.json_response(answer["completion"])
 
-    def take(self, line: dict[str, Any]) -> None:
-        """Take a line of the program outside."""
-        if "call" in line:
-            self._waiting.pop(line["call"]).set_result(line)
-            return
-        work = asyncio.create_task(self._play(line["episode"], self.tasks[int(line["task"])]))
-        self._running.add(work)
-        work.add_done_callback(self._running.discard)
+    def listed(self) -> list[dict[str, Any]]:
+        described = [task.data.model_dump() for task in self.tasks]
+        return [{"name": one["name"], "prompt": one["prompt"]} for one in described]
 
-    async def _play(self, number: int, task: Any) -> None:
+    async def play(self, number: int, task: str) -> dict[str, Any]:
+        """Return the rewards and metrics of an episode, and what failed."""
         client = EvalClientConfig(base_url=self._url, api_key_var=KEY)
-        episode = await self.env.run_episode(task, ModelContext(model=str(number), client=client))
-        errors = [*episode.errors, *(error for trace in episode.traces for error in trace.errors)]
+        context = ModelContext(model=str(number), client=client)
+        episode = await self.env.run_episode(self.tasks[int(task)], context)
+        errors = [*episode.errors]
         rewards: dict[str, float] = {}
         metrics: dict[str, float] = {}
         for trace in episode.traces:
+            errors += trace.errors
             if trace.agent.trainable:
                 rewards |= {name: one.value for name, one in trace.rewards.items() if one}
                 metrics |= {name: one for name, one in trace.metrics.items() if one is not None}
         failed = "; ".join(f"{error.type}: {error.message}" for error in errors)
-        result = {
-            "rewards": rewards,
-            "metrics": metrics,
-            "failed": failed if not episode.ok else "",
-        }
-        self.tell({"episode": number, **result})
+        return {"rewards": rewards, "metrics": metrics, "failed": "" if episode.ok else failed}
 
 
 async def main() -> None:
-    lines = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what else prints is for people
-    block, count = json.loads(sys.argv[1]), int(sys.argv[2])
-    config = resolve_env_config(block)
+    outside = Outside()
+    config = resolve_env_config(json.loads(sys.argv[1]))
     for seat in agent_config_fields(config).values():
         seat.harness = seat.harness or ChatConfig(id="verifiers_guest")
         if "runtime" not in seat.model_fields_set:
             seat.runtime = SubprocessConfig()
     env = load_environment(config)
-    tasks = list(itertools.islice(env.taskset, count))
-    guest = Guest(env, tasks, lines)
-    loop = asyncio.get_running_loop()
-    reader = asyncio.StreamReader(limit=LINE_BYTES)
-    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    guest = Guest(env, int(sys.argv[2]), outside)
     async with guest.endpoint(), env.serving():
-        listed = [
-            {"name": one.data.name, "prompt": one.data.model_dump()["prompt"]} for one in tasks
-        ]
-        guest.tell({"tasks": listed})
-        while text := await reader.readline():
-            guest.take(json.loads(text))
+        await outside.serve(guest.listed(), guest.play)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Play episodes of this project's agents from another program, in any Python environment.
 
-    async with Player("diagnosis") as player:
+    with closing(Player("diagnosis")) as player:
         result = await player.play(task, complete)   # complete(body) -> completion
 
 The agents run in the repository's own environment (`interop/player.py`), so this needs the standard
@@ -11,20 +11,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import contextvars
 import itertools
 import json
 import os
 import subprocess
-import sys
+import threading
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any, NamedTuple
+from typing import Any
 
 Complete = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
-PROGRAM = (".venv/bin/python", "-m", "interop.player")
-LINE_BYTES = 64 * 2**20  # of one line: the messages of an episode, or the list of tasks
+PYTHON = ".venv/bin/python"
 
 
 class PlayerError(Exception):
@@ -35,134 +32,74 @@ def repository() -> Path:
     """Return the folder of the repository. Raises PlayerError: it is not installed there."""
     named = os.environ.get("MEDICAL_AGENT_RL")
     folder = Path(named) if named else Path(__file__).resolve().parents[2]
-    if not (folder / ".venv/bin/python").exists():
+    if not (folder / PYTHON).exists():
         raise PlayerError(
-            f"{folder} has no .venv/bin/python; set MEDICAL_AGENT_RL to the folder of "
-            "medical-agent-rl, in which ./install.sh was run"
+            f"{folder} has no {PYTHON}; set MEDICAL_AGENT_RL to the folder of medical-agent-rl, "
+            "in which ./install.sh was run"
         )
     return folder
 
 
 def tasks_of(agent: str, flags: Sequence[str] = ()) -> list[dict[str, str]]:
     """Return an agent's tasks. Raises PlayerError: it cannot be started so."""
-    return listed_by([*PROGRAM, agent, *flags], repository())
-
-
-def listed_by(command: Sequence[str], folder: Path | None = None) -> list[dict[str, str]]:
-    """Return the tasks that a program of this protocol lists. Raises PlayerError."""
-    done = subprocess.run(command, cwd=folder, input=b"", capture_output=True, check=False)
-    said = done.stderr.decode(errors="replace")
-    print(said, end="", file=sys.stderr)
-    if not done.stdout:
-        last = said.strip().splitlines()[-1:]
-        raise PlayerError(f"the player ended with {done.returncode}: {''.join(last)}")
-    tasks: list[dict[str, str]] = json.loads(done.stdout)["tasks"]
-    return tasks
-
-
-async def _send(process: asyncio.subprocess.Process, line: dict[str, Any]) -> None:
-    assert process.stdin
-    text = json.dumps(line).encode() + b"\n"
-    with contextlib.suppress(ConnectionError):  # the reader notices that the player has ended
-        process.stdin.write(text)
-        await process.stdin.drain()
-
-
-async def _gone(body: dict[str, Any]) -> dict[str, Any]:
-    raise PlayerError("nobody waits for this episode any more")
-
-
-async def _answer(
-    process: asyncio.subprocess.Process, line: dict[str, Any], complete: Complete
-) -> None:
-    """Give the process that asked its answer; the next one numbers its calls from 1 again."""
-    try:
-        answer = {"call": line["call"], "completion": await complete(line["body"])}
-        json.dumps(answer)
-    except Exception as error:
-        answer = {"call": line["call"], "error": f"{type(error).__name__}: {error}"}
-    await _send(process, answer)
-
-
-class Episode(NamedTuple):
-    """One that is being played.
-
-    context: of its caller, in which its calls are answered, not in that of whoever started the
-    player: Inspect tells by it to which sample a call belongs.
-    """
-
-    complete: Complete
-    result: asyncio.Future[dict[str, Any]]
-    context: contextvars.Context
+    with contextlib.closing(Player(agent, flags)) as player:
+        player.start()
+        return player.tasks
 
 
 class Player:
-    """Plays episodes of an agent, many at once. Belongs to one event loop.
+    """Plays episodes of an agent, many at once and in any event loop.
 
-    Starts with `async with` or the first episode, and again with the next one after it ended.
-
-    agent: its name. flags: of `.venv/bin/python -m interop.player`, such as ["--data", "FILE"]. command: of
-    another program of this protocol, in their place. tasks: what it listed when it started.
+    agent: its name. flags: of `.venv/bin/python -m interop.player`, such as ["--data", "FILE"].
+    command: of another program of this protocol, in their place. tasks: what it listed.
     """
 
     def __init__(
         self, agent: str, flags: Sequence[str] = (), command: Sequence[str] | None = None
     ) -> None:
         self.tasks: list[dict[str, str]] = []
-        self._command = command or [*PROGRAM, agent, *flags]
-        self._own = command is None
-        self._start: asyncio.Task[None] | None = None
-        self._process: asyncio.subprocess.Process | None = None
-        self._reader: asyncio.Task[None] | None = None
+        self.episodes: dict[int, Episode] = {}
+        self._command = command
+        self._arguments = (PYTHON, "-m", "interop.player", agent, *flags)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._ended = False
+        self._lock = threading.Lock()
         self._numbers = itertools.count(1)
-        self._episodes: dict[int, Episode] = {}
-        self._calls: set[asyncio.Task[None]] = set()
 
-    async def __aenter__(self) -> Player:
-        await self.start()
-        return self
+    def start(self) -> None:
+        """Start the program unless it was started. Raises PlayerError: it cannot be started so."""
+        with self._lock:
+            if self._process:
+                return
+            process = subprocess.Popen(
+                self._command or self._arguments,
+                cwd=None if self._command else repository(),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+            )
+            assert process.stdout
+            first = process.stdout.readline()
+            if not first:
+                raise PlayerError(f"the player ended with {process.wait()}; its words are above")
+            self.tasks = json.loads(first)["tasks"]
+            self._process = process
+            threading.Thread(target=self._read, args=[process.stdout], daemon=True).start()
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.close()
-
-    async def start(self) -> None:
-        """Start the program unless it runs. Raises PlayerError: it cannot be started so."""
-        starting = self._start is not None and not self._start.done()
-        if not starting and (self._reader is None or self._reader.done()):
-            self._start = asyncio.create_task(self._begin())
-        assert self._start
-        await asyncio.shield(self._start)  # one of many episodes may be cancelled meanwhile
-
-    async def _begin(self) -> None:
-        self._process = process = await asyncio.create_subprocess_exec(
-            *self._command,
-            cwd=repository() if self._own else None,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            limit=LINE_BYTES,
-        )
-        assert process.stdout
-        first = await process.stdout.readline()
-        if not first:
-            code = await process.wait()
-            raise PlayerError(f"the player ended with {code}; its words are above")
-        self.tasks = json.loads(first)["tasks"]
-        self._reader = asyncio.create_task(self._read(process, process.stdout))
-
-    async def close(self) -> None:
+    def close(self) -> None:
         """End the program."""
-        for task in (self._start, self._reader):
-            if task:
-                task.cancel()
         if self._process:
-            if self._process.returncode is None:
-                self._process.terminate()
-            await self._process.wait()
+            self._process.terminate()
+            self._process.wait()
+
+    async def begin(self, task: str) -> Episode:
+        """Begin an episode of a task. Raises PlayerError."""
+        await asyncio.to_thread(self.start)
+        number = next(self._numbers)
+        episode = self.episodes[number] = Episode(self, number)
+        if self._ended:
+            episode.tell(ENDED)
+        self.send({"episode": number, "task": task})
+        return episode
 
     async def play(self, task: str, complete: Complete) -> dict[str, Any]:
         """Play an episode of a task, and return its result.
@@ -172,38 +109,67 @@ class Player:
 
         Raises PlayerError: the player ended, the task is unknown, or the agent's code failed.
         """
-        await self.start()
-        if self._process is None or self._reader is None or self._reader.done():
-            raise PlayerError("the player has ended; its last words are above")
-        number = next(self._numbers)
-        future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
-        self._episodes[number] = Episode(complete, future, contextvars.copy_context())
+        episode = await self.begin(task)
         try:
-            await _send(self._process, {"episode": number, "task": task})
-            result = await future
+            while "call" in (line := await episode.next()):
+                try:
+                    episode.reply(completion=await complete(line["body"]))
+                except Exception as error:
+                    episode.reply(error=f"{type(error).__name__}: {error}")
+            return line
         finally:
-            del self._episodes[number]
-        if "error" in result:
-            raise PlayerError(result["error"])
-        return result
+            episode.leave()
 
-    async def _read(self, process: asyncio.subprocess.Process, lines: asyncio.StreamReader) -> None:
-        try:
-            while text := await lines.readline():
-                self._take(process, json.loads(text))
-        finally:
-            for episode in self._episodes.values():
-                if not episode.result.done():
-                    ended = PlayerError("the player ended; its last words are above")
-                    episode.result.set_exception(ended)
+    def send(self, line: dict[str, Any]) -> None:
+        """Write a line to the program. Whoever waits is told if it has ended."""
+        text = json.dumps(line).encode() + b"\n"
+        assert self._process
+        assert self._process.stdin
+        with self._lock, contextlib.suppress(OSError):
+            self._process.stdin.write(text)
+            self._process.stdin.flush()
 
-    def _take(self, process: asyncio.subprocess.Process, line: dict[str, Any]) -> None:
-        episode = self._episodes.get(line["episode"])
-        if "call" in line:
-            complete, context = (episode.complete, episode.context) if episode else (_gone, None)
-            call = asyncio.create_task(_answer(process, line, complete), context=context)
-            self._calls.add(call)
-            call.add_done_callback(self._calls.discard)
-        elif episode and not episode.result.done():
-            del line["episode"]
-            episode.result.set_result(line)
+    def _read(self, lines: Any) -> None:
+        for text in lines:
+            line = json.loads(text)
+            if episode := self.episodes.get(line.pop("episode")):  # it may have been left
+                episode.tell(line)
+        self._ended = True
+        for episode in list(self.episodes.values()):
+            episode.tell(ENDED)
+
+
+ENDED = {"error": "the player ended; its last words are above"}
+
+
+class Episode:
+    """An episode that is being played: its calls of the policy, one after the other."""
+
+    def __init__(self, player: Player, number: int) -> None:
+        self._player = player
+        self._number = number
+        self._loop = asyncio.get_running_loop()
+        self._lines: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self._call: int | None = None
+
+    async def next(self) -> dict[str, Any]:
+        """Return the next call, or the result, which has no `call`. Raises PlayerError."""
+        line = await self._lines.get()
+        if "error" in line:
+            raise PlayerError(line["error"])
+        self._call = line.get("call")
+        return line
+
+    def reply(self, **answer: Any) -> None:
+        """Answer the last call with a `completion` or an `error`. Raises TypeError: no JSON."""
+        self._player.send({"call": self._call, **answer})
+
+    def leave(self) -> None:
+        """Take no further part in the episode, which ends if it has not ended yet."""
+        self._player.episodes.pop(self._number, None)
+        self._player.send({"episode": self._number, "task": None})
+
+    def tell(self, line: dict[str, Any]) -> None:
+        """Take a line of the program, in any thread."""
+        with contextlib.suppress(RuntimeError):  # its loop has ended
+            self._loop.call_soon_threadsafe(self._lines.put_nowait, line)

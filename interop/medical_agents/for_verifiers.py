@@ -9,7 +9,7 @@ error of the rollout, never a reward of 0.
 
 from __future__ import annotations
 
-import asyncio
+import functools
 import shlex
 from collections.abc import Iterator
 from typing import Any
@@ -19,8 +19,11 @@ import verifiers.v1 as vf
 from medical_agents.client import Player, tasks_of
 
 SECONDS = 600.0  # of one call of the policy
-# They live as long as this process. verifiers makes a harness for each episode
-PLAYERS: dict[tuple[asyncio.AbstractEventLoop, str, str], Player] = {}
+
+
+@functools.cache  # verifiers makes a harness for each episode
+def player_of(agent: str, flags: str) -> Player:
+    return Player(agent, shlex.split(flags))
 
 
 class MedicalTasksetConfig(vf.TasksetConfig):
@@ -85,8 +88,6 @@ class MedicalHarness(vf.Harness[MedicalHarnessConfig]):
         data: MedicalData,
     ) -> vf.ProgramResult:
         """Play the episode here, with the calls of its policy sent to verifiers' endpoint."""
-        key = asyncio.get_running_loop(), data.agent, data.flags
-        player = PLAYERS.setdefault(key, Player(data.agent, shlex.split(data.flags)))
         headers = {"Authorization": f"Bearer {secret}"}
         async with httpx.AsyncClient(timeout=SECONDS, headers=headers) as client:
 
@@ -97,7 +98,7 @@ class MedicalHarness(vf.Harness[MedicalHarnessConfig]):
                 completion: dict[str, Any] = reply.json()
                 return completion
 
-            result = await player.play(str(data.id), complete)
+            result = await player_of(data.agent, data.flags).play(str(data.id), complete)
         trace.info["result"] = result
         if result["reward"] is None:
             raise vf.HarnessError(f"unscored, {result['unscored']}: {result['detail']}")
