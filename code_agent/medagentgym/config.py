@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,8 +22,6 @@ from common.llm.endpoint import LLMEndpoint
 
 JOBS = 5  # episodes at once with --async_run
 TIMEOUT = 300.0  # seconds of one request
-# Keys of the reference's files that have no effect here
-IDLE = ("log_probs", "max_total_tokens", "max_input_tokens")
 # Variables that a type of model needs
 VARIABLES = {
     "OpenAI": ("OPENAI_API_KEY",),
@@ -58,16 +55,11 @@ class Model(Section):
     max_new_tokens: PositiveInt | None = None
     temperature: float | None = None
     n_retry: NonNegativeInt = 4
+    # Keys of the reference's files that have no effect here (docs/code.md)
     retry_delay: Any = None
     log_probs: Any = None
     max_total_tokens: Any = None
     max_input_tokens: Any = None
-
-    @property
-    def is_folder(self) -> bool:
-        """Whether it is a model's folder that no server serves yet."""
-        served = self.model_type != "vLLM" or self.port or self.base_url
-        return not served and Path(self.model_name).is_dir()
 
 
 class AgentSection(Section):
@@ -131,15 +123,14 @@ def parser_of(doc: str | None) -> argparse.ArgumentParser:
     return parser
 
 
-def load_config(given: argparse.Namespace, calls: bool = True) -> RunConfig:
-    """Return the configuration. Without `calls` no key is needed. Raises UsageError."""
-    place = str(given.config_path or "no --config_path")
+def load_config(given: argparse.Namespace) -> RunConfig:
+    """Return the configuration. Raises UsageError."""
     values = _read_yaml(given.config_path) if given.config_path else {}
     flags = {name: getattr(given, name, None) for name in RunConfig.model_fields}
     flags["jobs"] = given.n_jobs or (JOBS if given.async_run else None)
     values |= {name: value for name, value in flags.items() if value is not None}
-    given_values = {name: value for name, value in values.items() if value is not None}
-    config: RunConfig = _checked(RunConfig, given_values, place)
+    values = {name: value for name, value in values.items() if value is not None}
+    config: RunConfig = _checked(RunConfig, values, str(given.config_path or "no --config_path"))
     if config.task not in SETS:
         raise UsageError(f"task {config.task!r}: expected one of {', '.join(SETS)}")
     if 0 <= config.end_idx <= config.start_idx:
@@ -148,14 +139,6 @@ def load_config(given: argparse.Namespace, calls: bool = True) -> RunConfig:
             "no task; end_idx is one past the last, or -1"
         )
     _load_credentials(config.credentials_path)
-    if calls:
-        endpoint_of(config.Agent.llm)
-        debugger_of(config.Debugger)
-    used = set(config.Agent.llm.model_fields_set)
-    if config.Debugger:
-        used |= config.Debugger.model_fields_set
-    if idle := [key for key in IDLE if key in used]:
-        print(f"{place}: {', '.join(idle)} have no effect here", file=sys.stderr)
     return config
 
 
@@ -172,14 +155,10 @@ def _checked(kind: type[Any], values: Any, place: str) -> Any:
 def _read_yaml(path: Path) -> dict[str, Any]:
     try:
         value = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"--config_path {path}: {error.strerror}") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
         raise UsageError(f"--config_path {path}: {' '.join(str(error).split())}") from None
     if not isinstance(value, dict):
-        raise UsageError(
-            f"--config_path {path}: expected keys and values, got {type(value).__name__}"
-        )
+        raise UsageError(f"--config_path {path}: expected keys and values, got {value!r:.80}")
     return value
 
 
@@ -198,9 +177,9 @@ def _load_credentials(path: Path | None) -> None:
 
 def endpoint_of(model: Model) -> LLMEndpoint:
     """Return the address of a model by its litellm name. Raises UsageError: name or key is missing."""
-    name = model.deployment_name if model.model_type == "Azure" else model.model_name
+    key = "deployment_name" if model.model_type == "Azure" else "model_name"
+    name = getattr(model, key)
     if not name:
-        key = "deployment_name" if model.model_type == "Azure" else "model_name"
         raise UsageError(f"model_type {model.model_type} needs {key}")
     needed = VARIABLES.get(model.model_type, ())
     if absent := [variable for variable in needed if not os.environ.get(variable)]:

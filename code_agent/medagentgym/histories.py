@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import comb
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from common.files import replacing
 from episodes.episode import Message
 
 NAME = re.compile(r"history_(\d+)(?:_(\d+))?\.json")
-FINISHED = ("success", "failure")
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ def read(path: Path) -> History | None:
     named = NAME.fullmatch(path.name)
     try:
         *messages, ending = json.loads(path.read_text(encoding="utf-8"))
-        if not named or ending["result"] not in FINISHED:
+        if not named or ending["result"] not in ("success", "failure"):
             return None
     except (OSError, ValueError, TypeError, KeyError):
         return None
@@ -61,3 +63,26 @@ def read_all(folder: Path) -> list[History]:
     """Return the finished episodes of a folder, by their numbers."""
     found = [history for path in folder.iterdir() if (history := read(path))]
     return sorted(found, key=lambda history: (history.index, history.number))
+
+
+def scores_of(histories: Iterable[History]) -> tuple[float, str]:
+    """Return the success rate, where every task has the same weight, and all numbers in two lines,
+    of which the last has the reference's form.
+    """
+    tasks: dict[int, list[History]] = defaultdict(list)
+    for history in histories:
+        tasks[history.index].append(history)
+    fewest = min(map(len, tasks.values()))
+    successes = []
+    scores = []
+    passed = []
+    for each in tasks.values():
+        successes.append(fmean(one.succeeded for one in each))
+        scores.append(fmean(one.score for one in each))
+        wrong = sum(not one.succeeded for one in each)
+        passed.append(1 - comb(wrong, fewest) / comb(len(each), fewest))
+    success = fmean(successes)
+    return success, (
+        f"{len(tasks)} tasks, {sum(map(len, tasks.values()))} episodes, score {fmean(scores):.1%}, "
+        f"pass@{fewest} {fmean(passed):.1%}\nSuccess Rate: {success}"
+    )

@@ -12,65 +12,63 @@ interrupted.
 
 from __future__ import annotations
 
+import argparse
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby, takewhile
 from pathlib import Path
 from typing import Any
 
-from code_agent.medagentgym.config import RunConfig, load_config, parser_of
+from code_agent.medagentgym.config import load_config, parser_of
 from code_agent.medagentgym.histories import History, read_all
 from code_agent.medagentgym.runs import played
 from common.command import UsageError, positive, run_command
-from common.files import refuse_existing
 from common.jsonl import write_jsonl
 from common.stopping import stop_in_order
 
 ROLLOUTS = 16
 
-Rows = Callable[[Iterable[History]], Iterator[dict[str, Any]]]
+
+def sft_rows(histories: Iterable[History]) -> list[dict[str, Any]]:
+    """Return the messages of right episodes without repetitions."""
+    right = {repr(one.messages): one for one in histories if one.succeeded}
+    return [{"messages": one.messages, "task": one.index} for one in right.values()]
 
 
-def sft_rows(histories: Iterable[History]) -> Iterator[dict[str, Any]]:
-    """Yield the messages of right episodes without repetitions."""
-    seen = set[str]()
-    for history in histories:
-        if history.succeeded and repr(history.messages) not in seen:
-            seen.add(repr(history.messages))
-            yield {"messages": history.messages, "task": history.index}
-
-
-def dpo_rows(histories: Iterable[History]) -> Iterator[dict[str, Any]]:
-    """Yield pairs of a right and a wrong episode of the same task, each episode once."""
-    ordered = sorted(histories, key=lambda one: one.index)
-    for index, group in groupby(ordered, key=lambda one: one.index):
+def dpo_rows(histories: Iterable[History]) -> list[dict[str, Any]]:
+    """Return pairs of a right and a wrong episode of the same task, each episode once."""
+    rows = []
+    for index, group in groupby(histories, key=lambda one: one.index):
         each = list(group)
         right = [one for one in each if one.succeeded]
         wrong = [one for one in each if not one.succeeded]
         for chosen, rejected in zip(right, wrong, strict=False):
             prompt = list(takewhile(lambda one: one["role"] != "assistant", chosen.messages))
-            yield {
-                "prompt": prompt,
+            sides = {
                 "chosen": chosen.messages[len(prompt) :],
                 "rejected": rejected.messages[len(prompt) :],
-                "task": index,
             }
+            rows.append({"prompt": prompt, **sides, "task": index})
+    return rows
 
 
-def written(wanted: dict[Path, Rows], config: RunConfig) -> int:
-    """Write training data from the finished episodes. Raises UsageError: none are of use."""
-    for path in wanted:
-        refuse_existing(path, force=False)
+def run(arguments: argparse.Namespace) -> int:
+    """Play, or write training data. Return the exit code. Raises UsageError: no episode is of use."""
+    config = load_config(arguments)
+    if not (arguments.to_sft or arguments.to_dpo):
+        return played(config)
     histories = read_all(config.folder) if config.folder.is_dir() else []
-    for path, rows_of in wanted.items():
-        lines = list(rows_of(histories))
-        if not lines:
+    for path, rows_of in ((arguments.to_sft, sft_rows), (arguments.to_dpo, dpo_rows)):
+        if not path:
+            continue
+        rows = rows_of(histories)
+        if not rows:
             raise UsageError(
                 f"{path} would be empty: {config.folder} has no right episode, or for --to-dpo no "
                 "task with a right and a wrong one; play more with --num_rollouts"
             )
-        write_jsonl(path, lines, force=False)
-        print(f"{len(lines)} lines in {path}")
+        write_jsonl(path, rows, force=False)
+        print(f"{len(rows)} lines in {path}")
     return 0
 
 
@@ -84,17 +82,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     add("--to-dpo", type=Path, metavar="FILE", help=pairs)
     arguments = parser.parse_args(argv)
     stop_in_order()
-    wanted: dict[Path, Rows] = {}
-    if arguments.to_sft:
-        wanted[arguments.to_sft] = sft_rows
-    if arguments.to_dpo:
-        wanted[arguments.to_dpo] = dpo_rows
-
-    def body() -> int:
-        config = load_config(arguments, calls=not wanted)
-        return written(wanted, config) if wanted else played(config)
-
-    return run_command("rollout", body, afterwards="the same command goes on from here")
+    goes_on = "the same command goes on from here"
+    return run_command("rollout", lambda: run(arguments), afterwards=goes_on)
 
 
 if __name__ == "__main__":

@@ -11,28 +11,25 @@ some episodes are not scored, 2 wrong usage, 130 interrupted.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
 from code_agent.environment import CodeEnvironment
 from code_agent.game import LONGEST
 from code_agent.medagentgym import histories
-from code_agent.medagentgym.compute_score import scores_of
 from code_agent.medagentgym.config import (
-    Model,
     RunConfig,
     debugger_of,
     endpoint_of,
     load_config,
     parser_of,
 )
-from code_agent.medagentgym.histories import History
+from code_agent.medagentgym.histories import History, scores_of
 from code_agent.tasks import get_task_class
 from code_agent.tasks.base import TaskSet
 from common.command import Failure, UsageError, run_command
@@ -41,6 +38,7 @@ from common.llm.retry import Patience
 from common.settings import load_settings
 from common.stopping import stop_in_order
 from common.terminal import gathered
+from episodes.episode import Scored
 from episodes.play_and_score import play
 from episodes.policy import ChatPolicy, Endpoint
 from training.serve import serve
@@ -51,31 +49,26 @@ FAILURES = 5  # machine failures one after the other: the endpoint is at fault, 
 MODES = {"valid": "val"}  # this project's names of modes, where they differ
 
 
-@dataclass
-class Run:
-    """A configuration and what it needs. failed: machine failures since the last scored episode."""
+class Runner:
+    """Plays the tasks of a set. failed: machine failures since the last scored episode."""
 
-    config: RunConfig
-    tasks: TaskSet
-    environment: CodeEnvironment
-    policy: Endpoint
-    failed: int = 0
+    def __init__(self, config: RunConfig, tasks: TaskSet, environment: CodeEnvironment) -> None:
+        self.config = config
+        self.tasks = tasks
+        self.environment = environment
+        self.failed = 0
 
-    async def play_all(self) -> tuple[list[History], int]:
+    async def play_all(self, indices: range, endpoint: Endpoint) -> tuple[list[History], int]:
         """Return the finished episodes, earlier runs included, and how many were wanted.
 
-        Raises UsageError: no task can be played here. Raises Failure: the endpoint keeps failing.
+        Raises Failure: the endpoint keeps failing.
         """
-        there = len(self.tasks)
-        end = there if self.config.end_idx < 0 else min(self.config.end_idx, there)
-        indices = range(self.config.start_idx, end)
-        await self.check_tasks(indices)
         slots = asyncio.Semaphore(self.config.jobs)
         waiting = []
         for index in indices:
             names = [f"history_{index}_{number}.json" for number in range(self.config.rollouts)]
             for name in names or [f"history_{index}.json"]:
-                waiting.append(self.episode(index, self.config.folder / name, slots))
+                waiting.append(self.episode(index, self.config.folder / name, endpoint, slots))
         found = await gathered(waiting, "episodes", "episodes")
         return [history for history in found if history], len(waiting)
 
@@ -97,23 +90,36 @@ class Run:
         for line in said:
             print(f"unusable, {line}", file=sys.stderr)
 
-    async def episode(self, index: int, path: Path, slots: asyncio.Semaphore) -> History | None:
+    async def episode(
+        self, index: int, path: Path, endpoint: Endpoint, slots: asyncio.Semaphore
+    ) -> History | None:
         """Return an episode from its file or by playing it, or None if it is not scored."""
         async with slots:
             if kept := histories.read(path):
                 return kept
             task = self.tasks.task(index)
-            policy = ChatPolicy(self.policy, self.config.num_steps)
+            policy = ChatPolicy(endpoint, self.config.num_steps)
             playing = self.environment.play(task, policy)
             scored = await play(self.environment, task, playing, policy, EPISODE_SECONDS)
+        histories.write(path, scored.episode.messages, self.ending(scored))
+        if scored.reward.unscored != "task_unusable":
+            self.failed = self.failed + 1 if scored.reward.score is None else 0
+        if self.failed >= FAILURES:
+            why = scored.detail or scored.reward.unscored
+            raise Failure(f"{self.failed} episodes failed one after the other; the last: {why}")
+        return histories.read(path)
+
+    def ending(self, scored: Scored) -> dict[str, Any]:
+        """Return the last element of an episode's file."""
+        task: Any = scored.task
         score = scored.reward.score
-        why = scored.detail or scored.reward.unscored
+        result: dict[str, Any] = {"result": "unscored"}
         if score is None:
-            result: dict[str, Any] = {"result": "unscored", "reason": why}
+            result["reason"] = scored.detail or scored.reward.unscored
         else:
             right = score > 0 and score > self.tasks.success_above(task)
             result = {"result": "success" if right else "failure", "score": score}
-        ending = {
+        return {
             "task": self.config.task,
             "task_type": task.task_type,
             "difficulty": task.difficulty,
@@ -125,26 +131,24 @@ class Run:
             "seconds": round(scored.seconds, 2),
             **result,
         }
-        histories.write(path, scored.episode.messages, ending)
-        if scored.reward.unscored != "task_unusable":
-            self.failed = self.failed + 1 if score is None else 0
-        if self.failed >= FAILURES:
-            raise Failure(f"{self.failed} episodes failed one after the other; the last: {why}")
-        return histories.read(path)
 
 
-@contextlib.contextmanager
-def prepared(config: RunConfig) -> Iterator[Run]:
-    """Yield what a run needs, a model's server included.
+def play_config(config: RunConfig) -> tuple[list[History], int]:
+    """Return the finished episodes and how many were wanted. A model's folder is served meanwhile.
 
     Raises UsageError: rows or folder are unusable. Raises Failure: no sandbox, or no server.
     """
+    debugger = debugger_of(config.Debugger)
+    model = config.Agent.llm
+    endpoint_of(model)
     tasks = get_task_class(config.task)(config.Data.data_path, MODES.get(config.mode, config.mode))
     if config.start_idx >= len(tasks):
         raise UsageError(
             f"start_idx {config.start_idx}: {config.task} has {len(tasks)} tasks "
             f"in mode {config.mode}"
         )
+    end = len(tasks) if config.end_idx < 0 else min(config.end_idx, len(tasks))
+    indices = range(config.start_idx, end)
     try:
         config.folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -154,23 +158,24 @@ def prepared(config: RunConfig) -> Iterator[Run]:
     settings = load_settings().under({"max_turns": config.num_steps})
     options = {"ending": config.Env.ending}
     sets = {config.task: tasks}
-    debugger = debugger_of(config.Debugger)
-    environment = CodeEnvironment(settings, options, True, sets, debugger, LONGEST)
-    with contextlib.closing(environment):
+    with ExitStack() as stack:
+        environment = CodeEnvironment(settings, options, True, sets, debugger, LONGEST)
+        stack.enter_context(closing(environment))
         asyncio.run(environment.check())
-        model = config.Agent.llm
-        if not model.is_folder:
-            yield Run(config, tasks, environment, policy_endpoint(config, model))
-            return
-        log = config.folder / "vllm.log"
-        print(f"starting vLLM for {model.model_name}, log in {log}", file=sys.stderr, flush=True)
-        with serve(model.model_name, log, tools=False) as server:
+        runner = Runner(config, tasks, environment)
+        asyncio.run(runner.check_tasks(indices))
+        served = model.model_type == "vLLM" and (model.port or model.base_url)
+        if not served and Path(model.model_name).is_dir():
+            log = config.folder / "vllm.log"
+            said = f"starting vLLM for {model.model_name}, log in {log}"
+            print(said, file=sys.stderr, flush=True)
+            server = stack.enter_context(serve(model.model_name, log, tools=False))
             where = {"base_url": server.base_url, "model_name": server.name}
-            served = model.model_copy(update=where)
-            yield Run(config, tasks, environment, policy_endpoint(config, served))
+            model = model.model_copy(update=where)
+        return asyncio.run(runner.play_all(indices, policy_endpoint(config, model)))
 
 
-def policy_endpoint(config: RunConfig, model: Model) -> Endpoint:
+def policy_endpoint(config: RunConfig, model: Any) -> Endpoint:
     """Return the policy's endpoint, which all episodes of a run share with its connections."""
     where = endpoint_of(model)
     attempts = (config.Agent.n_retry + 1) * config.Env.n_retry
@@ -192,8 +197,7 @@ def played(config: RunConfig) -> int:
 
     Raises UsageError, Failure.
     """
-    with prepared(config) as run:
-        found, wanted = asyncio.run(run.play_all())
+    found, wanted = play_config(config)
     success, shown = scores_of(found) if found else (None, "")
     line = {
         "task": config.task,
@@ -217,8 +221,5 @@ def played(config: RunConfig) -> int:
 def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser_of(__doc__).parse_args(argv)
     stop_in_order()
-    return run_command(
-        "main",
-        lambda: played(load_config(arguments)),
-        afterwards="the same command goes on from here",
-    )
+    goes_on = "the same command goes on from here"
+    return run_command("main", lambda: played(load_config(arguments)), afterwards=goes_on)
