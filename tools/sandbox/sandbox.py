@@ -97,8 +97,7 @@ class Run:
 class Episode:
     """The line to an episode's supervisor, once it has one."""
 
-    def __init__(self, protected: bool = True) -> None:
-        self.protected = protected  # from signals of its programs
+    def __init__(self) -> None:
         self.lock = asyncio.Lock()
         self.line: socket.socket | None = None
         self.handle = -1
@@ -166,7 +165,7 @@ class Episode:
                     continue
                 late = time.monotonic() - begun - patience
                 lost = max(late, waiting_time(number) - waited)
-                if lost < SHARE * patience and not (self.protected and stopped(number)):
+                if lost < SHARE * patience:
                     raise TimeoutError
             raise too_slow(deadline)
         finally:
@@ -272,7 +271,7 @@ class Sandbox:
             self._episodes = {}
             self._process = None
             self._owner = os.getpid()
-        held = self._episodes.pop(name, None) or Episode(self.protected)
+        held = self._episodes.pop(name, None) or Episode()
         idle = [name for name, other in self._episodes.items() if not other.lock.locked()]
         for other in idle[: max(0, len(self._episodes) + 1 - self.most)]:
             self._episodes.pop(other).hang_up()
@@ -354,8 +353,8 @@ async def probe() -> None:
 def too_slow(deadline: float) -> MachineTooSlowError:
     return MachineTooSlowError(
         f"a program's {deadline:g} s went by {MOST} times while this machine kept it "
-        "from running: its processes waited for a processor or were stopped from "
-        "outside; run fewer episodes at once (--concurrency), or nothing beside them"
+        "from running: its processes waited for a processor; run fewer episodes at once "
+        "(--concurrency), or nothing beside them"
     )
 
 
@@ -375,10 +374,3 @@ def waiting_time(number: int) -> float:
         return int(Path(f"/proc/{number}/schedstat").read_text(encoding="ascii").split()[1]) / 1e9
     except OSError:
         return 0.0
-
-
-def stopped(number: int) -> bool:
-    try:
-        return Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] == "T"
-    except OSError:
-        return False

@@ -75,24 +75,6 @@ async def test_a_supervisor_that_calls_the_machine_slow_is_believed_and_ended(li
     assert process.wait(30) == -signal.SIGKILL
 
 
-@pytest.mark.parametrize("protected", [True, False])
-async def test_one_that_is_stopped_is_the_machine_s_unless_its_programs_may_have_stopped_it(
-    line, monkeypatch, protected
-):
-    episode, theirs, process = line
-    monkeypatch.setattr(sandbox_module, "GRACE", 0.1)
-    monkeypatch.setattr(sandbox_module, "SHARE", 1000.0)
-    episode.protected = protected
-    theirs.sendall(READY)
-    process.send_signal(signal.SIGSTOP)
-    asking = episode.ask(QUESTION, 0.05)
-    if protected:
-        with pytest.raises(MachineTooSlowError, match=r"0.05 s"):
-            await asking
-    else:
-        assert (await asking).status == "timeout"
-
-
 @pytest.mark.parametrize(("share", "slow"), [(2000.0, True), (0.0, False)])
 async def test_one_that_waited_for_a_processor_is_the_machine_s(line, monkeypatch, share, slow):
     """share: of its silence, after an hour of waiting that was before it."""

@@ -46,22 +46,19 @@ class Clock:
         self.begun = self.beaten = now()
         self.worked = own()
         self.first = read()
-        self.missed = self.halted = 0.0
+        self.missed = 0.0
         self.end = self.begun + deadline  # before this nothing is judged
 
-    def beat(self, asked: float, halted: bool) -> None:
+    def beat(self, asked: float) -> None:
         """Note that the supervisor is awake, after it meant to sleep `asked` seconds at most.
 
-        The machine took time beyond that. halted: whether all processes of the program stand still.
+        The machine took time beyond that.
         """
         now = self.now()
         worked = self.own()
-        gap = now - self.beaten
-        late = gap - max(0.0, asked) - (worked - self.worked)
+        late = now - self.beaten - max(0.0, asked) - (worked - self.worked)
         if late > self.late:
             self.missed += late
-        elif halted:
-            self.halted += gap
         self.beaten = now
         self.worked = worked
 
@@ -77,9 +74,7 @@ class Clock:
         had = elapsed - shown
         if elapsed >= MOST * self.deadline:
             return "timeout" if had >= ENOUGH * self.deadline else "slow"
-        # Nothing shows who stopped a program. If it is woken it may go on. Otherwise
-        # it stopped itself, as far as can be shown.
-        left = self.deadline - (had - self.halted)
+        left = self.deadline - had
         self.end = self.now() + max(0.0, min(left, MOST * self.deadline - elapsed))
         return "timeout" if left <= 0 else ""
 

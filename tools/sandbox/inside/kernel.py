@@ -158,7 +158,6 @@ class Process(NamedTuple):
     parent: int
     threads: int
     memory: int
-    stopped: bool  # stands still by a signal
 
 
 def processes() -> list[Process]:
@@ -206,7 +205,6 @@ def look(number: int) -> Process | None:
         int(first["PPid"][0]),
         int(first["Threads"][0]),
         max(anonymous + shared, size // SPARSE),
-        first["State"][0] == "T",
     )
 
 

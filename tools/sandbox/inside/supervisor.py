@@ -193,21 +193,18 @@ class Supervisor:
         tolerated = LATE if self.settings["namespaces"] else math.inf
         clock = Clock(deadline, lambda: times_of(numbers), tolerated)
         next_look = clock.begun + TICK
-        halted = False
         files = {self.line.fileno(), handle, done, *(output.file for output in outputs)}
         reported = 1  # deadlines that went by, as far as the caller knows
         while True:
             now = time.monotonic()
             if now >= next_look:
-                running = processes()
-                if excess := self.excess(running):
+                if excess := self.excess(processes()):
                     return excess
-                halted = self.halted(running, worker)
                 next_look = time.monotonic() + max(TICK, PAUSE * (time.monotonic() - now))
             due = clock.begun + reported * deadline
             asked = max(0.0, min(clock.end, next_look, due) - time.monotonic())
             ready = readable(*files, seconds=asked)
-            clock.beat(asked, halted)
+            clock.beat(asked)
             if self.line.fileno() in ready:
                 raise ConnectionError
             for output in outputs:
@@ -229,17 +226,6 @@ class Supervisor:
             return "processes"
         own = sum(max(0, process.memory - self.spare) for process in running)
         return "memory" if own > self.settings["memory"] else ""
-
-    def halted(self, running: list[Process], worker: int) -> bool:
-        """Return whether all runnable processes of a step are stopped by a signal.
-
-        During a command the interpreter is not counted: we stopped it.
-        """
-        own = []
-        for process in running:
-            if process.number == worker or process.number != self.interpreter:
-                own.append(process.stopped)
-        return bool(own) and all(own)
 
     def end_all(self, keep: bool = False) -> None:
         """Kill every process, or stop the interpreter until its next program if it is kept.
