@@ -120,6 +120,8 @@ def _to_each(task: ConsultationTask, question: str, mentioned: Mapping[str, Repl
                 replies.append(_of_item(task, item, mentioned))
         return replies
     topics = _topics_of(task, question, items)
+    if topics and _joined(question):
+        topics += [one for one in asked_topics(question) if not (one.is_side or one in topics)]
     if topics:
         return [_of_topic(task, topic, mentioned) for topic in topics]
     if items:
@@ -241,6 +243,9 @@ def _of_item(task: ConsultationTask, item: str, mentioned: Mapping[str, Reply]) 
         return again(mentioned[item], task)
     said = SAID["zh"]
     tables = load_tables()
+    also = SAID["asks_also"].get(item)
+    if item not in task.words and also in task.words:
+        return _of_item(task, also, mentioned)
     if item == "accompanying":
         there = [name for name, has in task.symptoms.items() if has and name not in mentioned]
         if not there:

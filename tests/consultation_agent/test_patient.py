@@ -140,6 +140,25 @@ def test_what_real_doctors_ask_is_answered_by_the_fact(question, text):
     assert asked(question, task=replace(TASK, words=words, sex="male")).text == text
 
 
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("Does anything make it better or worse?", "歇着就好。一用力就犯。"),
+        ("睡眠和胃口怎么样？", "九分，痒得睡不着。胃口还行。"),
+        ("Do you wake up at night because of it?", "九分，痒得睡不着。"),
+        ("有没有发热或者怕冷？", "没有发烧。有，裹着被子还发抖。"),
+        ("身高体重是多少？", "这个我说不清楚。"),
+        ("医保是哪里的？", "这个我说不清楚。"),
+    ],
+)
+def test_nothing_of_the_record_is_denied_or_told_for_another_thing(question, text):
+    words = {"relieving": "歇着就好", "aggravating": "一用力就犯", "severity": "九分，痒得睡不着"}
+    words |= {"course": "一阵一阵的", "place": "手肘", "chills": "裹着被子还发抖"}
+    absent = {"fever": False, "sleep_problems": False, "cold_intolerance": False}
+    task = replace(TASK, words=words, symptoms={"chills": True, **absent})
+    assert asked(question, task=task).text == text
+
+
 def test_the_opening_of_a_row_without_facets_and_again():
     assert asked("怎么了？", task=task_of(reference_row())).text == "My ankle is swollen"
     task = replace(TASK, complaint="abdominal_pain")
