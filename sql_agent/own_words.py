@@ -42,21 +42,18 @@ class Column(NamedTuple):
     name: str = ""
 
     def without_own(self, cell: Any) -> Any:
-        """Return a cell without the statement's own words, or None if nothing is left.
-
-        A text of no other letters than theirs was cut from them.
-        """
+        """Return a cell without the statement's own words, or None if nothing is left."""
         if not self.reads:
             return None
         if not isinstance(cell, str):
             is_own = isinstance(cell, (int, float)) and abs(cell) in self.numbers
             return None if is_own else cell
+        if not self.joined:
+            return None if words_only(cell) in map(words_only, self.texts) else cell
         if not self.texts:
             return cell
         if set(words_only(cell)) <= set(words_only("".join(self.texts))):
-            return None
-        if not self.joined:
-            return cell
+            return None  # cut from them, or turned round
         pattern = "|".join(map(re.escape, sorted(self.texts, key=len, reverse=True)))
         # A number of theirs does not begin inside another one
         left = re.sub(rf"(?:(?<![\d.])(?=\d)|(?=\D))(?:{pattern})+", "\n", cell, flags=re.I)
