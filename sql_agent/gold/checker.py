@@ -157,10 +157,10 @@ def check_table(finding: Finding, results: Sequence[QueryResult]) -> None:
     if gold and not results:
         finding.unchecked.append(("structured_gt", "there is no gold SQL to recompute it from"))
     elif gold and not returns(results, gold):
-        seen = list(chain.from_iterable(result.rows for result in results))
-        problem = (
-            f"gold SQL returns {short(str(seen))}, structured_gt says {short(str(gold['rows']))}"
-        )
+        returned = list(chain.from_iterable(result.rows for result in results))
+        seen = [row for row in returned if row not in gold["rows"]] or returned
+        said = [row for row in gold["rows"] if row not in returned] or gold["rows"]
+        problem = f"gold SQL returns {short(str(seen))}, structured_gt says {short(str(said))}"
         notes.append(("structured_gt", problem))
     elif gold or not results or finding.row["task_type"] == "unanswerable":
         return

@@ -1,6 +1,4 @@
-"""Both LLM filters as programs against a stand-in endpoint: outputs, failures, kills, and no call
-made twice.
-"""
+"""The LLM filter as a program against a stand-in endpoint: outputs, failures, and no call twice."""
 
 import json
 import os
@@ -8,7 +6,7 @@ import os
 from common.jsonl import write_jsonl
 from common.settings import load_settings
 from sql_agent.curation import filter_with_llm
-from sql_agent.curation.prompts import FIRST, Verdict, screening_messages
+from sql_agent.curation.prompts import FIRST, screening_messages
 from tests.common.llm_server import KEY, Fault
 from tests.messages import missing
 from tests.sql_agent.curation.questions import (
@@ -19,8 +17,6 @@ from tests.sql_agent.curation.questions import (
     question_of,
     rows_of,
 )
-
-YES = {"reason": "", "is_medical": True, "answerable": True, "task_type": "other"}
 
 
 def first(*options):
@@ -134,12 +130,6 @@ def test_a_second_look_is_stricter(place, llm, capsys):
     ]
     assert kept[0]["task_type"] == kept[0]["verdict"]["task_type"] == "count_filter"
     assert len(llm.requests) == 60 + 40
-
-
-def test_only_medical_answerable_questions_are_kept():
-    assert Verdict(**YES).keeps
-    for change in ({"is_medical": False}, {"answerable": False}, {"task_type": "unanswerable"}):
-        assert not Verdict(**YES | change).keeps
 
 
 def test_a_question_can_not_leave_its_place():
