@@ -424,13 +424,6 @@ def warmed_up_on(monkeypatch):
     return first
 
 
-def test_a_warm_up_learns_under_the_words_that_are_given(tmp_path, warmed_up_on):
-    (tmp_path / "words.toml").write_text('version = "mine"\nsystem = "You are on call."\n')
-    flags = ("--base", str(TINY), "--prompts", str(tmp_path / "words.toml"))
-    assert main(["consultation", *flags, "--out", str(tmp_path / "out")]) == 0
-    assert warmed_up_on[0].messages[0]["content"].strip() == "You are on call."
-
-
 def test_a_warm_up_learns_episodes_of_the_budget_that_a_run_has(
     tmp_path, monkeypatch, warmed_up_on
 ):
