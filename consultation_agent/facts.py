@@ -1,6 +1,4 @@
-"""What the consultation agent's evaluations say beyond the reward: numbers of one episode, and its
-dialogue.
-"""
+"""What evaluations say beyond the reward: numbers of one episode, and its dialogue."""
 
 from __future__ import annotations
 

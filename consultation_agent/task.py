@@ -1,6 +1,4 @@
-"""One row of the consultation agent's data as a frozen type (docs/consultation.md shows the
-columns.
-"""
+"""One row of the consultation agent's data as a frozen type (docs/consultation.md has its columns)."""
 
 from __future__ import annotations
 

@@ -1,3 +1,1 @@
-"""The diagnosis agent: a doctor who orders one examination after another, and ends with a
-diagnosis.
-"""
+"""The diagnosis agent: a doctor who orders examinations, and ends with a diagnosis."""

@@ -1,6 +1,4 @@
-"""What the diagnosis agent's evaluations say beyond the reward: numbers of one episode, and what
-was done in it.
-"""
+"""What evaluations say beyond the reward: numbers of one episode, and what was done in it."""
 
 from __future__ import annotations
 

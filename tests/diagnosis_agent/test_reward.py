@@ -100,21 +100,6 @@ def test_a_judge_sees_the_case_its_gold_and_what_came_of_the_orders():
     ]
 
 
-def test_a_judge_s_single_score_is_that_of_the_diagnosis_and_rules_give_the_rest():
-    reward = earned(ended("inflammation", *TASK.key), judge=Fixed(Verdict(0.25)))
-    assert reward.terms == pytest.approx({"format": 0.1, "diagnosis": 0.25, "examinations": 0.5})
-    assert reward.score == pytest.approx(0.85 / 1.6)
-
-
-def test_examinations_are_measured_over_all_orders_and_all_that_is_recommended():
-    values = examination_values(TASK, ended("appendicitis", TASK.key[0], TASK.key[0], "telepathy"))
-    assert values == pytest.approx({"precision": 1 / 3, "recall": 1 / 3, "f1": f1(1, 3, 1, 3)})
-    nothing = examination_values(TASK, ended("appendicitis"))
-    assert (nothing["precision"], nothing["recall"]) == (None, 0.0)
-    unknown = examination_values(replace(TASK, key=()), ended("appendicitis", "CBC"))
-    assert unknown == {"precision": 0.0, "recall": None, "f1": None}
-
-
 def test_a_panel_is_one_order_for_all_of_its_examinations():
     key = ("electrolytes", "renal function tests")
     task = replace(TASK, key=key)
