@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from common.command import Failure, UsageError, new_parser, run_command
-from common.files import refuse_existing, replacing
+from common.files import FileError, refuse_existing, replacing
 from common.jsonl import write_jsonl
 from common.terminal import watched
 from conditions.intake.consultation_rows import Consultation, Message, Refused, read_consultation
@@ -85,6 +85,8 @@ def convert(source: Path, folder: Path, force: bool, say: Callable[[str], None])
     Raises UsageError: see `read_file`; a file exists and not `force`. Raises Failure: more than half
     of the rows are refused, which are written alone.
     """
+    if folder.is_file():
+        raise FileError(f"{folder} is a file; give a folder")
     folder.mkdir(parents=True, exist_ok=True)
     for name in (CASES, DIALOGUES, REFUSED):
         refuse_existing(folder / name, force)

@@ -151,14 +151,13 @@ def _stage(item: Planned, staging: Staging, strip_html: bool) -> int:
             place = said("row {number}", number=record.number)
             place += said(", column {name}", name=column) if column else ""
             lines.append(f"  {place}: {said(kind)}" + (f": {reason}" if reason else ""))
-    for line in lines:
-        print(line)
-    kinds = [DUPLICATE, EMPTY, REJECTED, *(kind for kind in (FOOTER, HEADING) if rows[kind])]
-    left_out = said(", ").join(f"{rows[kind]} {said(kind)}" for kind in kinds)
+    kinds = (DUPLICATE, EMPTY, FOOTER, HEADING, REJECTED)
+    counted = [kind for kind in kinds if rows[kind] or kind not in (FOOTER, HEADING)]
+    left_out = said(", ").join(f"{rows[kind]} {said(kind)}" for kind in counted)
     ready = "{name} -> {table}: {count} rows ready, {left_out}"
     name = item.part.name
     print(said(ready, name=name, table=item.table, count=rows["ready"], left_out=left_out))
-    print(_columns(item))
+    print("\n".join([_columns(item), *lines]))
     return rows[REJECTED]
 
 
