@@ -13,7 +13,6 @@ import logging
 import os
 import resource
 import socket
-import time
 from collections import Counter
 from typing import Any
 
@@ -32,7 +31,6 @@ SECOND_LOOK = 1.0  # seconds in which a server that was itself held up reads wha
 MOST_WAITING = 512
 AT_ONCE = 32  # connections taken before the first of them is looked at; asyncio takes a backlog
 BACKLOG = 2048  # connections that the kernel keeps meanwhile, uvicorn's own number
-SAY_SECONDS = 60.0  # between two log lines that are the same
 
 _Protocol: Any = AutoHTTPProtocol
 
@@ -134,7 +132,8 @@ class Server(uvicorn.Server):
         super().__init__(config)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        say_rarely()
+        # Its warnings are about requests, of which strangers can send any number
+        logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
         await super().startup(sockets)
         for server in self.servers:
             for listener in server.sockets:
@@ -146,39 +145,3 @@ def bound_launcher(launcher: Any) -> None:
     """Let a PythonServerLauncher of agent-lightning, which takes no server, make such a one."""
     create = launcher._create_uvicorn_server
     launcher._create_uvicorn_server = lambda: Server(create().config)
-
-
-class Rarely(logging.Filter):
-    """Lets a line pass once in SAY_SECONDS, then with how often it was left out."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.said: dict[str, tuple[float, int]] = {}  # when last, and how often it came since
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        if record.levelno < logging.WARNING:
-            return True
-        text = record.getMessage()
-        now = time.monotonic()
-        key = f"{text} {record.exc_info[1]!r}" if record.exc_info else text
-        last, left_out = self.said.get(key, (-SAY_SECONDS, 0))
-        if now < last + SAY_SECONDS:
-            self.said[key] = last, left_out + 1
-            return False
-        for old, (said_at, _) in [*self.said.items()]:
-            if now >= said_at + SAY_SECONDS:
-                del self.said[old]
-        self.said[key] = now, 0
-        if left_out:
-            record.msg = f"{text} ({left_out} more like this)"
-            record.args = ()
-        return True
-
-
-RARELY = Rarely()
-
-
-def say_rarely() -> None:
-    """Let each warning of uvicorn and asyncio through only rarely: strangers can cause any number."""
-    for name in ("uvicorn.error", "asyncio"):
-        logging.getLogger(name).addFilter(RARELY)

@@ -48,9 +48,8 @@ def write_agent(name: str, kind: str, out: Path) -> Path:
     values = {"name": name, "Name": "".join(part.capitalize() for part in name.split("_"))}
     folder.mkdir(parents=True)
     (folder / "__init__.py").touch()
-    for source, target in ((f"{kind}.py.txt", "agent.py"), ("card.md.txt", "tiny_model_card.md")):
-        text = (SKELETONS / source).read_text(encoding="utf-8")
-        (folder / target).write_text(Template(text).substitute(values), encoding="utf-8")
+    text = (SKELETONS / f"{kind}.py.txt").read_text(encoding="utf-8")
+    (folder / "agent.py").write_text(Template(text).substitute(values), encoding="utf-8")
     runpy.run_path(str(folder / "agent.py"), run_name="__main__")  # it draws its own data
     return folder
 

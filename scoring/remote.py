@@ -112,9 +112,7 @@ class RemoteJudge:
             verdict = self._failure(error)
         else:
             self.breaker.succeeded()
-        # What failed attempts cost is not known.
-        known = spent.calls == (0 if verdict.score is None else 1)
-        return replace(verdict, usage=replace(spent, cost_usd=spent.cost_usd if known else None))
+        return replace(verdict, usage=spent)
 
     def _failure(self, error: Exception) -> Verdict:
         asked = isinstance(error, LLMError)

@@ -229,8 +229,6 @@ async def score_episode(
         "judge_cached": verdict.usage.cached,
         "degenerate": float("degenerate" in verdict.parts),
     }
-    if verdict.usage.cost_usd is not None:  # an unknown cost is not 0, so it is not there
-        counters["judge_cost_usd"] = verdict.usage.cost_usd
     factors = {name: value for name, value in values.items() if name not in rubric.weights}
     notes: dict[str, Any] = {"measures": parts | verdict.checks | factors, "counters": counters}
     if verdict.score is None:

@@ -5,9 +5,9 @@
     .venv/bin/python -m training.serve --reward-model models/reward  # says which settings to use it with
 
 Pairs come from the same places as those of training.preferences. A fifth of the tasks is held out.
-reward_model.json says how often the better answer of these scores higher, with an interval, and how
-often it is the longer one. reward_scale.json maps raw scores to [0, 1]. A killed command goes on
-when it is given again. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
+reward_model.json says how often the better answer of these scores higher. reward_scale.json maps
+raw scores to [0, 1]. A killed command goes on when it is given again. Exit codes: 0 done, 1
+failed, 2 wrong usage, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def learn(arguments: argparse.Namespace) -> None:
-    found, left_out = pairs_asked(registry.get(arguments.agent), arguments)
+    found, left_out = pairs_asked(registry.get(arguments.agent), arguments, answers=True)
     imported("training.pairs.ranking").learn(arguments, found, left_out)
 
 

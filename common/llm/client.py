@@ -35,30 +35,22 @@ DOUBLED = 3
 
 @dataclass
 class Usage:
-    """What was spent. `calls` counts failed tries too. `cost_usd` is None once a price was unknown."""
+    """What was spent. `calls` counts failed tries too."""
 
     calls: int = 0
     cached: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
-    cost_usd: float | None = 0.0
 
     def add(self, other: Usage) -> None:
         self.calls += other.calls
         self.cached += other.cached
         self.prompt_tokens += other.prompt_tokens
         self.completion_tokens += other.completion_tokens
-        known = self.cost_usd is not None and other.cost_usd is not None
-        self.cost_usd = (self.cost_usd or 0.0) + (other.cost_usd or 0.0) if known else None
 
     def __str__(self) -> str:
-        cost = (
-            "cost unknown (no price known here)"
-            if self.cost_usd is None
-            else f"${self.cost_usd:.4f}"
-        )
         tokens = f"{self.prompt_tokens:,} + {self.completion_tokens:,} tokens"
-        return f"{self.calls:,} calls, {self.cached:,} from the cache, {tokens}, {cost}"
+        return f"{self.calls:,} calls, {self.cached:,} from the cache, {tokens}"
 
 
 class LLMClient:
@@ -207,7 +199,8 @@ class LLMClient:
             self._most_doubled = doubled - 1
             self._doubled = min(self._doubled, self._most_doubled)
             raise LLMError(str(error), "malformed", error.status) from None
-        spent.add(self._usage_of(reply))
+        spent.prompt_tokens += tokens_in(reply, "prompt_tokens")
+        spent.completion_tokens += tokens_in(reply, "completion_tokens")
         choice = reply["choices"][0]
         text = text_of(choice["message"].get("content"))
         thought = thought_of(choice["message"])
@@ -226,14 +219,6 @@ class LLMClient:
         elif thought and not text:
             why = f"the reply is a thought alone; {why}"
         raise LLMError(f"{self.model}: {why}", "malformed")
-
-    def _usage_of(self, reply: Body) -> Usage:
-        read = tokens_in(reply, "prompt_tokens")
-        written = tokens_in(reply, "completion_tokens")
-        prices = self.provider.prices
-        known = prices and reply.get("usage")
-        cost = read * prices[0] + written * prices[1] if prices and known else None
-        return Usage(prompt_tokens=read, completion_tokens=written, cost_usd=cost)
 
 
 @lru_cache(maxsize=16)

@@ -27,10 +27,8 @@ if TYPE_CHECKING:
 
 MOST_CONNECTIONS = 256
 
-# What models of one protocol take differently, in the order in which they are given up
-SAMPLING = ("top_p", "max_tokens", "temperature")
-# What else an endpoint may refuse, and is then asked without
-GIVEN_UP = (*SAMPLING, "tool_choice")
+# What an endpoint may refuse, and is then asked without, in this order
+GIVEN_UP = ("top_p", "max_tokens", "temperature", "tool_choice")
 # A refusal that names one of these is about its value; one that names max_tokens may be about the
 # room that is left for them
 FREE_OF_LIMITS = ("top_p", "temperature")
@@ -116,13 +114,12 @@ def _close(connector: aiohttp.BaseConnector) -> None:
 
 @dataclass(frozen=True)
 class Provider:
-    """Where a model is called, by litellm, and its price in USD a token, None if unknown."""
+    """Where a model is called, by litellm."""
 
     name: str
     model: str
     base_url: str | None
     api_key: str | None
-    prices: tuple[float, float] | None
 
     @property
     def speaks_openai(self) -> bool:
@@ -154,13 +151,7 @@ class LLMEndpoint:
             )
         except Exception as error:  # litellm raises what its providers' clients raise
             raise explain(error, litellm, self.model, self.api_key) from None
-        places = (f"{name.upper()}_BASE_URL", f"{name.upper()}_API_BASE")
-        prices = None
-        # An endpoint at another address has its own prices.
-        if not self.base_url and not any(map(os.environ.get, places)):
-            with suppress(Exception):  # litellm's way of saying that it knows no price
-                prices = litellm.cost_per_token(self.model, prompt_tokens=1, completion_tokens=1)
-        return Provider(name, model, self.base_url or base, self.api_key or key, prices)
+        return Provider(name, model, self.base_url or base, self.api_key or key)
 
     @property
     def takes_schemas(self) -> bool:
@@ -172,7 +163,7 @@ class LLMEndpoint:
     async def reply(self, body: Body, translated: bool = False) -> dict[str, Any]:
         """Return OpenAI's JSON of one completion. `translated`: through litellm. Raises LLMError."""
         direct = self.provider.speaks_openai and not translated
-        request = self._adapted(body, direct)
+        request = self._adapted(body)
         try:
             if direct:
                 reply = await self._direct(request)
@@ -211,14 +202,10 @@ class LLMEndpoint:
             return LLMError(f"{self.model}: an error for a reply: {words}", "status")
         return of_status(self.model, status, words)
 
-    def _adapted(self, body: Body, direct: bool) -> Body:
-        given = {name: body[name] for name in SAMPLING if name in body}
-        rest = {name: value for name, value in body.items() if name not in SAMPLING}
-        if "claude" in self.model.lower() and "temperature" in given:
-            given.pop("top_p", None)
-        if direct and given:
-            given = translated(self.provider, tuple(given.items()))
-        request = {**rest, **given}
+    def _adapted(self, body: Body) -> Body:
+        request = dict(body)
+        if "claude" in self.model.lower() and "temperature" in request:
+            request.pop("top_p", None)
         for name in self._refused & request.keys():
             value = request.pop(name)
             if name in NEWER_NAMES:
@@ -264,25 +251,6 @@ class ChatModel:
         return await self.patience.ask(
             lambda: self.endpoint.reply(body, self.translated), self.endpoint.model
         )
-
-
-@lru_cache(maxsize=16)
-def translated(provider: Provider, sampling: tuple[tuple[str, Any], ...]) -> Body:
-    """Return the sampling as litellm would send it: reasoning models of OpenAI take no temperature.
-    Raises LLMError: litellm refuses a value.
-    """
-    litellm = load_litellm()
-    try:
-        taken = litellm.utils.get_optional_params(
-            model=provider.model,
-            custom_llm_provider=provider.name,
-            drop_params=True,
-            **dict(sampling),
-        )
-    except Exception as error:  # litellm raises what its providers' clients raise
-        raise explain(error, litellm, provider.model, provider.api_key) from None
-    names = {*SAMPLING, *NEWER_NAMES.values()}
-    return {name: value for name, value in taken.items() if name in names}
 
 
 def refused_part(error: LLMError, request: Body) -> str | None:

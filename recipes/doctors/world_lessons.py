@@ -1,6 +1,5 @@
 """Supervised data for a model of the simulator: recorded cases as DiagGym's texts.
 
-    .venv/bin/python -m training.cold_start diagnosis --role simulator --out models/world --steps-a 1500        # a tiny one
     .venv/bin/python -m training.cold_start diagnosis --role simulator --base MODEL --out models/world
     .venv/bin/python -m evaluation.evaluate diagnosis --gold --simulator served --simulator-model models/world
 

@@ -141,6 +141,15 @@ def test_questions_longer_than_the_context_are_named(tmp_path, capsys):
     assert not missing(message, "1 of 8", "q7", "data.max_prompt_length")
 
 
+def test_prompts_longer_than_the_context_are_said_before_the_engine_starts(capsys):
+    """Short questions behind a long system prompt: every episode would end without a call."""
+    sizes = ("data.max_prompt_length=64", "data.max_response_length=96")
+    context = "actor_rollout_ref.rollout.max_model_len=160"
+    flags = ("--ci-fast", "--device", "cpu", "--max-turns", "1")
+    message = refused(capsys, *flags, *sizes, context)
+    assert not missing(message, "of 160", "1024 positions", "data.max_prompt_length")
+
+
 def test_rows_nobody_could_score(tmp_path, capsys):
     rows = write(tmp_path / "bare.parquet", id=["1", "2"], question=["p", "q"])
     sizes = ("data.train_batch_size=2", "actor_rollout_ref.actor.ppo_mini_batch_size=2")
@@ -214,6 +223,8 @@ def test_a_drawn_token_is_what_all_parts_of_a_run_send(monkeypatch, tmp_path):
 def test_a_run_trains_on_the_rows_as_they_were_prepared(role, prepares, monkeypatch, tmp_path):
     drafted = {"train": [{"id": "a", "answer": "drafted"}], "val": [{"id": "b", "answer": "own"}]}
     monkeypatch.setattr(f"training.start.command.{prepares}", lambda *_, **__: drafted)
+    monkeypatch.setattr("training.start.command.tasks_of", lambda *_: {})
+    monkeypatch.setattr("training.start.command.check_prompts", lambda *_: None)
     monkeypatch.setattr("training.start.command.run", lambda *arguments: 0)
     plan = plan_of(tmp_path, store_role=role)
     rows = {"train": [{"id": "a", "answer": None}], "val": drafted["val"]}

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.command import Failure, UsageError, as_typed, run_command
+from common.command import Failure, UsageError, run_command
 from common.settings import ROOT, SettingsError, load_settings
 from common.terminal import printable
 from tests.messages import missing
@@ -64,11 +64,6 @@ def test_a_command_is_shown_as_it_is_typed_here(capsys, monkeypatch, tmp_path):
     assert f" {own} -m" in failing(error, capsys)[1]
     monkeypatch.setenv("PATH", str(own.parent))
     assert f" {own.name} -m" in failing(error, capsys)[1]
-
-
-def test_the_path_of_another_installation_is_no_command_of_this_one():
-    said = "cannot run /srv/x/.venv/bin/python: gone"
-    assert as_typed(said) == said
 
 
 @pytest.mark.system

@@ -7,7 +7,6 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from dataclasses import replace
 from email.utils import formatdate
 from typing import Literal
 
@@ -206,18 +205,6 @@ def test_the_cache_answers_a_second_client(llm, client, tmp_path):
     assert len(llm.requests) == 5, "the same name at another address is another model"
 
 
-def test_malformed_replies_are_not_kept(llm, tmp_path):
-    llm.faults = [Fault(text="nothing")]
-    llm.answer = lambda body: GOOD
-    client = LLMClient("openai/m", base_url=llm.url, api_key=KEY, cache=tmp_path / "c", attempts=1)
-    with pytest.raises(LLMError):
-        ask(client)
-    ask(client)
-    assert client.usage.cached == 0
-    ask(client)
-    assert client.usage.cached == 1
-
-
 def test_one_question_of_many_tasks_is_one_call(llm, client, tmp_path):
     llm.delay = 0.2
     client = LLMClient("openai/m", base_url=llm.url, api_key=KEY, cache=tmp_path / "c")
@@ -229,15 +216,10 @@ def test_one_question_of_many_tasks_is_one_call(llm, client, tmp_path):
     assert (client.usage.cached, len(llm.requests)) == (5, 1)
 
 
-def test_tokens_and_cost_are_counted(llm, client):
+def test_tokens_are_counted(llm, client):
     llm.faults = [Fault(text="malformed, and paid for")]
     ask(client)
-    assert client.usage == Usage(2, 0, 20, 10, None), "no price is known, so no cost"
-    priced = LLMClient("openai/stand-in", base_url=llm.url, api_key=KEY)
-    priced._endpoint.provider = replace(priced.provider, prices=(0.15e-6, 0.6e-6))
-    ask(priced)
-    assert priced.usage.cost_usd == pytest.approx(10 * 0.15e-6 + 5 * 0.6e-6)
-    assert Usage().cost_usd == 0.0
+    assert client.usage == Usage(2, 0, 20, 10)
 
 
 def test_concurrency_is_limited(llm):

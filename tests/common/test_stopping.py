@@ -133,18 +133,6 @@ subprocess.run([sys.executable, "-c", "import time; print(1, flush=True); time.s
 """
 
 
-TIDIES = """
-import signal, sys, time
-signal.signal(signal.SIGTERM, lambda *_: sys.exit(open({file!r}, "w").close()))
-print(1, flush=True)
-time.sleep(600)
-"""
-
-
-def led(program: str) -> list[str]:
-    return [sys.executable, parent.__file__, str(os.getpid()), sys.executable, "-c", program]
-
-
 def test_a_command_and_its_children_end_with_a_killed_parent():
     script = STARTS.format(parent=parent.__file__, program=SLEEPS)
     starter = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
@@ -157,18 +145,3 @@ def test_a_command_and_its_children_end_with_a_killed_parent():
     starter.wait()
     _, alive = psutil.wait_procs(family, timeout=60)
     assert not alive
-
-
-def test_a_command_s_exit_code_is_handed_on():
-    for program, code in (("raise SystemExit(7)", 7), ("import os; os.kill(os.getpid(), 9)", 137)):
-        assert subprocess.run(led(program), check=False).returncode == code
-
-
-def test_a_command_ends_itself_when_its_group_is_told_to(tmp_path):
-    program = TIDIES.format(file=str(tmp_path / "ended"))
-    process = subprocess.Popen(led(program), stdout=subprocess.PIPE, start_new_session=True)
-    assert process.stdout
-    assert process.stdout.readline()
-    os.killpg(process.pid, signal.SIGTERM)
-    assert process.wait(60) == 0
-    assert (tmp_path / "ended").exists()

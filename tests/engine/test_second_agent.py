@@ -36,12 +36,7 @@ QUICK = (
 def model(tmp_path_factory):
     """A tiny model of the agent's lessons: it knows the protocol, and copies some of the digits."""
     out = tmp_path_factory.mktemp("digits") / "model"
-    assert (
-        cold_start.main(
-            ["digits", "--out", str(out), "--steps-a", "90", "--steps-b", "1", "--no-measure"]
-        )
-        == 0
-    )
+    assert cold_start.main(["digits", "--out", str(out), "--steps-a", "90", "--steps-b", "1"]) == 0
     (out / "chat_template.jinja").write_text(WITHOUT_TOOLS, encoding="utf-8")
     return out
 

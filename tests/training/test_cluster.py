@@ -79,7 +79,7 @@ def test_a_run_does_not_begin_in_a_ray_without_room_for_it(tmp_path, ray_address
     kept: list[str] = []
     monkeypatch.setattr(ray, "init", lambda **options: None)
     monkeypatch.setattr(algorithm, "keep_in_ray", kept.append)
-    monkeypatch.setattr(cluster, "_free_gpus", lambda: ({"a": "10.0.0.1"}, {"a": 4}))
+    monkeypatch.setattr(cluster, "free_gpus", lambda: [("10.0.0.1", 4)])
     monkeypatch.setattr(cluster, "JOIN_SECONDS", 0)
     plan = plan_of(tmp_path, model=bundled_model(AGENT), store_token="of this run")
     with pytest.raises(RunStopped, match=r"10\.0\.0\.1: 4"):

@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import shutil
 import signal
-import subprocess
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -26,12 +25,10 @@ from common.settings import ROOT, Settings, load_settings
 from episodes import registry
 from episodes.agent import Agent, Environment, Lessons, Options, Row, Sizes, Teaching
 from episodes.episode import AgentError, Conversation, Task
-from evaluation.evaluate import parse_arguments as evaluation_arguments
 from sql_agent.prompts import TOOL, first_messages
 from tests.messages import missing
 from training.cold_start import main
-from training.warmup import cold_start_card, schedule, supervised, tiny_model
-from training.warmup.cold_start_card import headline_of
+from training.warmup import supervised
 from training.warmup.examples import NOT_LEARNED, ColdStartError, batches, encode
 from training.warmup.kept_steps import PreciseAdamW, uninterrupted
 from training.warmup.supervised import learn_padded, learn_trees, save, warm_up
@@ -115,7 +112,7 @@ def cold_start(capsys: pytest.CaptureFixture[str], *flags: str) -> dict[str, Any
 @pytest.mark.parametrize(
     ("flags", "code", "named"),
     [
-        (["echo", "--no-measure", "--train-file", "other.jsonl"], 2, "other.jsonl"),
+        (["echo", "--train-file", "other.jsonl"], 2, "other.jsonl"),
         (["sql", "--base", str(TINY), "--role", "doctor"], 2, "'doctor'"),
         (["sql", "--base", "no/such/model"], 2, "no/such/model"),
         (["consultation", "--base", str(TINY), "--dialogues", "none.jsonl"], 2, "none.jsonl"),
@@ -139,9 +136,7 @@ def test_a_base_whose_template_leaves_out_the_system_prompt_is_refused(tmp_path,
 
 def test_an_agent_without_tools_has_a_tiny_model_too(echo, tmp_path, capsys):
     for name in ("one", "two"):
-        facts = cold_start(
-            capsys, echo, "--out", str(tmp_path / name), "--steps-a", "30", "--no-measure"
-        )
+        facts = cold_start(capsys, echo, "--out", str(tmp_path / name), "--steps-a", "30")
         assert (facts["steps_a"], facts["steps_b"], facts["words"]) == (30, 0, 8)
     assert {path.name for path in tmp_path.iterdir()} == {"one", "two"}
     files = {path.name: path.read_bytes() for path in (tmp_path / "one").iterdir()}
@@ -175,7 +170,7 @@ def stopped_in(step: int, real: Callable[..., float]) -> tuple[Callable[..., flo
 
 
 def test_a_stopped_cold_start_goes_on_and_gives_the_same_model(echo, tmp_path, monkeypatch, capsys):
-    flags = ("--steps-a", "30", "--no-measure")
+    flags = ("--steps-a", "30")
     cold_start(capsys, echo, "--out", str(tmp_path / "whole"), *flags)
     stopped, steps = stopped_in(21, supervised.learn_padded)
     monkeypatch.setattr(supervised.train, "__defaults__", (stopped, None))
@@ -188,41 +183,10 @@ def test_a_stopped_cold_start_goes_on_and_gives_the_same_model(echo, tmp_path, m
     assert weights[0].read_bytes() == weights[1].read_bytes()
 
 
-@pytest.mark.parametrize("ended", [130, -signal.SIGINT])
-def test_ctrl_c_in_a_look_at_the_headline_keeps_the_steps_and_looks_again(
-    echo, tmp_path, monkeypatch, capsys, ended
-):
-    """The second look, at step 10, ends phase A 15 steps later, as if it had not been stopped."""
-    monkeypatch.setattr(schedule, "WINDOW", 5)
-    monkeypatch.setattr(schedule, "ASKED_EVERY", 5)
-    monkeypatch.setattr(tiny_model, "MASTERY", 0.0)
-    monkeypatch.setitem(EchoAgent.splits, "val", Path("val.jsonl"))
-    (tmp_path / cold_start_card.CARD).write_text("")
-    monkeypatch.setattr("training.cold_start.folder_of", lambda _: tmp_path)
-    monkeypatch.setattr(cold_start_card, "measure", lambda *_: {})
-    monkeypatch.setattr(cold_start_card, "write_card", lambda *_: None)
-    codes = [0, 0, 0, ended, 0]
-
-    def run(command: list[str], **_: Any) -> subprocess.CompletedProcess[bytes]:
-        out = Path(command[command.index("--out") + 1])
-        (out / "scores.json").write_text('{"overall": {"score": 0.5}}')
-        return subprocess.CompletedProcess(command, codes.pop(0))
-
-    monkeypatch.setattr(subprocess, "run", run)
-    whole = cold_start(capsys, echo, "--out", str(tmp_path / "whole"), "--steps-a", "30")
-    assert (whole["steps_a"], whole["headline_a"]) == (25, [0.5, 0.5])
-    assert main([echo, "--out", str(tmp_path / "out"), "--steps-a", "30"]) == 130
-    assert not missing(capsys.readouterr().err, "10 steps are kept")
-    again = cold_start(capsys, echo, "--out", str(tmp_path / "out"), "--steps-a", "30")
-    assert (again["steps_a"], again["headline_a"], codes) == (25, [0.5, 0.5], [])
-    weights = [tmp_path / name / "model.safetensors" for name in ("whole", "out")]
-    assert weights[0].read_bytes() == weights[1].read_bytes()
-
-
 def test_a_doctor_is_warmed_up_on_dialogues_and_a_patient_on_the_record_patients(
     echo, tmp_path, capsys
 ):
-    cold_start(capsys, echo, "--out", str(tmp_path / "base"), "--steps-a", "2", "--no-measure")
+    cold_start(capsys, echo, "--out", str(tmp_path / "base"), "--steps-a", "2")
     settings = json.loads((tmp_path / "base" / "config.json").read_text()) | {
         "max_position_embeddings": 4096
     }
@@ -387,26 +351,6 @@ def test_examples_over_the_models_context_are_left_out(tmp_path, capsys):
     assert all(both[name].equal(weights) for name, weights in alone.items())
     with pytest.raises(ColdStartError, match="none of 1"):
         warm_up(str(base), [long], tmp_path / "none", **given)
-
-
-def test_the_end_of_the_first_phase_is_chosen_by_validation_questions(monkeypatch):
-    """The card has scores on the test questions, which must not have steered the training."""
-    played = []
-
-    def run(command: list[str], **_: Any) -> subprocess.CompletedProcess[bytes]:
-        agent, flags = evaluation_arguments(command[3:], load_settings())
-        played.append((flags.model, flags.data.resolve(), flags.temperature))
-        share = 0.25 if agent.name == "sql" else 0.75
-        scores = {"overall": {agent.showing.headline: share}}
-        (flags.out / "scores.json").write_text(json.dumps(scores))
-        return subprocess.CompletedProcess(command, 0)
-
-    monkeypatch.setattr(subprocess, "run", run)
-    assert headline_of(registry.get("sql+consultation"), Path("mastered")) == 0.5
-    assert played == [
-        ("mastered", Path(registry.get(name).splits["val"]).resolve(), 0.0)
-        for name in ("sql", "consultation")
-    ]
 
 
 @pytest.fixture

@@ -104,15 +104,6 @@ def test_on_the_cpu_vllm_s_log_probs_are_the_old_policy_s(tmp_path):
         build(tmp_path, f"{rollout}=false", f"{bypass}=true")
 
 
-def test_too_few_rows_for_a_batch(tmp_path):
-    config = build(tmp_path)
-    with pytest.raises(ConfigError, match="15 rows"):
-        last_step(config, 15)
-    config.data.train_max_samples = 1
-    with pytest.raises(ConfigError, match="1 rows"):
-        last_step(config, 16)
-
-
 @pytest.mark.system
 def test_a_disagreement_stops_before_heavy_imports():
     """The whole command line, in a process that reports whether torch, verl or ray were imported."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from common.command import UsageError
 from episodes import registry
 from tests.corpora import cases_of, write_lines
 from tests.messages import missing
-from training.pairs.asked import add_flags, pairs_asked, problem_of
+from training.pairs.asked import add_flags, answers_of, pairs_asked, problem_of
 from training.pairs.pair import Pair, Side, pairs_of_episodes, pairs_of_file
 
 AGENT = registry.get("code")
@@ -36,9 +35,9 @@ def episode(score: float | None, *texts: str, **more: Any) -> dict[str, Any]:
 
 
 def pair(chosen: str, rejected: str | Side, task: str = "t1") -> Pair:
-    better = Side([*PROMPT, *said(chosen)], chosen, 1.0)
+    better = Side([*PROMPT, *said(chosen)], chosen)
     if isinstance(rejected, str):
-        rejected = Side([*PROMPT, *said(rejected)], rejected, 0.0)
+        rejected = Side([*PROMPT, *said(rejected)], rejected)
     return Pair(task, "How many?", better, rejected)
 
 
@@ -54,8 +53,8 @@ def test_the_best_stand_against_the_worst(tmp_path):
     assert [(one.chosen.answer, one.rejected.answer) for one in pairs] == [("1.0", "0.0")]
     assert left_out.total() == 1, "the episodes of the other task earn alike"
     closer, _ = pairs_of_episodes([tmp_path], AGENT, margin=0.04)
-    found = [(one.task, one.chosen.score, one.rejected.score) for one in closer]
-    assert found == [("t1", 1.0, 0.0), ("t1", 0.5, 0.45), ("t2", 1.0, 0.95)]
+    found = [(one.task, one.chosen.answer, one.rejected.answer) for one in closer]
+    assert found == [("t1", "1.0", "0.0"), ("t1", "0.5", "0.45"), ("t2", "a", "b")]
     halves, _ = pairs_of_episodes([path], AGENT, margin=1.0)
     assert len(halves) == 1, "a difference of the margin itself is enough"
 
@@ -73,13 +72,12 @@ def test_a_pair_of_a_rollout_is_read(tmp_path):
     right = History(3, 0, [*PROMPT, *said("a", "b")], {"result": "success"})
     wrong = History(3, 1, [*PROMPT, *said("c")], {"result": "failure"})
     path = written(tmp_path / "pairs.jsonl", *dpo_rows([right, wrong]))
-    (found,), left_out = pairs_of_file(path, AGENT)
+    (found,) = pairs_of_file(path, AGENT)
     assert found.task == "3"
     assert found.question == "How many?"
     assert (found.chosen.prompt, found.rejected.prompt) == (PROMPT, PROMPT)
     assert (found.chosen.replies, found.rejected.replies) == (["a", "b"], ["c"])
     assert (found.chosen.answer, found.rejected.answer) == ("b", "c")
-    assert not left_out
 
 
 @pytest.mark.parametrize(
@@ -91,7 +89,7 @@ def test_a_pair_of_a_rollout_is_read(tmp_path):
     ],
 )
 def test_public_forms_of_a_pair(tmp_path, row):
-    (found,), _ = pairs_of_file(written(tmp_path / "pairs.jsonl", row), AGENT)
+    (found,) = pairs_of_file(written(tmp_path / "pairs.jsonl", row), AGENT)
     assert found.chosen.messages == [*PROMPT[1:], *said("five")]
     assert found.rejected.messages == [*PROMPT[1:], *said("six")]
     assert (found.chosen.answer, found.rejected.answer) == ("five", "six")
@@ -118,18 +116,19 @@ def test_places_without_episodes(tmp_path):
 def calling(arguments: str) -> Side:
     """Return an episode whose one reply is a call of a tool."""
     call = {"id": "c", "type": "function", "function": {"name": "run", "arguments": arguments}}
-    return Side([*PROMPT, {"role": "assistant", "content": "", "tool_calls": [call]}], "", 0.0)
+    return Side([*PROMPT, {"role": "assistant", "content": "", "tool_calls": [call]}], "")
 
 
 @pytest.mark.parametrize(
     ("found", "reason"),
     [
         (pair("five", "six"), None),
-        (Pair("t1", "?", replace(calling('{"code": "five"}'), score=1.0), calling("{}")), None),
+        (answers_of(pair("five", Side([*PROMPT, *said("look", "six")], " six "))), None),
+        (answers_of(pair("five", Side([*PROMPT, *said("look", "five")], "five"))), "equal"),
+        (Pair("t1", "?", calling('{"code": "five"}'), calling("{}")), None),
         (pair("five", "six", task="tested"), "test file"),
-        (pair("five", Side([PROMPT[1], *said("six")], "", 0.0)), "two different"),
+        (pair("five", Side([PROMPT[1], *said("six")], "")), "two different"),
         (pair("five", "  "), "empty"),
-        (pair("five", Side([*PROMPT, *said("six")], "", 1.0)), "no higher"),
         (pair("five", " five"), "equal"),
         (pair("five", "five of them"), "length alone"),
     ],

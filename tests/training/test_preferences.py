@@ -110,8 +110,8 @@ def test_only_what_the_policy_wrote_is_learned():
     prompt = [{"role": "system", "content": "查。"}, {"role": "user", "content": "几？"}]
     result = {"role": "tool", "tool_call_id": CALL["id"], "name": "query", "content": "[[7]]"}
     called = {"role": "assistant", "content": "", "tool_calls": [CALL]}
-    chosen = Side([*prompt, called, result, {"role": "assistant", "content": "七。"}], "七。", 1.0)
-    rejected = Side([*prompt, {"role": "assistant", "content": "八。"}], "八。", 0.0)
+    chosen = Side([*prompt, called, result, {"role": "assistant", "content": "七。"}], "七。")
+    rejected = Side([*prompt, {"role": "assistant", "content": "八。"}], "八。")
     found = Pair("t", "几？", chosen, rejected, (TOOL,))
     (row,) = dpo.encoded([found], tokenizer, context, Counter())
     learned = {
@@ -146,7 +146,7 @@ def test_a_pair_whose_earlier_turns_the_template_rewrites_is_left_out():
     told = [{"role": "user", "content": "几？"}]
     for text in ("六七", "八九"):
         told = [*told, {"role": "assistant", "content": text}, {"role": "user", "content": "说"}]
-    sides = [Side(told[:count], "", score) for count, score in ((4, 1.0), (2, 0.0))]
+    sides = [Side(told[:count], "") for count in (4, 2)]
     with pytest.raises(UsageError, match="rewrites earlier turns"):
         dpo.encoded([Pair("t", "几？", *sides)], tokenizer, context, Counter())
 

@@ -8,7 +8,6 @@ import random
 import socket
 import subprocess
 import sys
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -20,7 +19,6 @@ from scoring.case import Case
 from scoring.reward_model_judge import RewardModelJudge
 from scoring.scale import load_scale
 from tests.messages import missing
-from training.pairs.answers import AnswerPair, answer_pairs, platt, ranked
 from training.pairs.pair import Pair, Side
 from training.pairs.ranking import split_by_task
 from training.pairs.scorer import load_scorer
@@ -44,6 +42,10 @@ def row(number: int, ties: bool = False) -> dict[str, str]:
         "rejected": bad,
         "task": str(number),
     }
+
+
+def pair_of(task: str) -> Pair:
+    return Pair(task, "?", Side([], "a"), Side([], "b"))
 
 
 def pairs_file(folder: Path, count: int, ties: bool = False) -> Path:
@@ -70,9 +72,8 @@ def learned(tmp_path_factory):
 def test_it_ranks_answers_of_tasks_that_it_never_saw(learned):
     facts = json.loads((learned / "reward_model.json").read_text())
     held = facts["held_out"]
-    assert (facts["pairs"], held["pairs"], held["tasks"]) == (32, 8, 8)
+    assert (facts["pairs"], held["pairs"]) == (32, 8)
     assert held["accuracy"] == 1.0
-    assert held["ci95"] == [1.0, 1.0]
     assert not work_path(learned).exists()
     good, bad = load_scorer(learned).scores(
         [("药品99？", "不良反应：皮疹"), ("药品99？", "没有找到。")]
@@ -80,12 +81,10 @@ def test_it_ranks_answers_of_tasks_that_it_never_saw(learned):
     assert good > bad
 
 
-def test_what_is_measured_on_is_what_was_held_out(learned):
-    """reward_model.json counts 32 pairs as learned: those of the other tasks."""
-    lines = [json.loads(line) for line in (learned / "scores.jsonl").read_text().splitlines()]
-    pairs = [AnswerPair(str(number), "?", "a", "b") for number in range(40)]
+def test_what_is_measured_on_is_what_was_held_out():
+    pairs = [pair_of(str(number)) for number in range(40)]
     taught, held = split_by_task(pairs, 0.2, seed=0)
-    assert {line["task"] for line in lines} == {pair.task for pair in held}
+    assert (len(taught), len(held)) == (32, 8)
     assert not {pair.task for pair in taught} & {pair.task for pair in held}
     with pytest.raises(UsageError, match="one task"):
         split_by_task(pairs[:1], 0.2, seed=1)
@@ -102,48 +101,6 @@ def test_scores_that_say_nothing_get_no_map(tmp_path, capsys):
     names = load_file(tmp_path / "out" / "model.safetensors")
     assert "score.weight" in names
     assert [name for name in names if "lora" in name] == []
-
-
-def test_pairs_without_two_answers_are_left_out():
-    def side(answer: str) -> Side:
-        return Side([{"role": "user", "content": "?"}], answer)
-
-    found = [("a", "b"), ("a", " a"), ("a", ""), ("a", "b")]
-    left_out = Counter[str]()
-    pairs = [Pair("t", "?", side(good), side(bad)) for good, bad in found]
-    assert answer_pairs(pairs, left_out) == [AnswerPair("t", "?", "a", "b")]
-    assert list(left_out.values()) == [1, 1, 1]
-    with pytest.raises(UsageError, match="equal: 1"):
-        answer_pairs(pairs[1:2], Counter())
-
-
-def test_the_accuracy_is_one_over_tasks_beside_that_of_length():
-    pairs = [
-        AnswerPair("1", "?", "longer by far", "b"),
-        AnswerPair("1", "?", "a", "much longer"),
-        AnswerPair("2", "?", "abcd", "abcde"),
-    ]
-    facts = ranked(pairs, [(1.0, 0.0), (0.0, 1.0), (0.5, 0.5)], seed=0)
-    assert facts["accuracy"] == 0.5  # of task 1 a half, of task 2 a tie
-    assert facts["longer_wins"] == 0.25
-    better = [AnswerPair(str(number), "?", "a", "b") for number in range(10)]
-    low, high = ranked(better, [(1.0, 0.0)] * 8 + [(0.0, 1.0)] * 2, seed=0)["ci95"]
-    assert low < 0.8 < high
-
-
-def test_a_map_is_the_probability_of_being_better():
-    """Of logistic scores it finds their own centre and scale again."""
-    draw = random.Random(0)
-    good, bad = [], []
-    for _ in range(4000):
-        raw = draw.uniform(-6, 14)
-        chance = 1 / (1 + 2.718281828 ** (-(raw - 2) / 1.5))
-        (good if draw.random() < chance else bad).append(raw)
-    found = platt(good, bad)
-    assert found is not None
-    assert found["center"] == pytest.approx(2, abs=0.2)
-    assert found["scale"] == pytest.approx(1.5, abs=0.2)
-    assert platt(bad, good) is None
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ from common.access import TOKEN
 from training.engine.watchdog import POLL_SECONDS
 from training.proxy.doors import keep_in_ray
 from training.report.progress import Progress
-from training.setup.cluster import check_nodes_found, shared_files
+from training.setup.cluster import check_nodes_found
 from training.setup.device import environment
 from training.setup.plan import Plan, RunStopped
 from training.store.live_store import serving
@@ -159,7 +159,7 @@ def _start_ray(plan: Plan, config: DictConfig) -> Any:
         )
     # After Ray's own handler the process aborts within three seconds, whatever it is doing
     signal.signal(signal.SIGTERM, stop)
-    check_nodes_found(config, shared_files(plan.output.run_dir, plan.engine.model))
+    check_nodes_found(config)
     return ray
 
 

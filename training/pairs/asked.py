@@ -10,7 +10,7 @@ from pathlib import Path
 from common.command import UsageError, number, positive
 from episodes import registry
 from episodes.agent import Agent
-from training.pairs.pair import LeftOut, Pair, pairs_of_episodes, pairs_of_file
+from training.pairs.pair import LeftOut, Pair, Side, pairs_of_episodes, pairs_of_file
 
 MARGIN = 0.2
 SHARE = number(float, lambda value: 0 < value <= 1, "above 0, at most 1")
@@ -37,15 +37,21 @@ def add_flags(parser: argparse.ArgumentParser, lr: float) -> None:
     add("--seed", type=int, default=0)
 
 
-def pairs_asked(agent: Agent, arguments: argparse.Namespace) -> tuple[list[Pair], LeftOut]:
-    """Return the pairs that the flags name, checked, and what was left out. Raises UsageError."""
+def pairs_asked(
+    agent: Agent, arguments: argparse.Namespace, answers: bool = False
+) -> tuple[list[Pair], LeftOut]:
+    """Return the pairs that the flags name, checked, and what was left out. Raises UsageError.
+
+    answers: of the questions and final answers alone.
+    """
+    left_out = LeftOut()
     if arguments.pairs:
-        found, left_out = pairs_of_file(arguments.pairs, agent)
+        found = pairs_of_file(arguments.pairs, agent)
     else:
         found, left_out = pairs_of_episodes(arguments.episodes, agent, arguments.margin)
     tested = {str(row["id"]) for row in agent.rows(agent.splits["test"])}
     kept: dict[str, Pair] = {}
-    for pair in found:
+    for pair in map(answers_of, found) if answers else found:
         key = repr((pair.chosen.messages, pair.rejected.messages))
         reason = problem_of(pair, tested) or ("there already" if key in kept else None)
         if reason:
@@ -65,6 +71,17 @@ def pairs_asked(agent: Agent, arguments: argparse.Namespace) -> tuple[list[Pair]
     return pairs, left_out
 
 
+def answers_of(pair: Pair) -> Pair:
+    """Return the pair of the question and the final answers, as a judge reads them."""
+    question = {"role": "user", "content": pair.question}
+    sides = []
+    for side in (pair.chosen, pair.rejected):
+        answer = side.answer.strip()
+        reply = {"role": "assistant", "content": answer}
+        sides.append(Side([question, reply], answer))
+    return Pair(pair.task, pair.question, *sides)
+
+
 def problem_of(pair: Pair, tested: set[str]) -> str | None:
     """Return why a pair cannot be learned from, or None. tested: ids of the agent's test tasks."""
     chosen = pair.chosen
@@ -77,9 +94,6 @@ def problem_of(pair: Pair, tested: set[str]) -> str | None:
         return "two different prompts"
     if not shorter:
         return "one side is empty"
-    scored = chosen.score is not None and rejected.score is not None
-    if scored and not (chosen.score or 0.0) > (rejected.score or 0.0):
-        return "the chosen side scores no higher"
     if shorter == longer:
         return "both sides are equal"
     if longer.startswith(shorter):

@@ -1,11 +1,11 @@
 """Read pairs of a better and a worse conversation about one task.
 
     pairs, left_out = pairs_of_episodes([Path("outputs/evaluations/code-mine")], agent, margin=0.2)
-    pairs, left_out = pairs_of_file(Path("pairs.jsonl"), agent)
+    pairs = pairs_of_file(Path("pairs.jsonl"), agent)
 
 A file has one pair a line: `prompt`, `chosen` and `rejected`, each a text or a list of messages.
-The latter two may begin with the prompt instead. A line may also have `task`, `tools`, `agent`,
-`chosen_score` and `rejected_score`. What is left out is counted by its reason.
+The latter two may begin with the prompt instead. A line may also have `task` and `tools`. What is
+left out is counted by its reason.
 """
 
 from __future__ import annotations
@@ -31,11 +31,10 @@ LeftOut = Counter[str]
 
 @dataclass(frozen=True)
 class Side:
-    """A conversation with its prompt. answer: what a judge reads. score: None if not known."""
+    """A conversation with its prompt. answer: what a judge reads."""
 
     messages: list[Message]
     answer: str
-    score: float | None = None
 
     @property
     def prompt(self) -> list[Message]:
@@ -106,26 +105,21 @@ def pairs_of_episodes(
     return pairs, +left_out
 
 
-def pairs_of_file(path: Path, agent: Agent) -> tuple[list[Pair], LeftOut]:
-    """Return the pairs of a file. Raises UsageError: a line of another form or agent."""
+def pairs_of_file(path: Path, agent: Agent) -> list[Pair]:
+    """Return the pairs of a file. Raises UsageError: a line of another form."""
     pairs = []
-    left_out = LeftOut()
     for number, row in read_jsonl(path):
         where = f"{path}, line {number}"
-        _check_agent(row, agent, where)
-        if any(name in row and row[name] is None for name in ("chosen_score", "rejected_score")):
-            left_out["a side has no score"] += 1
-            continue
         chosen = _side(row, "chosen", where)
         rejected = _side(row, "rejected", where)
         asked = [one["content"] for one in chosen.prompt if one["role"] == "user"]
-        question = str(row.get("question") or (asked[-1] if asked else ""))
+        question = str(asked[-1] if asked else "")
         tools = row.get("tools") or agent.tools
         if not isinstance(tools, list | tuple) or not all(isinstance(one, dict) for one in tools):
             raise UsageError(f"{where}, tools: expected a list of tools, got {shortly(tools)}")
         task = str(row.get("task", question))
         pairs.append(Pair(task, question, chosen, rejected, tuple(tools)))
-    return pairs, left_out
+    return pairs
 
 
 def _episodes(place: Path, agent: Agent) -> list[dict[str, Any]]:
@@ -139,7 +133,7 @@ def _episodes(place: Path, agent: Agent) -> list[dict[str, Any]]:
     found = []
     for number, line in read_jsonl(path):
         where = f"{path}, line {number}"
-        if "id" not in line or not _is_score(line.get("score", "")):
+        if "id" not in line or not isinstance(line.get("score", ""), int | float | None):
             raise UsageError(f"{where}: expected an episode with id and score, got {shortly(line)}")
         _check_agent(line, agent, where)
         found.append(line)
@@ -151,17 +145,13 @@ def _check_agent(found: dict[str, Any], agent: Agent, where: str) -> None:
         raise AgentError(f"{where}: expected the {agent.name} agent's, got {found['agent']!r}")
 
 
-def _is_score(found: Any) -> bool:
-    return found is None or (isinstance(found, int | float) and not isinstance(found, bool))
-
-
 def _score(line: dict[str, Any]) -> float:
     return float(line["score"])
 
 
 def _pair(better: dict[str, Any], worse: dict[str, Any], agent: Agent) -> Pair:
-    chosen = Side(better["transcript"], better.get("answer") or "", _score(better))
-    rejected = Side(worse["transcript"], worse.get("answer") or "", _score(worse))
+    chosen = Side(better["transcript"], better.get("answer") or "")
+    rejected = Side(worse["transcript"], worse.get("answer") or "")
     tools = tuple(better.get("tools") or agent.tools)
     return Pair(str(better["id"]), str(better.get("question", "")), chosen, rejected, tools)
 
@@ -174,10 +164,7 @@ def _side(row: dict[str, Any], name: str, where: str) -> Side:
         raise UsageError(f"{where}: expected a prompt, in prompt or before the reply of {name}")
     said = [one for one in messages if one["role"] == "assistant"]
     answer = str(said[-1].get("content") or "") if said else ""
-    score = row.get(f"{name}_score")
-    if not _is_score(score):
-        raise UsageError(f"{where}: expected a number in {name}_score, got {score!r}")
-    return Side(messages, answer, score)
+    return Side(messages, answer)
 
 
 def _messages(found: Any, role: str, where: str) -> list[Message]:

@@ -10,17 +10,18 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
+from statistics import fmean
 from typing import Any
 
 from datasets import Dataset
 from jinja2 import TemplateError
+from scipy.stats import binomtest
 from trl import RewardConfig, RewardTrainer
 
 from common.command import Failure, UsageError
 from common.files import replacing
 from common.jsonl import write_jsonl
 from common.terminal import watched
-from training.pairs.answers import AnswerPair, answer_pairs, platt, ranked
 from training.pairs.asked import counted
 from training.pairs.pair import LeftOut, Pair
 from training.pairs.score_server import FACTS, SCALE
@@ -30,8 +31,8 @@ from training.setup.model_folder import find_model
 from training.warmup.supervised import adapter, save
 from training.warmup.work_folder import check_out, model_digest, work_folder
 
-SCORES = "scores.jsonl"
 HELD_OUT = 0.2  # of the tasks
+LUCK = 0.05  # probability of so many right pairs if scores said nothing
 LEARNS = ("epochs", "lr", "batch_size", "lora_rank", "seed")  # flags that change the weights
 
 
@@ -39,12 +40,13 @@ class AnswerPairTrainer(Silent, RewardTrainer):
     """TRL's trainer of reward models."""
 
 
-def fitting(pairs: Sequence[AnswerPair], scorer: Scorer, left_out: LeftOut) -> list[AnswerPair]:
+def fitting(pairs: Sequence[Pair], scorer: Scorer, left_out: LeftOut) -> list[Pair]:
     """Return the pairs that the model can read. Raises UsageError: it can read none."""
     kept = []
     for pair in watched(pairs, "encoding", "pairs"):
         try:
-            longest = max(len(scorer.tokens(pair.question, text)) for text in pair.answers)
+            sides = (pair.chosen, pair.rejected)
+            longest = max(len(scorer.tokens(pair.question, side.answer)) for side in sides)
         except TemplateError:
             left_out["the chat template refuses the messages"] += 1
             continue
@@ -58,14 +60,14 @@ def fitting(pairs: Sequence[AnswerPair], scorer: Scorer, left_out: LeftOut) -> l
 
 
 def train(
-    scorer: Scorer, pairs: Sequence[AnswerPair], work: Path, arguments: argparse.Namespace
+    scorer: Scorer, pairs: Sequence[Pair], work: Path, arguments: argparse.Namespace
 ) -> tuple[Any, dict[str, Any]]:
     """Train, and return the merged model with steps and curve."""
     rank = arguments.lora_rank
     rows = []
     for pair in pairs:
-        chosen = scorer.tokens(pair.question, pair.chosen)
-        rejected = scorer.tokens(pair.question, pair.rejected)
+        chosen = scorer.tokens(pair.question, pair.chosen.answer)
+        rejected = scorer.tokens(pair.question, pair.rejected.answer)
         rows.append({"chosen_ids": chosen, "rejected_ids": rejected})
     trainer = AnswerPairTrainer(
         model=scorer.model,
@@ -78,9 +80,7 @@ def train(
     return learned(trainer, work, ("loss", "accuracy", "margin"))
 
 
-def split_by_task(
-    pairs: Sequence[AnswerPair], share: float, seed: int
-) -> tuple[list[AnswerPair], list[AnswerPair]]:
+def split_by_task(pairs: Sequence[Pair], share: float, seed: int) -> tuple[list[Pair], list[Pair]]:
     """Return pairs to learn from and pairs held out, of different tasks. Raises UsageError."""
     tasks = sorted({pair.task for pair in pairs})
     if len(tasks) < 2:
@@ -91,10 +91,9 @@ def split_by_task(
     return taught, [pair for pair in pairs if pair.task in held]
 
 
-def learn(arguments: argparse.Namespace, found: Sequence[Pair], left_out: LeftOut) -> None:
+def learn(arguments: argparse.Namespace, pairs: Sequence[Pair], left_out: LeftOut) -> None:
     """Train on answers, measure on held-out tasks, write the model, and print the facts."""
     check_out(arguments.out, arguments.force)
-    pairs = answer_pairs(found, left_out)
     check_devices()
     folder = find_model(arguments.base)
     scorer = load_scorer(folder, arguments.seed)
@@ -125,24 +124,21 @@ def learn(arguments: argparse.Namespace, found: Sequence[Pair], left_out: LeftOu
 
 
 def write(
-    model: Any, tokenizer: Any, held: Sequence[AnswerPair], facts: dict[str, Any], folder: Path
+    model: Any, tokenizer: Any, held: Sequence[Pair], facts: dict[str, Any], folder: Path
 ) -> dict[str, Any]:
     """Write the model, score the held-out answers with it, and return the facts."""
     save(model, tokenizer, folder)
     scorer = load_scorer(folder)
-    good = scorer.scores([(pair.question, pair.chosen) for pair in held])
-    bad = scorer.scores([(pair.question, pair.rejected) for pair in held])
-    both = [*zip(good, bad, strict=True)]
-    measured = ranked(held, both, facts["seed"])
-    above_chance = "ci95" in measured and measured["ci95"][0] > 0.5
-    scale = platt(good, bad) if above_chance else None
-    facts = {**facts, "calibrated": scale is not None, "held_out": measured}
-    lines = []
-    for pair, better, worse in zip(held, good, bad, strict=True):
-        lines.append({"task": pair.task, "chosen": True, "score": better})
-        lines.append({"task": pair.task, "chosen": False, "score": worse})
-    write_jsonl(folder / SCORES, lines, force=True)
-    if scale:
+    good = scorer.scores([(pair.question, pair.chosen.answer) for pair in held])
+    bad = scorer.scores([(pair.question, pair.rejected.answer) for pair in held])
+    right = sum(better > worse for better, worse in zip(good, bad, strict=True))
+    p = binomtest(right, len(held), alternative="greater").pvalue
+    facts["held_out"] = {"pairs": len(held), "accuracy": round(right / len(held), 4), "p": p}
+    facts["calibrated"] = p < LUCK
+    if facts["calibrated"]:
+        # The probability that an answer beats one of middling score, in Bradley and Terry's model,
+        # which the loss fits
+        scale = {"kind": "logistic", "center": fmean([*good, *bad]), "scale": 1.0}
         write_jsonl(folder / SCALE, [scale], force=True)
     text = json.dumps(facts, ensure_ascii=False, indent=1) + "\n"
     (folder / FACTS).write_text(text, encoding="utf-8")

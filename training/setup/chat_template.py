@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -184,26 +185,37 @@ def render(
     opened: bool = True,
     **switches: bool,
 ) -> str:
+    """Return a conversation as `rendered` does, where `tools` with TOOL."""
+    return rendered(template, messages, [TOOL] if tools else [], opened, **switches)
+
+
+def rendered(
+    template: str,
+    messages: Sequence[Mapping[str, Any]],
+    tools: Sequence[Mapping[str, Any]],
+    opened: bool = True,
+    **switches: bool,
+) -> str:
     """Return the text that transformers and vLLM render, without special tokens.
 
-    tools: with TOOL. opened: the next reply is begun. Raises ConfigError: it cannot render these.
+    opened: the next reply is begun. Raises ConfigError: it cannot render these.
     """
     from jinja2 import TemplateError
     from transformers.utils.chat_template_utils import render_jinja_template
 
     tokens = dict.fromkeys(("bos_token", "eos_token", "pad_token", "unk_token"), "")
     try:
-        rendered, _ = render_jinja_template(
-            [messages],
-            tools=[TOOL] if tools else None,
+        [text], _ = render_jinja_template(
+            [list(messages)],
+            tools=list(tools) or None,
             chat_template=template,
             add_generation_prompt=opened,
             **tokens,
             **switches,
         )
     except (TemplateError, TypeError) as error:
-        seen = f"the chat template cannot render a conversation of two turns: {error}"
         raise ConfigError(
-            f"{seen}. Use another model, or name a file with +{SETTING}=FILE"
+            f"the chat template cannot render a conversation: {error}. "
+            f"Use another model, or name a file with +{SETTING}=FILE"
         ) from None
-    return str(rendered[0])
+    return str(text)

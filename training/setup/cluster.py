@@ -5,10 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Sequence
 from math import prod
-from pathlib import Path
-from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
@@ -49,49 +46,32 @@ def check_nodes_asked(config: DictConfig) -> None:
             ) from None
 
 
-def living_nodes() -> dict[str, str]:
-    """Return the addresses of the living nodes, by Ray's id of them."""
-    import ray
-
-    return {node["NodeID"]: node["NodeManagerAddress"] for node in ray.nodes() if node["Alive"]}
-
-
-def shared_files(run_dir: Path, model: str) -> list[str]:
-    """Return what every node must see: a file of the run's folder, and the model if it is one."""
-    return [str(run_dir / "config.yaml"), *([model] if Path(model).is_dir() else [])]
-
-
-def check_nodes_found(config: DictConfig, shared: Sequence[str]) -> None:
-    """Raise RunStopped if a node does not see `shared`, or a Ray has too few free GPUs after
-    JOIN_SECONDS. verl would wait for these for ever.
-    """
+def check_nodes_found(config: DictConfig) -> None:
+    """Raise RunStopped if a Ray has too few free GPUs after JOIN_SECONDS. verl would wait for ever."""
     end = time.monotonic() + (JOIN_SECONDS if os.environ.get("RAY_ADDRESS") else 0)
     nodes = int(config.trainer.nnodes)
     gpus = int(config.trainer.n_gpus_per_node)
     while True:
-        names, free = _free_gpus()
         try:
-            check_room(nodes, gpus, [(names[node], count) for node, count in free.items()])
-            break
+            return check_room(nodes, gpus, free_gpus())
         except RunStopped:
             if time.monotonic() > end:
                 raise
             time.sleep(1)  # a scheduler starts its machines in any order
-    if len(names) > 1:
-        _check_files([node for node in names if free[node]], names, shared)
 
 
-def _free_gpus() -> tuple[dict[str, str], dict[str, int]]:
-    """Return addresses and free GPUs, with verl's processors beside them, by node."""
+def free_gpus() -> list[tuple[str, int]]:
+    """Return each living node's address and free GPUs, with verl's processors beside them."""
     import ray
 
     resources = ray._private.state.available_resources_per_node()
-    names = living_nodes()
-    free = {}
-    for node in names:
-        there = resources.get(node, {})
-        free[node] = min(int(there.get("GPU", 0)), int(there.get("CPU", 0)) // CPUS_PER_GPU)
-    return names, free
+    free = []
+    for node in ray.nodes():
+        if node["Alive"]:
+            there = resources.get(node["NodeID"], {})
+            beside = int(there.get("CPU", 0)) // CPUS_PER_GPU
+            free.append((node["NodeManagerAddress"], min(int(there.get("GPU", 0)), beside)))
+    return free
 
 
 def check_room(nodes: int, gpus: int, free: list[tuple[str, int]]) -> None:
@@ -105,19 +85,3 @@ def check_room(nodes: int, gpus: int, free: list[tuple[str, int]]) -> None:
         "--address; RAY_CPUS counts more processors than a machine has), wait for what "
         "holds the others, or ask for fewer"
     )
-
-
-def _check_files(nodes: list[str], names: dict[str, str], paths: Sequence[str]) -> None:
-    import ray
-    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-    look: Any = ray.remote(num_cpus=0)(lambda: [path for path in paths if not os.path.exists(path)])
-    there = [NodeAffinitySchedulingStrategy(node, soft=False) for node in nodes]
-    found = ray.get([look.options(scheduling_strategy=place).remote() for place in there])
-    for node, lacking in zip(nodes, found, strict=True):
-        if lacking:
-            seen = f"the node {names[node]} does not see {', '.join(lacking)}"
-            raise RunStopped(
-                f"{seen}; all nodes of a run must share its "
-                "folder, and have the model at the same place"
-            )

@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from contextlib import closing, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from psutil import Process
-from tokenizers import Tokenizer
 
 from common.command import imported, new_parser, run_command
 from common.files import check_temporary
@@ -27,12 +26,10 @@ from common.startup import collect_rarely
 from common.stopping import stop_in_order
 from episodes import registry
 from episodes.agent import Agent, Options
-from episodes.episode import Task
 from training.cpu.fork_server import forking
 from training.report.summary import HIGHEST
 from training.serve import serve_environment
 from training.setup.device import environment
-from training.setup.model_folder import find_model
 from training.setup.plan import ConfigError, Plan
 from training.setup.verl_config import build_config, parse_overrides
 from training.start.arguments import parse
@@ -46,11 +43,11 @@ from training.start.make_plan import (
     with_token,
 )
 from training.start.prepare import Rows, complete, prepare
+from training.start.prompts import Tasks, check_prompts
 from training.start.run_folder import write_inputs
 from training.start.run_lock import held
 
 STARTED = Process().create_time()
-Tasks = Mapping[str, Sequence[Task]]  # by file
 
 
 def train(agent: Agent, options: argparse.Namespace) -> int:
@@ -76,8 +73,6 @@ def check_and_train(
     overrides = parse_overrides(options.overrides)
     keys = {**preset, **keys, **keys_of_rows}
     config = build_config(plan.engine, plan.output.run_dir, written, keys, overrides)
-    longest = int(config.actor_rollout_ref.rollout.max_model_len)
-    check_questions(tasks, plan.engine.model, longest)
     plan = with_runners(plan, options, config)
     done, last = steps_of(config, rows["train"], checkpoint)
     if checkpoint and done >= last:
@@ -104,6 +99,7 @@ def start(
         else:
             with closing(agent.open(settings, served)) as opened:
                 prepared = prepare(agent, rows, settings, flags, opened)
+                check_prompts(tasks_of(agent, prepared, settings), opened, settings, config)
                 described = {**opened.description(), HIGHEST: opened.highest}
                 write_inputs(plan, prepared, described)
         os.environ.update(environment(plan.engine.device))  # before the imports that read it
@@ -133,32 +129,6 @@ def check_budgets(tasks: Tasks, most: int) -> None:
                     f"task {task.id} has a budget of {task.max_turns} turns, the run one of"
                     f" {most}; raise --max-turns"
                 )
-
-
-def check_questions(tasks: Tasks, model: str, longest: int) -> None:
-    """Raise ConfigError if questions alone have more tokens than vLLM's context of `longest`: their
-    episodes would all end without a call.
-    """
-    file = find_model(model) / "tokenizer.json"
-    if not file.is_file():
-        return
-    for name, part in tasks.items():
-        # A token has a character at least, so that short questions need not be counted
-        long = [task for task in part if len(task.question) > longest]
-        if not long:
-            continue
-        tokenizer = Tokenizer.from_file(str(file))
-        counted = tokenizer.encode_batch([task.question for task in long])
-        over = []
-        for task, found in zip(long, counted, strict=True):
-            if len(found.ids) > longest:
-                over.append(task.id)
-        if over:
-            raise ConfigError(
-                f"{len(over)} of {len(part)} rows of the {name} file have questions of more tokens "
-                f"than the context holds ({longest}), the first is {over[0]}; leave them out, or "
-                "raise data.max_prompt_length and actor_rollout_ref.rollout.max_model_len"
-            )
 
 
 def main(name: str, arguments: list[str] | None = None) -> int:

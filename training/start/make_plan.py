@@ -38,12 +38,6 @@ RUNS = WORK / "runs"
 # A process plays so many at once as fast as it plays a thousand (docs/quality.md).
 EPISODES_A_RUNNER = 128
 TRACKERS = ("tensorboard_", "swanlab_", "wandb_")  # how the names of their settings begin
-# Files of a run's folder before its first episode (docs/runs.md)
-WRITTEN_FIRST = (
-    *("config.yaml", "environment.json", "preset.json", "versions.json", "model.json", "data"),
-    *("run.log", "logs", "timeline.json", "chat_template.jinja", "trackers"),
-    *("summary.json", "error.txt", LOCK),  # of a run that played nothing
-)
 RECORD_FILES = ("metrics.jsonl", "episodes.jsonl")
 
 
@@ -179,12 +173,11 @@ def continued(plan: Plan, options: argparse.Namespace) -> tuple[Plan, Path | Non
 
 
 def holds_something(run_dir: Path) -> bool:
-    """Return whether a folder holds more than a run writes before it plays, or no lock of ours."""
+    """Return whether a folder has files that are not of a run of ours which played nothing yet."""
     found = {path.name: path for path in run_dir.iterdir()} if run_dir.is_dir() else {}
     if found and LOCK not in found:
         return True
-    played = any(name in found and found[name].stat().st_size for name in RECORD_FILES)
-    return played or not found.keys() <= {*WRITTEN_FIRST, *RECORD_FILES}
+    return any(name in found and found[name].stat().st_size for name in RECORD_FILES)
 
 
 def read_rows(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import signal
 import sys
 import time
@@ -19,7 +18,6 @@ from training.warmup.schedule import Schedule
 FILE = "progress.pt"
 # Writing 6 GB, those of a model of 0.5 billion parameters, takes about 10 seconds
 SAVED_EVERY = 600.0
-STATE_BYTES = 12  # of a learned weight and its two moments, in 32 bit
 
 
 class PreciseAdamW(torch.optim.AdamW):
@@ -53,8 +51,7 @@ class PreciseAdamW(torch.optim.AdamW):
 class KeptSteps:
     """Saves the steps of a training in a folder, and restores them.
 
-    model: if the optimizers do not keep its weights. every: seconds between two savings. heard:
-    what the looks at a tiny model's headline found.
+    model: if the optimizers do not keep its weights. every: seconds between two savings.
     """
 
     def __init__(
@@ -63,27 +60,11 @@ class KeptSteps:
         optimizers: Sequence[torch.optim.Optimizer],
         model: torch.nn.Module | None = None,
         every: float = SAVED_EVERY,
-        heard: list[float] | None = None,
     ) -> None:
-        """Prepare, and say so where the disk has too little space."""
         self.file = folder / FILE
         self.parts: list[Any] = [*optimizers] if model is None else [model, *optimizers]
         self.every = every
-        self.heard = [] if heard is None else heard
         self.saved_at = time.monotonic()
-        learned = 0
-        for optimizer in optimizers:
-            for group in optimizer.param_groups:
-                learned += sum(weight.numel() for weight in group["params"])
-        needed = 2 * STATE_BYTES * learned  # the old file stays until the new one is written
-        free = shutil.disk_usage(folder).free
-        self.fits = free > needed
-        if not self.fits:
-            print(
-                f"the progress is not kept: {folder} has {free / 1e9:.1f} GB of disk, and keeping "
-                f"it takes {needed / 1e9:.1f} GB",
-                file=sys.stderr,
-            )
 
     def restore(self, schedule: Schedule) -> None:
         """Go on with the saved steps, if there are any."""
@@ -94,33 +75,34 @@ class KeptSteps:
             part.load_state_dict(found)
         schedule.steps = state["steps"]
         schedule.decay_from = state["decay_from"]
-        schedule.asked_at = state["asked_at"]
         schedule.accuracies.extend(state["accuracies"])
-        self.heard.extend(state["heard"])
         print(f"going on after step {schedule.steps}, from {self.file}", file=sys.stderr)
 
     def save_at_times(self, schedule: Schedule) -> None:
-        if self.fits and time.monotonic() - self.saved_at >= self.every:
+        if time.monotonic() - self.saved_at >= self.every:
             self._save(schedule)
 
     def save_and_tell(self, schedule: Schedule) -> None:
-        if self.fits and schedule.steps:
-            self._save(schedule)
+        if schedule.steps and self._save(schedule):
             kept = f"{schedule.steps} steps are kept in {self.file.parent}"
             print(f"{kept}; the same command goes on with them", file=sys.stderr)
 
-    def _save(self, schedule: Schedule) -> None:
+    def _save(self, schedule: Schedule) -> bool:
+        """Return whether the disk took the steps. The old file stays until the new one is written."""
         state = {
             "parts": [part.state_dict() for part in self.parts],
             "steps": schedule.steps,
             "decay_from": schedule.decay_from,
-            "asked_at": schedule.asked_at,
             "accuracies": list(schedule.accuracies),
-            "heard": self.heard,
         }
-        with replacing(self.file) as draft:
-            torch.save(state, draft)
         self.saved_at = time.monotonic()
+        try:
+            with replacing(self.file) as draft:
+                torch.save(state, draft)
+        except (OSError, RuntimeError) as error:  # of torch's writer
+            print(f"the last steps are not kept in {self.file}: {error}", file=sys.stderr)
+            return False
+        return True
 
 
 @contextmanager

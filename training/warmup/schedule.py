@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from random import Random
 
 from training.warmup.examples import Batch
 
 WINDOW = 50  # steps over which accuracy is averaged
-ASKED_EVERY = 500  # steps between two looks at what the agent itself can do
 
 
 class Schedule:
     """The learning rate of each step, until the training ends after at most `limit` steps.
 
-    It rises for `warm_up` steps, stays until the accuracy of the last 50 steps reaches `target` and
-    `ready` agrees (asked every ASKED_EVERY steps at most), then falls to 0 in `decay` steps.
+    It rises for `warm_up` steps, stays until the accuracy of the last 50 steps reaches `target`, then
+    falls to 0 in `decay` steps.
     """
 
     def __init__(
@@ -26,13 +25,10 @@ class Schedule:
         decay: int,
         warm_up: int,
         target: float = math.inf,
-        ready: Callable[[], bool] = lambda: True,
     ) -> None:
         self.decay = decay
         self.warm_up = warm_up
         self.target = target
-        self.ready = ready
-        self.asked_at = -ASKED_EVERY
         self.decay_from = limit - decay
         self.steps = 0
         self.accuracies: deque[float] = deque(maxlen=WINDOW)
@@ -62,16 +58,6 @@ class Schedule:
     def update(self, accuracy: float) -> None:
         self.steps += 1
         self.accuracies.append(accuracy)
-        self.look()
-
-    def look(self) -> None:
-        """Ask `ready` if it is due. A look that Ctrl-C ends stays due."""
-        if (
-            self.steps < self.decay_from
-            and len(self.accuracies) == WINDOW
-            and self.accuracy >= self.target
-            and self.steps - self.asked_at >= ASKED_EVERY
-        ):
-            if self.ready():
-                self.decay_from = self.steps
-            self.asked_at = self.steps
+        mastered = len(self.accuracies) == WINDOW and self.accuracy >= self.target
+        if mastered and self.steps < self.decay_from:
+            self.decay_from = self.steps

@@ -149,7 +149,6 @@ def train(
     with progress(title, schedule.end, "steps") as bar:
         bar.initial = bar.n = schedule.steps  # of which no rate is computed
         try:
-            schedule.look()  # Ctrl-C may have ended that of the last kept step
             for batch in batches_left:
                 with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
                     accuracy = learn(model, batch)

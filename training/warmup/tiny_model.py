@@ -10,7 +10,7 @@ import copy
 import json
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -21,7 +21,7 @@ from transformers import GenerationConfig, Qwen3Config, Qwen3ForCausalLM
 
 from common.files import replacing
 from common.settings import Settings
-from episodes.agent import Agent, Lessons, Row
+from episodes.agent import Agent, Row
 from episodes.episode import Conversation
 from training.warmup.examples import ColdStartError, Example, batches, encode_all
 from training.warmup.kept_steps import KeptSteps
@@ -37,10 +37,8 @@ BATCH_A = 8
 BATCH_B = 16
 CONVERSATIONS_A = 12_000  # different conversations in phase A. Further steps repeat them
 # Copying comes suddenly, after 1,000 to 4,000 steps, and how late differs from run to run: phase A
-# waits for it, and then until the agent's headline no longer gains: tokens may be right at 0.992
-# while the one digit that decides an answer is still missed.
+# waits for it
 MASTERY = 0.992
-LEAST_GAIN = 0.02  # of the headline, in ASKED_EVERY steps
 DECAY_A = 400
 WARM_UP = 50
 SAVED_EVERY = 30.0  # seconds: a tiny model is written in milliseconds
@@ -56,27 +54,24 @@ def make(
     steps: tuple[int, int],
     seed: int,
     out: Path,
-    mastered: Path,
+    mastered: Path | None,
     work: Path,
-    role: str = "policy",
-    headline: Callable[[Path], float] | None = None,
 ) -> dict[str, Any]:
-    """Train both phases, write the folders `mastered` (after A) and `out`, and return the card's
-    facts.
+    """Train both phases, write the folders `mastered` (after A) and `out`, and return the facts.
 
     work: the folder for the steps of phase A, of which a killed command goes on from the last.
-    headline: returns what a model folder earns in the agent's evaluation, in [0, 1]. Without it
-    phase A goes by the accuracy of tokens alone. steps: of phase A at most, and of phase B, which
-    an agent without imperfect demonstrations does not have. role: if it is not the policy, the
-    lessons are its demonstrations, and the context is four times the longest. Raises
-    ColdStartError: there is nothing to learn.
+    steps: of phase A at most, and of phase B, which an agent without imperfect demonstrations does
+    not have. Raises ColdStartError: there is nothing to learn.
     """
     torch.set_num_threads(1)
     steps_a, steps_b = steps
     started = time.process_time()
     random = Random(seed)
     print(f"making conversations; {HOW_LONG.format(steps_a)}", file=sys.stderr)
-    lessons = lessons_of(agent, rows, settings, steps, role, random)
+    most = min(CONVERSATIONS_A, BATCH_A * steps_a)
+    lessons = agent.teaching.lessons(rows, settings, most, BATCH_B * steps_b, random)
+    if not lessons.right:
+        raise ColdStartError("these rows have nothing to learn; give others with --train-file")
     right = []
     for conversation in lessons.right:
         right.append(bare(conversation) if random.random() < BARE_SHARE else conversation)
@@ -91,25 +86,14 @@ def make(
     )
     examples_a = encode_all(right, tokenizer)
     examples_b = encode_all(lessons.flawed, tokenizer)
-    if role != "policy":
-        tokenizer.model_max_length = 4 * max(len(example["input_ids"]) for example in examples_a)
     model = build_model(tokenizer, seed)
-    heard: list[float] = []
-
-    def ready() -> bool:
-        if headline is None:
-            return True
-        write_model(model, tokenizer, mastered)
-        heard.append(headline(mastered))
-        print(f"phase A: {agent.showing.headline} {heard[-1]:.3f}", file=sys.stderr)
-        return len(heard) > 1 and heard[-1] < heard[-2] + LEAST_GAIN
-
     optimizers = fast_optimizers(model)
-    kept = KeptSteps(work, optimizers, model, SAVED_EVERY, heard)
-    schedule = Schedule(steps_a, max(1, min(DECAY_A, steps_a // 2)), WARM_UP, MASTERY, ready)
+    kept = KeptSteps(work, optimizers, model, SAVED_EVERY)
+    schedule = Schedule(steps_a, max(1, min(DECAY_A, steps_a // 2)), WARM_UP, MASTERY)
     data = batches(examples_a, BATCH_A, tokenizer.pad_token_id, random, alike=True)
     train("phase A", model, optimizers, data, schedule, random, kept=kept)
-    write_model(model, tokenizer, mastered)
+    if mastered:
+        write_model(model, tokenizer, mastered)
     if examples_b:
         learn_imperfections(model, examples_b, tokenizer.pad_token_id, steps_b, random)
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -122,35 +106,12 @@ def make(
         "steps_a": schedule.steps,
         "batch_a": BATCH_A,
         "accuracy_a": round(schedule.accuracy, 4),
-        "headline_a": [round(value, 4) for value in heard],
         "steps_b": steps_b if examples_b else 0,
         "batch_b": BATCH_B,
         "minutes": round((time.process_time() - started) / 60, 1),
         "torch": torch.__version__,
         **lessons.facts,
     }
-
-
-def lessons_of(
-    agent: Agent,
-    rows: Sequence[Row],
-    settings: Settings,
-    steps: tuple[int, int],
-    role: str,
-    random: Random,
-) -> Lessons:
-    """Return as many lessons as both phases read. Raises ColdStartError: there are none."""
-    if role == "policy":
-        right = min(CONVERSATIONS_A, BATCH_A * steps[0])
-        lessons = agent.teaching.lessons(rows, settings, right, BATCH_B * steps[1], random)
-    else:
-        demonstrations = agent.teaching.demonstrations(role, rows, settings)
-        lessons = Lessons([*demonstrations], [], "", {"role": role})
-    if not lessons.right:
-        raise ColdStartError(
-            f"these rows have nothing to learn for the role {role!r}; give others with --train-file"
-        )
-    return lessons
 
 
 def learn_imperfections(
