@@ -132,7 +132,7 @@ def write(
     good = scorer.scores([(pair.question, pair.chosen.answer) for pair in held])
     bad = scorer.scores([(pair.question, pair.rejected.answer) for pair in held])
     right = sum(better > worse for better, worse in zip(good, bad, strict=True))
-    p = binomtest(right, len(held), alternative="greater").pvalue
+    p = float(binomtest(right, len(held), alternative="greater").pvalue)
     facts["held_out"] = {"pairs": len(held), "accuracy": round(right / len(held), 4), "p": p}
     facts["calibrated"] = p < LUCK
     if facts["calibrated"]:
