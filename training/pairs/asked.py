@@ -73,13 +73,13 @@ def pairs_asked(
 
 def answers_of(pair: Pair) -> Pair:
     """Return the pair of the question and the final answers, as a judge reads them."""
-    question = {"role": "user", "content": pair.question}
-    sides = []
-    for side in (pair.chosen, pair.rejected):
+
+    def alone(side: Side) -> Side:
+        question = {"role": "user", "content": pair.question}
         answer = side.answer.strip()
-        reply = {"role": "assistant", "content": answer}
-        sides.append(Side([question, reply], answer))
-    return Pair(pair.task, pair.question, *sides)
+        return Side([question, {"role": "assistant", "content": answer}], answer)
+
+    return Pair(pair.task, pair.question, alone(pair.chosen), alone(pair.rejected))
 
 
 def problem_of(pair: Pair, tested: set[str]) -> str | None:
