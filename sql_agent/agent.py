@@ -68,9 +68,12 @@ class SqlFlags(Flags):
                         f"{file} has no questions of EHRSQL, which --schema and --database are "
                         f"for; give a file of them as --{name.replace('_', '-')}"
                     )
-            arguments.schema = prepare(files, arguments.schema, arguments.database)
-            for name, rows in zip(names, PreparedSet.read(arguments.schema).questions, strict=True):
-                given[name] = rows
+            different = [*dict.fromkeys(files)]
+            arguments.schema = prepare(different, arguments.schema, arguments.database)
+            prepared = PreparedSet.read(arguments.schema).questions
+            rows = dict(zip(different, prepared, strict=True))
+            for name, file in zip(names, files, strict=True):
+                given[name] = rows[file]
             return
         sets = {file: PreparedSet.of(file) for file in files}
         folders = {prepared.folder for prepared in sets.values() if prepared}

@@ -302,6 +302,8 @@ def test_a_run_trains_and_validates_on_one_database(tmp_path, begin, capsys):
     last = learned[1].messages
     assert GOLD["last"].split()[1] in last[2]["tool_calls"][0]["function"]["arguments"]
     assert learned[-1].messages[-1]["content"] == "null"
+    same = ["--train-file", str(train), "--val-file", str(train)]
+    assert begin(*same, "--schema", str(tmp_path / "ward.sql")) == 0
 
 
 @pytest.mark.parametrize("other", ["plain", "2022"])
