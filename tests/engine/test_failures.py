@@ -76,21 +76,3 @@ def test_a_dead_vllm_stops_the_run(start):
     assert "vLLM" in summary["message"], summary["message"]
     assert "--resume" in summary["message"]
     assert run.alive() == []
-
-
-@pytest.mark.nightly  # the decision has a unit test: tests/training/test_rollout_manager.py
-def test_a_judge_that_dies_skips_steps_and_then_stops_the_run(cold):
-    """Nothing is trained on a reward that was not computed: not as zero, not as anything."""
-    summary = cold.summary()
-    assert summary["exit_reason"] == "failed"
-    assert not missing(summary["message"], "3 steps", "skipped")
-    # Answers that say nothing score 0 without a judge; every other rollout is unscored.
-    assert summary["rollouts"]["unscored"] > 0.8 * 48
-    scored = sum(
-        row["generated_tokens"] for row in cold.lines("episodes.jsonl") if row["cause"] is None
-    )
-    assert summary["generated_tokens"] == summary["trained_tokens"] <= scored
-    dropped = summary["dropped_tokens"]
-    assert dropped.get("judge_failed", 0) + dropped.get("judge_unavailable", 0) > 0
-    assert summary["canaries"]["accepted"] == 0
-    assert cold.alive() == []

@@ -143,21 +143,6 @@ def test_bytes_of_a_stranger_end_nothing(visit):
     assert "worker died" not in visit.run.output
 
 
-def test_the_trainer_ends_with_ray_and_not_before(visit):
-    """Otherwise a run that went well shows, now and then, that a worker died."""
-    logs = visit.session / "logs"
-    trainer = next(
-        log.name.split("-")[1]
-        for log in logs.glob("worker-*.out")
-        if ":actor_name:TrainingActor" in log.read_text()
-    )
-    while_the_run_listens, disconnect, _ = (
-        (logs / "raylet.out").read_text().partition("Disconnecting driver")
-    )
-    assert disconnect
-    assert f"Received KillLocalActor RPC worker_id={trainer}" not in while_the_run_listens
-
-
 def test_no_port_answers_a_stranger(visit):
     """With no more than that it refuses, and Ray's counters."""
     asked_for_a_token = set()
