@@ -149,13 +149,17 @@ def test_what_real_doctors_ask_is_answered_by_the_fact(question, text):
         ("有没有发热或者怕冷？", "没有发烧。有，裹着被子还发抖。"),
         ("身高体重是多少？", "这个我说不清楚。"),
         ("医保是哪里的？", "这个我说不清楚。"),
+        ("有没有咳嗽咳痰？", "这个我说不清楚。"),
+        ("走路、上楼喘不喘？", "有，上楼就喘。"),
+        ("Do you take any blood thinners or painkillers?", "没吃阿司匹林。没吃止痛药。"),
     ],
 )
 def test_nothing_of_the_record_is_denied_or_told_for_another_thing(question, text):
     words = {"relieving": "歇着就好", "aggravating": "一用力就犯", "severity": "九分，痒得睡不着"}
     words |= {"course": "一阵一阵的", "place": "手肘", "chills": "裹着被子还发抖"}
+    words |= {"character": "掉白皮", "breathlessness": "上楼就喘", "medication": "没吃什么药"}
     absent = {"fever": False, "sleep_problems": False, "cold_intolerance": False}
-    task = replace(TASK, words=words, symptoms={"chills": True, **absent})
+    task = replace(TASK, words=words, symptoms={"chills": True, "breathlessness": True, **absent})
     assert asked(question, task=task).text == text
 
 
