@@ -3,36 +3,22 @@
 from __future__ import annotations
 
 import json
-import re
-from contextlib import suppress
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from training.setup.chat_template import (
-    ASKED,
-    CALL,
-    CALLED,
-    SWITCH,
-    choose_template,
-    lacks_tools,
-    render,
-    with_tools,
-)
+from training.setup.chat_template import SWITCH, choose_template, lacks_tools, with_tools
 from training.setup.folder_files import read_json
 from training.setup.model_folder import find_model, read_template
 from training.setup.plan import ConfigError, EnginePlan
 from training.setup.presets import THOUGHT_TOKENS
+from training.setup.tool_parser import find_parser, reply_end
 
 VLLM = "actor_rollout_ref.rollout.engine_kwargs.vllm"
 PARSER = f"{VLLM}.tool_call_parser"
 SWITCHES = f"{VLLM}.default_chat_template_kwargs"
 NO_THOUGHT = json.dumps({SWITCH: False})
-HERMES = "hermes"
-HERMES_CALL = re.compile(r"<tool_call>\s*(\{.*?\})\s*</tool_call>", re.DOTALL)
-SAID = "¤ The first one."  # begins as no call does
 
 
 def choose_reading(engine: EnginePlan, run_dir: Path, config: DictConfig) -> str | None:
@@ -123,36 +109,3 @@ def end_tokens(folder: Path, tokenizer: Any) -> set[int]:
         known = tokenizer.token_to_id(text) if text else None
         found |= set() if known is None else {known}
     return found
-
-
-def find_parser(model: str, template: str) -> str:
-    """Return vLLM's parser of Hermes' and Qwen's form. Raises ConfigError: it is another form."""
-    reply = rendered_call(template)
-    for found in HERMES_CALL.findall(reply):
-        with suppress(ValueError):
-            if json.loads(found) == CALLED:
-                return HERMES
-    raise ConfigError(
-        f"{model}: its chat template writes a tool call as {reply[:80]!r}, not in the form of Hermes "
-        "and Qwen; name vLLM's parser of it with --tool-parser (docs/gpu.md, Which model)"
-    )
-
-
-def rendered_call(template: str) -> str:
-    """Return a reply that calls a tool, as the template writes it."""
-    calls = {"role": "assistant", "content": "", "tool_calls": [CALL]}
-    whole = render(template, [ASKED, calls], tools=True, opened=False)
-    return whole.removeprefix(_answered(template).partition(SAID)[0]).removesuffix(
-        reply_end(template)
-    )
-
-
-def reply_end(template: str) -> str:
-    """Return what the template writes behind a reply in words."""
-    return _answered(template).rpartition(SAID)[2]
-
-
-@cache
-def _answered(template: str) -> str:
-    said = {"role": "assistant", "content": SAID}
-    return render(template, [ASKED, said], tools=True, opened=False)
