@@ -235,9 +235,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     add("--device", choices=("auto", "cpu", "cuda"), default="auto")
     add("--n-gpus", type=int, default=1, help="GPUs the model is split over")
     add("--no-tools", dest="tools", action="store_false", help="clients send no tools")
-    tool_parser = (
-        "vLLM's parser of tool calls; default: hermes, where the template writes that form"
-    )
+    tool_parser = "vLLM's parser of tool calls; default: the one that fits"
     add("--tool-parser", metavar="NAME", help=tool_parser)
     thinking = "let a model think whose template can turn it off"
     add("--thinking", action="store_true", help=thinking)
