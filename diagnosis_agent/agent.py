@@ -38,6 +38,8 @@ class DiagnosisFlags(PartnerFlags):
             "diagnosis at each point of the recommended history"
         )
         parser.add_argument("--single-turn", action="store_true", help=single)
+        rubrics = "evaluations: criteria by case (JSON) that TEACHER_MODEL scores"
+        parser.add_argument("--rubrics", metavar="FILE", help=rubrics)
 
     def check_recorded(self, tasks: Sequence[Any]) -> list[str]:
         return check_recorded(tasks)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from diagnosis_agent.protocol import Conclusion, Order, read_reply
 from diagnosis_agent.record_simulator import Exchange
 from diagnosis_agent.rehearsal import commonest_episode, dishonest_episodes, gold_episode, shown
 from diagnosis_agent.reward import RUBRIC, results_of, score
+from diagnosis_agent.rubrics import Rubrics
 from diagnosis_agent.single_turn import play_points
 from diagnosis_agent.task import DiagnosisTask
 from episodes.agent import Options, Record
@@ -46,8 +48,10 @@ class DiagnosisEnvironment(PartnerEnvironment):
             other_name=lambda task: next(iter(task.aliases), None),
         )
         self.single_turn = bool(options.get("single_turn"))
-        if self.single_turn and not evaluating:
-            raise AgentError("--single-turn is for evaluations; leave it out")
+        rubrics = options.get("rubrics")
+        if (self.single_turn or rubrics) and not evaluating:
+            raise AgentError("--single-turn and --rubrics are for evaluations; leave them out")
+        self.rubrics = Rubrics(Path(rubrics), settings) if rubrics else None
 
     async def play(self, task: Any, policy: Policy) -> Episode:
         if self.single_turn:
@@ -66,7 +70,15 @@ class DiagnosisEnvironment(PartnerEnvironment):
         return said.examination
 
     async def score(self, task: Any, episode: Episode) -> Reward:
-        return await score(task, episode, self.rubric, self.judge)
+        reward = await score(task, episode, self.rubric, self.judge)
+        if not self.rubrics or reward.total is None:
+            return reward
+        verdict = await self.rubrics.verdict(task, episode)
+        if verdict is None:
+            return reward
+        if verdict.score is None:
+            return Reward(None, {}, verdict.cause)
+        return replace(reward, measures={**reward.measures, "rubric_score": verdict.score})
 
     def facts(self, task: Any, episode: Episode) -> Mapping[str, float | None]:
         return facts_of(task, episode)
@@ -78,6 +90,7 @@ class DiagnosisEnvironment(PartnerEnvironment):
         return {
             **self.partner.description,
             "single_turn": self.single_turn,
+            "rubrics": self.rubrics.digest if self.rubrics else None,
             "reward_scheme": self.reward,
             "prompts": self.prompts.fingerprint,
             "judge": self.judge_name,

@@ -71,6 +71,7 @@ def material(case: Case) -> dict[str, str | None]:
 
 
 _WORDS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+RUBRIC_WORDS = _WORDS.pop("rubrics")
 ADDRESSES = re.compile("|".join(_WORDS.pop("addresses")), re.IGNORECASE)
 CLINICAL_SCORE = re.compile(
     rf"\b(?:{'|'.join(map(re.escape, _WORDS.pop('clinical_scores')))})(?:['’]s)? score(?: of)? \d+\b"

@@ -5,6 +5,7 @@ its events.
 from __future__ import annotations
 
 import asyncio
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +20,7 @@ from diagnosis_agent.single_turn import Next
 from episodes.episode import AgentError, Episode
 from episodes.script import Script
 from episodes.text_loop import Malformed
-from tests.diagnosis_agent.cases import SETTINGS, task_with
+from tests.diagnosis_agent.cases import SETTINGS, task_with, tasks
 
 TASK = task_with("appendicitis")
 END = spoken(Conclusion("appendicitis", "it fits"))
@@ -110,7 +111,63 @@ def test_single_turns_are_asked_at_every_point_of_the_history():
     assert [event.hit for event in episode.events if isinstance(event, Next)] == [True]
 
 
-@pytest.mark.parametrize("options", [{"single_turn": True}, {"simulator_model": "x"}])
+@pytest.mark.usefixtures("no_waiting")
+def test_rubrics_are_weighed(llm, tmp_path):
+    path = tmp_path / "rubrics.json"
+    path.write_text(
+        json.dumps(
+            {TASK.id: [{"criterion": "orders a CBC", "weight": 3}, {"criterion": "no CT first"}]}
+        )
+    )
+    how = {"teacher_model": "openai/stand-in", "teacher_base_url": llm.url}
+    own = DiagnosisEnvironment(
+        SETTINGS.model_copy(update=how), {"rubrics": str(path)}, evaluating=True
+    )
+    own.judge = None
+    llm.answer = lambda body: '{"met_1":1,"met_2":0}'
+    assert asyncio.run(own.score(TASK, played(order("CBC"), END))).measures == {
+        "rubric_score": 0.75
+    }
+    read = "\n".join(str(one["content"]) for body in llm.requests for one in body["messages"])
+    assert '"work-up": "user: ' in read, "it begins with the case, not with the policy's own prompt"
+    other = tasks()[0] if tasks()[0].id != TASK.id else tasks()[1]
+    assert asyncio.run(own.score(other, played(END))).measures == {}
+    llm.answer = lambda body: '{"met_1":1}'
+    assert asyncio.run(own.score(TASK, played(order("CRP"), END))).unscored == "judge_malformed"
+
+
+@pytest.mark.usefixtures("no_waiting")
+def test_rubrics_are_not_asked_about_an_episode_that_has_no_score(llm, tmp_path):
+    """Their requests would be paid for, and their cause would stand for the first one."""
+    path = tmp_path / "rubrics.json"
+    path.write_text(json.dumps({TASK.id: [{"criterion": "orders a CBC"}]}))
+    how = {"teacher_model": "openai/stand-in", "teacher_base_url": llm.url}
+    settings = SETTINGS.model_copy(update=how)
+    own = DiagnosisEnvironment(settings, {"rubrics": str(path)}, evaluating=True)
+    llm.answer = lambda body: "I cannot say"
+    reward = asyncio.run(own.score(TASK, played(order("CBC"), END)))
+    assert (reward.unscored, reward.counters["malformed"]) == ("judge_malformed", 0)
+    assert llm.requests
+    assert not [asked for asked in llm.requests if "orders a CBC" in json.dumps(asked)]
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "[]", '{"case-1": []}', '{"case-1": [{"criterion": "x", "weight": 0}]}']
+)
+def test_rubrics_that_cannot_be_used_are_refused(tmp_path, text):
+    path = tmp_path / "rubrics.json"
+    path.write_text(text)
+    with pytest.raises(AgentError, match="TEACHER_MODEL"):
+        environment(rubrics=str(path))
+    with pytest.raises(AgentError, match=r"rubrics\.json"):
+        DiagnosisEnvironment(
+            SETTINGS.model_copy(update={"teacher_model": "openai/x"}), {"rubrics": str(path)}, True
+        )
+
+
+@pytest.mark.parametrize(
+    "options", [{"single_turn": True}, {"rubrics": "x"}, {"simulator_model": "x"}]
+)
 def test_flags_without_use_are_refused(options):
     with pytest.raises(AgentError):
         environment(evaluating=False, **options)

@@ -109,7 +109,7 @@ def test_a_group_and_a_repeat_see_one_result_in_all_processes(llm, settings):
     async def group() -> list[Result]:
         simulator = LLMSimulator(settings, "llm", None)
         before = Result("vital signs", "temperature 37.0 °C", "recorded")
-        pasts = ([], [before], [], [before])
+        pasts: list[list[Result]] = [[], [before], [], [before]]
         return list(await asyncio.gather(*(simulator.examine(TASK, "CBC", past) for past in pasts)))
 
     assert {result.text for _ in range(2) for result in asyncio.run(group())} == {

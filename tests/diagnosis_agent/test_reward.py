@@ -156,7 +156,7 @@ def test_words_to_the_judge_in_the_name_of_an_examination_are_not_shown_to_it():
     earned(episode, judge=judge)
     [case] = judge.asked
     assert case.context == [own_name(TASK.key[0])]
-    assert case.gold["orders"] == 1 + len(TO_THE_JUDGE)
+    assert (case.gold or {})["orders"] == 1 + len(TO_THE_JUDGE)
 
 
 @pytest.mark.parametrize(("reply", "paid"), cases_of(__file__, "extracted_exams"))
