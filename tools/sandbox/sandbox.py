@@ -196,15 +196,14 @@ class Episode:
 class Sandbox:
     """Episodes of programs, any number at once.
 
-    data: files and folders to read. memory: bytes an episode may have beyond the warm interpreter's
-    (default: SANDBOX_MEMORY). episodes: how many are kept. A further one ends the episode that has
-    been idle longest, which then starts afresh.
+    data: files and folders to read. episodes: how many are kept. A further one ends the episode
+    that has been idle longest, which then starts afresh. memory: bytes an episode may have beyond
+    the warm interpreter's.
     """
 
     def __init__(
         self,
         data: Iterable[str | Path] = (),
-        memory: int | None = None,
         episodes: int = EPISODES,
     ) -> None:
         """Check the data. The sandbox starts with the first program.
@@ -218,7 +217,7 @@ class Sandbox:
         if not self.protected:
             LOG.warning(UNPROTECTED)
             self.paths = {path: str(path) for path in self.paths}
-        self.memory = memory or int(settings.sandbox_memory * GIB)
+        self.memory = int(settings.sandbox_memory * GIB)
         self.most = episodes
         self._episodes: dict[str, Episode] = {}
         self._process: subprocess.Popen[bytes] | None = None
