@@ -9,12 +9,13 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from code_agent.actions import EpisodeContext
+from code_agent.actions import EpisodeContext, doing_nothing, placed
 from code_agent.canaries import dishonest_episodes
 from code_agent.debugger import Debugger
 from code_agent.facts import facts_of, record_of
 from code_agent.game import Game, permitted
 from code_agent.graders import Gold
+from code_agent.judging import ByOutput
 from code_agent.prompts import load_prompts
 from code_agent.rehearsal import Rehearsed, gold_steps, rehearse, submit
 from code_agent.reward import RUBRIC, score
@@ -64,10 +65,10 @@ class CodeEnvironment(Environment):
         self.known = KnownPrograms(self)
         self._numbers = itertools.count()
 
-    def sandbox_of(self, tasks: TaskSet) -> Sandbox:
-        """Return the sandbox for these tasks, in which programs see only their data."""
+    def sandbox_of(self, tasks: TaskSet, task: CodeTask) -> Sandbox:
+        """Return the sandbox for these tasks, in which programs see only their own task's data."""
         try:
-            files = tuple(tasks.tables())
+            files = tuple(tasks.visible(task))
             if files not in self.sandboxes:
                 self.sandboxes[files] = Sandbox(data=files)
         except (SandboxError, OSError) as error:
@@ -87,7 +88,7 @@ class CodeEnvironment(Environment):
         tasks = self.set_of(task)
         name = f"{task.id}/{next(self._numbers)}"
         return EpisodeContext(
-            self.sandbox_of(tasks), name, tasks.look_up, self.debugger, own(task).context
+            self.sandbox_of(tasks, own(task)), name, tasks.look_up, self.debugger, own(task).context
         )
 
     async def play(self, task: Task, policy: Policy) -> Episode:
@@ -120,8 +121,16 @@ class CodeEnvironment(Environment):
 
     async def why_unusable(self, task: Task) -> str:
         """Return why a task cannot be played here, or "". May run the gold program to find out."""
+        code_task = own(task)
         tasks = self.set_of(task)
-        return tasks.unusable(own(task)) or await tasks.problem(own(task), self.context_of(task))
+        if why := tasks.unusable(code_task):
+            return why
+        check = None if code_task.gold is not None else tasks.check(code_task)
+        if not isinstance(check, ByOutput):
+            return ""
+        stub = doing_nothing(code_task.reference)
+        program = placed(code_task.context, stub) if stub else ""
+        return await check.problem(program, self.context_of(task))
 
     async def asked(self, question: str, answer: Answer, policy: Policy) -> Episode:
         """Play a question about the hospital's tables.

@@ -95,7 +95,7 @@ class Game:
         self.handed = Handed(
             answer, self.program if given is None or not self.context.frame else answer
         )
-        self.worth = await self.tasks.worth(self.task, self.handed, self.context)
+        self.worth = await worth(self.tasks, self.task, self.handed, self.context)
         self.events.append(Event("submit", action.params, kind="submitted", worth=self.worth))
         return Step({"type": "submitted", "env_message": SAID["handed_in"]}, True)
 
@@ -118,8 +118,8 @@ class Game:
         if observation["type"] != "code_execution" or observation["status"] != "SUCCESS":
             return False
         handed = Handed(self.printed or "", self.program)
-        self.worth = await self.tasks.worth(self.task, handed, self.context)
-        right = self.worth > 0
+        self.worth = await worth(self.tasks, self.task, handed, self.context)
+        right = self.worth >= 1  # of predictions it is the share that is right
         observation["env_message"] += "\n" + SAID["right" if right else "not_right"]
         if right:
             self.handed = handed
@@ -130,3 +130,10 @@ class Game:
 def permitted(tasks: TaskSet, ending: str) -> tuple[str, ...]:
     """Return the actions of a set's tasks, and the one that hands in."""
     return (*tasks.actions, *ENDING) if ending == "submit" else tasks.actions
+
+
+async def worth(tasks: TaskSet, task: CodeTask, handed: Handed, context: EpisodeContext) -> float:
+    """Return an answer's value, 0 to 1. Raises EpisodeError: it cannot be determined here."""
+    if task.gold is not None:
+        return tasks.score(task, handed.answer)
+    return await tasks.check(task).worth(handed, context)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -122,9 +123,8 @@ def _integer(seen: str, value: Any, gold: Gold) -> bool:
     return _decimal(seen) == value
 
 
-def _decimal(seen: Seen) -> Decimal | None:
-    text = str(seen).strip()
-    return Decimal(text.replace(",", "")) if NUMBER.fullmatch(text) else None
+def _decimal(seen: str) -> Decimal | None:
+    return Decimal(seen.replace(",", "")) if NUMBER.fullmatch(seen) else None
 
 
 def _text(seen: str, value: Any, gold: Gold) -> bool:
@@ -153,12 +153,7 @@ def _list(text: str, gold: Gold) -> bool:
 
 
 def _set(text: str, gold: Gold) -> bool:
-    items = list(_items(text))
-    if gold.items != ("number",):
-        return _one_to_one(_same_item(gold), items, gold.value)
-    # In order of size, because one number may be near enough to several of the gold's
-    items.sort(key=lambda item: _decimal(_single(item)) or Decimal(0))
-    return _pairwise(_same_item(gold), items, sorted(gold.value))
+    return _one_to_one(_same_item(gold), _items(text), gold.value)
 
 
 def _table(text: str, gold: Gold) -> bool:
@@ -184,12 +179,9 @@ def _same(kind: str, seen: Seen, value: Any, gold: Gold) -> bool:
 
 def _same_item(gold: Gold) -> Callable[[Seen, Any], bool]:
     [kind] = gold.items
-    return lambda seen, value: _same(kind, _single(seen), value, gold)
-
-
-def _single(seen: Seen) -> Seen:
-    """Return what a row of one cell holds, and anything else as it is."""
-    return seen[0] if _is_row(seen) and len(seen) == 1 else seen
+    return lambda seen, value: _same(
+        kind, seen[0] if _is_row(seen) and len(seen) == 1 else seen, value, gold
+    )
 
 
 def _pairwise(
@@ -201,13 +193,41 @@ def _pairwise(
 def _one_to_one(
     same: Callable[[Seen, Any], bool], seen: Iterable[Seen], wanted: Sequence[Any]
 ) -> bool:
-    free = list(wanted)
-    for item in seen:
-        found = next((at for at, value in enumerate(free) if same(item, value)), None)
-        if found is None:
+    items = list(seen)
+    if len(items) != len(wanted):
+        return False
+    free = dict.fromkeys(range(len(wanted)))
+    owners: dict[int, int] = {}
+    for item in range(len(items)):
+        moved = _seats(item, [*free, *owners], owners, lambda i, at: same(items[i], wanted[at]))
+        if not moved:
             return False
-        del free[found]
-    return not free
+        owners |= moved
+        for place in moved:
+            free.pop(place, None)
+    return True
+
+
+def _seats(
+    item: int, places: list[int], owners: Mapping[int, int], fits: Callable[[int, int], bool]
+) -> dict[int, int]:
+    """Return new places that seat one more item, or {} if that is impossible.
+
+    An item may fit several places, so others may have to move.
+    """
+    waiting = deque([(item, dict[int, int]())])
+    tried = set[int]()
+    while waiting:
+        mover, moves = waiting.popleft()
+        for place in places:
+            if place in tried or not fits(mover, place):
+                continue
+            found = {**moves, place: mover}
+            if place not in owners:
+                return found
+            tried.add(place)
+            waiting.append((owners[place], found))
+    return {}
 
 
 def _items(text: str) -> Any:

@@ -17,10 +17,10 @@ from episodes.episode import AgentError, Task
 class CodeTask(Task):
     """A question that a program answers. reference: the gold value as text.
 
-    task_type: the template, or the set. note: the text that the question is about, or "". files: the
-    tables that the gold program reads. gold: the typed answer, or None if another grader judges.
-    program, sql: the gold program and query, or "". context: a program into which the policy's is
-    put (`code_agent.actions.HERE`).
+    task_type: the template, or the set. note: the text that the question is about, or "". files:
+    files of the set's folder that a program may read. gold: the typed answer, or None if another
+    grader judges. program, sql: the gold program and query, or "". context: a program into which
+    the policy's is put (`code_agent.actions.HERE`).
     """
 
     task_set: str

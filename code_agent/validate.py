@@ -56,7 +56,7 @@ def selected(sql: str, kind: str, folder: Path) -> str:
 def problems(task: CodeTask, folder: Path | None) -> Iterator[str]:
     """Yield the problems of a task, in words."""
     assert task.gold is not None
-    sources: dict[str, Callable[[], str]] = {"program": partial(printed, task.program, folder)}
+    sources: dict[str, Callable[[], str]] = {"program": lambda: printed(task.program, folder)}
     if task.sql and folder:
         sources["SQL"] = partial(selected, task.sql, task.gold.kind, folder)
     for name, answer_of in sources.items():

@@ -27,6 +27,20 @@ from episodes.episode import AgentError
 Result = TypeVar("Result")
 
 
+class Anything(gymnasium.Space[Any]):
+    """Any value of a type. gymnasium's own spaces hold only arrays and short texts."""
+
+    def __init__(self, kind: type) -> None:
+        self.kind = kind
+        super().__init__(shape=None, dtype=None)
+
+    def sample(self, mask: Any = None, probability: Any = None) -> Any:
+        return self.kind()
+
+    def contains(self, x: Any) -> bool:
+        return isinstance(x, self.kind)
+
+
 class MedAgentEnv(gymnasium.Env[Observation, str]):
     """One task after another. A mistake of the policy gives an observation, a machine failure
     raises.
@@ -53,6 +67,8 @@ class MedAgentEnv(gymnasium.Env[Observation, str]):
         self.tasks = task_entrypoint(**given)
         self.ending = ending
         self.action_mapping = dict(action_mapping or {})
+        self.action_space = Anything(str)
+        self.observation_space = Anything(dict)
         self.env_history: list[Observation] = []
         self.game: Game | None = None
         self._loop = _Loop()
@@ -87,7 +103,7 @@ class MedAgentEnv(gymnasium.Env[Observation, str]):
         return observation, {"task_goal": goal, "task_info": known}
 
     def step(
-        self, action: str, **params: Any
+        self, action: str | Mapping[str, Any], **params: Any
     ) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Take an action by name and parameters, or a policy's raw reply.
 
@@ -96,10 +112,15 @@ class MedAgentEnv(gymnasium.Env[Observation, str]):
         """
         if self.game is None:
             raise RuntimeError("reset the environment before its first step")
-        named = bool(params) or action.isidentifier()
-        taken = Action(action, params) if named else action
-        if named and action in self.action_mapping:
-            result = self.action_mapping[action](**params)
+        taken: str | Action
+        if isinstance(action, Mapping):
+            taken = Action(str(action.get("action")), dict(action.get("params") or {}))
+        elif params or action.isidentifier():
+            taken = Action(action, params)
+        else:
+            taken = action
+        if isinstance(taken, Action) and taken.name in self.action_mapping:
+            result = self.action_mapping[taken.name](**taken.params)
             said = result if isinstance(result, dict) else {"env_message": str(result)}
             step = Step({"type": "environment_feedback", "env_message": "", **said})
         else:

@@ -117,7 +117,8 @@ class Runner:
         if score is None:
             result["reason"] = scored.detail or scored.reward.unscored
         else:
-            result = {"result": "success" if score > 0 else "failure", "score": score}
+            right = score > 0 and score > self.tasks.success_above(task)
+            result = {"result": "success" if right else "failure", "score": score}
         return {
             "task": self.config.task,
             "task_type": task.task_type,

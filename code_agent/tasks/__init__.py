@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from code_agent.tasks.base import TaskSet
 from code_agent.tasks.bundled import BUNDLED
-from code_agent.tasks.sets import NOT_PLAYED, REFERENCE
+from code_agent.tasks.sets import REFERENCE
 from episodes.episode import AgentError
 
 SETS: dict[str, type[TaskSet]] = {**BUNDLED, **REFERENCE}
@@ -12,8 +12,6 @@ SETS: dict[str, type[TaskSet]] = {**BUNDLED, **REFERENCE}
 
 def get_task_class(name: str) -> type[TaskSet]:
     """Return the class of a set. Raises AgentError for an unknown name."""
-    if name in NOT_PLAYED:
-        raise AgentError(f"MedAgentGym's set {name} is not played here (docs/code.md)")
     if name not in SETS:
         raise AgentError(f"there is no set {name!r}; the sets are {', '.join(SETS)}")
     return SETS[name]

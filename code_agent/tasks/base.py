@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from code_agent.actions import EpisodeContext
 from code_agent.graders import grade
-from code_agent.judging import Handed
+from code_agent.judging import Check
 from code_agent.lookup import LookupRefused, look_up
 from code_agent.task import CodeTask
 from episodes.agent import Row
@@ -55,14 +54,14 @@ class TaskSet(ABC):
         there = self.folder.iterdir() if names and self.folder and self.folder.is_dir() else ()
         return sorted(path for path in there if path.name.lower() in names and path.is_file())
 
+    def visible(self, task: CodeTask) -> Sequence[Path]:
+        """Return the files that a program sees below /data."""
+        return self.tables()
+
     def unusable(self, task: CodeTask) -> str:
         """Return why the task cannot be played here, or ""."""
         if self.shown and self.folder and not self.tables():
             return f"{self.folder} has none of the set's tables ({', '.join(self.shown[:3])} ...)"
-        return ""
-
-    async def problem(self, task: CodeTask, context: EpisodeContext) -> str:
-        """Return why the task's own program cannot judge another one, or ""."""
         return ""
 
     def missing(self) -> str:
@@ -78,9 +77,13 @@ class TaskSet(ABC):
             raise LookupRefused("this task has no tables")
         return look_up(self.tables(), name, kind, keyterm)
 
-    async def worth(self, task: CodeTask, handed: Handed, context: EpisodeContext) -> float:
-        """Return the value of what was handed in. Raises EpisodeError: it cannot be told here."""
-        return self.score(task, handed.answer)
+    def success_above(self, task: CodeTask) -> float:
+        """Return the score above which an answer is a success."""
+        return 0.0
+
+    def check(self, task: CodeTask) -> Check:
+        """Return the judge of answers without a gold value."""
+        raise NotImplementedError(self.name)
 
     def score(self, task: CodeTask, answer: str) -> float:
         """Return the value of an answer, 0 to 1."""

@@ -1,4 +1,4 @@
-"""MedAgentGym's sets, read from the folder that `data_path` names.
+"""MedAgentGym's twelve sets, read from the folder that `data_path` names.
 
 gym_set.toml says what each set permits and shows, and which files it needs.
 """
@@ -32,7 +32,7 @@ FILES = {
 
 
 class MedAgentGymSet(TaskSet):
-    """One of the sets. `known`: its part of gym_set.toml."""
+    """One of the twelve sets. `known`: its part of gym_set.toml."""
 
     known: ClassVar[dict[str, Any]]
 
@@ -68,7 +68,7 @@ class MedAgentGymSet(TaskSet):
         folder = self.place
         if self.mode not in FILES:
             raise AgentError(f"{self.name} has no mode {self.mode!r}; it has {', '.join(FILES)}")
-        stems = FILES[self.mode]
+        stems = (self.known["only"],) if "only" in self.known else FILES[self.mode]
         for stem in stems:
             for end in ("jsonl", "json"):
                 path = folder / f"{stem}.{end}"

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from abc import abstractmethod
 from importlib.util import find_spec
-from typing import Any
+from pathlib import Path
+from typing import Any, ClassVar
 
-from code_agent.actions import HERE, EpisodeContext, doing_nothing, placed, program_of
+from code_agent.actions import HERE, placed
 from code_agent.graders import Gold
-from code_agent.judging import Handed, output_of
+from code_agent.judging import ByOutput, ByPredictions, ByTests, Check
+from code_agent.settings import CodeSettings
 from code_agent.task import CodeTask
 from code_agent.tasks.gym_set import MedAgentGymSet
 from code_agent.tasks.medagentbench import MedAgentBench
 from code_agent.tasks.sql_answers import gold_of_query
+from common.settings import load_settings
 from episodes.agent import Row
-from episodes.outcomes import EpisodeError
 
 MISSING = ("none", "nan", "nat", "null", "<na>")
 POWER_ROOM = 0.01  # tolerance of a statistical power, relative to its value
@@ -161,27 +165,8 @@ class BioCoder(MedAgentGymSet):
         known = {"program": placed(row["context"], row["solution"]), "context": row["context"]}
         return {"question": asked, "reference": row["solution"], **known}
 
-    async def worth(self, task: CodeTask, handed: Handed, context: EpisodeContext) -> float:
-        wanted = await output_of(task.program, context)
-        if not wanted:
-            raise EpisodeError(
-                "task_unusable", "the task's own program does not run here, or prints nothing"
-            )
-        if not handed.program:
-            return 0.0
-        found = await output_of(program_of(handed.program, context), context)
-        return float(found.split() == wanted.split())
-
-    async def problem(self, task: CodeTask, context: EpisodeContext) -> str:
-        printed = await output_of(task.program, context)
-        if not printed:
-            return "its own program fails here, or prints nothing"
-        if printed != await output_of(task.program, context):
-            return "its own program prints something else each time"
-        stub = doing_nothing(task.reference)
-        if stub and printed == await output_of(placed(task.context, stub), context):
-            return "a function that does nothing makes the program print the same"
-        return ""
+    def check(self, task: CodeTask) -> Check:
+        return ByOutput(task.program)
 
     def unusable(self, task: CodeTask) -> str:
         absent = missing_packages(task.context)
@@ -194,12 +179,133 @@ def missing_packages(program: str) -> list[str]:
     return sorted({name for name in found if find_spec(name) is None})
 
 
-# Judged by tests of a program's values, or by predictions over tables that need a licence
-NOT_PLAYED = ("biodsbench", "ehrshot", "mimic_extract")
+class BioDSBench(MedAgentGymSet):
+    """Values of variables, checked by the row's tests."""
+
+    name = "biodsbench"
+    answered = False
+    mounted: ClassVar[str] = "/workdir/"  # where the rows say that the tables are
+
+    def read_row(self, row: Row) -> dict[str, Any]:
+        histories = row.get("code_histories") or ()
+        if isinstance(histories, str):
+            histories = ast.literal_eval(histories) or ()
+        earlier = "".join(map(str, histories))
+        program = f"{earlier}\n{row['reference_answer']}"
+        begun = f"These programs ran before yours:\n{earlier}\n" if earlier.strip() else ""
+        named = re.findall(rf"{self.mounted}([\w.+-]+)", f"{row['dataframes']}\n{program}")
+        return {
+            "question": row["queries"],
+            "note": f"{row['dataframes']}{begun}".replace(self.mounted, "/data/"),
+            "reference": row["test_cases"],
+            "task_type": str(row["study_ids"]),
+            "program": program.replace(self.mounted, "/data/"),
+            "files": tuple(sorted(set(named))),
+        }
+
+    def check(self, task: CodeTask) -> Check:
+        return ByTests(task.reference)
+
+    def visible(self, task: CodeTask) -> list[Path]:
+        study = self.place / task.task_type
+        return [path for name in task.files if (path := study / name).is_file()]
+
+    def unusable(self, task: CodeTask) -> str:
+        study = self.place / task.task_type
+        absent = [name for name in task.files if not (study / name).is_file()]
+        return f"{study} has no {', '.join(absent)}" if absent else ""
+
+
+def without(*files: Path) -> str:
+    """Name the missing files, or return ""."""
+    absent = [str(path) for path in files if not path.is_file()]
+    return f"there is no {', '.join(absent)}" if absent else ""
+
+
+class Predictions(MedAgentGymSet):
+    """A model to train. The task states the time and memory of a program."""
+
+    answered = False
+
+    def __init__(self, data_path: Path | str | None = None, mode: str = "test") -> None:
+        super().__init__(data_path, mode)
+        settings = load_settings().of(CodeSettings)
+        self.overview = self.overview.format(
+            seconds=settings.sandbox_seconds, memory=settings.sandbox_memory
+        )
+
+    def success_above(self, task: CodeTask) -> float:
+        return self.check(task).commonest()
+
+    @abstractmethod
+    def check(self, task: CodeTask) -> ByPredictions: ...
+
+
+class EHRShot(Predictions):
+    """Accuracy on the test patients."""
+
+    name = "ehrshot"
+
+    def read_row(self, row: Row) -> dict[str, Any]:
+        return {
+            "question": row["task_description"],
+            "reference": "accuracy",
+            "task_type": row["task_name"],
+        }
+
+    def check(self, task: CodeTask) -> ByPredictions:
+        labels = self.place / task.task_type / "test_labels.csv"
+        return ByPredictions("/scratch/predictions.csv", labels, ("patient_id",), "value")
+
+    def visible(self, task: CodeTask) -> list[Path]:
+        folder = self.place / task.task_type
+        labels = [folder / "train_labels.csv", folder / "val_labels.csv"]
+        return [*self.tables(), *filter(Path.is_file, labels)]
+
+    def unusable(self, task: CodeTask) -> str:
+        folder = self.place / task.task_type
+        labels = [folder / "train_labels.csv", folder / "test_labels.csv"]
+        return super().unusable(task) or without(*labels)
+
+
+class MimicExtract(Predictions):
+    """Accuracy. Other metrics cannot be computed from labels."""
+
+    name = "mimic_extract"
+
+    def read_row(self, row: Row) -> dict[str, Any]:
+        return {
+            "question": row["task_description"],
+            "reference": f"ACC; a {row['model']} had {row['performance']['ACC']:.3f}",
+            "task_type": row["task_name"],
+            "files": (row["feature_label_directory"].removeprefix("./"),),
+        }
+
+    def check(self, task: CodeTask) -> ByPredictions:
+        ids: tuple[str, ...] = ("subject_id",)
+        label = task.task_type
+        if task.task_type in ("vasopressor", "ventilation"):
+            ids = ("subject_id", "6_hour_window_id")
+            label = "intervention_category"
+        return ByPredictions("/scratch/predictions.csv", self._labels(task, "test"), ids, label)
+
+    def visible(self, task: CodeTask) -> list[Path]:
+        features = [self.place / task.files[0] / name for name in self.known["features"]]
+        labels = [self._labels(task, "train"), self._labels(task, "val")]
+        return list(filter(Path.is_file, [*features, *labels]))
+
+    def unusable(self, task: CodeTask) -> str:
+        first = self.place / task.files[0] / self.known["features"][0]
+        return without(first, self._labels(task, "train"), self._labels(task, "test"))
+
+    def _labels(self, task: CodeTask, part: str) -> Path:
+        return self.place / task.files[0] / f"{part}_{task.task_type}_labels.csv"
+
+
 REFERENCE: dict[str, type[MedAgentGymSet]] = {
     each.name: each
     for each in (
         *(MimicIII, EICU, TREQS, MedCalcBench, MedAgentBench, BioCoder),
-        *(EHRSeqSQL, EHRCon, NPowerAI),
+        *(BioDSBench, EHRShot, EHRSeqSQL, EHRCon, NPowerAI, MimicExtract),
     )
 }

@@ -1,9 +1,14 @@
-"""The environment is made by gymnasium's name and plays what training plays."""
+"""The environment is a gymnasium one: its checker passes, it is made by name, and it plays what
+training plays.
+"""
 
 from __future__ import annotations
 
+import warnings
+
 import gymnasium
 import pytest
+from gymnasium.utils.env_checker import check_env
 
 from code_agent.medagentgym.env import EHREnv, MedAgentEnv
 from code_agent.task import CodeTask
@@ -21,10 +26,17 @@ def env(tables):
     made.close()
 
 
+def test_gymnasiums_checker_passes(env):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of spaces that are none of its own
+        check_env(env, skip_render_check=True)
+
+
 @pytest.mark.parametrize("name", ["MedAgentEnv-v0", "EHREnv-v0"])
 def test_it_is_made_by_name(tables, name):
     made = gymnasium.make(name, task_entrypoint=Small, task_kwargs={"data_path": tables})
-    _, info = made.reset(options={"task_id": 1})
+    observation, info = made.reset(options={"task_id": 1})
+    assert made.observation_space.contains(observation)
     assert info["task_goal"] == "How many cities?"
     made.close()
     assert EHREnv is MedAgentEnv

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from code_agent.actions import ACTIONS, HERE
+from code_agent.actions import ACTIONS, HERE, EpisodeContext
 from code_agent.environment import CodeEnvironment
 from code_agent.game import Game
 from code_agent.judging import Handed
@@ -73,6 +73,34 @@ def test_an_answer_is_one_and_nothing_tells_before(opened):
     assert (episode.answer, reward.score, episode.turns) == ("4", 0.0, 0)
     assert len(episode.events) == 3
     assert not any("right" in str(message["content"]) for message in episode.messages)
+
+
+class Share:
+    """A check that finds a share of what is handed in right."""
+
+    def __init__(self, share: float) -> None:
+        self.share = share
+
+    async def worth(self, handed: Handed, context: EpisodeContext) -> float:
+        return self.share
+
+
+@pytest.mark.usefixtures("bubblewrap")
+@pytest.mark.parametrize(("share", "ends"), [(0.02, False), (1.0, True)])
+def test_oracle_ends_only_where_every_prediction_is_right(opened, monkeypatch, share, ends):
+    environment = opened(ending="oracle")
+    tasks = environment.set_of_name("small")
+    monkeypatch.setattr(tasks, "check", lambda task: Share(share), raising=False)
+    task = replace(tasks.task(0), gold=None)
+
+    async def step() -> tuple[bool, str]:
+        game = Game(tasks, task, environment.context_of(task), "oracle")
+        found = await game.answer(RUN % "print(3)")
+        return found.done, found.observation["env_message"]
+
+    done, said = asyncio.run(step())
+    assert done == ends
+    assert ("not right" in said) != ends
 
 
 class Meeting(Script):

@@ -47,8 +47,9 @@ def planted(path: Path) -> None:
 
 
 def folder_of(folder: Path, row: dict[str, Any], shown: list[str], hidden: list[str]) -> Path:
-    folder.mkdir()
-    (folder / "test_tasks.jsonl").write_text(f"{json.dumps(row)}\n", encoding="utf-8")
+    for name in ("test_tasks.jsonl", "task.jsonl"):
+        folder.mkdir(exist_ok=True)
+        (folder / name).write_text(f"{json.dumps(row)}\n", encoding="utf-8")
     for name in (*PLANTED, *hidden):
         planted(folder / name)
     for name in shown:

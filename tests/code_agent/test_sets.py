@@ -23,6 +23,7 @@ from episodes.episode import AgentError
 from episodes.outcomes import EpisodeError
 from tests.code_agent.conftest import SETTINGS, played
 from tests.corpora import cases_of
+from tests.messages import missing
 from tests.own_processes import OwnProcesses
 
 
@@ -133,9 +134,99 @@ def test_a_set_without_its_server_says_so(monkeypatch, tmp_path):
     assert "http://127.0.0.1:9/" in tasks.missing()
 
 
-def test_a_set_that_is_not_played_is_refused_by_name():
-    with pytest.raises(AgentError, match="biodsbench"):
-        get_task_class("biodsbench")
+@pytest.mark.usefixtures("bubblewrap")
+def test_values_in_variables_pass_the_rows_tests(tmp_path):
+    row = {
+        "queries": "Save the mean age as `mean_age`.", "dataframes": "A table in `/workdir/ages.csv`.",
+        "study_ids": "7",
+        "test_cases": "assert mean_age == 50",
+        "reference_answer": "import pandas as pd\nmean_age = pd.read_csv('/workdir/ages.csv').age.mean()\n",
+        "code_histories": "['x = 1']", "chat_histories": "[]",
+    }  # fmt: skip
+    folder = write_set(tmp_path, [row])
+    write_set(folder / "7", [], {"ages": [("age",), (40,), (60,)]}, "nothing.jsonl")
+    tasks = opened("biodsbench", folder)
+    task = tasks.task(0)
+    assert "/data/ages.csv" in task.note
+    assert "x = 1" in task.note
+    assert score(tasks, f"{task.program}\nprint(mean_age)") == 1.0
+    assert score(tasks, task.program) == 1.0, "what the variables hold counts, printed or not"
+    assert tasks.unusable(task) == ""
+    (folder / "7" / "ages.csv").rename(folder / "7" / "others.csv")
+    assert tasks.unusable(task).endswith("7 has no ages.csv")
+    (folder / "7" / "others.csv").rename(folder / "7" / "ages.csv")
+    assert score(tasks, "mean_age = 49\nprint(mean_age)") == 0.0
+
+
+@pytest.mark.parametrize("histories", ["None", "[]", "", None])
+def test_a_row_may_have_no_program_before_its_own(tmp_path, histories):
+    row = {"queries": "?", "dataframes": "", "study_ids": "7", "test_cases": "assert n == 1"}
+    row |= {"reference_answer": "n = 1", "code_histories": histories}
+    assert opened("biodsbench", write_set(tmp_path, [row])).task(0).note == ""
+
+
+PREDICT = """import csv
+with open('/scratch/predictions.csv', 'w', newline='') as f:
+    csv.writer(f).writerows({rows})
+print('done')"""
+
+
+@pytest.mark.usefixtures("bubblewrap")
+def test_predictions_are_scored_by_accuracy_over_all_test_cases(tmp_path):
+    row = {"task_id": 0, "task_name": "guo_los", "task_description": "Will the stay be long?"}
+    folder = write_set(tmp_path, [row], None, "task.jsonl")
+    labels = [
+        ("patient_id", "value"),
+        ("1", "True"),
+        ("2", "False"),
+        ("tensor(3)", "True"),
+        ("4", "False"),
+    ]
+    write_set(
+        folder / "guo_los", [], {"test_labels": labels, "train_labels": labels}, "nothing.jsonl"
+    )
+    (folder / "clmbr_train.pkl").write_bytes(b"")
+    tasks = opened("ehrshot", folder)
+    rows = [("patient_id", "prediction"), (1, 1), (2, 0), (3, True), (4, 1)]
+    assert score(tasks, PREDICT.format(rows=rows)) == 0.75
+    assert score(tasks, PREDICT.format(rows=rows[:2])) == 0.25
+    assert score(tasks, "print('done')") == 0.0
+    for none in ("write(b'\\x00\\xff\\n\\x00')", "write(b'patient_id,prediction\\n\"1,')"):
+        assert score(tasks, f"open('/scratch/predictions.csv', 'wb').{none}\nprint(1)") == 0.0
+    assert tasks.success_above(tasks.task(0)) == 0.5, "what one label for all would be worth"
+    assert tasks.unusable(tasks.task(0)) == ""
+    (folder / "clmbr_train.pkl").unlink()
+    assert tasks.unusable(tasks.task(0)) != ""
+    (folder / "clmbr_train.pkl").write_bytes(b"")
+    (folder / "guo_los" / "test_labels.csv").unlink()
+    assert tasks.unusable(tasks.task(0)).endswith("guo_los/test_labels.csv")
+
+
+@pytest.mark.usefixtures("bubblewrap")
+def test_predictions_by_window(tmp_path):
+    row = {
+        "task_name": "ventilation", "task_description": "?", "feature_label_directory": "./windows", "model": "forest",
+        "performance": {"AUC": 0.9, "ACC": 0.8},
+    }  # fmt: skip
+    folder = write_set(tmp_path, [row])
+    labels = [("subject_id", "6_hour_window_id", "intervention_category"), (1, 0, 1), (1, 1, 4)]
+    files = {f"{part}_ventilation_labels": labels for part in ("train", "val", "test")}
+    write_set(folder / "windows", [], files, "nothing.jsonl")
+    tasks = opened("mimic_extract", folder)
+    assert tasks.unusable(tasks.task(0)).endswith("windows/X_lab_train.pkl")
+    (folder / "windows" / "X_lab_train.pkl").write_bytes(b"")
+    tasks = opened("mimic_extract", folder)
+    assert tasks.task(0).reference.startswith("ACC; a forest had 0.800")
+    rows = [("subject_id", "window_idx", "prediction"), (1, 0, 1), (1, 1, 2)]
+    assert score(tasks, PREDICT.format(rows=rows)) == 0.5
+
+
+def test_the_limits_of_a_program_are_said_where_models_are_trained(tmp_path, monkeypatch):
+    monkeypatch.setenv("SANDBOX_SECONDS", "0.5")
+    monkeypatch.setenv("SANDBOX_MEMORY", "3")
+    row = {"task_name": "guo_los", "task_description": "Predict."}
+    tasks = opened("ehrshot", write_set(tmp_path, [row], None, "task.jsonl"))
+    assert not missing(tasks.overview, "0.5 s", "3 GiB")
 
 
 @pytest.mark.parametrize("name", REFERENCE)
@@ -149,7 +240,8 @@ def test_a_set_says_what_to_put_where(tmp_path, name):
 
 @pytest.mark.parametrize("name", REFERENCE)
 def test_a_row_of_another_form_is_named(tmp_path, name):
-    tasks = opened(name, write_set(tmp_path, [{"something": "else"}]))
+    only = "task.jsonl" if name == "ehrshot" else "test_tasks.jsonl"
+    tasks = opened(name, write_set(tmp_path, [{"something": "else"}], None, only))
     with pytest.raises(AgentError, match="row 0"):
         tasks.task(0)
 
