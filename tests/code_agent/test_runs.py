@@ -192,15 +192,6 @@ def test_a_wrong_configuration_gets_one_line(config, capsys, case):
     assert errors.count("\n") == 1
 
 
-@pytest.mark.usefixtures("bubblewrap")
-def test_keys_of_the_reference_that_do_nothing_are_named_once(config, capsys):
-    idle = {"log_probs": False, "max_total_tokens": 32768, "max_input_tokens": 8192}
-    path = config(idle)[1]
-    assert runs.main(["--config", path, "--end_idx", "1"]) == 0
-    said = capsys.readouterr().err
-    assert [said.count(key) for key in idle] == [1, 1, 1]
-
-
 class Unusable(Small):
     def unusable(self, task: CodeTask) -> str:
         return "needs the package no_such_package"
