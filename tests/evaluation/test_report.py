@@ -119,6 +119,13 @@ def test_a_validation_has_one_reward_wherever_it_is_shown(tmp_path):
     assert [low, high] == interval_of_types([*by_type.values()])
 
 
+@pytest.mark.parametrize(("cut", "told"), [(52, True), (51, False), (0, False)])
+def test_a_step_says_when_many_replies_were_cut(cut, told):
+    data = {"episodes/stop_reasons/length": cut, "episodes/rollouts": 256}
+    line = step_line(data)
+    assert ("MAX_TOKENS" in line and f"{cut} of 256" in line) == told
+
+
 def test_the_kept_tokens_are_on_the_page_a_character_of_several_as_one(tmp_path):
     [sequence] = episode_of(0, rollout(1, tokens=TOKENS), None)["tokens"]
     assert (sequence["count"], sequence["trained"]) == (6, 4)

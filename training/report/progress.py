@@ -15,10 +15,12 @@ from episodes.outcomes import counted
 from training.engine.playing import read_playing
 from training.engine.records import validation_reward
 from training.engine.watchdog import DIFFER, MISMATCH
+from training.report.course import CUT, ROLLOUTS
 from training.report.summary import read_timeline
 from training.setup.plan import MAX_UNSCORED_SHARE
 
 SECONDS_A_LINE = 30.0  # inside a step; a shorter one is a line alone
+MANY_CUT = 0.2  # of a step's episodes, where its line says so; a trained model cuts few
 
 
 class Progress:
@@ -94,6 +96,9 @@ def step_line(data: Mapping[str, float]) -> str:
         parts.append(said("{count:.0f} tokens trained", count=data["books/trained_tokens"]))
     if data.get("episodes/unscored"):
         parts.append(said("{count:.0f} left out", count=data["episodes/unscored"]))
+    if data.get(CUT, 0) > MANY_CUT * data.get(ROLLOUTS, 0):
+        cut = "{count:.0f} of {of:.0f} replies cut at their limit (MAX_TOKENS)"
+        parts.append(said(cut, count=data[CUT], of=data[ROLLOUTS]))
     if (validation := validation_reward(data)) is not None:
         parts.append(said("validation reward {value:.3f}", value=validation))
     if data.get(DIFFER):
