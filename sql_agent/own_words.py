@@ -6,7 +6,8 @@ A policy that selects '一次500毫克' has read nothing, even if it names a tab
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 from sqlglot import exp
@@ -16,48 +17,61 @@ from tools.sql.dialects import ONLY_A_NAME
 from tools.sql.guard import parsed
 from tools.sql.scopes import fold
 
+MOST_COLUMNS = 4096  # MySQL's bound, the largest of the engines; stars of stars name more
 LITERALS = (exp.Literal, exp.National, exp.HexString, exp.RawString, exp.Boolean)
-# Their value is a number, whatever texts they look at.
 COUNTING = (exp.Count, exp.Sum)
-LOOKING = (exp.Predicate, exp.Connector, exp.Not, exp.StrPosition)
-# What is in them says which rows are shown, and not what they show.
-CHOOSING_ROWS = (exp.Where, exp.Having, exp.Order, exp.Group, exp.Limit, exp.Offset)
-# A literal in them is a whole cell. In other functions and operators it is a part of one.
-CHOOSING = (exp.Case, exp.If, exp.Coalesce, exp.Nullif, exp.Neg, exp.Cast, exp.Max, exp.Min)
+# Their value is true or false, whatever texts they compare.
+CONDITIONS = (exp.Predicate, exp.Connector, exp.Not)
+# A literal in them is a whole cell; numbers in others are arguments.
+CHOOSING = (exp.Alias, exp.Paren, exp.Case, exp.If, exp.Coalesce, exp.Neg, exp.Cast, exp.Tuple)
+WHOLE = (*CHOOSING, exp.Nullif, exp.Max, exp.Min, exp.Lower, exp.Upper, exp.Trim)
 CONCATENATING = (exp.DPipe, exp.Concat, exp.ConcatWs)
+# What is looked for, and does not become part of the value.
+SOUGHT = ("substr", "delimiter", "from_")
+
+# They return a part of their first argument, or its letters in another order, which no longer shows a
+# literal that was in it. What says where to cut is not read.
+CUTTING = (
+    *(exp.Substring, exp.Left, exp.Right, exp.SplitPart, exp.SubstringIndex, exp.Overlay),
+    *(exp.Replace, exp.RegexpReplace, exp.RegexpSubstr, exp.RegexpExtract, exp.Translate),
+    *(exp.Reverse, exp.JSONExtract, exp.JSONExtractScalar, exp.StringToArray),
+)
+CUTTING_NAMES = {"mid", "json_unquote", "regexp_matches"}  # which sqlglot has no class for
+
+Literals = frozenset[str | float]
 
 
 class Column(NamedTuple):
     """A column of a result, or an expression.
 
     reads: whether a table's column or a count is in it. Otherwise all of it is the policy's own.
-    texts, numbers: the literals in it. joined: whether they stand beside what was read in one cell.
-    name: the table's own name where it is such a column, "*" for all of them.
+    whole: literals that may be a cell. inside: literals that may be part of one. name: the table's
+    own name where it is such a column.
     """
 
     reads: bool = False
-    texts: frozenset[str] = frozenset()
-    numbers: frozenset[float] = frozenset()
-    joined: bool = False
+    whole: Literals = frozenset()
+    inside: Literals = frozenset()
     name: str = ""
 
     def without_own(self, cell: Any) -> Any:
         """Return a cell without the statement's own words, or None if nothing is left."""
-        if not self.reads:
+        literals = self.whole | self.inside
+        number = abs(cell) if isinstance(cell, (int, float)) else None
+        if cell is None or not self.reads or number in literals:
             return None
-        if not isinstance(cell, str):
-            is_own = isinstance(cell, (int, float)) and abs(cell) in self.numbers
-            return None if is_own else cell
-        if not self.joined:
-            return None if words_only(cell) in map(words_only, self.texts) else cell
-        if not self.texts:
+        if str(cell).strip().lower() in {str(text).strip().lower() for text in literals}:
+            return None  # LOWER and TRIM may have been at it
+        if not isinstance(cell, str) or not self.inside:
             return cell
-        if set(words_only(cell)) <= set(words_only("".join(self.texts))):
-            return None  # cut from them, or turned round
-        pattern = "|".join(map(re.escape, sorted(self.texts, key=len, reverse=True)))
-        # A number of theirs does not begin inside another one
+        texts = [text if isinstance(text, str) else f"{text:.15g}" for text in self.inside]
+        pattern = "|".join(map(re.escape, sorted(texts, key=len, reverse=True)))
         left = re.sub(rf"(?:(?<![\d.])(?=\d)|(?=\D))(?:{pattern})+", "\n", cell, flags=re.I)
-        return left if words_only(left) else None
+        return left if left == cell or words_only(left) else None
+
+
+Named = list[tuple[str, Column]]
+Sources = list[tuple[str, Named]]  # by alias
 
 
 def columns_of(
@@ -67,147 +81,201 @@ def columns_of(
 
     tables: the columns that may be read, by table. width: how many columns the result has.
     """
-    names: dict[str, str] = {}
-    for columns in tables.values():
-        names |= {fold(name): name for name in columns}
     try:
-        found = _Statement(parsed(sql, dialect), dialect, names).columns
+        found = _Resolver(dialect, tables).columns(parsed(sql, dialect), {}, ())
     except RecursionError:  # a long chain of operators: nothing of it is known to be read
         return [Column()] * width
-    return found if len(found) == width else [_merged(found)] * width
+    columns = [column for _, column in found]
+    return columns if len(columns) == width else [_merged(columns)] * width
 
 
-class _Statement:
-    """A statement's columns. It is not resolved which inner query a name is of: each of them may
-    have put its literals there, and a name under which none of them has read anything is not read.
-    """
-
-    def __init__(self, tree: exp.Expr, dialect: str, names: Mapping[str, str]) -> None:
+class _Resolver:
+    def __init__(self, dialect: str, tables: Mapping[str, Sequence[str]]) -> None:
         self.dialect = dialect
-        self.names = names
-        self.ctes = {fold(cte.alias) for cte in tree.find_all(exp.CTE)}
-        self.inner = Column()
-        self.unread: set[str] = set()
-        inner = list(_inner_queries(tree))
-        self.is_plain = not inner
-        given: list[tuple[str, list[exp.Expr]]] = []
-        for query, alias in inner:
-            columns = _by_place(query)
-            named = [self._key(name) for name in alias.args.get("columns") or []] if alias else []
-            named += [self._key(column[0]) for column in columns[len(named) :]]
-            given += zip(named, columns, strict=False)
-        self.unread = {name for name, _ in given} - names.keys()
-        for _ in given:  # what is read may be read on, in a recursion too
-            read = {name for name, column in given if self._column(column).reads}
-            self.unread = {name for name, _ in given} - read
-        self.inner = _merged([self._column(column) for _, column in given])
-        self.columns = [self._column(column) for column in _by_place(tree)]
+        self.tables = {
+            table: [(fold(name), Column(True, name=name)) for name in names]
+            for table, names in tables.items()
+        }
+        self.names = {name for name, _ in chain(*self.tables.values())}
 
-    def _key(self, named: exp.Expr) -> str:
-        """Return the name of a column as the engine compares it."""
-        name = named.args.get("alias") or (named.this if isinstance(named, exp.Column) else named)
-        if not isinstance(name, exp.Identifier):
-            return ""
+    def columns(
+        self, query: exp.Expr, known: Mapping[str, Named], around: tuple[Sources, ...]
+    ) -> Named:
+        """Return the columns of a query. `known` are those of WITH, `around` the sources that it may
+        name besides its own, the inner ones first.
+        """
+        clause = query.args.get("with_")
+        is_recursive = bool(clause and clause.recursive)
+        for cte in clause.expressions if clause else ():
+            name = self._key(cte.args["alias"].this)
+            if is_recursive and isinstance(cte.this, exp.SetOperation):
+                first = self.columns(cte.this.left, known, around)
+                known = {**known, name: self._renamed(first, cte)}
+            known = {**known, name: self._renamed(self.columns(cte.this, known, around), cte)}
+        if isinstance(query, exp.SetOperation):
+            left = self.columns(query.left, known, around)
+            right = self.columns(query.right, known, around)
+            both = zip(left, right, strict=False)
+            return [(name, _merged([one, other])) for (name, one), (_, other) in both]
+        if isinstance(query, exp.Values):
+            rows = [[self._value(cell, known, around) for cell in row] for row in query.expressions]
+            return [("", _merged(column)) for column in zip(*rows, strict=False)]
+        if not isinstance(query, exp.Select):
+            return self.columns(query.this, known, around)  # in parentheses, or LATERAL
+        sources: Sources = []
+        joins = query.args.get("joins") or []
+        for part in filter(None, [query.args.get("from_"), *joins]):
+            sources += self._sources(part.this, known, (sources, *around))
+        found: Named = []
+        for part in query.expressions:
+            if part.is_star and isinstance(part, (exp.Star, exp.Column)):
+                found += _starred(part, sources, joins, self._key)
+            else:
+                column = self._value(part, known, (sources, *around))
+                found.append((self._name(part), column))
+        return found[:MOST_COLUMNS]
+
+    def _sources(
+        self, part: exp.Expr, known: Mapping[str, Named], around: tuple[Sources, ...]
+    ) -> Sources:
+        is_joined = isinstance(part, exp.Subquery) and isinstance(part.this, exp.Table)
+        if is_joined:
+            found = self._sources(part.this, known, around)
+        else:
+            if isinstance(part, exp.Table):
+                own = None if part.args.get("db") else known.get(self._key(part.this))
+                columns = own or self.tables.get(fold(part.name), [])
+            else:
+                columns = self.columns(part, known, around)
+            alias = part.args.get("alias")
+            name = (alias and alias.this) or part.this
+            key = self._key(name) if isinstance(name, exp.Identifier) else ""
+            found = [(key, self._renamed(columns, part))]
+        for join in part.args.get("joins") or []:
+            found += self._sources(join.this, known, around)
+        return found
+
+    def _renamed(self, columns: Named, part: exp.Expr) -> Named:
+        alias = part.args.get("alias")
+        names = [self._key(name) for name in alias.args.get("columns") or []] if alias else []
+        names += [name for name, _ in columns[len(names) :]]
+        return [(name, column) for name, (_, column) in zip(names, columns, strict=False)]
+
+    def _key(self, name: exp.Expr) -> str:
         is_exact = self.dialect == "postgres" and name.args.get("quoted")
         return name.name if is_exact else fold(name.name)
 
-    def _column(self, column: Sequence[exp.Expr]) -> Column:
-        """Return a column of a query, given its expression in each SELECT of a UNION."""
-        return _merged([self._value(part) for part in column])
+    def _name(self, part: exp.Expr) -> str:
+        """Return the name that an expression gives its column, or "" where engines differ."""
+        name = part.args.get("alias") or (part.this if isinstance(part, exp.Column) else None)
+        return self._key(name) if isinstance(name, exp.Identifier) else ""
 
-    def _value(self, node: exp.Expr) -> Column:
+    def _value(
+        self, node: exp.Expr, known: Mapping[str, Named], around: tuple[Sources, ...]
+    ) -> Column:
         """Return what an expression has of tables and of literals."""
-        if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and node.is_star):
-            return self._starred(node)
         if isinstance(node, exp.Column):
-            return self._looked_up(node)
+            return self._looked_up(node, around)
         if isinstance(node, LITERALS):
-            return _literal(node)
+            return Column(whole=_literals(node))
         if isinstance(node, exp.Query):
-            return _merged([self._column(column) for column in _by_place(node)])
-        if isinstance(node, (*COUNTING, *LOOKING)):
-            columns = node.find_all(exp.Column)
-            is_count = isinstance(node, COUNTING)
-            return Column(is_count or any(self._looked_up(column).reads for column in columns))
+            return _merged([column for _, column in self.columns(node, known, around)])
+        if _cuts(node):
+            first = node.expressions[0] if isinstance(node, exp.Anonymous) else node.this
+            kept = self._value(first, known, around)
+            if any(isinstance(own, str) for own in kept.whole | kept.inside):
+                return Column()
+            put_in = node.args.get("replacement") or node.args.get("to")
+            if isinstance(node, exp.Overlay):
+                put_in = node.expression
+            new = self._value(put_in, known, around) if put_in else Column()
+            return Column(kept.reads or new.reads, inside=kept.inside | new.whole | new.inside)
         parts = []
         for child in node.iter_expressions():
-            if not (child.arg_key == "this" and isinstance(node, (exp.Case, exp.If))):
-                parts.append(self._value(child))
-        found = _merged(parts)
-        if isinstance(node, CONCATENATING):
-            shown = {f"{number:.15g}" for number in found.numbers}
-            found = found._replace(texts=found.texts | shown)
-        is_named = isinstance(node, (exp.Alias, exp.Paren))
-        joins = isinstance(node, (exp.Func, exp.Binary)) and not isinstance(node, CHOOSING)
-        name = parts[0].name if is_named else ""
-        numbers = found.numbers if not joins else frozenset()  # arguments
-        return found._replace(joined=found.joined or joins, numbers=numbers, name=name)
+            key = child.arg_key
+            if key == "this" and isinstance(node, (exp.Case, exp.If)):
+                continue  # it chooses the value
+            part = self._value(child, known, around)
+            is_sought = key in SOUGHT or (key == "expression" and isinstance(node, exp.Nullif))
+            parts.append(Column(part.reads) if is_sought else part)
+        all_of_it = _merged(parts)
+        reads = all_of_it.reads or isinstance(node, COUNTING)
+        if not reads and isinstance(node, (exp.AggFunc, *CONDITIONS)):
+            inner = [self._looked_up(column, around) for column in node.find_all(exp.Column)]
+            reads = any(column.reads for column in inner)
+        if isinstance(node, (*COUNTING, *CONDITIONS)):
+            return Column(reads)
+        whole = all_of_it.whole
+        if not isinstance(node, (*CHOOSING, *CONCATENATING)):
+            whole = frozenset(text for text in whole if isinstance(text, str))
+        name = parts[0].name if isinstance(node, (exp.Alias, exp.Paren)) else ""
+        joins = isinstance(node, (exp.Func, exp.Binary, exp.JSONKeyValue))
+        if joins and not isinstance(node, WHOLE):
+            return Column(reads, inside=whole | all_of_it.inside)
+        return Column(reads, whole, all_of_it.inside, name)
 
-    def _looked_up(self, column: exp.Column) -> Column:
-        name = self._key(column)
-        is_quoted = column.this.args.get("quoted") and not column.this.meta.get(ONLY_A_NAME)
-        known = self.names.get(name, "")
-        if self.dialect == "sqlite" and is_quoted and not (column.table or known):
-            return Column(texts=_texts(column.name))  # SQLite takes it as a text
-        known = known if self.is_plain else ""
-        return self.inner._replace(reads=name not in self.unread, name=known)
-
-    def _starred(self, star: exp.Expr) -> Column:
-        of = star.table if isinstance(star, exp.Column) else ""
-        select = star.find_ancestor(exp.Select)
-        clauses = [select.args.get("from_"), *(select.args.get("joins") or [])] if select else []
-        sources = [clause.this for clause in clauses if clause]
-        sources = [source for source in sources if of in ("", source.alias_or_name)]
-        tables = [one for one in sources if isinstance(one, exp.Table)]
-        reads = any(fold(table.name) not in self.ctes for table in tables)
-        name = "*" if self.is_plain else ""
-        return self.inner._replace(reads=reads or self.inner.reads, name=name)
-
-
-def _by_place(query: exp.Expr) -> list[list[exp.Expr]]:
-    """Return the expressions of a query's columns: of each, that of every SELECT of a UNION."""
-    while isinstance(query, exp.Subquery):
-        query = query.this
-    if isinstance(query, exp.SetOperation):
-        both = zip(_by_place(query.left), _by_place(query.right), strict=False)
-        return [left + right for left, right in both]
-    if isinstance(query, exp.Values):
-        rows = [row.expressions for row in query.expressions]
-        return [list(cells) for cells in zip(*rows, strict=False)]
-    return [[part] for part in query.expressions]
+    def _looked_up(self, column: exp.Column, around: tuple[Sources, ...]) -> Column:
+        table = self._key(column.args["table"]) if column.args.get("table") else ""
+        wanted = self._key(column.this)
+        unnamed = []
+        for sources in around:
+            there = []
+            for alias, columns in sources:
+                for name, found in columns if table in ("", alias) else ():
+                    if name == wanted:
+                        there.append(found)
+                    elif not name:
+                        unnamed.append(found)
+            if there:
+                return _merged(there)
+        identifier = column.this
+        is_quoted = identifier.args.get("quoted") and not identifier.meta.get(ONLY_A_NAME)
+        if self.dialect == "sqlite" and is_quoted and not table and wanted not in self.names:
+            unnamed.append(Column(whole=_texts(column.name)))  # SQLite takes it as a text
+        return _merged(unnamed) if unnamed else Column(True)
 
 
-def _inner_queries(tree: exp.Expr) -> Iterator[tuple[exp.Expr, exp.Expr | None]]:
-    """Yield the queries of WITH, FROM and JOIN, each with its alias."""
-    for node in tree.walk(prune=lambda node: isinstance(node, CHOOSING_ROWS)):
-        above = node.parent
-        if isinstance(node, exp.CTE):
-            yield node.this, node.args.get("alias")
-        elif isinstance(node, exp.Query) and isinstance(above, (exp.From, exp.Join, exp.Lateral)):
-            yield node, node.args.get("alias") or above.args.get("alias")
+def _cuts(node: exp.Expr) -> bool:
+    if isinstance(node, exp.Trim):
+        return bool(node.expression)  # without, it takes blanks away
+    if isinstance(node, exp.Anonymous):
+        return node.name.lower() in CUTTING_NAMES and bool(node.expressions)
+    return isinstance(node, CUTTING)
+
+
+def _starred(part: exp.Expr, sources: Sources, joins: Iterable[exp.Expr], key: Any) -> Named:
+    table = key(part.args["table"]) if part.args.get("table") else ""
+    shared = set()
+    for join in joins:
+        shared |= {key(name) for name in join.args.get("using") or []}
+    found: Named = []
+    for alias, columns in sources:
+        for name, column in columns if table in ("", alias) else ():
+            if table or name not in shared or name not in dict(found):
+                found.append((name, column))
+    return found
 
 
 def _merged(columns: Sequence[Column]) -> Column:
+    whole: Literals = frozenset().union(*(column.whole for column in columns))
+    inside: Literals = frozenset().union(*(column.inside for column in columns))
     names = {column.name for column in columns}
-    return Column(
-        any(column.reads for column in columns),
-        frozenset().union(*(column.texts for column in columns)),
-        frozenset().union(*(column.numbers for column in columns)),
-        any(column.joined for column in columns),
-        names.pop() if len(names) == 1 else "",
-    )
+    name = names.pop() if len(names) == 1 else ""
+    return Column(any(column.reads for column in columns), whole, inside, name)
 
 
-def _literal(node: exp.Expr) -> Column:
-    """Return a literal as a cell would show it."""
-    text = str(node.this)
-    if isinstance(node, exp.Boolean) or (isinstance(node, exp.Literal) and not node.is_string):
-        return Column(numbers=frozenset({float(node.this)}))
-    if isinstance(node, exp.HexString):
-        whole = bytes.fromhex("0" * (len(text) % 2) + text).decode(errors="replace")
-        return Column(False, _texts(whole), frozenset({float(int(text[-16:] or "0", 16))}))
-    return Column(texts=_texts(text))
-
-
-def _texts(text: str) -> frozenset[str]:
+def _texts(text: str) -> Literals:
     return frozenset({text}) if words_only(text) else frozenset()
+
+
+def _literals(node: exp.Expr) -> Literals:
+    """Return a literal as a cell would show it."""
+    if isinstance(node, exp.Boolean):
+        return frozenset({float(node.this)})
+    if isinstance(node, exp.HexString):
+        digits = str(node.this)
+        text = bytes.fromhex("0" * (len(digits) % 2) + digits).decode(errors="replace")
+        return _texts(text) | {float(int(digits[-16:] or "0", 16))}
+    if isinstance(node, exp.Literal) and not node.is_string:
+        return frozenset({float(node.this)})
+    return _texts(str(node.this))

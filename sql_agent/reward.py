@@ -85,9 +85,7 @@ class Query:
     def for_judge(self) -> str:
         """The result as JSON, without errors and hints, which repeat the statement's words."""
         result = self.result
-        columns = []
-        for column, name in zip(self.columns, result.columns, strict=False):
-            columns.append(name if column.name == "*" else column.name)
+        columns = [column.name for column in self.columns]
         shown = {"status": result.status, "columns": columns, "rows": self.read}
         return compact(shown | {"count": result.count, "truncated": result.truncated})
 
