@@ -23,11 +23,12 @@ class FileError(UsageError):
 
 
 def refuse_existing(path: Path, force: bool) -> None:
-    """Raise FileError if `path` exists without `force`, is a folder, or has no folder to be in."""
+    """Raise FileError if `path` exists without `force`, is a folder, or would be below a file."""
     if path.is_dir():
         raise FileError(f"{path} is a folder; give the name of a file")
-    if not path.parent.is_dir():
-        raise FileError(f"{path} can not be written: there is no folder {path.parent}")
+    place = next(place for place in path.parents if os.path.exists(place))
+    if not place.is_dir():
+        raise FileError(f"{path} can not be written: {place} is no folder")
     if path.exists() and not force:
         raise FileError(f"{path} exists; give another output, or --force to replace it")
 
@@ -83,10 +84,12 @@ def check_writable(folder: Path, setting: str) -> None:
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a path to write a file or make a folder at. It replaces `path` at the end of the block.
+    Folders above it are made.
 
     An exception leaves what was there. Call `refuse_existing` first to decide whether `path` may
     be replaced.
     """
+    path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(
         dir=path.parent, prefix=f".{path.name}.", suffix=".tmp"
     ) as folder:

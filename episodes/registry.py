@@ -41,6 +41,8 @@ def get(name: str) -> Agent:
         raise AgentError(
             f"{module} defines no AGENT; its last line should be AGENT = ..."
         ) from None
+    except SyntaxError as error:
+        raise AgentError(f"{error.filename}, line {error.lineno}: {error.msg}; mend it") from None
     except ModuleNotFoundError as error:
         raise AgentError(f"the agent {name!r} cannot be imported from {module}: {error}") from error
     if agent.name != name:

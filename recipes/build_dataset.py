@@ -133,8 +133,11 @@ def report(dataset: Dataset, request: Request) -> list[str]:
 
 def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
-    kept = "no question was written; replies of the LLM are kept, and the same command goes on"
-    return run_command("build_dataset", lambda: _build(options), afterwards=kept)
+    kept = (
+        "; replies of the LLM are kept, and the same command goes on" if options.paraphrase else ""
+    )
+    afterwards = f"no question was written{kept}"
+    return run_command("build_dataset", lambda: _build(options), afterwards=afterwards)
 
 
 def _build(options: argparse.Namespace) -> None:

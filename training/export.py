@@ -167,8 +167,6 @@ def export(arguments: argparse.Namespace) -> None:
     target = arguments.to.resolve()
     if target.exists():
         raise UsageError(f"--to {arguments.to} exists; give another")
-    if not target.parent.is_dir():
-        raise UsageError(f"--to {arguments.to}: there is no folder {target.parent}")
     checkpoint = choose_checkpoint(run, arguments.step)
     config = read_config(run)
     agent = registry.get(str(config["trainer"]["project_name"]).removesuffix("_agent"))

@@ -6,4 +6,4 @@ from pathlib import Path
 
 if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
-    runpy.run_module("sql_agent.curation.filter_with_llm", run_name="__main__", alter_sys=True)
+    runpy.run_module("sql_agent.curation.filter_with_llm", run_name="__main__")

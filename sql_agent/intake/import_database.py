@@ -88,12 +88,13 @@ def run(options: argparse.Namespace) -> int:
     for name in skipped:
         print(said("left out: {name}, whose columns are of neither table", name=name))
     for item in planned:
-        if len(item.unused) > len(item.mapping):
+        if not _fits(item):
             print(_columns(item))
+            fitting = listed([f"--part {other.part.name}" for other in planned if _fits(other)])
             raise UsageError(
                 f"{len(item.unused)} of {len(item.mapping) + len(item.unused)} columns of "
                 f"{item.part.name} fit none of {item.table}; decide about each in a file for "
-                "--mapping"
+                "--mapping" + (f", or import only a part that fits: {fitting}" if fitting else "")
             )
     if target.mode == MISSING:
         for table in sorted(target.filled({item.table for item in planned})):
@@ -102,6 +103,10 @@ def run(options: argparse.Namespace) -> int:
             planned = [item for item in planned if item.table != table]
     target.check({item.table for item in planned})
     return _import(options, planned, target)
+
+
+def _fits(item: Planned) -> bool:
+    return len(item.unused) <= len(item.mapping)
 
 
 def _import(options: argparse.Namespace, planned: list[Planned], target: Target) -> int:

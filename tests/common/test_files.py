@@ -58,9 +58,17 @@ def test_what_exists_is_refused_before_the_work(tmp_path):
     with pytest.raises(FileError, match="--force"):
         refuse_existing(tmp_path / "file", force=False)
     refuse_existing(tmp_path / "file", force=True)
-    for path, said in ((tmp_path, "folder"), (tmp_path / "no" / "file", "no folder")):
-        with pytest.raises(FileError, match=said):
+    for path in (tmp_path, tmp_path / "file" / "out", tmp_path / "file" / "a" / "out"):
+        with pytest.raises(FileError, match="folder"):
             refuse_existing(path, force=True)
+
+
+def test_folders_above_an_output_are_made_when_it_is_written(tmp_path):
+    path = tmp_path / "a" / "b" / "rows.jsonl"
+    refuse_existing(path, force=False)
+    assert os.listdir(tmp_path) == []
+    write_jsonl(path, [{"id": "1"}], force=False)
+    assert os.listdir(path.parent) == [path.name]
 
 
 def test_a_full_folder_for_temporary_files_is_named_as_such(tmp_path, monkeypatch):

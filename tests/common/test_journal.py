@@ -126,8 +126,10 @@ def test_existing_outputs_need_force_or_an_unfinished_run(tmp_path):
         assert len(journal) == 0, "what was done for other work is thrown away"
         journal.remove()
     assert sorted(file.name for file in tmp_path.iterdir()) == ["dropped.jsonl"]
+    with open_journal(tmp_path / "missing" / "out.jsonl", WORK, force=True) as journal:
+        journal.put("a", 1)
     with pytest.raises(FileError, match="no folder"):
-        open_journal(tmp_path / "missing" / "out.jsonl", WORK, force=True)
+        open_journal(other / "out.jsonl", WORK, force=True)
 
 
 def test_an_endpoint_that_is_down_ends_the_run(path):

@@ -38,6 +38,17 @@ def test_processes_started_later_find_an_agent_of_another_folder(tmp_path, monke
     assert os.environ["PYTHONPATH"] == os.pathsep.join([str(tmp_path), "before"])
 
 
+def test_an_agent_with_a_syntax_error_is_named_with_its_line(tmp_path, monkeypatch):
+    (tmp_path / "broken_agent").mkdir()
+    file = tmp_path / "broken_agent" / "agent.py"
+    file.write_text("AGENT = 1\ndef broken(:\n")
+    monkeypatch.setenv("PYTHONPATH", "")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(AgentError) as caught:
+        registry.get("broken")
+    assert not missing(str(caught.value), f"{file}, line 2")
+
+
 def test_a_command_has_the_flags_of_the_agent_that_it_names(capsys):
     parser, words = argparse.ArgumentParser(), ["--n", "3", "diagnosis", "--simulator", "llm"]
     parser.add_argument("--n")

@@ -167,7 +167,9 @@ def test_a_split_without_a_row_is_refused(tmp_path, capsys):
     output = tmp_path / "data"
     arguments = ["--db", f"sqlite:///{few}", "--output", str(output), "--rows", "300"]
     assert build_dataset.main(arguments) == 1
-    assert "would have no row" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "would have no row" in said
+    assert "LLM" not in said, "none was asked"
     assert not output.exists()
 
 

@@ -23,7 +23,7 @@ from sql_agent.intake.staging import Staging
 from sql_agent.tables import TABLES
 from tests.corpora import cases_of
 from tests.messages import missing
-from tests.sql_agent.intake.books import save_csv
+from tests.sql_agent.intake.books import save_book, save_csv
 from tools.sql.settings import DEFAULT_DATABASE
 
 COLUMNS = ["药品名称", "适应症", "副作用"]
@@ -308,6 +308,21 @@ def test_unclear_sources_are_wrong_usage(tmp_path, target, capsys, columns, opti
     source = write_csv(tmp_path / "a.csv", [["x"] * len(columns)], columns)
     assert main([source, "--to", url(target), *options]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_a_sheet_of_other_columns_may_be_left_out_by_naming_the_one_that_fits(
+    tmp_path, target, capsys
+):
+    book = save_book(tmp_path / "药房.xlsx", [COLUMNS, *ROWS], "西药房目录")
+    stopped = book.create_sheet("停用药品")
+    stopped.append(["品名", "停用原因", "停用日期"])
+    stopped.append(["丙片", "召回", "2024-05-01"])
+    book.save(tmp_path / "药房.xlsx")
+    command = [str(tmp_path / "药房.xlsx"), "--to", url(target)]
+    assert main(command) == 2
+    assert not missing(capsys.readouterr().err, "停用药品", "--mapping", "--part 西药房目录")
+    assert main([*command, "--part", "西药房目录"]) == 0
+    assert len(read(target)) == 2
 
 
 CELLS = st.text(st.characters(codec="utf-8"), max_size=10) | st.sampled_from(
