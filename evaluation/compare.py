@@ -173,19 +173,19 @@ def conditions(result: dict[str, Any], names: Sequence[str] = NAMES) -> list[str
     """Return warnings to read before the numbers, or [] if all conditions are the same."""
     lines = []
     if not result["same_data"]:
-        files = " and ".join(result[side]["data"]["file"] for side in SIDES)
-        lines.append(
-            f"THE DATA FILES DIFFER ({files}): only questions "
-            "with the same id, text and answer are compared"
+        files = said(", ").join(result[side]["data"]["file"] for side in SIDES)
+        other = (
+            "THE DATA FILES DIFFER ({files}): only questions with the same id, text and answer are "
+            "compared"
         )
+        lines.append(said(other, files=files))
     if result["left_out"]:
-        lines.append(
-            f"{result['left_out']} questions are left out: only one of the two has a score for them"
-        )
+        lacking = "{count} questions are left out: only one of the two has a score for them"
+        lines.append(said(lacking, count=result["left_out"]))
+    differ = "CONDITIONS DIFFER: {name} was {first} in {a} and {second} in {b}"
+    a, b = names
     for name, (first, second) in result["different_conditions"].items():
-        lines.append(
-            f"CONDITIONS DIFFER: {name} was {first} in {names[0]} and {second} in {names[1]}"
-        )
+        lines.append(said(differ, name=name, first=first, second=second, a=a, b=b))
     return lines
 
 

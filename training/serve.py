@@ -28,6 +28,7 @@ import httpx
 
 from common import parent
 from common.command import Failure, imported, new_parser, run_command
+from common.language import said
 from common.settings import Settings
 from common.stopping import stop_in_order
 from common.terminal import progress
@@ -193,7 +194,7 @@ def _wait(
     process: subprocess.Popen[bytes], model: str, address: str, log: Path, begins: int
 ) -> Server:
     end = time.monotonic() + START_SECONDS
-    with progress("waiting for vLLM", None, unit="") as bar:
+    with progress(said("waiting for vLLM"), None, unit="") as bar:
         while process.poll() is None and time.monotonic() < end:
             with contextlib.suppress(httpx.HTTPError):  # it does not answer yet
                 reply = httpx.get(f"{address}/v1/models", timeout=5, trust_env=False)

@@ -137,5 +137,6 @@ def show(result: dict[str, Any]) -> None:
     print(said(took, **{name: result[name] for name in shown}))
     for side, reasons in result["stop_reasons"].items():
         print(said("episodes ended, {side}: {reasons}", side=said(side), reasons=named(reasons)))
+    differ = "CONDITIONS DIFFER: {name} was {first} before and {second} after"
     for name, (first, second) in result["different_conditions"].items():
-        print(f"CONDITIONS DIFFER: {name} was {first} before and {second} after")
+        print(said(differ, name=name, first=first, second=second))

@@ -49,7 +49,9 @@ def test_samples_are_averaged_and_changes_listed_largest_first(tmp_path, capsys)
     assert result["worse"][0]["a"]["score"] == 1.0
 
 
-def test_the_report_shows_the_20_that_changed_most_and_what_else_differs(tmp_path, capsys):
+def test_the_report_shows_the_20_that_changed_most_and_what_else_differs(
+    tmp_path, capsys, monkeypatch
+):
     scores = {f"q{number:02}": number / 40 for number in range(1, 22)}
     before = [*(record(name, 0.0) for name in scores), record("bad", 0.5), record("once", None)]
     a = evaluation(tmp_path / "a", before)
@@ -60,6 +62,10 @@ def test_the_report_shows_the_20_that_changed_most_and_what_else_differs(tmp_pat
     text = capsys.readouterr().out
     assert not missing(text, f"m ({a})", f"n ({b})", "judge was reference in A and llm in B")
     assert text.count("CONDITIONS DIFFER") == 2, "what is the same in both is no condition"
+    with monkeypatch.context() as chinese:
+        chinese.setenv("LC_ALL", "zh_CN.UTF-8")
+        assert compare.main([str(a), str(b)]) == 0
+        assert not missing(capsys.readouterr().out, "条件不同：judge", "reference", "llm")
     result = compared(a, b, capsys)
     assert (result["a"]["unscored"], result["b"]["unscored"]) == (1, 0)
     low, high = (f"{100 * bound:+.1f}" for bound in result["overall"]["ci95"])

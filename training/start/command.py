@@ -21,6 +21,7 @@ from psutil import Process
 
 from common.command import imported, new_parser, run_command
 from common.files import check_temporary
+from common.language import said
 from common.settings import Settings
 from common.startup import collect_rarely
 from common.stopping import stop_in_order
@@ -79,8 +80,8 @@ def check_and_train(
         if lacks_validation(config, checkpoint):
             config.trainer.val_before_train = True  # all that is left to do
         elif options.resume == "auto":
-            finished = f"{plan.output.run_dir} is finished: step {done} of {last}"
-            print(f"{finished}; nothing is left to do", flush=True)
+            finished = "{run} is finished: step {done} of {last}; nothing is left to do"
+            print(said(finished, run=plan.output.run_dir, done=done, last=last), flush=True)
             return 0
     check_ready(plan, config, done, last)
     plan = with_token(plan)
