@@ -23,6 +23,7 @@ from code_agent.environment import CodeEnvironment
 from code_agent.game import LONGEST
 from code_agent.medagentgym import histories
 from code_agent.medagentgym.config import (
+    Model,
     RunConfig,
     debugger_of,
     endpoint_of,
@@ -164,8 +165,7 @@ def play_config(config: RunConfig) -> tuple[list[History], int]:
         asyncio.run(environment.check())
         runner = Runner(config, tasks, environment)
         asyncio.run(runner.check_tasks(indices))
-        served = model.model_type == "vLLM" and (model.port or model.base_url)
-        if not served and Path(model.model_name).is_dir():
+        if is_unserved_folder(model):
             log = config.folder / "vllm.log"
             said = f"starting vLLM for {model.model_name}, log in {log}"
             print(said, file=sys.stderr, flush=True)
@@ -175,7 +175,13 @@ def play_config(config: RunConfig) -> tuple[list[History], int]:
         return asyncio.run(runner.play_all(indices, policy_endpoint(config, model)))
 
 
-def policy_endpoint(config: RunConfig, model: Any) -> Endpoint:
+def is_unserved_folder(model: Model) -> bool:
+    """Return whether a model is a folder that no server serves yet."""
+    named = model.model_type == "vLLM" and not (model.port or model.base_url)
+    return named and Path(model.model_name).is_dir()
+
+
+def policy_endpoint(config: RunConfig, model: Model) -> Endpoint:
     """Return the policy's endpoint, which all episodes of a run share with its connections."""
     where = endpoint_of(model)
     attempts = (config.Agent.n_retry + 1) * config.Env.n_retry

@@ -235,6 +235,8 @@ def test_keys_come_from_the_credentials_and_are_written_nowhere(
     monkeypatch.setattr(os, "environ", os.environ.copy())
     (tmp_path / "credentials.toml").write_text(f'OPENAI_API_KEY = "{KEY}"\n', encoding="utf-8")
     llm.faults = [Fault(401)]
+    (tmp_path / "stand-in").mkdir()  # a folder of the model's name, which is not served
+    monkeypatch.chdir(tmp_path)
     assert runs.main(config({"model_type": "OpenAI"})) == 1
     assert llm.keys == {f"Bearer {KEY}"}
     said = capsys.readouterr()
