@@ -5,6 +5,7 @@ Of .xlsx files, number formats and formulas without a value are read from the XM
 
 from __future__ import annotations
 
+import math
 import posixpath
 import re
 from collections.abc import Iterator
@@ -44,6 +45,16 @@ class Shown(NamedTuple):
 Mark = Shown | CellError
 
 
+class Marked(NamedTuple):
+    """What the XML says of a row besides its values: its number, from 0, and marks by column."""
+
+    row: float
+    cells: dict[int, Mark]
+
+
+BELOW = Marked(math.inf, {})  # the last row of the XML
+
+
 def read_workbook(path: Path) -> tuple[dict[str, Rows], set[str]]:
     """Return the rows of each sheet by name, and which sheets are hidden. Raises calamine's errors."""
     with closing(CalamineWorkbook.from_path(path)) as book:
@@ -53,21 +64,27 @@ def read_workbook(path: Path) -> tuple[dict[str, Rows], set[str]]:
 
 
 def _rows(path: Path, name: str) -> Iterator[Row]:
-    marks = _marks(path, name) if path.suffix.lower() in WITH_MARKUP else {}
+    marked: Iterator[Marked] = iter(())
+    if path.suffix.lower() in WITH_MARKUP:
+        marked = _marked_rows(path, name)
     with closing(CalamineWorkbook.from_path(path)) as book:
         sheet = book.get_sheet_by_name(name)
         if sheet.start is None:
             return
         filled, wide = _merged(sheet)
         left = sheet.start[1]
+        marks = next(marked, BELOW)
         # calamine begins with the first row and the first filled column
         for row, values in enumerate(sheet.iter_rows()):
+            while marks.row < row:
+                marks = next(marked, BELOW)
+            of_row = marks.cells if marks.row == row else {}
             cells = list(values)
             for at, value in enumerate(values, start=left):
                 if (row, at) in filled:
                     cells[at - left] = filled[row, at]
-                elif (row, at) in marks:
-                    cells[at - left] = _shown(value, marks[row, at])
+                elif at in of_row:
+                    cells[at - left] = _shown(value, of_row[at])
             alone = sum(not is_blank([cell]) for cell in cells) == 1
             yield Row(row + 1, cells, alone and row in wide)
 
@@ -106,9 +123,8 @@ def _shown(value: Any, mark: Mark) -> Any:
     return f"{mark.before}{sign}{digits}{'%' if mark.percent else ''}{mark.after}"
 
 
-def _marks(path: Path, name: str) -> dict[tuple[int, int], Mark]:
-    """Return what the XML says of cells besides their values, by row and column from 0."""
-    marks = {}
+def _marked_rows(path: Path, name: str) -> Iterator[Marked]:
+    """Yield one row at a time: the marks of all would need more memory than the values."""
     with ZipFile(path) as package:
         formats = _formats(package)
         with package.open(_file_of(package, name)) as file:
@@ -117,14 +133,19 @@ def _marks(path: Path, name: str) -> dict[tuple[int, int], Mark]:
                 if not element.tag.endswith("}row"):
                     continue
                 row = int(element.get("r", row + 2)) - 1
-                column = -1
-                for cell in element:
-                    reference = cell.get("r")
-                    column = _column(reference) if reference else column + 1
-                    mark = _mark(cell, formats)
-                    if mark:
-                        marks[row, column] = mark
+                yield Marked(row, _marks(element, formats))
                 element.clear()
+
+
+def _marks(row: ElementTree.Element, formats: list[Shown | None]) -> dict[int, Mark]:
+    marks = {}
+    column = -1
+    for cell in row:
+        reference = cell.get("r")
+        column = _column(reference) if reference else column + 1
+        mark = _mark(cell, formats)
+        if mark:
+            marks[column] = mark
     return marks
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tracemalloc
 from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
@@ -12,7 +13,7 @@ import pytest
 
 from sql_agent.intake.cells import CellError, to_text
 from sql_agent.intake.sources import open_parts
-from sql_agent.intake.workbooks import read_format
+from sql_agent.intake.workbooks import read_format, read_workbook
 from tests.sql_agent.intake.books import save_book
 
 HEADER = ["药品名称", "条形码", "规格", "有效期"]
@@ -116,3 +117,19 @@ def test_a_row_of_one_merged_cell_is_marked(tmp_path):
     book.save(path)
     (part,) = open_parts(str(path))
     assert [record.merged for record in part.records()] == [True, False]
+
+
+def test_formats_are_not_held_for_a_whole_sheet(tmp_path):
+    path = tmp_path / "a.xlsx"
+    book = save_book(path, [HEADER, *([0.5] * 4 for _ in range(3000))])
+    assert book.active is not None
+    for row in book.active.iter_rows(min_row=2):
+        for cell in row:
+            cell.number_format = "0%"
+    book.save(path)
+    sheets, _ = read_workbook(path)
+    tracemalloc.start()
+    assert sum(1 for _ in sheets["Sheet"]()) == 3001
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 1_000_000
