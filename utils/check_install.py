@@ -237,10 +237,22 @@ def row_of(what: str) -> Row:
         return Row(what, "warning" if isinstance(error, Doubt) else "failed", str(error), fix)
 
 
+def all_rows() -> list[Row]:
+    """Return every check in order, up to settings that cannot be read: the rest depends on them."""
+    rows: list[Row] = []
+    for what in CHECKS:
+        rows.append(row_of(what))
+        if what == "settings" and rows[-1].verdict != "ok":
+            unseen = ", ".join([*CHECKS][len(rows) :])
+            seen = f"{rows[-1].seen}; {unseen} were not looked at"
+            return [*rows[:-1], rows[-1]._replace(seen=seen)]
+    return rows
+
+
 def main() -> int:
     new_parser(__doc__).parse_args()
     started = time.monotonic()
-    rows = [row_of(what) for what in CHECKS]
+    rows = all_rows()
     for row in rows:
         fix = f"\n{'':<20}fix: {row.fix}" if row.fix else ""
         print(as_typed(f"{row.verdict:<8} {row.what:<10} {row.seen}{fix}"))

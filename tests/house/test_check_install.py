@@ -37,6 +37,14 @@ def test_a_python_without_any_package_gets_a_table_with_fixes(tmp_path):
         assert "fix:" in following or not line.startswith("failed ")
 
 
+def test_what_needs_unreadable_settings_is_not_looked_at(monkeypatch):
+    monkeypatch.setenv("LLM_PROXY_PORT", "abc")
+    result = run(sys.executable, SCRIPT)
+    assert result.returncode == 1
+    assert result.stdout.count("LLM_PROXY_PORT") == 1
+    assert not missing(result.stdout, "database", "sandbox", "model")
+
+
 @pytest.mark.parametrize("absent", MODEL_FILES)
 def test_an_incomplete_model_folder_says_what_is_missing(tmp_path, monkeypatch, absent):
     model = Path(shutil.copytree(ROOT / "sql_agent" / "tiny_model", tmp_path / "model"))
