@@ -18,10 +18,10 @@ from consultation_agent.reward import RUBRIC, score
 from consultation_agent.task import ConsultationTask
 from episodes.agent import Options, Record
 from episodes.episode import Episode
-from episodes.partner_agent import PartnerEnvironment, RehearsedEpisodes
+from episodes.partner_agent import PartnerEnvironment, RehearsedEpisodes, rubric_named
 from episodes.prompts import Prompts
 from episodes.text_loop import Malformed
-from scoring.rubric import Reward, parse_rubric
+from scoring.rubric import Reward
 
 
 class ConsultationEnvironment(PartnerEnvironment):
@@ -36,7 +36,7 @@ class ConsultationEnvironment(PartnerEnvironment):
         self.english = load_prompts(Path(options.get("prompts") or ENGLISH))
         self.choosing = load_prompts(CHOOSING)
         self.reward = options.get("reward") or "terms"
-        self.rubric = RUBRIC if self.reward == "terms" else parse_rubric(self.reward, RUBRIC.names)
+        self.rubric = rubric_named(self.reward, RUBRIC)
         self.highest = self.rubric.highest
         self.known = RehearsedEpisodes(
             self,

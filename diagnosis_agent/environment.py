@@ -21,10 +21,10 @@ from diagnosis_agent.single_turn import play_points
 from diagnosis_agent.task import DiagnosisTask
 from episodes.agent import Options, Record
 from episodes.episode import AgentError, Episode, Policy
-from episodes.partner_agent import PartnerEnvironment, RehearsedEpisodes
+from episodes.partner_agent import PartnerEnvironment, RehearsedEpisodes, rubric_named
 from episodes.prompts import Prompts
 from episodes.text_loop import Malformed
-from scoring.rubric import Reward, parse_rubric
+from scoring.rubric import Reward
 
 
 class DiagnosisEnvironment(PartnerEnvironment):
@@ -38,7 +38,7 @@ class DiagnosisEnvironment(PartnerEnvironment):
         self.partner = simulator_of(settings, options, evaluating)
         self.prompts = load_prompts(Path(options.get("prompts") or OWN))
         self.reward = options.get("reward") or "terms"
-        self.rubric = RUBRIC if self.reward == "terms" else parse_rubric(self.reward, RUBRIC.names)
+        self.rubric = rubric_named(self.reward, RUBRIC)
         self.highest = self.rubric.highest
         self.known = RehearsedEpisodes(
             self,

@@ -10,6 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from common.command import UsageError
 from common.settings import ROOT, Settings
 from episodes.agent import (
     Answer,
@@ -28,6 +29,7 @@ from episodes.text_loop import Ending, play_by_protocol
 from episodes.turns import turns_of
 from scoring.judge import WITHOUT_A_JUDGE, choose_judge, why_unusable
 from scoring.llm_judge import JudgeWords
+from scoring.rubric import Rubric, parse_rubric
 
 RECORD = "record"
 LLM = "llm"
@@ -65,6 +67,18 @@ def partner_model(role: str, kind: str, settings: Settings, llm_name: str) -> st
     raise AgentError(
         f"--{role} {kind} needs {expected}; give --{role}-model or set {role.upper()}_MODEL"
     )
+
+
+def rubric_named(reward: str, own: Rubric) -> Rubric:
+    """Return what --reward names: an agent's own terms, or weights of them. Raises AgentError."""
+    if reward == "terms":
+        return own
+    try:
+        return parse_rubric(reward, sorted(own.names))
+    except UsageError as error:
+        weights = ",".join(f"{name}=1" for name in own.weights)
+        expected = f"expected terms, or weights such as {weights}"
+        raise AgentError(f"--reward {reward}: {error}; {expected}") from None
 
 
 class PartnerFlags(Flags):

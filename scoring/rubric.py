@@ -113,7 +113,7 @@ def parse_rubric(text: str, known: Collection[str]) -> Rubric:
         name, equals, product = (piece.strip() for piece in part.partition("="))
         number, *factors[name] = (piece.strip() for piece in product.split("*"))
         if not equals:
-            raise UsageError(f"{part.strip()!r} is not NAME=WEIGHT, as in rule=0.1,judge=1.0")
+            raise UsageError(f"{part.strip()!r} is not NAME=WEIGHT, as in {next(iter(known))}=0.1")
         for term in (term for term in (name, *factors[name]) if term not in known):
             raise UsageError(f"there is no term {term!r}; the terms are {', '.join(known)}")
         if name in weights:

@@ -40,8 +40,10 @@ class Target:
         expected = f"expected one of {', '.join(ENGINES.values())}"
         try:
             self.engine = create_engine(make_url(url))
-        except (ArgumentError, NoSuchModuleError, ImportError) as error:
-            problem = f"--to is not a database URL that can be used here: {error}"
+        except (ArgumentError, NoSuchModuleError, ImportError, ValueError) as error:
+            # SQLAlchemy's ValueError is about the port, and may quote a part of the password
+            why = "its port is no number" if type(error) is ValueError else first_line(error)
+            problem = f"--to is not a database URL that can be used here: {why}"
             raise UsageError(f"{problem}; {expected}") from None
         self.name = self.engine.url.render_as_string()  # without its password
         backend = self.engine.url.get_backend_name().replace("mariadb", "mysql")
