@@ -9,6 +9,7 @@ from collections import deque
 from typing import Any
 
 import agentlightning as agl
+import aiohttp
 import pytest
 from agentlightning.types import Span
 from fastapi import HTTPException
@@ -64,6 +65,24 @@ async def test_every_ending_is_handed_out_once_and_at_once(store):
         ids[2]: "succeeded",
     }
     await handover.close()
+
+
+async def test_a_step_whose_answer_was_lost_is_not_queued_twice(monkeypatch):
+    """The store took it, and the client heard nothing: its time was up, or the line was cut."""
+    read = aiohttp.ClientResponse.json
+    lost = []
+
+    async def read_all_but_one(self: Any) -> Any:
+        if self.url.path.endswith("/enqueue") and not lost:
+            lost.append(self.url)
+            raise TimeoutError
+        return await read(self)
+
+    monkeypatch.setattr(aiohttp.ClientResponse, "json", read_all_but_one)
+    async with served(token="a-long-token-of-this-test") as store:
+        ids = await enqueue(store, [{"name": "a"}, {"name": "b"}])
+        assert [rollout.rollout_id for rollout in await store.query_rollouts()] == ids
+    assert len(lost) == 1
 
 
 async def test_an_error_of_the_store_delays_an_ending_and_loses_none(monkeypatch):
