@@ -173,11 +173,14 @@ def test_checkpoints_of_a_course_that_was_left_do_not_push_out_the_new_one(tmp_p
     assert step_of(latest_checkpoint(tmp_path) or Path()) == 30
 
 
-def test_a_run_without_a_mark_goes_on_from_its_newest_whole_checkpoint(tmp_path):
+@pytest.mark.parametrize("mark", [None, "", "x"])
+def test_a_run_without_a_whole_mark_goes_on_from_its_newest_checkpoint(mark, tmp_path):
     for step in (20, 40):
         save(tmp_path, step)
     (tmp_path / "checkpoints/global_step_60/actor").mkdir(parents=True)
     (tmp_path / "checkpoints" / MARK).unlink()
+    if mark is not None:
+        (tmp_path / "checkpoints" / MARK).write_text(mark)
     assert step_of(latest_checkpoint(tmp_path) or Path()) == 40
 
 

@@ -132,10 +132,13 @@ def _saved_at(run: Path) -> float:
 def latest_checkpoint(run: Path) -> Path | None:
     """Return the marked checkpoint, or the newest with `data.pt`, or None."""
     found = checkpoints(run)
-    mark = run / FOLDER / MARK
-    marked = int(mark.read_text()) if mark.exists() else max(found, default=0)
-    if mark.exists() and marked in found:
-        return found[marked]
+    try:
+        marked = int((run / FOLDER / MARK).read_text())
+    except (OSError, ValueError):
+        marked = max(found, default=0)
+    else:
+        if marked in found:
+            return found[marked]
     for step in sorted(found, reverse=True):
         if step <= marked and (found[step] / "data.pt").is_file():
             return found[step]
