@@ -7,6 +7,7 @@ import json
 import socket
 import subprocess
 import sys
+from contextlib import closing
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
+from omegaconf import OmegaConf
 
+from common.command import UsageError
 from common.llm import reveal
 from common.settings import ROOT, load_settings
 from episodes import registry
 from episodes.agent import bundled_model
+from episodes.turns import with_turns
 from sql_agent.agent import AGENT
 from tests.corpora import cases_of, write_metrics
 from tests.digits_agent.agent import AGENT as DIGITS
@@ -31,6 +35,7 @@ from training.setup.device import SYSTEM_LIBRARIES
 from training.start.arguments import parse
 from training.start.command import main, main_of_any, start
 from training.start.make_plan import make_plan, with_token
+from training.start.prompts import check_prompts
 from training.start.several import main as train_several
 
 DIAGNOSIS_MODEL = bundled_model(registry.get("diagnosis"))
@@ -139,6 +144,37 @@ def test_questions_longer_than_the_context_are_named(tmp_path, capsys):
     rows = write(tmp_path / "long.parquet", id=names, question=questions, answer=["a"] * 8)
     message = refused(capsys, "--ci-fast", "--device", "cpu", "--train-file", rows)
     assert not missing(message, "1 of 8", "q7", "data.max_prompt_length")
+
+
+@pytest.mark.parametrize("place", [0, 4])
+def test_a_row_with_a_long_note_is_named_alone(place):
+    agent = registry.get("code")
+    settings = with_turns(agent, load_settings())
+    rows = agent.rows(agent.splits["train"])[:5]
+    rows[place] = {**rows[place], "id": "long", "note": "sodium 140 " * 1000}
+    model = {"path": bundled_model(agent)}
+    made = {"actor_rollout_ref": {"model": model, "rollout": {"max_model_len": 1088}}}
+    tasks = {"train": [agent.task(row, settings) for row in rows]}
+    with closing(agent.open(settings, {})) as opened, pytest.raises(UsageError) as caught:
+        check_prompts(tasks, opened, settings, OmegaConf.create(made))
+    assert not missing(str(caught.value), "1 of 5", "long")
+
+
+def test_prompts_are_measured_with_the_template_that_is_served(tmp_path):
+    settings = with_turns(AGENT, load_settings())
+    tasks = {"train": [AGENT.task(row, settings) for row in AGENT.rows(AGENT.splits["train"])[:2]]}
+    (tmp_path / "long.jinja").write_text("sodium 140 " * 2000 + "<tools>{{ tools }}<tool_response>")
+    made = {
+        "model": {"path": bundled_model(AGENT)},
+        "rollout": {
+            "max_model_len": 1024,
+            "engine_kwargs": {"vllm": {"chat_template": str(tmp_path / "long.jinja")}},
+        },
+    }
+    config = OmegaConf.create({"actor_rollout_ref": made})
+    with closing(AGENT.open(settings, {})) as opened, pytest.raises(UsageError) as caught:
+        check_prompts(tasks, opened, settings, config)
+    assert not missing(str(caught.value), "2 of 2")
 
 
 def test_prompts_longer_than_the_context_are_said_before_the_engine_starts(capsys):

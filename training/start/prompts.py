@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
 
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 from tokenizers import Tokenizer
 
-from common.command import Failure
 from common.settings import Settings
 from episodes.agent import Environment
 from episodes.episode import Message, Policy, Task, ToolSpec
 from episodes.outcomes import EpisodeError, PolicyStop
 from episodes.turns import turns_of
-from training.setup.chat_template import rendered, with_tools
-from training.setup.folder_files import read_json
+from training.setup.chat_template import SETTING, rendered, with_tools
+from training.setup.folder_files import read_json, read_text
 from training.setup.model_folder import find_model, read_template
 from training.setup.plan import ConfigError
 
@@ -39,8 +39,6 @@ def check_prompts(
 ) -> None:
     """Raise ConfigError if a task's first prompt fills vLLM's context: its episodes would all end
     without a call.
-
-    One task of each agent is begun. The others differ from it by their questions.
     """
     model = str(config.actor_rollout_ref.model.path)
     longest = int(config.actor_rollout_ref.rollout.max_model_len)
@@ -48,27 +46,25 @@ def check_prompts(
     if not (folder / "tokenizer.json").is_file():
         return
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-    beside: dict[str, int] = {}  # tokens of a prompt beside the question's, by agent
+    named = OmegaConf.select(config, SETTING)
+
+    async def tokens_of(task: Task) -> int | None:
+        """Return the tokens of a task's first prompt, None if its episode cannot begin."""
+        policy = FirstPrompt(turns_of(task, settings))
+        try:
+            await environment.play(task, policy)
+        except EpisodeError:
+            return None  # the run counts it
+        has_tools = bool(policy.tools)
+        template = read_text(Path(named)) if named else read_template(model, has_tools)
+        # The copies that a run may serve differ from it in later prompts alone
+        text = rendered(
+            with_tools(template) if has_tools else template, policy.messages, policy.tools
+        )
+        return len(tokenizer.encode(text, add_special_tokens=False).ids)
+
     for name, part in tasks.items():
-        over = {}
-        for task in part:
-            if task.agent not in beside:
-                policy = FirstPrompt(turns_of(task, settings))
-                try:
-                    asyncio.run(environment.play(task, policy))
-                except EpisodeError as error:
-                    raise Failure(f"the episode of {task.id} cannot begin: {error}") from None
-                template = read_template(model, bool(policy.tools))
-                if policy.tools:
-                    template = with_tools(template)
-                text = rendered(template, policy.messages, policy.tools)
-                whole = tokens_of(text, tokenizer)
-                beside[task.agent] = whole - tokens_of(task.question, tokenizer)
-            # A token has a byte at least, so that short questions need not be counted
-            if beside[task.agent] + len(task.question.encode()) >= longest:
-                tokens = beside[task.agent] + tokens_of(task.question, tokenizer)
-                if tokens >= longest:
-                    over[task.id] = tokens
+        over = asyncio.run(too_long(part, longest, tokens_of))
         if over:
             first, tokens = next(iter(over.items()))
             positions = read_json(folder / "config.json").get("max_position_embeddings")
@@ -80,5 +76,24 @@ def check_prompts(
             )
 
 
-def tokens_of(text: str, tokenizer: Tokenizer) -> int:
-    return len(tokenizer.encode(text, add_special_tokens=False).ids)
+async def too_long(
+    part: Sequence[Task], longest: int, tokens_of: Callable[[Task], Awaitable[int | None]]
+) -> dict[str, int]:
+    """Return the tokens of prompts that fill the context, by task.
+
+    A prompt is made of a task's own text and of what all of its kind have. A token has a byte at
+    least, so that only tasks with much text are begun, beside one of each kind.
+    """
+    least: dict[tuple[str, str], int] = {}
+    over = {}
+    for task in part:
+        kind = (task.agent, task.task_type)
+        if least.get(kind, longest) + len(repr(task).encode()) < longest:
+            continue
+        tokens = await tokens_of(task)
+        if tokens is None:
+            continue
+        least[kind] = min(tokens, least.get(kind, tokens))
+        if tokens >= longest:
+            over[task.id] = tokens
+    return over
