@@ -138,6 +138,13 @@ def test_why_a_pair_is_left_out(found, reason):
     assert problem == reason if reason is None else reason in str(problem)
 
 
+def test_an_answer_may_be_better_for_what_it_adds():
+    """A judge reads the dose alone and the dose with its times."""
+    found = answers_of(pair("15 mg three times a day", Side([*PROMPT, *said("15 mg")], "15 mg")))
+    assert problem_of(found, set(), answers=True) is None
+    assert "length alone" in str(problem_of(found, set()))
+
+
 def test_what_a_command_learns_from_is_checked(tmp_path):
     """Pairs of the test file would be learned, and then be measured on."""
     tested = AGENT.rows(AGENT.splits["test"])[0]["id"]

@@ -53,7 +53,7 @@ def pairs_asked(
     kept: dict[str, Pair] = {}
     for pair in map(answers_of, found) if answers else found:
         key = repr((pair.chosen.messages, pair.rejected.messages))
-        reason = problem_of(pair, tested) or ("there already" if key in kept else None)
+        reason = problem_of(pair, tested, answers) or ("there already" if key in kept else None)
         if reason:
             left_out[reason] += 1
         else:
@@ -82,8 +82,11 @@ def answers_of(pair: Pair) -> Pair:
     return Pair(pair.task, pair.question, alone(pair.chosen), alone(pair.rejected))
 
 
-def problem_of(pair: Pair, tested: set[str]) -> str | None:
-    """Return why a pair cannot be learned from, or None. tested: ids of the agent's test tasks."""
+def problem_of(pair: Pair, tested: set[str], answers: bool = False) -> str | None:
+    """Return why a pair cannot be learned from, or None. tested: ids of the agent's test tasks.
+
+    answers: it is of final answers alone, of which the longer one may be right for what it adds.
+    """
     chosen = pair.chosen
     rejected = pair.rejected
     texts = [" ".join("\n".join(side.replies).split()) for side in (chosen, rejected)]
@@ -96,7 +99,7 @@ def problem_of(pair: Pair, tested: set[str]) -> str | None:
         return "one side is empty"
     if shorter == longer:
         return "both sides are equal"
-    if longer.startswith(shorter):
+    if longer.startswith(shorter) and not answers:
         return "they differ in length alone"
     return None
 
