@@ -50,9 +50,13 @@ def parse_arguments(argv: Sequence[str] | None) -> tuple[Agent, argparse.Namespa
 
 
 def choose_tasks(agent: Agent, arguments: argparse.Namespace, settings: Settings) -> list[Task]:
-    """Return the tasks to play. Raises UsageError: no task has the id that --task names."""
+    """Return the tasks to play. Raises UsageError: no task has the id that --task names, or they
+    are not of this database.
+    """
     file = arguments.data or agent.splits["test"]
     rows = agent.rows(file)
+    own = registry.own_options(agent, arguments)
+    agent.check({file.name: rows}, settings.under(own), plays=True)
     if arguments.task is None:
         drawn = Random(arguments.seed).sample(rows, min(arguments.n, len(rows)))
         return [agent.task(row, settings) for row in drawn]

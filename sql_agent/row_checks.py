@@ -14,13 +14,14 @@ from episodes.episode import AgentError
 from scoring.judge import choose_judge
 from sql_agent.gold.checker import Checker
 from sql_agent.gold.draft import fill_answers
+from sql_agent.gold.markup import comparable
 from sql_agent.intake.question_files import count_without_reference, nested, statements
 from sql_agent.judge_words import WORDS
 from sql_agent.settings import SqlSettings
 from tools.sql.query import QueryTool
 
 CHECKED = 64  # questions of each file that are checked against the database
-FOUND_SHARE = 0.1  # of gold queries. If fewer find something, it is somebody else's database
+FOUND_SHARE = 0.1  # of gold queries. If fewer find their gold, it is somebody else's database
 
 
 def check(rows: Mapping[str, Sequence[Row]], settings: SqlSettings, plays: bool) -> list[str]:
@@ -72,21 +73,23 @@ def _refuse_foreign(name: str, rows: Sequence[Row], tool: QueryTool) -> None:
     found = 0
     for row in rows:
         gold = nested(row, "structured_gt")
-        if not statements(row) or not gold or not _says_something(gold["rows"]):
+        values = _values(gold["rows"]) if gold else set()
+        if not statements(row) or not values:
             continue
         asked += 1
         results = [tool.run(statement) for statement in statements(row)]
-        found += any(_says_something(result.rows) for result in results)
+        found += any(values & _values(result.rows) for result in results)
     if asked and found < FOUND_SHARE * asked:
         made_from = rows[0].get("database")
         source = f"; the rows were made from {made_from}" if made_from else ""
         raise AgentError(
-            f"{name}: {asked - found} of {asked} gold queries find nothing in the database "
+            f"{name}: {asked - found} of {asked} gold queries find nothing of their gold in the database "
             f"{make_url(tool.database_url).render_as_string()}{source}; set DATABASE_URL to the "
             "database that the rows were made from"
         )
 
 
-def _says_something(rows: Sequence[Sequence[Any]]) -> bool:
-    """Return whether a result has a value. A count of 0 finds nothing."""
-    return any(cell not in (None, "", 0) for cell in chain(*rows))
+def _values(rows: Sequence[Sequence[Any]]) -> set[str]:
+    """Return the values of a result as they compare. A count of 0 finds nothing."""
+    cells = [cell for cell in chain(*rows) if cell not in (None, "", 0)]
+    return {comparable(str(cell)) for cell in cells}
