@@ -20,7 +20,9 @@ from common.llm.endpoint import providers
 from common.settings import Settings
 from episodes import registry
 from episodes.agent import Agent, Environment, Options
+from episodes.joint import JOINED
 from episodes.turns import turns
+from evaluation.run_folder import TRAINING, Run
 from training.serve import ALONE, BESIDE, servable, serve, serve_environment
 from training.setup.model_folder import digest_of
 from training.setup.reading import thought_tokens
@@ -105,8 +107,22 @@ def model_player(agent: Agent, model: str, base_url: str | None, settings: Setti
     """
     player = find_player(model, base_url, settings)
     if player.kind == "served":
+        refuse_run_of_another(agent, Path(player.name))
         return Player("served", servable(player.name, bool(agent.tools)))
     return player
+
+
+def refuse_run_of_another(agent: Agent, model: Path) -> None:
+    """Raise UsageError if a run, or a checkpoint in it, is of agents that this one is not among."""
+    for folder in (model, model.parent.parent):
+        trained = set(Run(folder, TRAINING, "", folder).agent.split(JOINED))
+        # Else the project has a name of the user's own
+        if trained <= set(registry.names()) and agent.name not in trained:
+            raise UsageError(
+                f"{folder} is a run of the {JOINED.join(sorted(trained))} agent; expected one of "
+                f"the {agent.name} agent. To let its model play as another agent, name the "
+                "checkpoint's actor/huggingface"
+            )
 
 
 def reply_tokens(agent: Agent, player: Player, thinking: bool) -> int:

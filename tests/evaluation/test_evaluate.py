@@ -7,6 +7,7 @@ real ones.
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -23,10 +24,11 @@ import pytest
 from common.command import UsageError
 from common.settings import ROOT, Settings, load_settings
 from episodes import registry
-from evaluation import evaluate, players
+from evaluation import evaluate, play, players
 from evaluation.players import Player, find_player
 from evaluation.results import sample_rows
 from sql_agent.agent import AGENT
+from sql_agent.intake.question_files import normalise, write_rows
 from tests.corpora import cases_of
 from tests.episodes.guessing_agent import GuessingAgent
 from tests.episodes.scripted import asks, says
@@ -57,6 +59,55 @@ def test_gold_is_right_in_everything(data):
     assert episodes[0]["reward"] == pytest.approx(1.1)
     assert (scores["kind"], scores["judge"], scores["seed"]) == ("gold", "reference", 0)
     assert len(scores["data"]["sha256"]) == 64
+
+
+def foreign_rows(folder: Path) -> tuple[Path, str]:
+    """Rows of another database. The bundled one counts something else where it is asked theirs."""
+    database = f"sqlite:///{folder}/hospital.db"
+    kept = []
+    for number in range(12):
+        counts = number < 3
+        name = f"宁心{number}号片"
+        asked = "COUNT(*) AS n FROM drugs_info" if counts else "storage FROM drugs_info"
+        where = "" if counts else f" WHERE med_name = '{name}'"
+        gold = {"columns": ["n"], "rows": [[3]]}
+        if not counts:
+            gold = {"columns": ["storage"], "rows": [["密封，冷处"]]}
+        row = {"id": f"f{number}", "question": f"{name}怎么保存？", "answer": "密封，冷处"}
+        kept.append({**row, "sql": f"SELECT {asked}{where}", "structured_gt": gold})
+    file = folder / "test.parquet"
+    write_rows([normalise(row)[0] for row in kept], file, database)
+    return file, database
+
+
+@pytest.mark.parametrize("main", [evaluate.main, play.main])
+def test_rows_of_another_database_are_refused(main, tmp_path, monkeypatch, capsys):
+    """In a new terminal DATABASE_URL is gone, and gold was 100 on the bundled database."""
+    monkeypatch.setattr(sys, "stdin", io.StringIO(""))
+    file, database = foreign_rows(tmp_path)
+    flags = ["--gold", "--out", str(tmp_path / "out")] if main is evaluate.main else []
+    assert main(["sql", "--data", str(file), *flags]) == 2
+    assert not missing(capsys.readouterr().err, database, "medical.db", "DATABASE_URL")
+
+
+@pytest.mark.parametrize(
+    ("project", "refused"),
+    [
+        ("sql_agent", True),
+        ("code+sql_agent", True),
+        ("diagnosis+sql_agent", False),
+        ("mine", False),
+    ],
+)
+def test_a_run_of_another_agent_is_refused(project, refused, tmp_path):
+    checkpoint = tmp_path / "run" / "checkpoints" / "global_step_3"
+    checkpoint.mkdir(parents=True)
+    (tmp_path / "run" / "config.yaml").write_text(f"trainer: {{project_name: {project}}}")
+    diagnosis = registry.get("diagnosis")
+    for model in (tmp_path / "run", checkpoint):
+        expected = "sql agent.*diagnosis agent" if refused else "checkpoint|config.json"
+        with pytest.raises(UsageError, match=expected):
+            players.model_player(diagnosis, str(model), None, load_settings())
 
 
 def test_silence_earns_nothing(data):
