@@ -135,9 +135,15 @@ class Guard:
         return await self.app(scope, again, send)
 
 
+def json_of(value: Any) -> str:
+    """Return JSON that is readable in any language and has a form in UTF-8."""
+    # Half a surrogate pair has no UTF-8. Its backslash is JSON's own.
+    return json.dumps(value, ensure_ascii=False).encode(errors="backslashreplace").decode()
+
+
 def error_of(message: str, kind: str = "invalid_request_error") -> str:
     """Return the JSON of an error as OpenAI words it."""
-    return json.dumps({"error": {"message": message, "type": kind, "code": kind}})
+    return json_of({"error": {"message": message, "type": kind, "code": kind}})
 
 
 async def _refuse(scope: Any, send: Any, status: int, message: str) -> None:

@@ -7,7 +7,6 @@ fields.
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 import uuid
 from collections.abc import AsyncGenerator, Sequence
@@ -21,7 +20,7 @@ from pydantic import BaseModel, Field, StringConstraints, ValidationError
 from sse_starlette import EventSourceResponse
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
-from common.access import Guard, error_of
+from common.access import Guard, error_of, json_of
 from common.command import UsageError
 from episodes.agent import folder_of
 from episodes.episode import Task
@@ -44,7 +43,21 @@ HEADERS = {
 }
 CUT = ("length", "max_turns", "context_overflow")  # stop reasons that OpenAI calls "length"
 
-Text = Annotated[str, StringConstraints(max_length=32_000)]
+MOST_TEXT = 32_000  # characters
+MOST_MESSAGES = 256
+MOST_SHOWN = 80  # characters of a wrong value
+
+Text = Annotated[str, StringConstraints(max_length=MOST_TEXT)]
+EXPECTED = {  # of the fields below, for people
+    "messages": f"a list of at most {MOST_MESSAGES} messages, each with role and content",
+    "role": "system, developer, user, assistant or tool",
+    "content": f"a text of at most {MOST_TEXT} characters, or a list of such parts of type text",
+    "model": "a name",
+    "stream": "true or false",
+    "n": "1",
+    "temperature": "a number from 0 to 2",
+    "case": "the id of a case",
+}
 
 
 class Part(BaseModel):
@@ -69,7 +82,7 @@ class Body(BaseModel):
     """The fields of a request that are read. Others are passed over."""
 
     model: str | None = None  # there is one
-    messages: Annotated[list[Said], Field(max_length=256)] = []
+    messages: Annotated[list[Said], Field(max_length=MOST_MESSAGES)] = []
     stream: bool = False
     n: Literal[1] = 1
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
@@ -149,11 +162,22 @@ async def _body(request: Request) -> Body:
     try:
         return Body.model_validate_json(await request.body())
     except ValidationError as error:
-        wrong = (
-            f"{'.'.join(map(str, one['loc'])) or 'body'}: {one['msg']}"
-            for one in error.errors()[:3]
-        )
-        raise HTTPException(400, "; ".join(wrong)) from None
+        raise HTTPException(400, wrong_field(error)) from None
+
+
+def wrong_field(error: ValidationError) -> str:
+    """Return a sentence about the first field that is wrong: what was seen, and was expected."""
+    first = error.errors()[0]
+    known = [part for part in first["loc"] if isinstance(part, int) or part in EXPECTED]
+    place = ".".join(map(str, known)) or "body"
+    names = [part for part in known if isinstance(part, str)]
+    expected = EXPECTED[names[-1]] if names else "a JSON object"
+    value = first["input"]
+    seen = "nothing" if first["type"] == "missing" else repr(value)
+    if len(seen) > MOST_SHOWN:
+        unit = "characters" if isinstance(value, str) else "entries"
+        seen = f"{seen[:MOST_SHOWN]}... ({len(value)} {unit})"
+    return f"{place}: got {seen}; expected {expected}"
 
 
 def _asked(host: Host, body: Body) -> tuple[Asked, bool]:
@@ -196,8 +220,7 @@ class Answer:
 
     def _json(self, kind: str, choice: dict[str, Any], **more: Any) -> str:
         head = {"id": self.id, "object": kind, "created": self.created, "model": self.model}
-        # ASCII, because half a surrogate pair has no UTF-8
-        return json.dumps({**head, "choices": [choice], **more})
+        return json_of({**head, "choices": [choice], **more})
 
 
 def finish_of(end: End) -> str:
@@ -260,7 +283,7 @@ def _asset(path: Path, kind: str) -> Any:
 
 def _json(value: Any) -> Response:
     return Response(
-        json.dumps(value), media_type="application/json", headers={"Cache-Control": "no-store"}
+        json_of(value), media_type="application/json", headers={"Cache-Control": "no-store"}
     )
 
 

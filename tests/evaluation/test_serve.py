@@ -24,6 +24,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as fuzzing
 from hypothesis import strategies as st
 
+from common.access import json_of
 from common.command import Failure
 from common.connections import Server
 from common.settings import ROOT
@@ -215,7 +216,33 @@ def test_what_cannot_be_answered_is_said_in_one_line(sql, llm, body, status):
     reply = post(sql, **body)
     assert reply.status_code == status
     assert "\n" not in reply.json()["error"]["message"]
+    assert len(reply.text) < 400
     assert llm.requests == []
+
+
+@pytest.mark.parametrize(
+    ("content", "named"),
+    [
+        (5, ("messages.0.content", "5", "32000")),
+        ("药" * 32_001, ("messages.0.content", "药", "32001", "32000")),
+        ([{"type": "image_url"}], ("messages.0.content", "image_url", "text")),
+    ],
+)
+def test_a_wrong_field_is_told_with_what_was_seen_and_expected(sql, content, named):
+    reply = post(sql, messages=[{"role": "user", "content": content}])
+    message = reply.json()["error"]["message"]
+    assert reply.status_code == 400
+    assert not missing(message, *named)
+    assert not [word for word in ("constrained", "Input should", "validation") if word in message]
+
+
+def test_chinese_is_sent_as_itself_and_half_a_pair_as_json_has_it(sql, llm):
+    llm.script(says(f"{ANSWER}\ud800"))
+    reply = post(sql, messages=[user(QUESTION)])
+    assert ANSWER in reply.content.decode()
+    assert reply.json()["choices"][0]["message"]["content"].startswith(ANSWER)
+    assert "没有" in post(sql, model="没有").content.decode()
+    assert json.loads(json_of({"a": "\ud800药"}).encode()) == {"a": "\ud800药"}
 
 
 @fuzzing(
