@@ -323,6 +323,24 @@ def test_a_run_folder_in_use(name, tmp_path, capsys):
     assert not missing(refused(capsys, "--run-dir", str(tmp_path)), tmp_path, "--resume")
 
 
+def test_a_command_in_which_nothing_began_leaves_no_folder(tmp_path, capsys):
+    """A folder that was there before stays."""
+    foreign = {
+        "id": [f"q{number}" for number in range(8)],
+        "question": ["宁心九号片怎么保存？"] * 8,
+        "answer": ["密封"] * 8,
+        "sql": ["SELECT storage FROM drugs_info WHERE med_name = '宁心九号片'"] * 8,
+        "structured_gt": ['{"columns": ["storage"], "rows": [["密封"]]}'] * 8,
+    }
+    file = write(tmp_path / "rows.parquet", **foreign)
+    (tmp_path / "old").mkdir()
+    for name in ("new", "old"):
+        words = ["--train-file", file, "--val-file", file, "--run-dir", str(tmp_path / name)]
+        assert not missing(refused(capsys, "--ci-fast", *words), "DATABASE_URL")
+    assert not (tmp_path / "new").exists()
+    assert (tmp_path / "old").exists()
+
+
 def test_settings_that_contradict_each_other(monkeypatch, capsys):
     address = ("--external-store-address", "http://127.0.0.1:1")
     assert "set AGL_MANAGED_STORE=0" in refused(capsys, "--ci-fast", *address)

@@ -18,7 +18,10 @@ LOCK = "run.lock"
 
 @contextmanager
 def held(run_dir: Path) -> Iterator[None]:
-    """Hold the folder's lock in the block. Raises ConfigError: a living process has it."""
+    """Hold the folder's lock in the block. A folder made here in which nothing began is removed.
+    Raises ConfigError: a living process has it.
+    """
+    made = not run_dir.exists()
     run_dir.mkdir(parents=True, exist_ok=True)
     with (run_dir / LOCK).open("a+", encoding="utf-8") as file:
         try:
@@ -36,6 +39,9 @@ def held(run_dir: Path) -> Iterator[None]:
             yield
         finally:
             file.truncate(0)
+            if made and [path.name for path in run_dir.iterdir()] == [LOCK]:
+                (run_dir / LOCK).unlink()
+                run_dir.rmdir()
 
 
 def _holder(path: Path) -> str:
