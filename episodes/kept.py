@@ -6,6 +6,7 @@ kept_episodes(Path("episodes.jsonl"), "sql")    # Conversations, of which every 
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from reprlib import repr as shortly
 from typing import Any
@@ -15,13 +16,22 @@ from episodes.episode import AgentError, Conversation, Message
 
 
 def kept_episodes(path: Path, agent: str) -> list[Conversation]:
-    """Return a file's conversations.
+    """Return a file's conversations. What an evaluation could not score, and what
+    has no reply, is left out and counted on stderr.
 
     Raises AgentError: it has none, or another agent's. Raises FileError: not readable.
     """
     found = []
+    left_out = 0
     for number, row in read_jsonl(path):
-        found.append(conversation_of(row, agent, f"{path}, line {number}"))
+        if row.get("unscored") or is_unanswered(row.get("transcript")):
+            left_out += 1
+        else:
+            found.append(conversation_of(row, agent, f"{path}, line {number}"))
+    if left_out:
+        print(
+            f"{path}: {left_out} episodes without a score or a reply are left out", file=sys.stderr
+        )
     if not found:
         raise AgentError(f"{path} has no episodes; an evaluation writes episodes.jsonl")
     return found
@@ -43,6 +53,13 @@ def conversation_of(row: dict[str, Any], agent: str, where: str) -> Conversation
     if not replies:
         raise AgentError(f"{where}: expected messages of an episode, got none of the assistant")
     return Conversation(messages, [True] * replies, tuple(tools))
+
+
+def is_unanswered(transcript: Any) -> bool:
+    """Return whether a transcript has messages, if any, and none of the assistant."""
+    return isinstance(transcript, list) and all(
+        is_message(message) and message["role"] != "assistant" for message in transcript
+    )
 
 
 def is_message(found: Message | Any) -> bool:

@@ -52,8 +52,13 @@ def test_what_an_agent_records_may_be_of_numpy():
     assert found == {"share": 0.5, "found": True, "ranks": [1, 2], "nested": [{"n": 3}]}
 
 
-def test_a_kept_episode_is_learned_from(tmp_path):
+def test_an_episode_that_has_a_score_is_learned_from(tmp_path, capsys):
     file = tmp_path / "episodes.jsonl"
-    file.write_text(json.dumps(record_of(scored(Reward(1.0, {})), {}).line()))
+    good = record_of(scored(Reward(1.0, {})), {}).line()
+    broken = record_of(scored(Reward(None, {}, "judge_failed")), {}).line()
+    silent = {**good, "transcript": MESSAGES[:1]}
+    lines = [good, broken, silent]
+    file.write_text("\n".join(map(json.dumps, lines)))
     [conversation] = kept_episodes(file, "sql")
+    assert "2 episodes" in capsys.readouterr().err
     assert (conversation.messages, conversation.learn) == (MESSAGES, [True])
