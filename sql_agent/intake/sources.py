@@ -24,6 +24,7 @@ from sql_agent.intake.headers import is_known
 from sql_agent.intake.kinds import other_kind
 from sql_agent.intake.workbooks import KINDS as WORKBOOKS
 from sql_agent.intake.workbooks import read_workbook
+from tools.sql.database import PERCENT, has_bare_at
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine, Table
@@ -212,10 +213,12 @@ def database_parts(source: str, views: bool = False) -> list[Part]:
     """Return the tables, and views if wanted, of the database at a URL.
 
     A URL without a driver gets the installed one. Raises SQLAlchemyError, ImportError: it cannot be
-    read, or the driver is missing. Raises ValueError: it has no tables.
+    read, or the driver is missing. Raises ValueError: it has no tables, or is ambiguous.
     """
     from sqlalchemy import MetaData, create_engine, make_url
 
+    if has_bare_at(source):
+        raise ValueError(PERCENT)
     url = make_url(source)
     if url.get_backend_name() == "sqlite":
         url = make_url(f"sqlite:///file:{Path(str(url.database)).resolve()}?mode=ro&uri=true")

@@ -12,6 +12,7 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 from common.command import Failure, UsageError
 from data.records import first_line
 from sql_agent.tables import TABLES, Cells, insert_rows, metadata
+from tools.sql.database import PERCENT, has_bare_at
 from tools.sql.settings import DEFAULT_DATABASE
 
 ENGINES = {
@@ -37,6 +38,8 @@ class Target:
 
     def __init__(self, url: str, mode: str | None = None) -> None:
         self.mode = mode
+        if has_bare_at(url):
+            raise UsageError(f"--to: {PERCENT}")
         expected = f"expected one of {', '.join(ENGINES.values())}"
         try:
             self.engine = create_engine(make_url(url))

@@ -43,6 +43,7 @@ CLASSES |= dict.fromkeys(("mysql", "mariadb"), "tools.sql.mysql:MysqlDatabase")
 # run out of time.
 CONCURRENT = min(8, max(2, os.cpu_count() or 1))
 POOL_WAIT = 60.0  # seconds until a caller that got no connection gets an error
+PERCENT = "a user or password with @ : / ? must be percent-encoded (@ is %40)"
 PLAIN_NAME = re.compile(r"[^\W\d]\w*")
 PROOF_SECONDS = 2.0  # for a trivial query of ours
 
@@ -270,13 +271,19 @@ def forget_databases() -> None:
     _opened.cache_clear()
 
 
+def has_bare_at(url: str) -> bool:
+    """Return whether a URL has an @ in its user or password.
+
+    Drivers would take what follows it for a part of the host, and show it in errors.
+    """
+    authority = re.split(r"[/?]", url.partition("://")[2])[0]
+    return authority.count("@") > 1
+
+
 @lru_cache(maxsize=8)
 def _opened(url: str) -> Database:
-    authority = re.split(r"[/?]", url.partition("://")[2])[0]
-    if authority.count("@") > 1:
-        raise DatabaseError(
-            "DATABASE_URL: a user or password with @ : / ? must be percent-encoded (@ is %40)"
-        )
+    if has_bare_at(url):
+        raise DatabaseError(f"DATABASE_URL: {PERCENT}")
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError):  # ValueError: a port that is not a number, several hosts
