@@ -84,10 +84,9 @@ def check_writable(folder: Path, setting: str) -> None:
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a path to write a file or make a folder at. It replaces `path` at the end of the block.
-    Folders above it are made.
 
-    An exception leaves what was there. Call `refuse_existing` first to decide whether `path` may
-    be replaced.
+    Folders above it are made. An exception leaves what was there. Call `refuse_existing` first to
+    decide whether `path` may be replaced.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(

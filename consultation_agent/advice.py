@@ -36,8 +36,8 @@ def advice_value(items: Sequence[str], advice: str, gold: str) -> float:
     """Return the mean over the gold items of the share of their terms that are advised.
 
     Contradicted terms count against it, as do terms of other conditions and senseless clauses, so
-    that a list that fits every patient is worth little. Without known items it is the F1 of the content words of both
-    texts.
+    that a list that fits every patient is worth little. Without known items it is the F1 of the
+    content words of both texts.
     """
     if not items:
         if words_only(advice) == words_only(gold):

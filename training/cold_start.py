@@ -51,7 +51,6 @@ def make_tiny(
     tiny = imported("training.warmup.tiny_model")
     seed = arguments.seed
     steps = (arguments.steps_a, arguments.steps_b)
-    arguments.out.parent.mkdir(parents=True, exist_ok=True)
     began = {
         "rows": hashlib.sha256(json.dumps(rows, default=str).encode()).hexdigest(),
         "steps": list(steps),

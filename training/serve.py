@@ -108,10 +108,9 @@ def serve(
     """Start vLLM, wait until it answers, and stop it and its children at the end.
 
     model: see `servable`. port: 0 picks a free one. n_gpus: over which the model is split. tools:
-    whether clients send tools. memory: share of a GPU's. tool_parser: None for
-    the one that fits. thinking: let a model think that can be told not to. Raises
-    ConfigError: it cannot be served here. Raises ServeError: it did not start, or ended before
-    something in the body failed.
+    whether clients send tools. memory: share of a GPU's. tool_parser: None for the one that fits.
+    thinking: let a model think that can be told not to. Raises ConfigError: it cannot be served
+    here. Raises ServeError: it did not start, or ended before something in the body failed.
     """
     model = servable(model, tools)
     device = choose_device(device)

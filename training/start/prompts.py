@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 from omegaconf import DictConfig, OmegaConf
@@ -48,6 +49,12 @@ def check_prompts(
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     named = OmegaConf.select(config, SETTING)
 
+    @cache
+    def template_for(has_tools: bool) -> str:
+        # The copies that a run may serve differ from it in later prompts alone
+        template = read_text(Path(named)) if named else read_template(model, has_tools)
+        return with_tools(template) if has_tools else template
+
     async def tokens_of(task: Task) -> int | None:
         """Return the tokens of a task's first prompt, None if its episode cannot begin."""
         policy = FirstPrompt(turns_of(task, settings))
@@ -55,12 +62,7 @@ def check_prompts(
             await environment.play(task, policy)
         except EpisodeError:
             return None  # the run counts it
-        has_tools = bool(policy.tools)
-        template = read_text(Path(named)) if named else read_template(model, has_tools)
-        # The copies that a run may serve differ from it in later prompts alone
-        text = rendered(
-            with_tools(template) if has_tools else template, policy.messages, policy.tools
-        )
+        text = rendered(template_for(bool(policy.tools)), policy.messages, policy.tools)
         return len(tokenizer.encode(text, add_special_tokens=False).ids)
 
     for name, part in tasks.items():

@@ -96,7 +96,6 @@ def make(
         write_model(model, tokenizer, mastered)
     if examples_b:
         learn_imperfections(model, examples_b, tokenizer.pad_token_id, steps_b, random)
-    out.parent.mkdir(parents=True, exist_ok=True)
     with replacing(out) as folder:
         write_model(model, tokenizer, folder)
     return {
