@@ -5,14 +5,12 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
 from tests.runs import ROOT, free_port
+from tests.stores import wait_for_store
 from training.engine.actor import TRACKERS
-from training.setup.plan import ConfigError
-from training.store.store_checks import check_external
 
 pytestmark = pytest.mark.engine
 
@@ -28,22 +26,12 @@ def store():
     process = subprocess.Popen(command, cwd=ROOT, env={**os.environ, "AGL_TOKEN": TOKEN})
     address = f"http://127.0.0.1:{port}"
     try:
-        wait_until_healthy(address)
+        wait_for_store(address, TOKEN)
         yield address
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=20) in (0, 130)
     finally:
         process.kill()
-
-
-def wait_until_healthy(address: str) -> None:
-    end = time.time() + 60
-    while True:
-        try:
-            return check_external(address, TOKEN)
-        except ConfigError:
-            assert time.time() < end
-            time.sleep(0.5)
 
 
 @pytest.fixture

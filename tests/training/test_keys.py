@@ -11,7 +11,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +25,10 @@ from sql_agent.agent import AGENT
 from sql_agent.judge_words import WORDS
 from tests.common.llm_server import Fault, LLMServer
 from tests.serving import serving
+from tests.stores import wait_for_store
 from tests.training.conftest import own_port
 from tests.training.test_proxy import StandInVllm, access, servers  # noqa: F401 (a fixture)
 from tests.training.test_runner import ends
-from training.setup.plan import ConfigError
-from training.store.store_checks import check_external
 from training.store.store_client import StoreClient
 
 NAMES = [
@@ -95,16 +93,6 @@ def programs(tmp_path):
         process.wait()
 
 
-def wait_for_store(address: str) -> None:
-    end = time.time() + 120
-    while True:
-        try:
-            return check_external(address, TOKEN)
-        except ConfigError:
-            assert time.time() < end
-            time.sleep(0.2)
-
-
 complete = StandInVllm.complete
 
 
@@ -125,7 +113,7 @@ async def test_keys_appear_nowhere(programs, servers, tmp_path, caplog, monkeypa
     teacher.answer = lambda body: json.dumps(dict.fromkeys(WORDS.weights, 0.5))
     address = f"http://127.0.0.1:{port}"
     programs.start("-m", "training.store", "serve", "--port", str(port))
-    await asyncio.to_thread(wait_for_store, address)
+    await asyncio.to_thread(wait_for_store, address, TOKEN)
     external = ("--ci-fast", "--device", "cpu", "--llm-proxy", "--external-store-address", address)
     told = {
         "TEACHER_MODEL": "openai/judge",
