@@ -1,7 +1,5 @@
 """Files of one JSON value a line: cases that stand beside their test, and what a test writes."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path

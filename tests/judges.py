@@ -1,7 +1,5 @@
 """A judge for tests."""
 
-from __future__ import annotations
-
 from scoring.case import Case, Verdict
 
 

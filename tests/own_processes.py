@@ -5,8 +5,6 @@ time.
     assert own.more_after(play) <= 0
 """
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections.abc import Callable

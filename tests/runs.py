@@ -4,8 +4,6 @@ share what they can.
 The fixtures are known to every test through `tests/conftest.py`.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -57,7 +55,7 @@ class Run:
         self._reader.join(LIMIT_SECONDS)
         return code
 
-    def wait_for(self, event: Callable[[Run], object]) -> None:
+    def wait_for(self, event: Callable[["Run"], object]) -> None:
         """Wait until `event(run)` is true, as long as the run goes on."""
         end = time.time() + LIMIT_SECONDS
         while not event(self):

@@ -1,7 +1,5 @@
 """Stand-in servers of the standard library: what they answer with, and running one for a test."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A few faults of `make faults`, nightly; the books that decide what was lost, on every commit."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

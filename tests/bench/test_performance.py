@@ -3,8 +3,6 @@
 Keeps of docs/quality.md: its figures are those of docs/performance.json.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

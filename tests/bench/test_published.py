@@ -3,8 +3,6 @@
 Keeps of README.md: every number of its table comes from docs/results.json.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

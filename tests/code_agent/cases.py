@@ -1,7 +1,5 @@
 """A small set of tasks over invented tables."""
 
-from __future__ import annotations
-
 import csv
 import sqlite3
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The stand-in endpoint serves these tests too; the small set has one folder for all of them."""
 
-from __future__ import annotations
-
 import asyncio
 import shutil
 

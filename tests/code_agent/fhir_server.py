@@ -5,8 +5,6 @@ Patients are named S and their number. The hospital's times lie in the 2100s, so
 of its own to them.
 """
 
-from __future__ import annotations
-
 import csv
 import json
 import threading

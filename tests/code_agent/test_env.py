@@ -2,8 +2,6 @@
 training plays.
 """
 
-from __future__ import annotations
-
 import warnings
 
 import gymnasium

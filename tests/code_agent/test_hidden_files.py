@@ -2,8 +2,6 @@
 other file is found by no program and by no `request_info`.
 """
 
-from __future__ import annotations
-
 import csv
 import json
 import re

@@ -2,8 +2,6 @@
 of no other file.
 """
 
-from __future__ import annotations
-
 import sqlite3
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Replies are read as the action they mean, or what is wrong is named; answers are graded as people write them."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

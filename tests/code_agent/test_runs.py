@@ -2,8 +2,6 @@
 say what is wrong.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

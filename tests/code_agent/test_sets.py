@@ -2,8 +2,6 @@
 sandbox, scored.
 """
 
-from __future__ import annotations
-
 import asyncio
 import csv
 import json

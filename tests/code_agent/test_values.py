@@ -2,8 +2,6 @@
 nor end, nor deceive.
 """
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import datetime

@@ -5,8 +5,6 @@ Its replies are made by `answer` from the request; `faults` are played first, on
 keeps what it was asked.
 """
 
-from __future__ import annotations
-
 import json
 import threading
 import time

@@ -1,7 +1,5 @@
 """How programs end, and what they print: one line for everything a user can cause."""
 
-from __future__ import annotations
-
 import importlib
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Who is let in, how much of a request is read, and connections that send only a part of one."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import socket

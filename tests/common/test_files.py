@@ -1,7 +1,5 @@
 """Outputs appear whole or not at all; a bad line of a file is named."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

@@ -1,7 +1,5 @@
 """What people read on a terminal is Chinese where the locale is, and says the same as the English."""
 
-from __future__ import annotations
-
 import ast
 import string
 import subprocess

@@ -2,8 +2,6 @@
 and the counters.
 """
 
-from __future__ import annotations
-
 import asyncio
 import threading
 import time

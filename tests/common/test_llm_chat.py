@@ -2,8 +2,6 @@
 another sampling, and which error is whose doing.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 from typing import Any

@@ -2,8 +2,6 @@
 form, and what a server could not end is the server's failure, not the model's silence.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 from dataclasses import replace

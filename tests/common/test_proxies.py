@@ -5,8 +5,6 @@ Each client that the project uses asks a real server on this machine while the v
 proxy that is not there.
 """
 
-from __future__ import annotations
-
 import asyncio
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Signals end a program in order, and no process of ours outlives the one that started it."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import pty

@@ -1,7 +1,5 @@
 """The tables of conditions: what they promise, and that they fit together."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from math import isclose
 

@@ -1,7 +1,5 @@
 """Consultations of every form become cases and dialogues; what is none is refused with its reason."""
 
-from __future__ import annotations
-
 import json
 import random
 

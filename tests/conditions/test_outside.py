@@ -3,8 +3,6 @@
 The rows are written for these tests, in the published form.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

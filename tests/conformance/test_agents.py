@@ -5,8 +5,6 @@ A new agent is covered by having a folder; an agent of another repository runs t
 `python -m pytest -p episodes.conformance --agent NAME`.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from contextlib import closing

@@ -1,7 +1,5 @@
 """Bundled cases as tasks, and rows of the reference's kind, invented here."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

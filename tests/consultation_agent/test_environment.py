@@ -2,8 +2,6 @@
 shows in its events.
 """
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

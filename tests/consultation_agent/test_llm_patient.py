@@ -2,8 +2,6 @@
 failures.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Callable

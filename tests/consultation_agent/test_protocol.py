@@ -2,8 +2,6 @@
 fail or crawl.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

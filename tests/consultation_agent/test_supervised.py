@@ -1,7 +1,5 @@
 """What a model of the patient, and of the doctor from dialogues of a file, is warmed up with."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -2,8 +2,6 @@
 list holds.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

@@ -2,8 +2,6 @@
 its events.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 from dataclasses import replace

@@ -2,8 +2,6 @@
 leaks, failures.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace

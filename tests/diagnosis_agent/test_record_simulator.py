@@ -2,8 +2,6 @@
 available.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -4,8 +4,6 @@ A commit's CI has five trainings: the SQL agent's `--ci-fast`, one of an agent o
 one, one of three processes, and one whose runner is killed. Every other training is `nightly`.
 """
 
-from __future__ import annotations
-
 import pytest
 
 

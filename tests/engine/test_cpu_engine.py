@@ -4,8 +4,6 @@ verl's own engine's.
 verl's engine is played on the same weights, sequences and loss; what differs is the order of a sum.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

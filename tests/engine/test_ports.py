@@ -2,8 +2,6 @@
 what it must not give.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

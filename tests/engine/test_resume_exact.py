@@ -4,8 +4,6 @@ metrics, episodes.
     python -m pytest tests/engine/test_resume_exact.py -m nightly -k grpo
 """
 
-from __future__ import annotations
-
 import json
 import re
 import time

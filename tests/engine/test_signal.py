@@ -1,7 +1,5 @@
 """Is the learning signal right? verl's own advantages, and a real run with an adapter."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any

@@ -5,8 +5,6 @@ A row is {"id", "word", "turns"}; the facts are how many replies it took and the
 were no word at all.
 """
 
-from __future__ import annotations
-
 from argparse import ArgumentParser
 from collections.abc import Mapping
 from pathlib import Path

@@ -5,8 +5,6 @@ llm.script(calls("look", word="x"), says("found"))      # `llm` is a fixture: Sc
 policy = ScriptedPolicy(calls("look", word="x"), says("found"), max_turns=3)
 """
 
-from __future__ import annotations
-
 import copy
 import json
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Several agents as one, for training: whose row it is decides everything else."""
 
-from __future__ import annotations
-
 import asyncio
 import pickle
 from pathlib import Path

@@ -2,8 +2,6 @@
 one earns.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Mapping
 from random import Random

@@ -1,7 +1,5 @@
 """Any agent in agent-lightning's own runner, with its store and tracer, against a scripted server."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -1,7 +1,5 @@
 """A skeleton that `episodes.new` writes is a whole agent: gold earns all, and conformance passes."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The one way to play: an episode with its reward, or the cause why there is none."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from typing import Any

@@ -1,7 +1,5 @@
 """A model behind an endpoint as a policy, against a real HTTP server with scripted replies."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The one schema of an episode: what is written is read back, what was not recorded is not there."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

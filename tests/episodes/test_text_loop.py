@@ -2,8 +2,6 @@
 episode.
 """
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

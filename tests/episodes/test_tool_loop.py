@@ -2,8 +2,6 @@
 machine does wrong raises.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Callable

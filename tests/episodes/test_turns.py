@@ -1,7 +1,5 @@
 """The budget of a run, where it comes from, and budgets drawn by task."""
 
-from __future__ import annotations
-
 from argparse import ArgumentTypeError
 
 import pytest

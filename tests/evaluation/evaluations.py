@@ -2,8 +2,6 @@
 tests that start from a finished evaluation.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -2,8 +2,6 @@
 of hostile texts.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

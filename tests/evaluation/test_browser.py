@@ -4,8 +4,6 @@ keys, and let nothing that a model wrote do anything.
 Skipped, saying so, where there is no Chromium (Debian's package `chromium`) or no playwright.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote

@@ -1,7 +1,5 @@
 """Comparing two evaluations: paired differences, what changed, and what must be said with them."""
 
-from __future__ import annotations
-
 import json
 import random
 import re

@@ -2,8 +2,6 @@
 it says.
 """
 
-from __future__ import annotations
-
 import json
 import shlex
 import shutil

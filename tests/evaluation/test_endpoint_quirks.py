@@ -2,8 +2,6 @@
 was said is scored, whatever its form, and what the server could not end is unscored with its cause.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

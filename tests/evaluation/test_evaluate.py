@@ -5,8 +5,6 @@ The model's side is a real HTTP server with scripted replies; tool, data and off
 real ones.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import os

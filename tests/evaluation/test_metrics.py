@@ -2,8 +2,6 @@
 there to measure.
 """
 
-from __future__ import annotations
-
 import random
 from itertools import combinations
 from typing import Any

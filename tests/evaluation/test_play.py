@@ -1,7 +1,5 @@
 """A person plays by lines of a pipe or in a terminal: every agent, and how it ends."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import io

@@ -1,7 +1,5 @@
 """Did it get better: the first screen of a report says so only where the numbers do."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -4,8 +4,6 @@ ends.
 The model is a scripted endpoint; agent, tools and protocol are the real ones.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import resource

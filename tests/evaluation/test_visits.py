@@ -2,8 +2,6 @@
 is refused.
 """
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import closing
 

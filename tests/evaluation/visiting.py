@@ -1,7 +1,5 @@
 """An agent served to a test's own port, with a scripted endpoint as its model."""
 
-from __future__ import annotations
-
 import socket
 import threading
 import time

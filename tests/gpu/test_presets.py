@@ -4,8 +4,6 @@
 none is there: tests/gpu/conftest.py says what stands in for it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import importlib.util
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """What the services of compose.yaml are given."""
 
-from __future__ import annotations
-
 import re
 import shlex
 

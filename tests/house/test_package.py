@@ -2,8 +2,6 @@
 another repository works with them.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import zipfile

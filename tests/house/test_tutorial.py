@@ -1,7 +1,5 @@
 """The tutorial says what happens: its commands run on its own table and print what it shows."""
 
-from __future__ import annotations
-
 import re
 import runpy
 import shlex

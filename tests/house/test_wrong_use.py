@@ -1,7 +1,5 @@
 """Wrong use of a command ends it with 2 and one line that names what is wrong; nothing is written."""
 
-from __future__ import annotations
-
 import importlib
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Environments of other programs that play the agents."""
 
-from __future__ import annotations
-
 import subprocess
 import venv
 from pathlib import Path

@@ -4,8 +4,6 @@ evaluation.
 Installs each in an environment of its own: they need different versions of openai.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The tool calls of Inspect's model reach the agent with the arguments that the endpoint gave."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from pathlib import Path

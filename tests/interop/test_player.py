@@ -1,7 +1,5 @@
 """A program outside plays an agent's episodes and gets the rewards that an evaluation gives."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from argparse import ArgumentParser

@@ -1,7 +1,5 @@
 """A verifiers environment of somebody else is played as an agent, with its own reward."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The published formulas against worked values, and the notes that are made of them."""
 
-from __future__ import annotations
-
 import json
 from datetime import date
 from typing import Any

@@ -2,8 +2,6 @@
 diagnosis agent open by their summary, settled by their key results, normal where nothing is wrong.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import tomllib

@@ -1,7 +1,5 @@
 """What the tiny models of the doctor, the diagnosis agent and the simulator are made from."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from functools import cache

@@ -2,8 +2,6 @@
 the database.
 """
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from dataclasses import replace

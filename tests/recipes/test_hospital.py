@@ -1,7 +1,5 @@
 """The invented hospital and its questions: what is committed is what the seed gives."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections import Counter
 from contextlib import closing

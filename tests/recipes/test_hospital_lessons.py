@@ -1,7 +1,5 @@
 """Lessons of the bundled model are of training alone and are what an episode would be."""
 
-from __future__ import annotations
-
 import re
 from random import Random
 

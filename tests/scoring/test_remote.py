@@ -2,8 +2,6 @@
 judge can fail.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import math

@@ -2,8 +2,6 @@
 told costs no score.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 

@@ -2,8 +2,6 @@
 them is right.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 from random import Random

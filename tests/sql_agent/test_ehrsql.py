@@ -3,8 +3,6 @@
 Schema, questions and statements are written for these tests, in the published form.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import sqlite3

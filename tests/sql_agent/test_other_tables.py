@@ -2,8 +2,6 @@
 the tables named.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import json

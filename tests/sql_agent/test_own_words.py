@@ -1,7 +1,5 @@
 """Words that a policy selects as literals are its own, and not the database's."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Reward arithmetic: what earns the rule term, what the total is, and when there is none."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The one-question script as people run it: from another folder, with and without an endpoint."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

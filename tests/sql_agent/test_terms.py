@@ -1,7 +1,5 @@
 """The arithmetic behind reward terms: result sets, evidence, manner."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """A toy agent and real stores, for tests of what plays and hands over rollouts."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import os

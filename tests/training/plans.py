@@ -1,7 +1,5 @@
 """A run's plan for tests, by flat names that say of which part they are."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 from pathlib import Path
 from typing import Any

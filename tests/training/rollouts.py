@@ -1,7 +1,5 @@
 """Records of rollouts, as the trainer's checks and reports read them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from training.engine.records import RolloutRecord

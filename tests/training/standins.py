@@ -2,8 +2,6 @@
 verl's TransferQueue in memory.
 """
 
-from __future__ import annotations
-
 import json
 import socket
 import threading

@@ -7,8 +7,6 @@ TransferQueue stand in (tests/training/standins.py).
 torch and verl are imported by the block, not by reading this module.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections import Counter

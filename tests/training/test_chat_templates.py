@@ -1,7 +1,5 @@
 """Chat templates that drop thoughts or know no tools are noticed, and mended where that is safe."""
 
-from __future__ import annotations
-
 import json
 from importlib.util import find_spec
 from pathlib import Path

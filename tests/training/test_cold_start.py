@@ -2,8 +2,6 @@
 (needs torch).
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import signal

@@ -1,7 +1,5 @@
 """A finished rollout becomes a record and a trajectory, however late its spans come."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from typing import Any

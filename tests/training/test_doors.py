@@ -1,7 +1,5 @@
 """ZeroMQ sockets and vLLM's port in front of people who have no token, with real sockets."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 from collections.abc import Callable

@@ -2,8 +2,6 @@
 without an engine.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

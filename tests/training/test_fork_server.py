@@ -2,8 +2,6 @@
 own. tests/engine/test_forks.py has forks of the real engine.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

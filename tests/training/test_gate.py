@@ -1,7 +1,5 @@
 """The gate between calls and weights, and the seeds of calls that two runs agree on."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 

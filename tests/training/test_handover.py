@@ -2,8 +2,6 @@
 time, and what a runner gives up is played again.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import deque
 from typing import Any

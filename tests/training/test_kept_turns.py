@@ -1,7 +1,5 @@
 """The next turn of an episode reads the tokens of the turns before, as the policy wrote them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import orjson

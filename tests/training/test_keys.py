@@ -2,8 +2,6 @@
 leave is searched.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

@@ -1,7 +1,5 @@
 """The rows that verl is given: their lines untouched, and in which order where agents are mixed."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 

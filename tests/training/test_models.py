@@ -1,7 +1,5 @@
 """A model folder that cannot work is named before anything starts; which device a run uses."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

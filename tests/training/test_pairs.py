@@ -1,7 +1,5 @@
 """Pairs of episodes and of files: which there are, which are left out and why."""
 
-from __future__ import annotations
-
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What a run is told before it starts: where it goes on, in which folder, and what its rows are."""
 
-from __future__ import annotations
-
 import os
 from argparse import Namespace
 from contextlib import closing

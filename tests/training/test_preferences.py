@@ -2,8 +2,6 @@
 killed command goes on (needs torch).
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -2,8 +2,6 @@
 over HTTP.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import socket

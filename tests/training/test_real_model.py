@@ -1,7 +1,5 @@
 """`make real-model`: which file becomes a model folder, and what is said where none can."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import shutil

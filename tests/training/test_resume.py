@@ -2,8 +2,6 @@
 must take.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

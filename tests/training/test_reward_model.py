@@ -1,7 +1,5 @@
 """A reward model trained on pairs by TRL, what it is measured by, and its server (needs torch)."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import random

@@ -2,8 +2,6 @@
 its protocol over HTTP.
 """
 
-from __future__ import annotations
-
 import asyncio
 from types import SimpleNamespace
 from typing import Any

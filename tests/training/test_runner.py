@@ -2,8 +2,6 @@
 wrong.
 """
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from typing import Any

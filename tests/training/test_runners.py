@@ -1,7 +1,5 @@
 """What the end of a runner process means, decided without an engine."""
 
-from __future__ import annotations
-
 import asyncio
 import multiprocessing
 import os

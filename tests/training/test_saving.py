@@ -2,8 +2,6 @@
 a run goes on from.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

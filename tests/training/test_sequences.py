@@ -1,7 +1,5 @@
 """What verl is handed of a scored rollout."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -3,8 +3,6 @@
 The server itself: tests/engine/test_second_agent.py.
 """
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Store and proxy in front of people who should not be there, and of requests that mean nothing."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import AsyncIterator

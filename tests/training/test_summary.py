@@ -1,7 +1,5 @@
 """summary.json and the lines of a run are made of its plain files, whatever state they are in."""
 
-from __future__ import annotations
-
 import json
 import os
 import time

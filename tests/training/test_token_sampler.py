@@ -1,7 +1,5 @@
 """Tokens on the CPU are drawn with the probabilities that the model gives them, by their own seed."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

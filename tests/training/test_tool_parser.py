@@ -1,7 +1,5 @@
 """vLLM's parser of tool calls is the one that reads a call as the model's own template writes it."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from concurrent.futures import ProcessPoolExecutor

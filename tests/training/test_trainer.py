@@ -2,8 +2,6 @@
 TransferQueue and vLLM stand in; store, proxy, runner and rollout manager are real.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

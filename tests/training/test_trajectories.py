@@ -1,7 +1,5 @@
 """Exactly the generated tokens are trained, whatever the calls look like; and so they are kept."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import settings as fuzzing

@@ -1,7 +1,5 @@
 """A step makes as many optimizer updates as its settings say, whatever its number of sequences."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

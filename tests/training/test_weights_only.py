@@ -1,7 +1,5 @@
 """A checkpoint is data: what verl saves is read again, and what would run code is not."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

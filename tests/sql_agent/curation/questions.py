@@ -1,7 +1,5 @@
 """Sixty questions, and a stand-in LLM's judgement of them that can be foretold."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -2,8 +2,6 @@
 survives.
 """
 
-from __future__ import annotations
-
 import sqlite3
 from contextlib import closing
 

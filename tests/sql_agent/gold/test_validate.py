@@ -2,8 +2,6 @@
 called wrong.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Workbooks and CSV files of rows, as tests of the import write them."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterable, Sequence
 from pathlib import Path

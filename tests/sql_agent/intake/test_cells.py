@@ -1,7 +1,5 @@
 """to_text: what becomes of one foreign value, and that no value at all breaks it."""
 
-from __future__ import annotations
-
 from datetime import date, datetime
 from decimal import Decimal
 

@@ -1,7 +1,5 @@
 """Foreign column names find their column; what is unclear is asked about, not guessed."""
 
-from __future__ import annotations
-
 import pytest
 
 from data.records import Record, SourceError

@@ -1,7 +1,5 @@
 """Tables as people keep them: totals, subtotals, signatures, merged cells, names of columns again."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from datetime import datetime

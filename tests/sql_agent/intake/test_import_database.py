@@ -2,8 +2,6 @@
 killed.
 """
 
-from __future__ import annotations
-
 import contextlib
 import re
 import signal

@@ -1,7 +1,5 @@
 """load_rows: files of every form become one form, bad ones are refused with the column and the row."""
 
-from __future__ import annotations
-
 import json
 
 import pyarrow as arrow

@@ -2,8 +2,6 @@
 is told one.
 """
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from datetime import datetime

@@ -1,7 +1,5 @@
 """A workbook gives what a person sees in it, or names the cell."""
 
-from __future__ import annotations
-
 import re
 import tracemalloc
 from pathlib import Path

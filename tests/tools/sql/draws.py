@@ -1,7 +1,5 @@
 """Which cases of a long list a commit is tested with; `make nightly` plays all of them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, TypeVar
 

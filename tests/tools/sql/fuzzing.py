@@ -4,8 +4,6 @@ in any order.
 A draw takes some microseconds, so that millions of them are asked for in an hour.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

@@ -5,8 +5,6 @@ Debian: apt-get install postgresql mariadb-server. The services those packages s
 Both servers refuse to run as root, so root hands them to the packages' own users.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import pwd

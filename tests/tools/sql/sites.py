@@ -2,8 +2,6 @@
 to be attacked.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import sqlite3

@@ -2,8 +2,6 @@
 and how it ends.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -2,8 +2,6 @@
 character.
 """
 
-from __future__ import annotations
-
 import math
 from decimal import Decimal
 from typing import Any

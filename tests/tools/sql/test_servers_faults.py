@@ -2,8 +2,6 @@
 fault a failure is. A commit tests on MariaDB what differs there; `make nightly` the rest, too.
 """
 
-from __future__ import annotations
-
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress

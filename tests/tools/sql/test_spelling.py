@@ -2,8 +2,6 @@
 engine refuses is refused, and what is in the way is named.
 """
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from contextlib import closing
