@@ -1,3 +1,1 @@
-"""Helpers are imported as `tests.room.module`; a package, because some libraries install one of the
-same name.
-"""
+"""Helpers are imported as `tests.room.module`: some libraries install a `tests`, too."""

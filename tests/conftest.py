@@ -34,9 +34,7 @@ settings.load_profile("ci")
 
 @pytest.fixture(autouse=True)
 def settings_of_this_test():
-    """Settings are read once a process, and a `main` sets variables (a run's token) for the
-    processes that it starts: neither is another test's.
-    """
+    """Settings and the variables that a `main` sets are no other test's."""
     before = dict(os.environ)
     load_settings.cache_clear()
     yield
@@ -46,9 +44,7 @@ def settings_of_this_test():
 
 @pytest.fixture(autouse=True)
 def stop_signals():
-    """As a program finds them, whatever another test's `main` made of them: processes that a test
-    forks inherit it.
-    """
+    """As a program finds them: processes that a test forks inherit them."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGHUP])
@@ -67,9 +63,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def bubblewrap():
-    """Skips unless bubblewrap itself can run a program here; what it then allows ours is for the
-    tests.
-    """
+    """Skip unless bubblewrap itself can run a program here."""
     if not shutil.which("bwrap"):
         pytest.skip(
             "bubblewrap is not installed (apt-get install bubblewrap): the sandbox is not tested"
@@ -94,9 +88,7 @@ def bubblewrap():
 
 @pytest.fixture
 def has_packages_of(request):
-    """Skips the rest of a test where the Debian packages of the agent it names are missing: the
-    sandbox, so far.
-    """
+    """Skip the rest of a test where the Debian packages of the agent it names are missing."""
 
     def require(name: str) -> None:
         if (folder_of(registry.get(name)) / "debian-packages.txt").exists():
@@ -113,9 +105,7 @@ def no_bar_of_slow_work(monkeypatch):
 
 @pytest.fixture(scope="session")
 def postgres():
-    """An administrator's URL of the PostgreSQL that all tests share; `servers.fresh_database` makes
-    room on it.
-    """
+    """An administrator's URL of a PostgreSQL that all tests share: `servers.fresh_database`."""
     with servers.postgres_server() as (url, _):
         yield url
 

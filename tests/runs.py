@@ -29,9 +29,7 @@ PROXIES = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"), "http://127.
 
 @dataclass
 class Run:
-    """One run of train_sql_agent.py in a process group of its own, marked so that its children can
-    be found.
-    """
+    """A run of a training command in a process group; a mark of its own finds its children."""
 
     run_dir: Path
     process: subprocess.Popen[str]
@@ -82,9 +80,7 @@ class Run:
         return dict(json.loads((self.run_dir / "summary.json").read_text()))
 
     def alive(self) -> list[psutil.Process]:
-        """Processes this run started, children of children included, wherever they hang in the
-        process tree.
-        """
+        """Return the processes that this run started, wherever they hang in the process tree."""
         return [process for process in psutil.process_iter() if has_mark(process, self.mark)]
 
 

@@ -31,9 +31,7 @@ def done(scene: str, names: tuple[str, ...], folder: Path) -> dict[str, dict[str
 
 @pytest.mark.nightly
 def test_faults_of_the_path_cost_no_episode(tmp_path):
-    """Without verl and vLLM. A killed runner is in a commit's CI, with its
-    neighbours alone: tests/training/test_handover.py.
-    """
+    """Without verl and vLLM. tests/training/test_handover.py kills a runner on every commit."""
     assert all(result["lost"] == {} for result in done("path", PATH, tmp_path).values())
 
 

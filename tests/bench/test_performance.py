@@ -1,7 +1,4 @@
-"""The page of measurements says what the file of measurements holds.
-
-Keeps of docs/quality.md: its figures are those of docs/performance.json.
-"""
+"""The page of measurements, docs/quality.md, says what docs/performance.json holds."""
 
 import json
 from pathlib import Path

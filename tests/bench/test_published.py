@@ -1,7 +1,4 @@
-"""Rows that README and docs quote: from demo.json to one file, and the cells of the README's table.
-
-Keeps of README.md: every number of its table comes from docs/results.json.
-"""
+"""The rows that README and docs quote come from demo.json by way of docs/results.json."""
 
 import json
 from pathlib import Path

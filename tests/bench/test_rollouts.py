@@ -1,6 +1,4 @@
-"""The parts of `bench.rollouts` that need no engine: they measure the product's own classes, which
-change.
-"""
+"""The parts of `bench.rollouts` that need no engine: they measure the product's own classes."""
 
 import asyncio
 

@@ -1,6 +1,4 @@
-"""The command line: every user's mistake ends in one message, code 2 and no traceback, before
-anything is started.
-"""
+"""Every mistake on the command line is one message and code 2, before anything is started."""
 
 import asyncio
 import json
@@ -43,9 +41,7 @@ DIAGNOSIS_MODEL = bundled_model(registry.get("diagnosis"))
 
 @pytest.fixture(autouse=True)
 def fresh_settings(monkeypatch):
-    """Settings of the test, a port that is free while it runs (the default one may belong to a
-    run on this machine), and no engine: whatever gets past the checks it is about fails at once.
-    """
+    """The test's settings, a port that is free while it runs, and no engine behind the checks."""
     monkeypatch.delenv("AGL_MANAGED_STORE", raising=False)
     monkeypatch.setattr(
         "training.start.command.run", lambda *arguments: pytest.fail("the engine was started")
@@ -104,9 +100,7 @@ def test_an_adapter_that_cannot_be_gone_on_from(tmp_path, capsys):
     ],
 )
 def test_a_variable_reaches_the_run(monkeypatch, variable, value, field, meant):
-    """Left behind silently, a run would be sampled, judged or bounded in another way than it was
-    told.
-    """
+    """Left behind silently, a run would be sampled or judged otherwise than it was told."""
     options = parse(AGENT, ["--ci-fast", "--device", "cpu"])
     before = attrgetter(field)(make_plan(AGENT, options)[0])
     monkeypatch.setenv(variable, value)

@@ -39,9 +39,7 @@ def played(tasks: TaskSet, *actions: Action, index: int = 0) -> tuple[Episode, R
 
 @pytest.fixture(autouse=True)
 def no_sandbox_unasked(request, monkeypatch):
-    """Hides bubblewrap from a test that does not ask for it: a machine without it skips those that
-    do, and plays these.
-    """
+    """Hides bubblewrap from a test that does not ask for it: it is played where there is none."""
     found = shutil.which
     if "bubblewrap" not in request.fixturenames:
         monkeypatch.setattr(

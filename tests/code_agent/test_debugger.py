@@ -1,6 +1,4 @@
-"""Errors are explained offline by a table, or by a model; a model that fails leaves the episode
-unscored.
-"""
+"""Errors are explained by a table or a model; a model that fails leaves the episode unscored."""
 
 import asyncio
 import json

@@ -1,6 +1,4 @@
-"""The environment is a gymnasium one: its checker passes, it is made by name, and it plays what
-training plays.
-"""
+"""The environment is a gymnasium one, is made by name, and plays what training plays."""
 
 import warnings
 

@@ -1,6 +1,4 @@
-"""What a policy makes `request_info` of medagentbench ask: the FHIR server's own resources, and no
-other address, file or host. Real servers count what reaches them.
-"""
+"""`request_info` of medagentbench asks the FHIR server's resources, and nothing else."""
 
 import json
 

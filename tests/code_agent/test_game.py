@@ -1,6 +1,4 @@
-"""An episode goes by its ending: under submit nothing tells before, under oracle a right output
-ends it.
-"""
+"""Under submit nothing is told before the end; under oracle a right output ends the episode."""
 
 import asyncio
 from collections.abc import Callable, Sequence

@@ -1,6 +1,4 @@
-"""Nothing of a set's folder but the files it lists is below /data: a gold answer that stands in any
-other file is found by no program and by no `request_info`.
-"""
+"""Only the files that a set lists are below /data: no program finds a gold answer in another."""
 
 import csv
 import json

@@ -1,6 +1,4 @@
-"""`request_info` tells columns, values and what is spelled alike, of CSV and SQLite, and
-of no other file.
-"""
+"""`request_info` tells columns, values and similar spellings of CSV and SQLite files alone."""
 
 import sqlite3
 from pathlib import Path

@@ -1,6 +1,4 @@
-"""Tasks of MedAgentBench and a real FHIR server: values and payloads are compared, words about them
-earn nothing.
-"""
+"""Tasks of MedAgentBench on a FHIR server: values and payloads are paid, words are not."""
 
 import json
 from pathlib import Path

@@ -81,9 +81,7 @@ def gold_of(row: Row) -> Gold:
 
 
 def answers() -> list[tuple[Row, bool]]:
-    """Every answer and whether it is paid; those to tables with holes, which no gold of ours has,
-    are left out.
-    """
+    """Every answer and whether it is paid, without those to tables with holes."""
     every = [*cases_of(__file__, "corpus/answers"), *cases_of(__file__, "corpus/answers_sealed")]
     known = [row for row in every if "null" not in json.dumps(row["gold"])]
     return [(row, grade(row["answer"], gold_of(row))) for row in known]

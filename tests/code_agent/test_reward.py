@@ -1,6 +1,4 @@
-"""What an episode of the code agent earns: nothing before an answer, its worth and form after, and
-what is counted.
-"""
+"""What an episode earns: nothing before an answer, its worth and form after it, and counts."""
 
 from dataclasses import replace
 
@@ -43,9 +41,7 @@ def test_without_an_answer_form_is_not_paid_either():
 
 
 def test_without_gold_the_worth_is_that_of_the_last_answer_that_was_handed_in():
-    """Of a set that runs the answer itself; an earlier worth would pay a right answer that was
-    replaced.
-    """
+    """An earlier worth would pay a right answer that was replaced."""
     ungraded = replace(TASK, gold=None)
     events = [replace(HANDED_IN, worth=0.25), RAN, replace(HANDED_IN, worth=0.5), RAN]
     assert success(TASKS, ungraded, Episode(answer="4", events=events)) == 0.5

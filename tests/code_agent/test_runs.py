@@ -1,6 +1,4 @@
-"""`main.py` and `rollout.py` play against a real endpoint, keep files, go on where they stopped,
-say what is wrong.
-"""
+"""`main.py` and `rollout.py` play a real endpoint, keep files, go on, and say what is wrong."""
 
 import json
 import os
@@ -270,9 +268,7 @@ def test_rollouts_are_played_scored_and_become_data(config, tmp_path, llm, capsy
 
 
 def test_the_success_rate_is_the_tables(tmp_path, capsys):
-    """A task of which one episode is scored weighs as much as one with eight. A broken file counts
-    as unfinished.
-    """
+    """A task with one scored episode weighs as much as one with eight."""
     for number in range(8):
         write(tmp_path / f"history_0_{number}.json", [], {"result": "success"})
     write(tmp_path / "history_1_0.json", [], {"result": "failure"})

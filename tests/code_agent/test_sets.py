@@ -1,6 +1,4 @@
-"""Rows in the forms of MedAgentGym's sets, on invented data of the same schema: read, played in the
-sandbox, scored.
-"""
+"""Rows in the forms of MedAgentGym's sets are read, played in the sandbox and scored."""
 
 import asyncio
 import csv

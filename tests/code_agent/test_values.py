@@ -1,6 +1,4 @@
-"""Values that a program left: made again from data where its tests run, which it can neither read,
-nor end, nor deceive.
-"""
+"""A program's values are made again where its tests run, which it cannot read, end or deceive."""
 
 import asyncio
 import base64
@@ -106,9 +104,7 @@ Judge = Callable[..., tuple[float, str]]
 
 @pytest.fixture(scope="module")
 def judged(bubblewrap):
-    """Runs a program, judges what it left by tests, and runs another program after that, whose
-    output comes back beside the worth.
-    """
+    """Judge what a program left by tests; then run another one. Return the worth and its output."""
     sandbox, numbers = Sandbox(), itertools.count()
 
     def judge(program: str, tests: str, after: str = "") -> tuple[float, str]:

@@ -23,9 +23,7 @@ KEY = "key-canary-0123456789"  # what clients of the tests send; it must appear 
 
 @dataclass
 class Fault:
-    """A reply other than a completion: a status, headers and a body; or a completion with this
-    text.
-    """
+    """A reply: a completion with this text, else a status with headers and a body."""
 
     status: int = 500
     headers: dict[str, str] = field(default_factory=dict)
@@ -46,9 +44,7 @@ def waits_at_once(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 class LLMServer(ThreadingHTTPServer):
-    """`requests` are the bodies received, `times` when (monotonic); `answer` makes the text of a
-    reply from a body.
-    """
+    """`requests` are the bodies received, `times` when; `answer` makes a text from a body."""
 
     daemon_threads = True
     request_queue_size = 128

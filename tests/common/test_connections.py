@@ -182,9 +182,7 @@ async def ask(
     client: str = "10.0.0.1",
     **headers: str,
 ) -> tuple[Any, bytes]:
-    """Status and body of the answer to a request that comes in parts; the type of the one message
-    of a refused web socket; None where there is no answer.
-    """
+    """Return status (a web socket's: its message) and body of the answer to a request in parts."""
     messages = [{"type": "http.request", "body": part, "more_body": True} for part in parts]
     if not any(part == b"<gone>" for part in parts):
         messages.append({"type": "http.request", "body": b"", "more_body": False})

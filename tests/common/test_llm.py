@@ -1,6 +1,4 @@
-"""The LLM client against a real HTTP server: good replies, every way an endpoint fails, the cache
-and the counters.
-"""
+"""The LLM client against a real HTTP server: replies, failures, the cache and the counters."""
 
 import asyncio
 import threading

@@ -1,6 +1,4 @@
-"""Replies of the shared client against a real HTTP server: tool calls, retries, models that take
-another sampling, and which error is whose doing.
-"""
+"""The shared client over HTTP: tool calls, retries, other samplings, and whose an error is."""
 
 import asyncio
 import json

@@ -1,6 +1,4 @@
-"""Forms of reply of OpenAI-compatible servers, over HTTP: what a model said is read whatever its
-form, and what a server could not end is the server's failure, not the model's silence.
-"""
+"""Every form of reply is read; what a server could not end is not the model's silence."""
 
 import asyncio
 import json

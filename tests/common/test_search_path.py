@@ -1,6 +1,4 @@
-"""Nobody's file is run in a module's place: keeps what common/__init__.py says of where modules are
-found.
-"""
+"""Nobody's file is run in a module's place, as common/__init__.py promises."""
 
 import subprocess
 import sys
@@ -16,9 +14,7 @@ NAME = "litellm.proxy.proxy_server"
 
 
 def found_below(folder: Path, code: str) -> str:
-    """Return where a program that starts two folders below `folder` finds the module `h2`, after it
-    has run `code`.
-    """
+    """Run `code` two folders below `folder`; return where that program finds the module `h2`."""
     work = folder / "home" / "project"
     work.mkdir(parents=True)
     (folder / "h2.py").write_text("raise SystemExit('a file of a stranger was run')")

@@ -47,9 +47,7 @@ Start = Callable[..., subprocess.Popen[str]]
 
 @pytest.fixture
 def start(tmp_path):
-    """Start the program in a process group of its own, ignoring some signals as its shell would; a
-    group that is left at the end is killed.
-    """
+    """Start the program, deaf to some signals, in a process group that is killed at the end."""
     groups = []
 
     def started(deaf_to: tuple[int, ...] = (), **options: object) -> subprocess.Popen[str]:

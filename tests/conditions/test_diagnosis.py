@@ -1,6 +1,4 @@
-"""A diagnosis is the gold one by the rules of docs/rewards.md, in any usual words (codes, grades,
-slips, abbreviations, reasons), and another one never is: diagnoses.jsonl.
-"""
+"""A diagnosis is the gold one in any usual words, and another one never is: diagnoses.jsonl."""
 
 import json
 from pathlib import Path

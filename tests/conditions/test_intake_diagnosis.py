@@ -1,6 +1,4 @@
-"""DiagGym's and DiagAgent's files become rows of the diagnosis agent; what is none is named and
-left out.
-"""
+"""DiagGym's and DiagAgent's files become rows; what cannot is named and left out."""
 
 import json
 from collections.abc import Callable
@@ -40,9 +38,7 @@ def case(number: int, **other: Any) -> dict[str, Any]:
 
 
 def written(folder: Path, **contents: Any) -> list[str]:
-    """The arguments for three files of JSON values or texts; `notes`, `train` and `test` are two
-    records by default.
-    """
+    """Return the arguments for three files of JSON values or texts, of two records by default."""
     usual = {"notes": {f"n{number}": note(number) for number in range(2)}}
     usual |= {
         split: {f"n{number}": case(number) for number in range(2)} for split in ("train", "test")

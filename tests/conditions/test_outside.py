@@ -1,7 +1,4 @@
-"""Public test sets are recognised by their content; what cannot be played is counted, with why.
-
-The rows are written for these tests, in the published form.
-"""
+"""Public test sets are known by their content; what cannot be played is counted, with why."""
 
 import json
 import re

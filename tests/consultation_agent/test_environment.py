@@ -1,6 +1,4 @@
-"""A consultation is played turn by turn within its budget; what the patient and the protocol do
-shows in its events.
-"""
+"""A consultation is played within its budget, and its events say what happened."""
 
 import asyncio
 

@@ -1,6 +1,4 @@
-"""The patient that is a model, against a real HTTP server: what it is shown and says, leaks,
-failures.
-"""
+"""The patient that is a model, over HTTP: what it is shown and says, leaks, failures."""
 
 import asyncio
 import json

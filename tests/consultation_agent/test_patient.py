@@ -1,6 +1,4 @@
-"""The record patient understands what is asked, answers it from the record in one sentence, and
-gives nothing away.
-"""
+"""The record patient understands a question, answers from the record, and gives nothing away."""
 
 from dataclasses import replace
 from typing import Any

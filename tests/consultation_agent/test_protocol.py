@@ -1,6 +1,4 @@
-"""A reply is one question or one conclusion; everything else has a name, and nothing makes reading
-fail or crawl.
-"""
+"""A reply is one question or one conclusion; everything else has a name and is read quickly."""
 
 from typing import Any
 

@@ -1,6 +1,4 @@
-"""What each term pays, that nothing else is paid, and that the reference's numbers come out as they
-were.
-"""
+"""What each term pays, that nothing else is paid, and that the reference's numbers stay."""
 
 import asyncio
 from dataclasses import replace
@@ -204,10 +202,7 @@ def test_a_judge_that_fails_leaves_it_unscored_and_is_not_asked_for_nothing():
 
 @pytest.mark.parametrize("case", cases_of(__file__, "advice"), ids=lambda case: case["said"])
 def test_advice_is_read_in_its_sense(case):
-    """A negation acts on what follows it in its predicate, and undoes another one directly behind it.
-    Behind what it negates it has no other object. 至少 negates nothing, and both senses at once are no
-    advice.
-    """
+    """A negation acts on what follows in its predicate; both senses at once are none."""
     gold = case["gold"]
     task = replace(TASK, advice=(gold,), recommendation=gold.replace("*", ""))
     assert advice_of(task, case["said"]) == case["worth"]

@@ -1,6 +1,4 @@
-"""Bundled cases as tasks, a row of DiagAgent's kind invented here, and a policy that says what a
-list holds.
-"""
+"""Bundled cases as tasks, a row of DiagAgent's kind, and a policy that says what a list holds."""
 
 from functools import cache
 from typing import Any

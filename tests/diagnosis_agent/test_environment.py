@@ -1,6 +1,4 @@
-"""A case is played turn by turn within its budget; what the simulator and the protocol do shows in
-its events.
-"""
+"""A case is played within its budget, and its events say what happened."""
 
 import asyncio
 import json

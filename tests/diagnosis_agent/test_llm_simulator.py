@@ -1,6 +1,4 @@
-"""The simulator that is a model, against a real HTTP server: DiagGym's protocol, one result a case,
-leaks, failures.
-"""
+"""The simulator that is a model, over HTTP: DiagGym's protocol, leaks, failures."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,6 +1,4 @@
-"""An order finds the case's own result by any name; what it has nothing of is normal, or not
-available.
-"""
+"""An order finds the case's own result by any name; without one it is normal, or not available."""
 
 from dataclasses import replace
 

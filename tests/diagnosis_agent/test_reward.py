@@ -1,6 +1,4 @@
-"""What a case earns: its diagnosis by any name, what was ordered one to one, and nothing for
-fooling either.
-"""
+"""What a case earns: its diagnosis by any name, its orders one to one, nothing for fooling."""
 
 import asyncio
 from dataclasses import replace
@@ -87,9 +85,7 @@ def test_the_rule_s_value_stands_beside_the_judge_s():
 
 
 def test_a_judge_sees_the_case_its_gold_and_what_came_of_the_orders():
-    """Orders that came to nothing, or repeats, would be judged as if they had told the policy
-    something.
-    """
+    """Orders that came to nothing would be judged as if they had told the policy something."""
     judge = Fixed(Verdict(1.0))
     earned(ended("inflammation", "CBC", "full blood count", "telepathy"), judge=judge)
     gold = {"key": sorted(key_of(TASK)), "orders": 3}
@@ -143,9 +139,7 @@ def test_what_addresses_the_judge_is_refused_before_it_is_asked(said):
 
 
 def test_words_to_the_judge_in_the_name_of_an_examination_are_not_shown_to_it():
-    """The record's name of an examination is kept as it is; a name that the policy made up is its
-    own words.
-    """
+    """A name that the policy made up is its own words; the record's name is kept."""
     judge = Fixed(Verdict(None, cause="judge_malformed"))
     episode = ended("appendicitis", TASK.key[0])
     for name in TO_THE_JUDGE:

@@ -116,9 +116,7 @@ def micro_batch(sequences: list[Sequence], temperature: Any = 1.0, **told: Any) 
 
 
 def played(engine: Any, batch: Any, only: Any) -> tuple[Any, dict[str, Any], list[Any]]:
-    """(the model's output, the engine's values, the gradients of what `only` picks, each token with
-    its own weight).
-    """
+    """Return the output, the engine's values, and the gradients of what `only` picks."""
     import torch
 
     inputs, told = engine.prepare_model_inputs(batch)
@@ -144,9 +142,7 @@ def assert_same_gradients(ours: list[Any], theirs: list[Any]) -> None:
 
 
 def followed_by_trained(sequences: list[Sequence]) -> list[bool]:
-    """Whether the token after each is trained. The last of a sequence is followed by none; the
-    first of the next one is not its own.
-    """
+    """Return whether the token after each is trained; none follows the last of a sequence."""
     found: list[bool] = []
     for pieces, reply in sequences:
         before = sum(int(one[1:]) for one in pieces.split()) - len(reply)

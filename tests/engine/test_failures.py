@@ -1,6 +1,4 @@
-"""Things that break in the middle: the run ends with a message that says what to do, and leaves
-nothing running.
-"""
+"""What breaks in the middle ends the run with a message, and leaves nothing running."""
 
 import os
 import signal

@@ -1,6 +1,4 @@
-"""A stranger on the machine of a run: every port of it is found, thrown bytes at, and asked for
-what it must not give.
-"""
+"""A stranger on the machine of a run: all its ports are thrown bytes at, and asked for secrets."""
 
 import contextlib
 import os
@@ -69,9 +67,7 @@ def answer(address: tuple[str, int], sent: bytes) -> bytes:
 
 @dataclass
 class Visit:
-    """A run that a stranger visited in its first step, and what was seen there; it then went on to
-    its end.
-    """
+    """A run that a stranger visited in its first step, and what was seen there."""
 
     run: Run
     code: int
@@ -119,9 +115,7 @@ print(len(GcsClient(address=f"127.0.0.1:{sys.argv[1]}").internal_kv_keys(b"", No
 
 
 def ask_ray(port: int, token: str) -> str:
-    """What Ray's memory says to who comes with this token: a number of keys, or the last line of an
-    error.
-    """
+    """Return what Ray's memory says to this token: a number of keys, or an error's last line."""
     told = {**os.environ, "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": token}
     asked = subprocess.run(
         [sys.executable, "-c", ASK_RAY, str(port)],

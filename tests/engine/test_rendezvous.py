@@ -32,9 +32,7 @@ torch.distributed.destroy_process_group()
 
 
 def group_of(address: str, confined: bool) -> tuple[set[str], dict[str, str]]:
-    """Addresses that the first process of a group listens on, and the interfaces that gloo and NCCL
-    are told.
-    """
+    """Return what a group's first process listens on, and the interfaces gloo and NCCL are told."""
     program = GROUP.format(confined="import training.engine.rendezvous" if confined else "")
     command = [sys.executable, "-c", program, address, str(free_port())]
     ended = subprocess.run(

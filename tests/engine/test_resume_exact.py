@@ -79,9 +79,7 @@ def checkpoint(run: Run) -> Path:
 
 @pytest.fixture(scope="module")
 def load():
-    """Read a shard; its tensors are parts of distributed ones, which want a process group of as
-    many devices.
-    """
+    """Read a shard: its tensors want a process group of as many devices."""
     import torch
 
     torch.distributed.init_process_group(

@@ -29,9 +29,7 @@ def weights(run: Run, step: int) -> dict[str, Any]:
 
 @pytest.mark.parametrize("normalised", [True, False])
 def test_verl_s_advantages_are_those_of_the_scored_episodes(normalised):
-    """A group of 4 with one episode unscored, so absent, and one of two sequences; and a group with
-    equal rewards.
-    """
+    """An episode is unscored, so absent; one has two sequences; a group has equal rewards."""
     import torch
     from verl.protocol import DataProto
     from verl.trainer.ppo.v1.utils import compute_advantage_for_multi_trajectories
@@ -67,9 +65,7 @@ def test_verl_s_advantages_are_those_of_the_scored_episodes(normalised):
 
 @pytest.mark.nightly
 def test_an_adapter_is_trained_and_served(start):
-    """vLLM samples from the adapter's weights: else its log-probabilities would move away from the
-    trainer's.
-    """
+    """vLLM samples from the adapter's weights: else its log-probabilities would move away."""
     run = start(
         "--ci-fast", "--lora", "--lora-rank", "8", "actor_rollout_ref.actor.optim.lr=3e-3", *QUICK
     )

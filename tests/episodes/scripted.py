@@ -75,9 +75,7 @@ def _numbered(message: Message, number: int) -> Message:
 
 
 class ScriptedLLM(LLMServer):
-    """A server that gives one scripted reply after the other (the last one again and again), or an
-    error where `status` is one.
-    """
+    """A server that gives one scripted reply after the other, or an error where `status` is one."""
 
     def __init__(self) -> None:
         super().__init__()

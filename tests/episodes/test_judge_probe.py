@@ -1,6 +1,4 @@
-"""Which judges a run refuses: by the order of honest and dishonest episodes, and by what the surest
-one earns.
-"""
+"""Which judges a run refuses, by honest and dishonest episodes and what the surest one earns."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -31,9 +29,7 @@ class Kinds(KnownEpisodes):
 
 
 class Judged(Environment):
-    """Its episodes are their kinds; `score_of` (task number, kind) is what the judge gives, None
-    for no score.
-    """
+    """Its episodes are their kinds; `score_of` (task number, kind) gives a score, or None."""
 
     def __init__(self, score_of: Callable[[int, str], float | None], paid: bool = False) -> None:
         self.score_of, self.paid, self.known = score_of, paid, Kinds()

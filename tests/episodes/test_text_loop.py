@@ -1,6 +1,4 @@
-"""The loop in words: a partner that answers replies, until the protocol or the budget ends the
-episode.
-"""
+"""The loop in words: a partner answers replies until protocol or budget ends the episode."""
 
 import asyncio
 from typing import Any

@@ -1,6 +1,4 @@
-"""The loop with tools: a call that cannot be carried out is answered with an error, and what the
-machine does wrong raises.
-"""
+"""The loop with tools: a bad call is answered with an error, the machine's own faults raise."""
 
 import asyncio
 import json
@@ -68,9 +66,7 @@ def test_each_request_extends_the_one_before_and_names_the_same_tools():
 
 
 def test_several_calls_are_answered_in_their_order_however_long_each_takes():
-    """Together they would be answered as they end: the same reply would lead to other tokens, and
-    to another reward.
-    """
+    """Answered as they end, the same reply would lead to other tokens and another reward."""
 
     async def patient(word: str) -> str:
         for _ in range(20):

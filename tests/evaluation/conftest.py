@@ -56,9 +56,7 @@ def sql(llm, database_url):  # noqa: F811
 
 @pytest.fixture
 def visit(browser):
-    """Opens the page of a served agent; afterwards nothing may have been asked of another host,
-    and nothing have failed.
-    """
+    """Open the page of a served agent, which asks no other host for anything and never fails."""
     opened: list[Any] = []
     seen: list[str] = []
 

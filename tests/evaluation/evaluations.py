@@ -1,6 +1,4 @@
-"""The evaluation program run on a file, and records and configurations as it writes them, for
-tests that start from a finished evaluation.
-"""
+"""The evaluation program on a file, and records and configurations as it writes them."""
 
 import json
 from pathlib import Path
@@ -15,9 +13,7 @@ CONFIG, RECORD = cases_of(__file__, "plain")
 
 
 def record(name: str = "q1", score: float | None = 1.0, **changes: Any) -> dict[str, Any]:
-    """The record of one episode as `evaluation.results.recorded` makes it of the SQL agent's: no
-    query, one turn.
-    """
+    """Return the record of one of the SQL agent's episodes: no query, one turn."""
     told = {"id": name, "question": f"question {name}", "answer": f"answer | {score}"}
     scored = {"score": score, "unscored": None if score is not None else "judge_failed"}
     return {**RECORD, **told, **scored, **changes}

@@ -1,6 +1,4 @@
-"""Folders as evaluations and training runs leave them, for tests that read them: of any agent, and
-of hostile texts.
-"""
+"""Folders as evaluations and training runs leave them, of any agent and of hostile texts."""
 
 import asyncio
 import contextlib
@@ -108,9 +106,7 @@ def hostile_texts() -> list[str]:
 
 
 def hostile_records() -> list[dict[str, Any]]:
-    """Records of the SQL agent, one a hostile text, which stands wherever an episode can hold a
-    text.
-    """
+    """Return records of the SQL agent, one a hostile text, wherever an episode can hold a text."""
     return [_hostile(text, number) for number, text in enumerate(hostile_texts())]
 
 

@@ -41,9 +41,7 @@ CHOOSE = """(at) => new Promise((done) => {
 
 @pytest.fixture
 def open_page(browser):
-    """Open a file, with what the browser complained about and what it asked the network for as
-    `page.seen`.
-    """
+    """Open a file; `page.seen` is what the browser complained about and asked the network for."""
     contexts = []
 
     def opened(path: Path, hash: str = "", **how: Any) -> Any:

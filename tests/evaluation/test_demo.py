@@ -1,6 +1,4 @@
-"""The demo: which commands it runs, what its numbers are made of, and that it refuses and stops as
-it says.
-"""
+"""The demo: which commands it runs, what its numbers are made of, and what it refuses."""
 
 import json
 import shlex

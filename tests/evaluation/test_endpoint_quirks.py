@@ -1,6 +1,4 @@
-"""Whole evaluations against endpoints with the quirks that people's endpoints have, over HTTP: what
-was said is scored, whatever its form, and what the server could not end is unscored with its cause.
-"""
+"""Whole evaluations of endpoints with quirks, over HTTP: scored, or unscored with the cause."""
 
 import json
 from typing import Any

@@ -226,9 +226,7 @@ def test_ctrl_c_keeps_what_is_done(data, llm):
 
 @pytest.mark.parametrize(("config", "tokens"), cases_of(__file__, "lengths_of_replies"))
 def test_replies_are_as_long_as_in_training(tmp_path, config, tokens):
-    """Only a model that has no room for more is cut like the bundled one; one that does not say is
-    not tiny.
-    """
+    """Only a model that has no room for more is cut like the bundled one."""
     (tmp_path / "config.json").write_text(json.dumps(config))
     assert evaluate.reply_tokens(AGENT, Player("served", str(tmp_path)), False) == tokens
 

@@ -1,6 +1,4 @@
-"""The arithmetic of evaluations: clusters, intervals, pass@k, and what is None because nothing was
-there to measure.
-"""
+"""The arithmetic of evaluations: clusters, intervals, pass@k; None is what was not measured."""
 
 import random
 from itertools import combinations
@@ -92,9 +90,7 @@ def test_passes_go_up_to_the_samples_every_question_has():
 
 @pytest.mark.parametrize(("truth", "n"), [(0.7, 100), (0.97, 10), (0.97, 30), (0.9, 10)])
 def test_intervals_cover_the_truth_as_often_as_they_say(truth, n):
-    """200 samples of coin throws: a 95 % interval misses 10 times; 22 is 3.9 sigma away. Resampled
-    tasks missed 150 times of 200 near 1, and said [100, 100] of ten right answers.
-    """
+    """Of 200 samples of coin throws a 95 % interval misses 10; 22 is 3.9 sigma away."""
     chance = random.Random(0)
     covered = 0
     for _ in range(200):

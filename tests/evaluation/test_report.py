@@ -1,6 +1,4 @@
-"""The report: what it says of every agent's episodes, what it leaves out and says so, and that it
-is one file.
-"""
+"""The report: what it says of every agent's episodes and leaves out, in one file."""
 
 import json
 import re
@@ -75,9 +73,7 @@ def test_a_record_its_agent_does_not_know_is_shown_plainly_and_says_why():
 
 
 def test_a_validation_has_one_reward_wherever_it_is_shown(tmp_path):
-    """The mean over task types; that over tasks differs where the types have different numbers of
-    them.
-    """
+    """It is the mean over task types, which have different numbers of tasks."""
     by_type = {"a": [1.0, 0.0, 1.0, 1.0] * 2, "b": [0.0, 0.5]}
     run = training_run(tmp_path / "run")
     played = [

@@ -303,9 +303,7 @@ def few_files() -> None:
 
 @pytest.mark.system
 def test_the_command_serves_until_it_is_interrupted(llm):
-    """And while 300 connections send no whole request, with 256 files; it wants the token of its
-    environment.
-    """
+    """With 256 files, and while 300 connections send no whole request."""
     llm.script(says("没有"))
     command = [sys.executable, "-m", "evaluation.serve", "sql", "m", "--port", "0"]
     command += ["--base-url", llm.base_url]

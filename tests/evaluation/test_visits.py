@@ -1,6 +1,4 @@
-"""A person's own question, in every agent: it is played to an end whatever the policy says, or it
-is refused.
-"""
+"""A person's own question is played to an end by every agent, or it is refused."""
 
 import asyncio
 from contextlib import closing

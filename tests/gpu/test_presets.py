@@ -40,9 +40,7 @@ class Started(Exception):
 
 @pytest.fixture
 def resolved(monkeypatch, tmp_path, model, card):
-    """Return what a training command resolves to: the agent, its flags, the settings, verl's tree
-    and the plan.
-    """
+    """Return what a training command resolves to, its agent, flags, settings, tree and plan."""
 
     def start(*arguments: Any) -> int:
         raise Started(*arguments)

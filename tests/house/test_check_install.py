@@ -1,6 +1,4 @@
-"""check_install waits for nothing long, works where nothing is installed, and names a fix for
-whatever is wrong.
-"""
+"""check_install works where nothing is installed, and names a fix for whatever is wrong."""
 
 import shutil
 import subprocess

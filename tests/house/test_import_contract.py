@@ -30,9 +30,7 @@ def test_every_agent_is_under_the_contract():
 
 
 def test_rooms_below_the_agents_know_none_by_name():
-    """The words are their folders, names and settings, without words of English and what litellm
-    reads too. Docstrings may give an example.
-    """
+    """Without words that are English or litellm's, too. Docstrings may give an example."""
     folders = [path.name for path in ROOT.glob("*_agent")]
     names = [name.removesuffix("_agent") for name in folders]
     kinds = [registry.get(name).settings for name in names]

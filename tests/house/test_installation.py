@@ -1,6 +1,4 @@
-"""The locks, install.sh, the scripts and the Dockerfile: what can be shown without installing
-everything again.
-"""
+"""The locks, install.sh, the scripts and the Dockerfile, without installing everything again."""
 
 import os
 import re
@@ -137,9 +135,7 @@ def test_compose_bounds_what_its_containers_may_use_write_and_show():
 
 
 def bare_machine(folder: Path, user: int, apt: str | None) -> dict[str, str]:
-    """A PATH with what install.sh itself needs, an account, and an apt-get that does what is said
-    (None: there is none).
-    """
+    """Return a PATH with what install.sh needs, an account, and an apt-get that runs this."""
     programs = folder / "bin"
     programs.mkdir()
     needed = "bash dirname grep tail tr uname cat sha256sum cut rm chmod"
@@ -155,9 +151,7 @@ def bare_machine(folder: Path, user: int, apt: str | None) -> dict[str, str]:
 
 
 def copied_installer(folder: Path) -> Path:
-    """install.sh in a folder of its own, without a Python: it says what it does about packages, and
-    ends.
-    """
+    """Return install.sh in a folder without a Python, where it ends after the packages."""
     copy = folder / "copy"
     (copy / "some_agent").mkdir(parents=True)
     (copy / "requirements").mkdir()
@@ -220,9 +214,7 @@ def test_every_library_that_vllm_loads_is_brought_by_a_wheel_or_looked_for():
 
 
 def ignored(rules: list[str], path: str) -> bool:
-    """Whether Docker leaves a path out: the last rule that matches it, or a folder above it,
-    decides.
-    """
+    """Return whether Docker leaves a path out: the last rule for it or its folder decides."""
     places = [path, *map(str, Path(path).parents)][:-1]
     found = False
     for rule in rules:

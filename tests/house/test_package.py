@@ -1,6 +1,4 @@
-"""The project is an installable package: a wheel holds all that the commands need, and an agent in
-another repository works with them.
-"""
+"""A wheel holds all that the commands need, and an agent in another repository works with it."""
 
 import subprocess
 import sys

@@ -88,9 +88,7 @@ Replies = dict[str, list[dict[str, Any]]]  # by the first words of the patient
 
 
 class Answering(JsonHandler):
-    """The models `gold`, which gives the replies of known episodes, `silent`, `careless`, whose
-    tool calls are no JSON, and `overlong`, in whose context nothing fits.
-    """
+    """The models `gold`, `silent`, `careless` (calls without JSON), `overlong` (nothing fits)."""
 
     replies: ClassVar[Replies] = {}
     asked_for: ClassVar[list[dict[str, Any]]] = []

@@ -1,6 +1,4 @@
-"""The database and question files: reproducible, disjoint, confirmed by the database, the committed
-ones current.
-"""
+"""The bundled database and questions: reproducible, disjoint, confirmed by the database."""
 
 import json
 import os

@@ -1,6 +1,4 @@
-"""Cases drawn from the tables: no two alike, told in words and solvable by asking alone; those of the
-diagnosis agent open by their summary, settled by their key results, normal where nothing is wrong.
-"""
+"""Cases drawn from the tables: no two alike, solvable by asking alone, told by no name."""
 
 import json
 import re

@@ -1,6 +1,4 @@
-"""Demonstrations: patterns out of training rows, and synthetic conversations that leak no name of
-the database.
-"""
+"""Demonstrations are patterns of training rows, and leak no name of the database."""
 
 import json
 import sqlite3

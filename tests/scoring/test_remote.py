@@ -1,6 +1,4 @@
-"""The judges behind HTTP, against a real server on this machine: good replies, and every way a
-judge can fail.
-"""
+"""The judges behind HTTP, against a real server: good replies, and every way to fail."""
 
 import asyncio
 import json
@@ -242,9 +240,7 @@ class Scripted(RemoteJudge):
     ],
 )
 def test_an_answer_of_any_kind_shows_that_the_judge_is_there(between, cause):
-    """Left alone for odd answers or for failures long ago, a judge that works would leave episodes
-    unscored.
-    """
+    """Left alone for odd answers, a judge that works would leave episodes unscored."""
     judge = Scripted(*[LATE] * (FAILURES - 1), between, *[LATE] * FAILURES)
     late = ["judge_timeout"] * (FAILURES - 1)
     assert judge.causes(2 * FAILURES - 1) == [*late, cause, *late]

@@ -1,6 +1,4 @@
-"""Judges that are slow, busy or ask for a pause, in real seconds: a budget is kept, and waiting as
-told costs no score.
-"""
+"""Judges that are slow, busy or ask for a pause, in real seconds: waiting costs no score."""
 
 import asyncio
 import json

@@ -1,6 +1,4 @@
-"""Canaries are really bad answers, which the offline judge hardly ever accepts; what stands against
-them is right.
-"""
+"""Canaries are really bad answers; the offline judge hardly ever accepts one."""
 
 from collections import Counter
 from dataclasses import replace

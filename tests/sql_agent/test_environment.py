@@ -1,6 +1,4 @@
-"""The SQL agent's episodes through the real loop, tool, database and offline judge; the model is a
-scripted server.
-"""
+"""The SQL agent's episodes through the real loop, tool, database and offline judge."""
 
 import asyncio
 import json
@@ -108,9 +106,7 @@ def test_what_does_not_answer_is_said_before_anything_is_loaded(tmp_path, databa
 
 
 def test_where_only_weights_are_made_answers_are_drafted_without_a_database(tmp_path):
-    """The runners get the trainer's rows: an answer missing there would leave every episode
-    unscored.
-    """
+    """The runners get the trainer's rows: a missing answer would leave every episode unscored."""
     settings = SqlSettings(database_url=f"sqlite:///{tmp_path}/gone.db")
     row = {**ROW, "answer": "", "evidence": "", "entities": ""}
     notes = AGENT.check({"train": [row]}, settings, plays=False)

@@ -1,6 +1,4 @@
-"""A database of another shape: the tool, the prompt, training's checks and the evaluation follow
-the tables named.
-"""
+"""A database of another shape: tool, prompt, checks and evaluation follow the tables named."""
 
 import asyncio
 import hashlib

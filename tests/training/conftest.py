@@ -25,9 +25,7 @@ _numbers = itertools.count(os.getpid() * 997)
 
 
 def own_port() -> int:
-    """Return a free port that stays free: the system deals out higher ones, and each process of
-    tests takes these from a place of its own.
-    """
+    """Return a free port that stays free: each process of tests has a range of its own."""
     while True:
         port = 20_000 + next(_numbers) % 10_000
         with socket.socket() as probe:
@@ -97,9 +95,7 @@ class ToyAgent(agl.LitAgent[dict[str, Any]]):
 async def served(
     store: RunStore | None = None, port: int | None = None, token: str | None = None
 ) -> AsyncIterator[agl.LightningStoreClient]:
-    """A client of this project's store, served for real; ours where there is a token, else
-    agent-lightning's.
-    """
+    """A client of this project's store, served for real; without a token, of agent-lightning's."""
     store = store or RunStore()
     server = make_server(store, HOST, port or own_port(), "thread", token)
     await server.start()

@@ -19,9 +19,7 @@ USUAL: dict[str, Any] = {
 
 
 def plan_of(run_dir: Path, **changes: Any) -> Plan:
-    """Return the usual plan with changes: those of the engine by their names, others as
-    `store_port`, `proxy_kind` or `output_keep`.
-    """
+    """Return the usual plan with changes, such as `store_port`, `proxy_kind` or `output_keep`."""
     given: dict[str, dict[str, Any]] = {
         "engine": dict(USUAL),
         "store": {},

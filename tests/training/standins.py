@@ -1,6 +1,4 @@
-"""What stands in for the engine in unit tests: a vLLM that speaks its protocol over HTTP, and
-verl's TransferQueue in memory.
-"""
+"""What stands in for the engine: a vLLM that speaks its protocol, and verl's TransferQueue."""
 
 import json
 import socket

@@ -33,9 +33,7 @@ def test_what_differs_from_the_books_stops(book, keys, tokens, named):
 
 
 def test_an_unscored_episode_counted_as_zero_is_found():
-    """Of three episodes one is unscored; with it as 0 the mean of the others would be 1/3 instead
-    of 1/2.
-    """
+    """With the unscored one as 0 the mean of the others would be 1/3 instead of 1/2."""
     with pytest.raises(RunStopped) as stopped:
         check_advantages(
             [record(0, 1.0), record(1, 0.0)], {"g_0": 0.6667, "g_1": -0.3333}, normalised=False

@@ -72,9 +72,7 @@ def test_a_template_without_tools_is_replaced_where_the_agent_has_some(keep_thin
 
 @pytest.mark.parametrize("tools", [False, True])
 def test_without_thinking_a_prompt_continues_the_one_before_token_by_token(tools, tmp_path, capsys):
-    """Qwen3's own template has an empty thought before the last reply alone: every turn of an
-    episode was a sequence of its own.
-    """
+    """Qwen3's own template made a sequence of every turn: only the last reply has a thought."""
     package = find_spec("trl")
     assert package is not None
     qwen3 = Path(str(package.origin)).with_name("chat_templates") / "qwen3.jinja"

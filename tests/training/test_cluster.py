@@ -1,6 +1,4 @@
-"""What a run asks of its nodes is checked before Ray starts, and against the Ray it joined;
-docs/gpu.md.
-"""
+"""What a run asks of its nodes is checked before Ray starts, and against the Ray it joined."""
 
 import socket
 from typing import Any

@@ -1,6 +1,4 @@
-"""The cold start: its command line, a tiny model built from nothing, and the warm-up of another
-(needs torch).
-"""
+"""The cold start: its command line, a tiny model from nothing, and the warm-up of another."""
 
 import json
 import shutil
@@ -68,9 +66,7 @@ class EchoTeaching(Teaching):
 
 
 class EchoAgent(Agent):
-    """Repeats a character of the question: no tools, no system prompt where the row has none,
-    nothing imperfect.
-    """
+    """Repeats a character of the question: no tools, and nothing imperfect."""
 
     name = "echo"
     splits: ClassVar = {"train": Path("echo.jsonl")}

@@ -162,9 +162,7 @@ async def test_an_episode_without_an_annotation_is_left_out_though_a_reward_is_t
 
 @pytest.mark.parametrize(("merge", "sequences"), [(True, 1), (False, 2)])
 async def test_every_call_keeps_its_own_log_probs(store, merge, sequences):
-    """Those of another call would correct the gradient for a policy that did not sample these
-    tokens.
-    """
+    """Those of another call would correct for a policy that did not sample these tokens."""
     ids = await attempt(store)
     second = {"prompt": "[1, 2, 3, 9]", "reply": "b", "log_probs": "[-0.5, -0.25]"}
     await store.add_span(call_span(ids, 4, 5, number=2, **second))
@@ -193,9 +191,7 @@ async def test_every_call_keeps_its_own_log_probs(store, merge, sequences):
     ("limit", "cause", "trained"), [(3, None, [[3, 3, 3]]), (2, "too_long", [])]
 )
 async def test_an_episode_over_the_limit_is_left_out_under_its_cause(played, limit, cause, trained):
-    """Without the cause it would count as scored, enter its group's mean, and leave nothing to
-    train on.
-    """
+    """Without the cause it would count as scored and leave nothing to train on."""
     store, ids = played
     await store.add_span(call_span(ids, 3, 3, 3))
     record, trajectory = await collected(store, ids, limit)
@@ -234,9 +230,7 @@ async def test_a_rollout_that_failed_is_left_out_whatever_it_wrote(store):
 
 
 async def test_more_calls_in_the_trace_than_the_episode_made_are_not_trained(played):
-    """A call the agent knows nothing of, such as one that was sent twice, would be paid like those
-    it made.
-    """
+    """A call that was sent twice would be paid like those the agent made."""
     store, ids = played
     for number in (1, 2):
         await store.add_span(call_span(ids, 3, number=number))

@@ -1,6 +1,4 @@
-"""Our settings and verl's tree agree, or the run stops before anything heavy is imported; what
-`--algorithm` sets in it.
-"""
+"""Settings and verl's tree agree, or the run stops before anything heavy is imported."""
 
 import subprocess
 import sys
@@ -38,9 +36,7 @@ def build(tmp_path: Path, *overrides: str, device: str = "cpu", n_gpus: int = 1,
 
 
 def test_validation_samples_as_training_does(tmp_path):
-    """verl validates greedily by default: the reported reward would be of another policy than the
-    one that learns.
-    """
+    """verl validates greedily by default, which is another policy than the one that learns."""
     rollout = build(tmp_path, temperature=0.7).actor_rollout_ref.rollout
     assert (rollout.temperature, rollout.val_kwargs.temperature) == (0.7, 0.7)
 

@@ -1,6 +1,4 @@
-"""Which checkpoint is exported, what its folder and card hold, and what is refused before;
-without an engine.
-"""
+"""Which checkpoint is exported, what its folder and card hold, and what is refused."""
 
 import json
 import shutil

@@ -1,6 +1,4 @@
-"""Workers that are forks draw numbers of their own; without a server a worker is a Python of its
-own. tests/engine/test_forks.py has forks of the real engine.
-"""
+"""Workers that are forks draw numbers of their own; without a server each is a new Python."""
 
 import json
 import os
@@ -49,9 +47,7 @@ def server(tmp_path):
 
 
 def ask(tmp_path: Path, *arguments: str, text: str = "") -> dict[str, object]:
-    """What a worker says of itself; the client may have left before the fork, if there is one, that
-    writes to its output.
-    """
+    """Return what a worker says of itself, which its client may have left before."""
     worker, said = tmp_path / "worker.py", tmp_path / "said"
     worker.write_text(WORKER, encoding="utf-8")
     command = [

@@ -1,6 +1,4 @@
-"""News of the store comes at once from ours and is polled from others; what is done is released in
-time, and what a runner gives up is played again.
-"""
+"""News come at once from our store and are polled from others; what is given up is played again."""
 
 import asyncio
 from collections import deque

@@ -1,6 +1,4 @@
-"""Keys appear nowhere: a store on disk, a runner and a proxy work with planted ones, and all they
-leave is searched.
-"""
+"""Keys appear nowhere: a store, a runner and a proxy work with planted ones and are searched."""
 
 import asyncio
 import json
@@ -42,9 +40,7 @@ TOKEN, TEACHER = SECRETS["AGL_TOKEN"], SECRETS["TEACHER_API_KEY"]
 
 
 class Started:
-    """Programs with the planted keys in their environment, and what they write in files of the
-    folder.
-    """
+    """Programs with the planted keys in their environment, and the files they write."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.processes = folder, list[subprocess.Popen[bytes]]()

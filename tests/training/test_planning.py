@@ -83,9 +83,7 @@ def test_a_tracker_is_told_what_is_set_for_it_and_others_are_left_out(given, tra
     [({"val-core/a/reward/mean@1": 0.0}, False), ({"timing_s/step": 1.0}, True), ({}, True)],
 )
 def test_a_step_that_was_validated_is_not_validated_again(data, validates, tmp_path):
-    """0 is a validation; a step without one, such as the last before a kill, is none, whatever its
-    neighbours have.
-    """
+    """A step without a validation, such as the last before a kill, has none."""
     make_run(tmp_path / "run", 4, **data)
     _, _, keys = resumed(tmp_path / "run")
     assert keys.get("trainer.val_before_train", True) is validates

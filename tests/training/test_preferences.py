@@ -1,6 +1,4 @@
-"""DPO on pairs, with TRL and a bundled tiny model: what is learned, what is refused, and that a
-killed command goes on (needs torch).
-"""
+"""DPO on pairs, with TRL and a bundled model: what is learned and refused, and going on."""
 
 import json
 import os
@@ -71,9 +69,7 @@ def command(folder: Path, out: str, *flags: str) -> list[str]:
 
 
 def margin(model: Path) -> float:
-    """Return how much likelier the chosen reply to a question is than the rejected one, in nats; the
-    question is not among the pairs.
-    """
+    """Return how much likelier a question's chosen reply is than the rejected one, in nats."""
     tokenizer = AutoTokenizer.from_pretrained(model)
     loaded = AutoModelForCausalLM.from_pretrained(model, dtype=torch.float32)
     row = rows(100)[-1]

@@ -1,6 +1,4 @@
-"""The LLM proxy and the direct endpoint, real ones, before a stand-in vLLM that speaks its protocol
-over HTTP.
-"""
+"""The LLM proxy and the direct endpoint, before a stand-in vLLM that speaks its protocol."""
 
 import asyncio
 import json

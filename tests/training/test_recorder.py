@@ -1,6 +1,4 @@
-"""What is in a store of a call and of an emitted span, and for how long a store that is away is
-waited for.
-"""
+"""What a store has of a call and a span, and how long one that is away is waited for."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -56,9 +54,7 @@ async def test_emitted_spans_are_in_the_store_as_they_were_and_in_order():
 
 
 class Answering:
-    """A store that keeps what is posted and answers with these statuses, then 200; None: it hangs
-    until `freed`.
-    """
+    """A store that keeps what is posted and answers with these statuses; None: it hangs."""
 
     def __init__(self, *statuses: int | None) -> None:
         self.statuses = list(statuses)

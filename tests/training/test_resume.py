@@ -1,6 +1,4 @@
-"""What a resumed run checks before anything is loaded, what its books go on with, and what its disk
-must take.
-"""
+"""What a resumed run checks before anything is loaded, and what its books go on with."""
 
 import json
 import shutil

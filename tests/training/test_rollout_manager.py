@@ -1,6 +1,4 @@
-"""A step's rollouts between real neighbours: a store, the proxy, a runner, and a vLLM that speaks
-its protocol over HTTP.
-"""
+"""A step's rollouts between a real store, proxy and runner, and a vLLM that speaks its protocol."""
 
 import asyncio
 from types import SimpleNamespace
@@ -233,9 +231,7 @@ async def test_a_step_that_is_skipped_asks_whether_the_engine_lives(tmp_path, mo
 
 
 async def test_an_update_begins_another_window(tmp_path, monkeypatch):
-    """Half of the second step is unscored; beside the first, trained already, it would be a
-    quarter and be used.
-    """
+    """Half of the second step is unscored: with the first it would be a quarter, and be used."""
     async with played_by(tmp_path, monkeypatch) as run:
         await run.play([GOOD, OTHER], step=1)
         assert len(run.manager.take_step_records()) == 4

@@ -1,6 +1,4 @@
-"""Many episodes in one process: apart from each other, bounded, and given back when something goes
-wrong.
-"""
+"""Many episodes in one process: apart, bounded, and given back when something goes wrong."""
 
 import asyncio
 import threading
@@ -122,9 +120,7 @@ async def test_a_late_result_of_a_lost_attempt_does_not_count(store, monkeypatch
 
 
 async def test_an_episode_whose_spans_are_lost_is_not_reported_as_played(store, monkeypatch):
-    """It stays the store's to give to somebody else; as ended it would be an episode nobody knows
-    the reward of.
-    """
+    """Reported as ended, it would be an episode nobody knows the reward of."""
     send, refused = SpanSender.send, list[str]()
 
     async def refuse_once(sender: SpanSender, endpoint: str, spans: Any) -> None:

@@ -1,6 +1,4 @@
-"""A checkpoint is there whole or not at all, whenever a process is killed; which ones stay, and which one
-a run goes on from.
-"""
+"""A checkpoint is there whole or not at all; which ones stay, and which a run goes on from."""
 
 import json
 import os
@@ -65,9 +63,7 @@ def validated(run: Path, scores: dict[int, float]) -> None:
 
 
 def killed_at(touch: int, work: Callable[[], Any]) -> bool:
-    """Do the work in a process that is killed before it touches the disk for that time; False: it
-    came to its end.
-    """
+    """Do the work in a process killed before that touch of the disk; False: it came to its end."""
     child = os.fork()
     if child == 0:
         touches = count()
@@ -214,9 +210,7 @@ def test_of_equal_validations_the_later_step_is_the_best(tmp_path):
 
 
 def test_the_merged_model_has_the_adapter_at_its_own_scale(tmp_path):
-    """peft adds alpha / rank of it; with another scale an export answers otherwise than what was
-    trained.
-    """
+    """peft adds alpha / rank of it: at another scale an export answers otherwise."""
     import torch
     from safetensors.torch import load_file, save_file
 

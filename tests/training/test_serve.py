@@ -1,7 +1,4 @@
-"""What can be served, and how a server that cannot start is told.
-
-The server itself: tests/engine/test_second_agent.py.
-"""
+"""What can be served, and how a server that cannot start is told."""
 
 import shutil
 import subprocess
@@ -45,9 +42,7 @@ def test_folders_runs_and_checkpoints_can_be_served(run_folder):
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_the_server_listens_on_loopback_behind_its_door(device):
-    """vLLM's other routes load adapters from any folder, and a file in the model's own folder would
-    set what a client leaves out.
-    """
+    """vLLM's other routes load any folder; a file of the model's may set what clients leave out."""
     words = " ".join(serve.command("m", device, 1234, n_gpus=2))
     assert "--host 127.0.0.1 --port 1234" in words
     assert "--middleware training.proxy.doors.ServedDoor" in words

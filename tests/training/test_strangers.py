@@ -50,9 +50,7 @@ PAGE = {**bearer(TOKEN), "origin": "http://a.page"}
 
 
 class Door:
-    """A store with something in each of its collections, and a client that talks to its app in this
-    process.
-    """
+    """A store with something in each collection, and a client that talks to its app."""
 
     def __init__(self, token: str | None, port: int = 1) -> None:
         self.store = RunStore()
@@ -105,9 +103,7 @@ def span_of(rollout_id: str, attempt_id: str) -> Span:
 
 
 async def test_nothing_is_had_without_the_token():
-    """Of no route, asked as it wants to be asked, and of none that there is not; nor does a wrong
-    one help.
-    """
+    """Of no route, known or unknown, and a wrong token does not help."""
     door = Door(TOKEN)
     assert {path.split("/")[-1] for _, path in door.routes} > {
         "traces",

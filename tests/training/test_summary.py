@@ -88,9 +88,7 @@ def played(tmp_path: Path) -> None:
 
 
 def test_every_number_of_a_summary_is_the_run_s(tmp_path, monkeypatch):
-    """A mean over all validations, or of left-out rollouts, would be reported as what training
-    reached.
-    """
+    """Left-out rollouts would be reported as what training reached."""
     played(tmp_path)
     monkeypatch.setattr("time.time", lambda: 161.6178)
     summary = build_summary(tmp_path, ABOUT, "done", "all well", started=100.0)

@@ -1,6 +1,4 @@
-"""What the trainer does around verl's own steps, on verl's trainer itself. Its workers, its
-TransferQueue and vLLM stand in; store, proxy, runner and rollout manager are real.
-"""
+"""What the trainer does around verl's own steps, on verl's trainer with stand-ins behind it."""
 
 import asyncio
 import json

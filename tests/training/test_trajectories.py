@@ -15,9 +15,7 @@ some_tokens = st.lists(st.integers(0, 5), min_size=1, max_size=8)
 
 @st.composite
 def episodes(draw: st.DrawFn) -> list[Call]:
-    """Calls as a policy makes them: most prompts extend what came before, some do not (template,
-    re-tokenisation).
-    """
+    """Calls as a policy makes them: most prompts extend what came before, some do not."""
     calls: list[Call] = []
     context = draw(some_tokens)
     for _ in range(draw(st.integers(1, 6))):
@@ -58,9 +56,7 @@ def test_trained_tokens_are_the_generated_tokens_in_order(calls, merge, response
 
 @given(episodes())
 def test_every_sequence_reads_as_the_engine_saw_it(calls):
-    """Prompt + response of a sequence equals prompt + response of its last call: no token invented,
-    moved or lost.
-    """
+    """A sequence is prompt and response of its last call: no token invented, moved or lost."""
     trajectory = merge_calls(calls, WIDE)
     whole = [call.prompt_ids + call.response_ids for call in calls]
     for sequence in trajectory.sequences:
@@ -77,9 +73,7 @@ def test_a_changed_prefix_starts_a_new_sequence_and_is_counted():
 
 @pytest.mark.parametrize(("between", "breaks"), [(0, {}), (1, {"length": 1})])
 def test_a_merged_sequence_may_be_as_long_as_the_limit_and_no_token_longer(between, breaks):
-    """One token over, and verl would cut the last one the policy generated off, or refuse the
-    batch.
-    """
+    """One token over, and verl would cut the last one off, or refuse the batch."""
     calls = [Call([1], [2, 2]), Call([1, 2, 2, *[9] * between], [3, 3])]
     trajectory = merge_calls(calls, Limits(prompt=8, response=4))
     assert trajectory.breaks == breaks

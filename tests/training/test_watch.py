@@ -38,9 +38,7 @@ def test_a_step_with_many_is_skipped_and_three_in_a_row_stop():
 
 
 def test_a_window_is_all_that_was_played_since_the_update():
-    """Judged over the last groups alone, a good step would be thrown away for one bad group at its
-    end.
-    """
+    """For one bad group at the end of a step, the whole step would be thrown away."""
     watch = Watch(4)
     for _ in range(3):
         assert watch.judge(records(4)) is None

@@ -22,9 +22,7 @@ def number_of(question: str) -> int:
 
 
 def judge(body: dict[str, Any]) -> str:
-    """Every third question is not medical; the strict prompt also refuses every fifth, and calls
-    tens a count.
-    """
+    """Every third question is not medical, every fifth to the strict prompt; tens are a count."""
     number = number_of(question_of(body))
     strict = body["messages"][0]["content"] == STRICT
     verdict = {

@@ -9,17 +9,13 @@ CHINESE = dict(zip("〇零一二三四五六七八九幺", "001234567891", stric
 
 
 def digit_groups(text):
-    """Groups of digits with what stands between them, written without a look at the program's
-    patterns.
-    """
+    """Return groups of digits and what stands between, without a look at the program's patterns."""
     plain = "".join(str(unicodedata.digit(char, CHINESE.get(char, char))) for char in text)
     return re.findall(r"[0-9]+|[^0-9]+", plain)
 
 
 def survivors(text):
-    """Mobile numbers, ID numbers and long runs of digits, whole or with single separators between
-    groups.
-    """
+    """Return mobile numbers, ID numbers and long runs of digits, whole or in groups."""
     parts = digit_groups(text)
     found = [part for part in parts if part.isdigit() and len(part) >= 11]
     for start, part in enumerate(parts):

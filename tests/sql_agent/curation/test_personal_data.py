@@ -1,6 +1,4 @@
-"""Masking of personal data: examples of every kind, what must stay, and that no phone or ID number
-survives.
-"""
+"""Masking of personal data: every kind, what must stay, and no phone or ID number survives."""
 
 import sqlite3
 from contextlib import closing

@@ -1,6 +1,4 @@
-"""data.convert and its drafted answers: users' files become the Parquet of training; missing
-answers come from gold.
-"""
+"""Users' files become the Parquet of training; missing answers are drafted from gold."""
 
 import json
 

@@ -1,6 +1,4 @@
-"""data.validate: every kind of trouble is named by row and field, and what cannot be checked is not
-called wrong.
-"""
+"""Every kind of trouble is named by row and field; what cannot be checked is not called wrong."""
 
 import json
 from pathlib import Path

@@ -67,9 +67,7 @@ def test_a_damaged_mapping_file_is_named_with_its_line(tmp_path, name, text, pla
 
 
 def test_foreign_headers_find_their_columns_and_the_rest_stays_out():
-    """Headers of tables as others keep them; null: none of our columns, "?": more than one is
-    right.
-    """
+    """Headers of foreign tables; null: none of our columns, "?": more than one is right."""
     found = expected = 0
     for case in cases_of(__file__, "foreign_headers"):
         columns = case["columns"]

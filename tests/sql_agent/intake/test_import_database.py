@@ -1,6 +1,4 @@
-"""The import command: what it writes, what it refuses, and that it writes all or nothing, even when
-killed.
-"""
+"""The import command: what it writes and refuses, all or nothing, even when killed."""
 
 import contextlib
 import re

@@ -1,6 +1,4 @@
-"""The import into real PostgreSQL and MariaDB servers; skipped, saying so, where they are not
-installed.
-"""
+"""The import into real PostgreSQL and MariaDB servers."""
 
 import pytest
 from sqlalchemy import create_engine, inspect, text

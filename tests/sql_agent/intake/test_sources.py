@@ -1,6 +1,4 @@
-"""Every kind of source gives the same rows; damaged ones are refused in one line that names the
-place.
-"""
+"""Every kind of source gives the same rows; damaged ones are refused in one line."""
 
 import json
 import sqlite3

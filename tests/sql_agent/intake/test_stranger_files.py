@@ -1,6 +1,4 @@
-"""A stranger's tables of drugs, as hospitals and shops keep them: every column finds its place, or
-is told one.
-"""
+"""Tables of drugs as hospitals and shops keep them: every column finds its place."""
 
 import json
 import sqlite3

@@ -1,6 +1,4 @@
-"""What an answer may say beside gold, and how it may say that there is nothing: frames, heads and
-abstentions.
-"""
+"""What an answer may say beside gold, and how it may say that there is nothing."""
 
 import pytest
 

@@ -1,6 +1,4 @@
-"""The offline judge: it pays what is quoted, in any order and in any form that means the same, and
-nothing else.
-"""
+"""The offline judge pays what is quoted, in any order and form, and nothing else."""
 
 import asyncio
 import json

@@ -1,6 +1,4 @@
-"""A sandbox for the tests; where this machine allows bubblewrap nothing, they say so and are
-skipped.
-"""
+"""A sandbox for the tests, which are skipped where this machine allows none."""
 
 import asyncio
 from typing import Any

@@ -1,6 +1,4 @@
-"""Whose fault it is that a program's time went by: the policy's, unless the machine is shown to have
-kept the program from running.
-"""
+"""A program's time is the policy's, unless the machine is shown to have kept it from running."""
 
 import os
 import subprocess

@@ -1,6 +1,4 @@
-"""What a program can rely on: its episode's state, its output, its deadline; and what others notice
-of it: nothing.
-"""
+"""What a program can rely on: its episode's state, output and deadline; others notice nothing."""
 
 import asyncio
 import os

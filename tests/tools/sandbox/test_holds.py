@@ -1,6 +1,4 @@
-"""What a hostile program gets out of the sandbox: nothing, and no neighbour notices. The programs
-of test_attacks.py try more.
-"""
+"""A hostile program gets nothing out of the sandbox; test_attacks.py tries more."""
 
 import asyncio
 import json

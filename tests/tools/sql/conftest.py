@@ -1,6 +1,4 @@
-"""A copy of the embedded database for every test that needs one, the tool on it, and the three
-engines under attack.
-"""
+"""A copy of the embedded database, the tool on it, and the three engines under attack."""
 
 import math
 import shutil

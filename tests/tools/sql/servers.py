@@ -25,9 +25,7 @@ START_SECONDS = 60
 
 @contextlib.contextmanager
 def kept_port() -> Iterator[int]:
-    """A loopback port that nobody else is given, on which a server here may listen all the same: it
-    sets SO_REUSEADDR, too.
-    """
+    """Return a loopback port kept for a server that sets SO_REUSEADDR."""
     with socket.socket() as keeper:
         keeper.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         keeper.bind(("127.0.0.1", 0))
@@ -64,9 +62,7 @@ def as_user(name: str) -> dict:
 
 @contextlib.contextmanager
 def server_folder(user: str) -> Iterator[Path]:
-    """A short-named temporary folder that belongs to the server's user (socket paths may have 107
-    bytes).
-    """
+    """Make a short-named folder of the server's user: socket paths may have 107 bytes."""
     folder = Path(tempfile.mkdtemp(prefix="db"))
     if os.getuid() == 0:
         shutil.chown(folder, user)
@@ -80,9 +76,7 @@ def server_folder(user: str) -> Iterator[Path]:
 def running(
     command: list[str], user: str, folder: Path, ready, end: signal.Signals
 ) -> Iterator[subprocess.Popen]:
-    """Run a server until the block ends it with a signal; `ready` raises until it takes
-    connections.
-    """
+    """Run a server until the block ends; `ready` raises until it takes connections."""
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder, **as_user(user))
     try:

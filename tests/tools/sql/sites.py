@@ -1,6 +1,4 @@
-"""The same small medical database on each engine, with things that must stay hidden and unchanged,
-to be attacked.
-"""
+"""The same small medical database on each engine, to be attacked."""
 
 import contextlib
 import hashlib
@@ -126,9 +124,7 @@ def sqlite_site(folder: Path) -> Iterator[Site]:
 
 @contextlib.contextmanager
 def server_site(name: str, url: str, folder: Path) -> Iterator[Site]:
-    """A database on a running server, attacked with an administrator's account: nothing is left to
-    the account.
-    """
+    """A database on a running server, attacked with an administrator's account."""
     # pre-ping: a test ends all connections but its own
     with engine_at(url, pool_pre_ping=True) as engine:
         fill(engine)

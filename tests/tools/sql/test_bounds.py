@@ -1,6 +1,4 @@
-"""Statements that are small to write and large to read, plan or name: refused before anything works
-on them.
-"""
+"""Statements that are small to write and large to read or plan are refused before any work."""
 
 import sqlite3
 from contextlib import closing

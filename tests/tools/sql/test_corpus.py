@@ -57,9 +57,7 @@ def site(request):
 
 
 def worked(tool, sql):
-    """Run a statement on SQLite; its result and the seconds of a processor that it took, to which
-    nobody else's work adds.
-    """
+    """Run a statement on SQLite; return its result and the seconds of a processor that it took."""
     tool.run("SELECT 1")  # a worker is there, and will be asked next
     worker = POOL.workers[-1].process
     used, ended = _used(worker), _used_by_ended()

@@ -1,6 +1,4 @@
-"""The guard and the connection behind it: hostile statements do nothing (test_corpus.py has hundreds),
-legal ones run, and a refusal names what the caller wrote.
-"""
+"""Hostile statements do nothing, legal ones run, a refusal names what the caller wrote."""
 
 import hashlib
 import json
@@ -151,9 +149,7 @@ def test_each_refusal_can_be_said_in_english():
 
 @pytest.mark.parametrize(("dialect", "text", "own", "name"), RUN_AS_IT_IS)
 def test_the_text_that_will_run_is_looked_at_once_more(dialect, text, own, name):
-    """Whatever sqlglot made of a statement on the way: a function that is not listed does not reach
-    the database.
-    """
+    """Whatever sqlglot made of a statement, an unlisted function does not reach the database."""
     tokens = sqlglot.tokenize(text, read=engine_dialect(dialect))
     if name is None:
         _check_words(tokens, dialect, frozenset({own}))

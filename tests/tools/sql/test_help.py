@@ -1,6 +1,4 @@
-"""Help for the model's mistakes, the tool function, the cache of results, and the tools that
-describe the database.
-"""
+"""Help for the model's mistakes, the tool function, the cache, and the tools that describe."""
 
 import json
 import sqlite3

@@ -1,6 +1,4 @@
-"""`python -m tools.sql.mcp` asked by the official client, on all engines; what it refuses,
-and how it ends.
-"""
+"""`python -m tools.sql.mcp`, asked by the official client on all engines."""
 
 import json
 import os

@@ -1,6 +1,4 @@
-"""What of a result is shown: each kind of cell, what is cut and what is said of it, to the
-character.
-"""
+"""What of a result is shown: each kind of cell, what is cut and what is said of it."""
 
 import math
 from decimal import Decimal

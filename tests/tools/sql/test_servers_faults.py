@@ -1,6 +1,4 @@
-"""PostgreSQL and MariaDB: results like SQLite's, a clean connection after every call, and whose
-fault a failure is. A commit tests on MariaDB what differs there; `make nightly` the rest, too.
-"""
+"""PostgreSQL and MariaDB: results like SQLite's, clean connections, whose fault a failure is."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor

@@ -1,6 +1,4 @@
-"""SQL as models and people write it, and databases as others made them: what is legal runs, what the
-engine refuses is refused, and what is in the way is named.
-"""
+"""SQL and databases as people write them: legal runs, other is refused, with what is in the way."""
 
 import json
 import sqlite3
@@ -48,9 +46,7 @@ def sqlite_tool(path: Path, script: str, *tables: str) -> QueryTool:
 def test_what_is_in_the_way_is_named(
     tool: QueryTool, sql: str, error: str, hints: list[str], no_hints: list[str]
 ) -> None:
-    """Signs of full width that are not within a text, names that are no column and never a text, and
-    functions of another engine.
-    """
+    """Signs of full width, names that are no column, functions of another engine."""
     result = tool.run(sql)
     assert result.error
     assert error in result.error

@@ -1,6 +1,4 @@
-"""The processes that run SQL: a statement can end them and nothing else, and they end with the
-program that asks.
-"""
+"""A statement can end the processes that run SQL and nothing else; they end with the program."""
 
 import os
 import resource
