@@ -10,4 +10,4 @@ import sys
 from common.command import imported
 
 if __name__ == "__main__":
-    sys.exit(imported("training.start.several").main())
+    sys.exit(imported("training.start.command").main_of_several())

@@ -2,7 +2,7 @@
 card.
 
     .venv/bin/python -m training.export runs/NAME --to out/model                       # the latest checkpoint
-    .venv/bin/python -m training.export runs/NAME --step best --to out/model --evaluation outputs/evaluations/NAME
+    .venv/bin/python -m training.export runs/NAME --step best --to out/model
     hf upload OWNER/NAME out/model --private                                            # to the hub
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
@@ -11,7 +11,6 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
 from __future__ import annotations
 
 import argparse
-import json
 import shutil
 import sys
 from collections.abc import Sequence
@@ -20,7 +19,8 @@ from string import Template
 from typing import Any
 
 import yaml
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
 from common.command import UsageError, new_parser, run_command
 from common.files import replacing
@@ -98,43 +98,10 @@ def gather(checkpoint: Path, folder: Path) -> None:
             shutil.copyfile(path, folder / path.name)
 
 
-def read_config(run: Path) -> dict[str, Any]:
-    """Return verl's tree as the run resolved it. Raises UsageError if it cannot be read."""
-    try:
-        found = yaml.safe_load((run / "config.yaml").read_text(encoding="utf-8"))
-        return {"trainer": found["trainer"], "data": found["data"], **found}
-    except (OSError, yaml.YAMLError, KeyError, TypeError) as error:
-        raise UsageError(
-            f"{run / 'config.yaml'} is not a run's configuration ({type(error).__name__})"
-        ) from None
-
-
-def evaluation_of(folder: Path, checkpoint: Path) -> str:
-    """Return an evaluation's score in words. Raises UsageError: unfinished, or of another model."""
-    try:
-        scores = json.loads((folder / "scores.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UsageError(
-            f"--evaluation {folder} is not a finished evaluation ({type(error).__name__})"
-        ) from None
-    mine = f"{run_of(checkpoint).name}/checkpoints/{checkpoint.name}/"
-    if mine not in scores["model"]:
-        raise UsageError(
-            f"--evaluation {folder} is of {scores['model']}, not of {mine}; evaluate this one"
-        )
-    overall = scores["overall"]
-    low, high = overall["ci95"]
-    file = Path(scores["data"]["file"]).name
-    points = f"{100 * overall['score']:.1f} [{100 * low:.1f}, {100 * high:.1f}] of 100"
-    return (
-        f"{points} on {overall['n']} tasks of {file} (95 % interval), episodes each: {scores['k']}."
-    )
-
-
-def card_of(name: str, agent: str, checkpoint: Path, config: dict[str, Any], scores: str) -> str:
+def card_of(name: str, agent: str, checkpoint: Path, config: DictConfig) -> str:
     """Return the card of an exported model."""
     run = run_of(checkpoint)
-    base = str(config["actor_rollout_ref"]["model"]["path"])
+    base = str(config.actor_rollout_ref.model.path)
     head: dict[str, Any] = {
         "library_name": "transformers",
         "pipeline_tag": "text-generation",
@@ -142,8 +109,7 @@ def card_of(name: str, agent: str, checkpoint: Path, config: dict[str, Any], sco
     }
     if HUB_ID.fullmatch(base) and not Path(base).is_dir():
         head["base_model"] = base
-    tree = OmegaConf.create(config)
-    settings = [f"| {told} | {OmegaConf.select(tree, key)} |" for told, key in SETTINGS.items()]
+    settings = [f"| {told} | {OmegaConf.select(config, key)} |" for told, key in SETTINGS.items()]
     tasks = {}
     for part in ("train", "val"):
         tasks[part] = sum(1 for _ in read_jsonl(run / "data" / f"{part}.jsonl"))
@@ -157,7 +123,6 @@ def card_of(name: str, agent: str, checkpoint: Path, config: dict[str, Any], sco
         agent=agent,
         base=Path(base).name if Path(base).is_absolute() else below_root(base),
         settings="\n".join(settings),
-        evaluation=scores,
     )
 
 
@@ -168,15 +133,18 @@ def export(arguments: argparse.Namespace) -> None:
     if target.exists():
         raise UsageError(f"--to {arguments.to} exists; give another")
     checkpoint = choose_checkpoint(run, arguments.step)
-    config = read_config(run)
-    agent = registry.get(str(config["trainer"]["project_name"]).removesuffix("_agent"))
-    scores = "It was not evaluated after the training."
-    if arguments.evaluation:
-        scores = evaluation_of(arguments.evaluation, checkpoint)
+    try:
+        config: Any = OmegaConf.load(run / "config.yaml")
+        named = str(config.trainer.project_name)
+    except (OSError, yaml.YAMLError, OmegaConfBaseException) as error:
+        raise UsageError(
+            f"{run / 'config.yaml'} is not a run's configuration ({type(error).__name__})"
+        ) from None
+    agent = registry.get(named.removesuffix("_agent"))
     with replacing(target) as draft:
         gather(checkpoint, draft)
         check_model(str(draft))
-        card = card_of(target.name, agent.name, checkpoint, config, scores)
+        card = card_of(target.name, agent.name, checkpoint, config)
         (draft / CARD).write_text(card, encoding="utf-8")
     print(f"{target}: {agent.name} agent, step {step_of(checkpoint)}; read {CARD}", flush=True)
 
@@ -188,8 +156,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     step = "number of a checkpoint, latest, or best by validation; default: latest"
     add("--step", default="latest", help=step)
     add("--to", type=Path, required=True, help="folder to make; it must not exist")
-    evaluation = "of this checkpoint, by evaluation.evaluate; for the card"
-    add("--evaluation", type=Path, metavar="DIR", help=evaluation)
     arguments = parser.parse_args(argv)
     stop_in_order()
     return run_command("export", lambda: export(arguments))

@@ -13,7 +13,6 @@ again. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 
@@ -25,7 +24,7 @@ from training.pairs.asked import add_flags, pairs_asked
 BETA = 0.1
 
 
-def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+def main(argv: Sequence[str] | None = None) -> int:
     parser = new_parser(__doc__)
     add = parser.add_argument
     add("--model", required=True, metavar="DIR", help="where to begin: a model folder or hub id")
@@ -34,18 +33,15 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     add("--beta", type=positive(float), default=BETA, help=strength)
     thinking = "change the chat template so that it keeps thoughts of earlier turns"
     add("--keep-thinking", action="store_true", help=thinking)
-    return parser.parse_args(argv)
-
-
-def prefer(arguments: argparse.Namespace) -> None:
-    pairs, left_out = pairs_asked(registry.get(arguments.agent), arguments)
-    imported("training.pairs.dpo").prefer(arguments, pairs, left_out)
-
-
-def main(argv: Sequence[str] | None = None) -> int:
     stop_in_order()
+
+    def prefer() -> None:
+        arguments = parser.parse_args(argv)
+        pairs, left_out = pairs_asked(registry.get(arguments.agent), arguments)
+        imported("training.pairs.dpo").prefer(arguments, pairs, left_out)
+
     afterwards = "the same command goes on from the last checkpoint"
-    return run_command("preferences", lambda: prefer(parse_arguments(argv)), afterwards)
+    return run_command("preferences", prefer, afterwards)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ failed, 2 wrong usage, 130 interrupted.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 
@@ -22,23 +21,20 @@ from episodes import registry
 from training.pairs.asked import add_flags, pairs_asked
 
 
-def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+def main(argv: Sequence[str] | None = None) -> int:
     parser = new_parser(__doc__)
     base = "the language model it begins as"
     parser.add_argument("--base", required=True, metavar="DIR", help=base)
     add_flags(parser, lr=1e-5)
-    return parser.parse_args(argv)
-
-
-def learn(arguments: argparse.Namespace) -> None:
-    found, left_out = pairs_asked(registry.get(arguments.agent), arguments, answers=True)
-    imported("training.pairs.ranking").learn(arguments, found, left_out)
-
-
-def main(argv: Sequence[str] | None = None) -> int:
     stop_in_order()
+
+    def learn() -> None:
+        arguments = parser.parse_args(argv)
+        found, left_out = pairs_asked(registry.get(arguments.agent), arguments, answers=True)
+        imported("training.pairs.ranking").rank(arguments, found, left_out)
+
     afterwards = "the same command goes on from the last checkpoint"
-    return run_command("reward_model", lambda: learn(parse_arguments(argv)), afterwards)
+    return run_command("reward_model", learn, afterwards)
 
 
 if __name__ == "__main__":

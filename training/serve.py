@@ -246,7 +246,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     def body() -> None:
         reward_model = vars(arguments).pop("reward_model")
         if reward_model:
-            imported("training.pairs.score_server").serve_scores(reward_model, arguments.port)
+            imported("training.pairs.scorer").serve_scores(reward_model, arguments.port)
             return
         print(f"starting vLLM, log in {arguments.log}", flush=True)
         with serve(**vars(arguments)) as server:

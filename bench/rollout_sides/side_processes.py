@@ -86,7 +86,7 @@ def store() -> Iterator[str]:
 
 def serve_store(port: int) -> None:
     """Serve the store without a token, which agent-lightning's own clients would not send."""
-    from training.store.store_server import serve
+    from training.store.__main__ import serve
 
     asyncio.run(serve("127.0.0.1", port, None))
 

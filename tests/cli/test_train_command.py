@@ -5,7 +5,6 @@ import json
 import socket
 import subprocess
 import sys
-from contextlib import closing
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -13,14 +12,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
-from omegaconf import OmegaConf
 
-from common.command import UsageError
 from common.llm import reveal
 from common.settings import ROOT, load_settings
 from episodes import registry
 from episodes.agent import bundled_model
-from episodes.turns import with_turns
 from sql_agent.agent import AGENT
 from tests.corpora import cases_of, write_metrics
 from tests.digits_agent.agent import AGENT as DIGITS
@@ -31,10 +27,8 @@ from tests.training.conftest import composed_once, served  # noqa: F401 (a fixtu
 from tests.training.plans import plan_of
 from training.setup.device import SYSTEM_LIBRARIES
 from training.start.arguments import parse
-from training.start.command import main, main_of_any, start
+from training.start.command import main, main_of_any, main_of_several, start
 from training.start.make_plan import make_plan, with_token
-from training.start.prompts import check_prompts
-from training.start.several import main as train_several
 
 DIAGNOSIS_MODEL = bundled_model(registry.get("diagnosis"))
 
@@ -132,54 +126,6 @@ def test_files_that_cannot_be_trained_on(tmp_path, capsys):
     assert "gives 1 rows" in refused(capsys, "--ci-fast", "--train-file", few)
 
 
-def test_questions_longer_than_the_context_are_named(tmp_path, capsys):
-    names = [f"q{number}" for number in range(8)]
-    questions = ["短问题"] * 7 + ["长" * 3000]
-    rows = write(tmp_path / "long.parquet", id=names, question=questions, answer=["a"] * 8)
-    message = refused(capsys, "--ci-fast", "--device", "cpu", "--train-file", rows)
-    assert not missing(message, "1 of 8", "q7", "data.max_prompt_length")
-
-
-@pytest.mark.parametrize("place", [0, 4])
-def test_a_row_with_a_long_note_is_named_alone(place):
-    agent = registry.get("code")
-    settings = with_turns(agent, load_settings())
-    rows = agent.rows(agent.splits["train"])[:5]
-    rows[place] = {**rows[place], "id": "long", "note": "sodium 140 " * 1000}
-    model = {"path": bundled_model(agent)}
-    made = {"actor_rollout_ref": {"model": model, "rollout": {"max_model_len": 1088}}}
-    tasks = {"train": [agent.task(row, settings) for row in rows]}
-    with closing(agent.open(settings, {})) as opened, pytest.raises(UsageError) as caught:
-        check_prompts(tasks, opened, settings, OmegaConf.create(made))
-    assert not missing(str(caught.value), "1 of 5", "long")
-
-
-def test_prompts_are_measured_with_the_template_that_is_served(tmp_path):
-    settings = with_turns(AGENT, load_settings())
-    tasks = {"train": [AGENT.task(row, settings) for row in AGENT.rows(AGENT.splits["train"])[:2]]}
-    (tmp_path / "long.jinja").write_text("sodium 140 " * 2000 + "<tools>{{ tools }}<tool_response>")
-    made = {
-        "model": {"path": bundled_model(AGENT)},
-        "rollout": {
-            "max_model_len": 1024,
-            "engine_kwargs": {"vllm": {"chat_template": str(tmp_path / "long.jinja")}},
-        },
-    }
-    config = OmegaConf.create({"actor_rollout_ref": made})
-    with closing(AGENT.open(settings, {})) as opened, pytest.raises(UsageError) as caught:
-        check_prompts(tasks, opened, settings, config)
-    assert not missing(str(caught.value), "2 of 2")
-
-
-def test_prompts_longer_than_the_context_are_said_before_the_engine_starts(capsys):
-    """Short questions behind a long system prompt: every episode would end without a call."""
-    sizes = ("data.max_prompt_length=64", "data.max_response_length=96")
-    context = "actor_rollout_ref.rollout.max_model_len=160"
-    flags = ("--ci-fast", "--device", "cpu", "--max-turns", "1")
-    message = refused(capsys, *flags, *sizes, context)
-    assert not missing(message, "of 160", "1024 positions", "data.max_prompt_length")
-
-
 def test_rows_nobody_could_score(tmp_path, capsys):
     rows = write(tmp_path / "bare.parquet", id=["1", "2"], question=["p", "q"])
     sizes = ("data.train_batch_size=2", "actor_rollout_ref.actor.ppo_mini_batch_size=2")
@@ -253,8 +199,6 @@ def test_a_drawn_token_is_what_all_parts_of_a_run_send(monkeypatch, tmp_path):
 def test_a_run_trains_on_the_rows_as_they_were_prepared(role, prepares, monkeypatch, tmp_path):
     drafted = {"train": [{"id": "a", "answer": "drafted"}], "val": [{"id": "b", "answer": "own"}]}
     monkeypatch.setattr(f"training.start.command.{prepares}", lambda *_, **__: drafted)
-    monkeypatch.setattr("training.start.command.tasks_of", lambda *_: {})
-    monkeypatch.setattr("training.start.command.check_prompts", lambda *_: None)
     monkeypatch.setattr("training.start.command.run", lambda *arguments: 0)
     plan = plan_of(tmp_path, store_role=role)
     rows = {"train": [{"id": "a", "answer": None}], "val": drafted["val"]}
@@ -390,7 +334,8 @@ def test_an_agent_nobody_knows_or_names_is_said(capsys):
     with pytest.raises(SystemExit, match="2"):
         main_of_any(["--model", "sql"])
     assert "AGENT" in capsys.readouterr().err
-    assert train_several(["--ci-fast"]) == 2
+    with pytest.raises(SystemExit, match="2"):
+        main_of_several(["--ci-fast"])
     assert "--agents" in capsys.readouterr().err
 
 

@@ -16,7 +16,7 @@ from episodes.joint_rows import WHOSE
 from episodes.play_and_score import play
 from episodes.script import Script
 from tests.digits_agent.agent import AGENT as DIGITS
-from training.start.several import weights
+from training.start.command import weights
 
 SETTINGS = Settings.model_construct().under({"max_turns": 6, "min_turns": 6})
 

@@ -10,7 +10,8 @@ import pytest
 from common.settings import ROOT
 from episodes import registry
 from episodes.joint import JOINED
-from training.start.arguments import KEYS, PLACES
+from training.setup.presets import VERL_DEFAULTS
+from training.start.arguments import KEYS
 
 READMES = ("README.md", "README.zh-CN.md")
 PAGES = [
@@ -172,9 +173,15 @@ def test_the_settings_table_shows_the_defaults():
 
 def test_the_keys_of_steps_batch_and_learning_rate_have_the_defaults_of_the_presets():
     page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
+    preset = VERL_DEFAULTS["preset"]
+    places = (
+        preset["every"] | preset["cpu"],
+        preset["every"] | preset["cpu"] | preset["large"],
+        preset["every"] | preset["cuda"] | VERL_DEFAULTS["gpus"]["1"],
+    )
     for key in KEYS:
         [shown] = re.findall(rf"^\| `{key}`[^|]*\| (.*) \|$", page, flags=re.MULTILINE)
-        assert shown.split(" | ") == [str(place.get(key, "not set")) for place in PLACES], key
+        assert shown.split(" | ") == [str(place.get(key, "not set")) for place in places], key
 
 
 def plain(value: object) -> object:

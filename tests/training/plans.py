@@ -11,7 +11,6 @@ USUAL: dict[str, Any] = {
     "device": "cpu",
     "model": "m",
     "max_turns": 3,
-    "max_turns_origin": "--max-turns",
     "temperature": 1.0,
     "max_tokens": 96,
     "episode_timeout": 60.0,

@@ -1,16 +1,15 @@
-"""News come at once from our store and are polled from others; what is given up is played again."""
+"""News of the store come at once, and what is given up is played again."""
 
 import asyncio
 from collections import deque
 from typing import Any
 
-import agentlightning as agl
 import aiohttp
 import pytest
 from agentlightning.types import Span
 from fastapi import HTTPException
 
-from tests.training.conftest import HOST, enqueue, own_port, served
+from tests.training.conftest import enqueue, served
 from training.start.run import deadline_of
 from training.store import handover as handover_module
 from training.store import live_store
@@ -32,29 +31,15 @@ async def finish(store: Any, *statuses: str) -> None:
         await store.update_attempt(rollout.rollout_id, rollout.attempt.attempt_id, status=status)
 
 
-@pytest.fixture
-async def plain():
-    """A store as `agl store` serves it, without the requests that wait."""
-    port = own_port()
-    server = agl.LightningStoreServer(
-        agl.InMemoryLightningStore(thread_safe=True), HOST, port, launch_mode="thread"
-    )
-    await server.start()
-    client = agl.LightningStoreClient(server.endpoint)
-    yield client
-    await client.close()
-    await server.stop()
-
-
 async def test_every_ending_is_handed_out_once_and_at_once(store):
     ids = await enqueue(store, [{"name": str(i)} for i in range(3)])
     handover = Handover(store)
-    asked = asyncio.create_task(handover.ended(ids))
+    asked = asyncio.create_task(handover.ended())
     await asyncio.sleep(0.2)
     await finish(store, "succeeded", "failed", "succeeded")
     found = await asyncio.wait_for(asked, 25)
     while len(found) < 3:
-        found += await asyncio.wait_for(handover.ended(ids), 25)
+        found += await asyncio.wait_for(handover.ended(), 25)
     assert {rollout.rollout_id: rollout.status for rollout in found} == {
         ids[0]: "succeeded",
         ids[1]: "failed",
@@ -96,9 +81,9 @@ async def test_an_error_of_the_store_delays_an_ending_and_loses_none(monkeypatch
 
     async with served(Failing()) as store:
         handover = Handover(store)
-        [name] = await enqueue(store, [{"name": "a"}])
+        await enqueue(store, [{"name": "a"}])
         await finish(store, "succeeded")
-        while not (found := await asyncio.wait_for(handover.ended([name]), 25)):
+        while not (found := await asyncio.wait_for(handover.ended(), 25)):
             pass
         assert [rollout.status for rollout in found] == ["succeeded"]
         await handover.close()
@@ -134,19 +119,6 @@ async def test_a_runner_gives_up_its_own_rollouts_alone(store):
     assert (await store.get_rollout_by_id(ended)).status == "succeeded"
     assert (await store.get_rollout_by_id(own)).status == "requeuing"
     assert (await store.get_rollout_by_id(other)).status == "preparing"
-
-
-async def test_a_store_that_does_not_notify_is_polled(plain):
-    handover = Handover(plain)
-    await handover.queued()
-    await handover.queued()
-    (rollout_id,) = await enqueue(plain, [{"name": "a"}])
-    assert await handover.ended([rollout_id]) == [], "it is there, and has not ended"
-    await finish(plain, "succeeded")
-    while not (found := await asyncio.wait_for(handover.ended([rollout_id]), 25)):
-        pass
-    assert [rollout.status for rollout in found] == ["succeeded"]
-    await handover.close()
 
 
 async def test_what_is_done_is_released_and_what_is_not_stays():

@@ -21,7 +21,7 @@ async def ends(store: agl.LightningStore, ids: list[str], seconds: float = 60) -
     try:
         async with asyncio.timeout(seconds):
             while not found.keys() >= {*ids}:
-                found |= {one.rollout_id: one for one in await handover.ended(ids)}
+                found |= {one.rollout_id: one for one in await handover.ended()}
         return [found[rollout_id] for rollout_id in ids]
     finally:
         await handover.close()

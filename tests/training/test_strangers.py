@@ -30,8 +30,8 @@ from tests.training.test_proxy import (
 from training.proxy import policy_access as proxy
 from training.proxy.recorder import _readable
 from training.setup.plan import ConfigError
+from training.store import __main__ as command
 from training.store import live_store
-from training.store import store_server as command
 from training.store.live_store import RunStore, make_server, serving
 from training.store.store_checks import HEALTH_PATH, check_external
 

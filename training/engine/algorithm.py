@@ -172,7 +172,13 @@ def _stop_ray(run_dir: Path) -> None:
         logs = None
         if ray.is_initialized() and not os.environ.get("RAY_ADDRESS"):
             logs = Path(import_module("ray._private.worker").global_worker.node.get_logs_dir_path())
-        workers = _ray_processes()
+        workers: list[psutil.Process] = []
+        for child in psutil.Process().children():
+            with contextlib.suppress(psutil.NoSuchProcess):  # or a zombie
+                if child.name() in ("raylet", "gcs_server"):
+                    workers += [child, *child.children(recursive=True)]
+                elif "training.cpu.fork_server" in child.cmdline():
+                    workers += child.children(recursive=True)
         ray.shutdown()
         for process in psutil.wait_procs(workers, timeout=END_SECONDS)[1]:
             with contextlib.suppress(psutil.NoSuchProcess):
@@ -186,14 +192,3 @@ def _stop_ray(run_dir: Path) -> None:
                         shutil.copyfile(log, kept / log.name)
     finally:
         signal.signal(signal.SIGINT, previous)
-
-
-def _ray_processes() -> list[psutil.Process]:
-    found: list[psutil.Process] = []
-    for child in psutil.Process().children():
-        with contextlib.suppress(psutil.NoSuchProcess):  # or a zombie
-            if child.name() in ("raylet", "gcs_server"):
-                found += [child, *child.children(recursive=True)]
-            elif "training.cpu.fork_server" in child.cmdline():
-                found += child.children(recursive=True)
-    return found

@@ -56,7 +56,9 @@ class Collector:
             record.cause = f"rollout_{record.status}"
             return record, Trajectory()
         spans, calls, episode = await self._complete_spans(rollout.rollout_id)
-        _fill(record, spans, calls, episode)
+        record.triplets = len(calls)
+        record.generated_tokens = sum(len(call.response_ids) for call in calls)
+        _take_episode(record, episode, find_final_reward(spans))
         if record.cause is not None:
             return record, Trajectory()
         trajectory = merge_calls(calls, self.limits, self.merge)
@@ -98,11 +100,9 @@ def _calls(triplets: Sequence[Triplet], spans: Sequence[Span]) -> list[Call]:
     return calls
 
 
-def _fill(
-    record: RolloutRecord, spans: Sequence[Span], calls: list[Call], episode: EpisodeRecord | None
+def _take_episode(
+    record: RolloutRecord, episode: EpisodeRecord | None, reward: float | None
 ) -> None:
-    record.triplets = len(calls)
-    record.generated_tokens = sum(len(call.response_ids) for call in calls)
     if episode is None:
         record.cause = REWARD_MISSING
         return
@@ -112,15 +112,12 @@ def _fill(
     record.terms = {name: float(value) for name, value in episode.terms.items()}
     record.counters = episode.counters or {}
     record.canaries = episode.canaries or {}
-    record.reward = find_final_reward(spans)
-    record.cause = _cause(record)
-
-
-def _cause(record: RolloutRecord) -> str | None:
+    record.reward = reward
     if record.unscored:
-        return record.unscored
-    if record.reward is None:
-        return REWARD_MISSING
-    if record.triplets != record.turns:
-        return SPANS_MISSING
-    return None if record.turns else "no_calls"
+        record.cause = record.unscored
+    elif record.reward is None:
+        record.cause = REWARD_MISSING
+    elif record.triplets != record.turns:
+        record.cause = SPANS_MISSING
+    elif not record.turns:
+        record.cause = "no_calls"

@@ -7,6 +7,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from common.jsonl import write_text
+
 FILE = "playing.json"
 SECONDS = 5.0  # between two writings
 
@@ -16,29 +18,20 @@ class Playing:
 
     def __init__(self, run_dir: Path) -> None:
         self._path = run_dir / FILE
-        self._mode = ""
-        self._step = 0
-        self._ended = 0
-        self._of = 0
+        self._counted: dict[str, Any] = {}
         self._written = 0.0
 
     def begin(self, mode: str, step: int, episodes: int) -> None:
         """Note that so many episodes begin."""
-        self._mode = mode
-        self._step = step
-        self._ended = 0
-        self._of = episodes
+        self._counted = {"mode": mode, "step": step, "ended": 0, "of": episodes}
 
     def end(self) -> None:
         """Note that an episode has ended."""
-        self._ended += 1
-        if self._ended < self._of and time.monotonic() - self._written < SECONDS:
-            return
-        self._written = time.monotonic()
-        found = {"mode": self._mode, "step": self._step, "ended": self._ended, "of": self._of}
-        draft = self._path.with_suffix(".draft")  # a reader never meets half a file
-        draft.write_text(json.dumps(found), encoding="utf-8")
-        draft.replace(self._path)
+        self._counted["ended"] += 1
+        all_ended = self._counted["ended"] == self._counted["of"]
+        if all_ended or time.monotonic() - self._written >= SECONDS:
+            self._written = time.monotonic()
+            write_text(self._path, json.dumps(self._counted), force=True)
 
 
 def read_playing(run_dir: Path) -> dict[str, Any]:

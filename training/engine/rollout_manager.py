@@ -16,7 +16,7 @@ from concurrent.futures import Future
 from typing import Any
 
 import transfer_queue as tq
-from agentlightning.types import EnqueueRolloutRequest, Rollout
+from agentlightning.types import EnqueueRolloutRequest
 from omegaconf import DictConfig
 from tensordict import NonTensorData, NonTensorStack, TensorDict
 
@@ -89,7 +89,12 @@ class RolloutManager:
         for key, column in prompts.items():
             if key != "validate":
                 for number, row in enumerate(rows):
-                    row[key] = _plain(column, number)
+                    if isinstance(column, NonTensorStack):
+                        row[key] = column[number].data
+                    elif isinstance(column, NonTensorData):
+                        row[key] = column.data
+                    else:
+                        row[key] = column[number]
         self._run(self._wave(rows, validate)).add_done_callback(self._note_failure)
 
     def wait_for_news(self, seconds: float) -> None:
@@ -137,24 +142,21 @@ class RolloutManager:
         partition = "val" if validate else "train"
         await asyncio.to_thread(_tag, [row["uid"] for row in rows], partition, "running")
         async with self._turn:
-            await self._play(rows, validate, partition)
+            finished = await self._finish_all(await self._enqueue(rows, validate))
+            skip = self._judge(finished, validate)
+            if skip:
+                logger.warning("skipped: %s", skip)
+                await self.policy.check_engine()
+                if validate:
+                    raise RunStopped(
+                        f"validation is worth nothing: {skip}. Mend the cause and resume with "
+                        "--resume."
+                    )
+                await asyncio.sleep(self.watch.pause)
+            if not validate:
+                self.step_records.extend(record for record, _ in finished)
+            await asyncio.to_thread(self._deliver, rows, finished, partition)
         self._news.set()
-
-    async def _play(self, rows: list[Prompt], validate: bool, partition: str) -> None:
-        finished = await self._finish_all(await self._enqueue(rows, validate))
-        settled = [record for record, _ in finished]
-        skip = self._judge(finished, validate)
-        if skip:
-            logger.warning("skipped: %s", skip)
-            await self.policy.check_engine()
-            if validate:
-                raise RunStopped(
-                    f"validation is worth nothing: {skip}. Mend the cause and resume with --resume."
-                )
-            await asyncio.sleep(self.watch.pause)
-        if not validate:
-            self.step_records.extend(settled)
-        await asyncio.to_thread(self._deliver, rows, finished, partition)
 
     def _judge(self, finished: list[Finished], validate: bool) -> str | None:
         """Return the watch's decision. The records are written whatever it is."""
@@ -168,18 +170,15 @@ class RolloutManager:
             for record in records:
                 if skip and record.cause is None:
                     record.cause = "step_skipped"
-            self._keep_sample(finished, validate)
+            step = finished[0][0].step
+            sample = sample_of(finished) if validate or step not in self.kept_steps else []
+            keep_messages(finished, sample)
+            if not validate and sample:
+                keep_tokens(sample, self.decode)
+                self.kept_steps.add(step)
             with (self.plan.output.run_dir / "episodes.jsonl").open("a", encoding="utf-8") as file:
                 file.writelines(record.to_json() + "\n" for record in records)
         return skip
-
-    def _keep_sample(self, finished: list[Finished], validate: bool) -> None:
-        step = finished[0][0].step
-        sample = sample_of(finished) if validate or step not in self.kept_steps else []
-        keep_messages(finished, sample)
-        if not validate and sample:
-            keep_tokens(sample, self.decode)
-            self.kept_steps.add(step)
 
     async def _enqueue(self, rows: list[Prompt], validate: bool) -> dict[str, RolloutRecord]:
         mode = "val" if validate else "train"
@@ -220,12 +219,13 @@ class RolloutManager:
         heard = time.monotonic()
         try:
             while waiting:
-                for rollout in await self.handover.ended(waiting):
+                for rollout in await self.handover.ended():
                     record = waiting.pop(rollout.rollout_id, None)
                     if record is not None:
                         heard = time.monotonic()
                         self.last_end = max(self.last_end, rollout.end_time or 0.0)
-                        task = asyncio.create_task(self._collect(rollout, record))
+                        self.playing.end()
+                        task = asyncio.create_task(self.collector.collect(rollout, record))
                         collecting[rollout.rollout_id] = task
                 for task in collecting.values():
                     if task.done():
@@ -243,11 +243,6 @@ class RolloutManager:
         finally:
             for task in collecting.values():
                 task.cancel()
-
-    async def _collect(self, rollout: Rollout, record: RolloutRecord) -> Finished:
-        finished = await self.collector.collect(rollout, record)
-        self.playing.end()
-        return finished
 
     def _deliver(self, rows: list[Prompt], finished: list[Finished], partition: str) -> None:
         """Put the sequences of scored rollouts into the TransferQueue, then close their groups."""
@@ -270,9 +265,3 @@ async def _cancel_others() -> None:
 def _tag(uids: list[str], partition: str, status: str) -> None:
     if uids:
         tq.kv_batch_put(keys=uids, partition_id=partition, tags=[{"status": status} for _ in uids])
-
-
-def _plain(column: Any, index: int) -> Any:
-    if isinstance(column, NonTensorStack):
-        return column[index].data
-    return column.data if isinstance(column, NonTensorData) else column[index]

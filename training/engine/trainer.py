@@ -33,8 +33,7 @@ from training.engine.watchdog import (
     learnable_groups,
     session_of,
 )
-from training.report.course import STEPS, course_of, told
-from training.report.summary import read_timeline
+from training.report.summary import STEPS, course_of, read_timeline, told
 from training.setup.agreement import compares_groups
 from training.setup.chat_template import SETTING, TEMPLATE
 from training.setup.plan import Plan
@@ -114,18 +113,15 @@ class LightningTrainer(PPOTrainerSync):
                 super()._save_checkpoint()
             finally:
                 trainer.default_local_dir = str(folder)
-            self._complete(hidden / f"{PREFIX}{self.global_steps}" / "actor")
+            actor = hidden / f"{PREFIX}{self.global_steps}" / "actor"
+            model = self.config.actor_rollout_ref.model
+            if model.lora_rank:
+                split_adapter(actor, model.path)
+            # A server of the checkpoint must use this template, too
+            if template := OmegaConf.select(self.config, SETTING):
+                shutil.copyfile(template, actor / "huggingface" / TEMPLATE)
         if output.keep:
             prune(folder.parent, self.global_steps, output.keep, output.keep_best)
-
-    def _complete(self, actor: Path) -> None:
-        """Add what verl leaves out: an adapter's merged model, and the served template."""
-        model = self.config.actor_rollout_ref.model
-        if model.lora_rank:
-            split_adapter(actor, model.path)
-        # A server of the checkpoint must use this template, too
-        if template := OmegaConf.select(self.config, SETTING):
-            shutil.copyfile(template, actor / "huggingface" / TEMPLATE)
 
     def _account(self, batch: KVBatchMeta) -> dict[str, float]:
         """Return the metrics of an update. Raises RunStopped: batch and records differ."""
@@ -154,17 +150,13 @@ class LightningTrainer(PPOTrainerSync):
             }
         records = self.agent_loop_manager.take_step_records()
         played = step_metrics(records, "episodes", compared)
-        self._warn_of_worse(played)
-        return {**metrics, **played}
-
-    def _warn_of_worse(self, played: dict[str, float]) -> None:
-        """Say, every ten steps, if the last ten earned less than the first ten."""
         steps = self.agent_loop_manager.course
         steps.append(played)
         if len(steps) % STEPS == 0:
             course = course_of(steps)
             if course.get("worse"):
                 logger.warning("the last %d steps and the first: %s", STEPS, told(course))
+        return {**metrics, **played}
 
 
 class AppendingLogger(tracking.FileLogger):

@@ -78,7 +78,14 @@ class Watch:
 
     def judge(self, records: list[RolloutRecord], validate: bool = False) -> str | None:
         """Return None to use new rollouts, or a reason to skip them. Raises RunStopped."""
-        self._stop_on_missing_spans(records)
+        self._recent.extend(record.cause == SPANS_MISSING for record in records)
+        full = len(self._recent) == MISSING_SPANS_WINDOW
+        if full and sum(self._recent) > MISSING_SPANS_SHARE * MISSING_SPANS_WINDOW:
+            raise RunStopped(
+                f"spans missing: {sum(self._recent)} of the last {MISSING_SPANS_WINDOW} "
+                "rollouts have fewer calls in the store than the policy answered. Is "
+                "the store overloaded, or reached over a slow network?"
+            )
         self._watch_canaries(records)
         if validate:
             return self._reason(records)
@@ -104,7 +111,21 @@ class Watch:
             if len(own) >= LEAST_OF_AN_AGENT:
                 parts[f" of {name}"] = own
         for whose, part in parts.items():
-            self._stop_on_silence(part)
+            if all(record.cause == REWARD_MISSING for record in part):
+                raise RunStopped(
+                    f"rewards missing: none of {len(part)} rollouts wrote an episode record. Look "
+                    "for the runners' errors in the run's log; the store may not accept their "
+                    "spans."
+                )
+            called = [record for record in part if record.turns]
+            if called and not any(record.triplets for record in called):
+                raise RunStopped(
+                    f"zero triplets: {len(called)} rollouts called the policy and the store "
+                    "holds no token ids of it. Usual causes: opentelemetry newer than 1.44, "
+                    "litellm-enterprise missing, agents calling a model server past the "
+                    "proxy. Run `.venv/bin/python -m utils.check_install`; see "
+                    "docs/troubleshooting.md."
+                )
             share = unscored_share(part)
             if share > self.max_unscored_share:
                 counts = ", ".join(f"{name}: {count}" for name, count in causes(part).most_common())
@@ -125,31 +146,6 @@ class Watch:
                 most,
             )
         return differ
-
-    def _stop_on_silence(self, records: list[RolloutRecord]) -> None:
-        if all(record.cause == REWARD_MISSING for record in records):
-            raise RunStopped(
-                f"rewards missing: none of {len(records)} rollouts wrote an episode record. Look "
-                "for the runners' errors in the run's log; the store may not accept their spans."
-            )
-        called = [record for record in records if record.turns]
-        if called and not any(record.triplets for record in called):
-            raise RunStopped(
-                f"zero triplets: {len(called)} rollouts called the policy and the store "
-                "holds no token ids of it. Usual causes: opentelemetry newer than 1.44, "
-                "litellm-enterprise missing, agents calling a model server past the "
-                "proxy. Run `.venv/bin/python -m utils.check_install`; see docs/troubleshooting.md."
-            )
-
-    def _stop_on_missing_spans(self, records: list[RolloutRecord]) -> None:
-        self._recent.extend(record.cause == SPANS_MISSING for record in records)
-        full = len(self._recent) == MISSING_SPANS_WINDOW
-        if full and sum(self._recent) > MISSING_SPANS_SHARE * MISSING_SPANS_WINDOW:
-            raise RunStopped(
-                f"spans missing: {sum(self._recent)} of the last {MISSING_SPANS_WINDOW} "
-                "rollouts have fewer calls in the store than the policy answered. Is "
-                "the store overloaded, or reached over a slow network?"
-            )
 
     def _watch_canaries(self, records: list[RolloutRecord]) -> None:
         for record in records:

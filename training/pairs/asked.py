@@ -74,12 +74,13 @@ def pairs_asked(
 def answers_of(pair: Pair) -> Pair:
     """Return the pair of the question and the final answers, as a judge reads them."""
 
-    def alone(side: Side) -> Side:
-        question = {"role": "user", "content": pair.question}
+    question = {"role": "user", "content": pair.question}
+    sides = []
+    for side in (pair.chosen, pair.rejected):
         answer = side.answer.strip()
-        return Side([question, {"role": "assistant", "content": answer}], answer)
-
-    return Pair(pair.task, pair.question, alone(pair.chosen), alone(pair.rejected))
+        sides.append(Side([question, {"role": "assistant", "content": answer}], answer))
+    chosen, rejected = sides
+    return Pair(pair.task, pair.question, chosen, rejected)
 
 
 def problem_of(pair: Pair, tested: set[str], answers: bool = False) -> str | None:
@@ -106,15 +107,13 @@ def problem_of(pair: Pair, tested: set[str], answers: bool = False) -> str | Non
 
 def longer_wins(pairs: Sequence[Pair]) -> float:
     """Return the share of pairs whose chosen side is the longer one. Equal ones count half."""
-    won = sum(wins(pair.chosen.length, pair.rejected.length) for pair in pairs)
+    won = 0.0
+    for pair in pairs:
+        if pair.chosen.length == pair.rejected.length:
+            won += 0.5
+        elif pair.chosen.length > pair.rejected.length:
+            won += 1
     return won / len(pairs)
-
-
-def wins(one: float, other: float) -> float:
-    """Return 1 if a number is above the other, a half if they are equal, else 0."""
-    if one == other:
-        return 0.5
-    return float(one > other)
 
 
 def counted(left_out: LeftOut) -> str:

@@ -7,10 +7,8 @@ partners included. So pairs are encoded here, by the warm-up's encoder.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import sys
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,7 +21,6 @@ from transformers import AutoModelForCausalLM
 from trl import DPOConfig, DPOTrainer
 
 from common.command import UsageError
-from common.files import replacing
 from common.terminal import watched
 from episodes.episode import Conversation
 from training.pairs.asked import counted, longer_wins
@@ -32,7 +29,7 @@ from training.pairs.trainers import (
     Shown,
     Silent,
     check_devices,
-    learned,
+    learn,
     load_padded,
     trainer_settings,
 )
@@ -40,11 +37,9 @@ from training.setup.chat_template import keep_thinking, with_tools
 from training.setup.model_folder import find_model
 from training.warmup.examples import NOT_LEARNED, ColdStartError, encode
 from training.warmup.supervised import adapter, save
-from training.warmup.work_folder import check_out, model_digest, work_folder
+from training.warmup.work_folder import check_out
 
 FACTS = "preferences.json"
-# Flags that change the weights
-LEARNS = ("epochs", "lr", "batch_size", "lora_rank", "seed", "beta")
 SIDES = ("chosen", "rejected")
 METRICS = ("loss", "rewards/accuracies", "rewards/margins", "logps/chosen", "logps/rejected")
 Row = dict[str, list[int]]
@@ -119,58 +114,42 @@ def collator(pad: int) -> Callable[[Sequence[dict[str, Any]]], dict[str, torch.T
     return collate
 
 
-def train(
-    model: Any, tokenizer: Any, rows: Sequence[Row], work: Path, arguments: argparse.Namespace
-) -> tuple[Any, dict[str, Any]]:
-    """Train, and return the merged model with steps and curve."""
-    rank = arguments.lora_rank
-    config = DPOConfig(
-        **trainer_settings(work, arguments, len(rows)),
-        beta=arguments.beta,
-        precompute_ref_log_probs=True,  # no second model in memory
-        precompute_ref_batch_size=arguments.batch_size,
-    )
-    trainer = EpisodePairTrainer(
-        model=model,
-        args=config,
-        train_dataset=Dataset.from_list([*rows]),
-        data_collator=collator(tokenizer.pad_token_id),
-        processing_class=tokenizer,
-        peft_config=adapter(rank, "CAUSAL_LM") if rank else None,
-        callbacks=[Shown("DPO")],
-    )
-    return learned(trainer, work, METRICS)
-
-
 def prefer(arguments: argparse.Namespace, pairs: Sequence[Pair], left_out: LeftOut) -> None:
     """Train on the pairs, write the model, and print the facts as JSON."""
     check_out(arguments.out, arguments.force)
     check_devices()
-    folder = find_model(arguments.model)
     tools = any(pair.tools for pair in pairs)
+    folder = find_model(arguments.model)
     model, tokenizer, context = load(folder, tools, arguments.keep_thinking)
     rows = encoded(pairs, tokenizer, context, left_out)
     print(f"{len(rows)} pairs of {len(pairs)} can be encoded", file=sys.stderr)
-    flags = {name: getattr(arguments, name) for name in LEARNS}
-    digest = hashlib.sha256(json.dumps(rows).encode()).hexdigest()
-    began = {"model": model_digest(folder), "pairs": digest, **flags}
-    started = time.monotonic()
-    with work_folder(arguments.out, began, arguments.force) as work:
-        trained, found = train(model, tokenizer, rows, work, arguments)
-        facts: dict[str, Any] = {
-            "agent": arguments.agent,
-            "model": arguments.model,
-            "pairs": len(rows),
-            "longer_wins": longer_wins(pairs),
-            "left_out": dict(left_out),
-            **flags,
-            "seconds": round(time.monotonic() - started, 1),  # since the last start
-            **found,
-        }
-        with replacing(arguments.out) as draft:
-            trained.config.use_cache = True  # transformers' trainer turned it off
-            save(trained, tokenizer, draft)
-            text = json.dumps(facts, ensure_ascii=False, indent=1) + "\n"
-            (draft / FACTS).write_text(text, encoding="utf-8")
+
+    def trainer_in(work: Path) -> EpisodePairTrainer:
+        config = DPOConfig(
+            **trainer_settings(work, arguments, len(rows)),
+            beta=arguments.beta,
+            precompute_ref_log_probs=True,  # no second model in memory
+            precompute_ref_batch_size=arguments.batch_size,
+        )
+        rank = arguments.lora_rank
+        return EpisodePairTrainer(
+            model=model,
+            args=config,
+            train_dataset=Dataset.from_list([*rows]),
+            data_collator=collator(tokenizer.pad_token_id),
+            processing_class=tokenizer,
+            peft_config=adapter(rank, "CAUSAL_LM") if rank else None,
+            callbacks=[Shown("DPO")],
+        )
+
+    def write(trained: Any, facts: dict[str, Any], draft: Path) -> None:
+        trained.config.use_cache = True  # transformers' trainer turned it off
+        save(trained, tokenizer, draft)
+        text = json.dumps(facts, ensure_ascii=False, indent=1) + "\n"
+        (draft / FACTS).write_text(text, encoding="utf-8")
+
+    about = {"agent": arguments.agent, "model": arguments.model, "pairs": len(rows)}
+    about |= {"longer_wins": longer_wins(pairs), "left_out": dict(left_out)}
+    facts = learn(arguments, about, rows, METRICS, trainer_in, write)
     last = facts.pop("curve")[-1]
     print(json.dumps(facts | {"last": last}, ensure_ascii=False))

@@ -44,7 +44,14 @@ class Side:
     @property
     def replies(self) -> list[str]:
         """The policy's texts, one a reply, calls of tools included."""
-        return [_written(one) for one in self.messages[self._begin :] if one["role"] == "assistant"]
+        texts = []
+        for message in self.messages[self._begin :]:
+            if message["role"] == "assistant":
+                said = [str(message.get("content") or "")]
+                for call in message.get("tool_calls") or []:
+                    said.append(f"{call['function']['name']} {call['function']['arguments']}")
+                texts.append("\n".join(said).strip())
+        return texts
 
     @property
     def length(self) -> int:
@@ -55,13 +62,6 @@ class Side:
     def _begin(self) -> int:
         roles = [one["role"] for one in self.messages]
         return roles.index("assistant") if "assistant" in roles else len(roles)
-
-
-def _written(message: Message) -> str:
-    said = [str(message.get("content") or "")]
-    for call in message.get("tool_calls") or []:
-        said.append(f"{call['function']['name']} {call['function']['arguments']}")
-    return "\n".join(said).strip()
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,11 @@ def pairs_of_episodes(
         before = len(pairs)
         for worse, better in zip(ranked, reversed(ranked), strict=True):
             if _score(better) - _score(worse) >= margin:
-                pairs.append(_pair(better, worse, agent))
+                chosen = Side(better["transcript"], better.get("answer") or "")
+                rejected = Side(worse["transcript"], worse.get("answer") or "")
+                question = str(better.get("question", ""))
+                tools = tuple(better.get("tools") or agent.tools)
+                pairs.append(Pair(str(better["id"]), question, chosen, rejected, tools))
         left_out["tasks whose episodes earn alike"] += len(pairs) == before
     return pairs, +left_out
 
@@ -147,13 +151,6 @@ def _check_agent(found: dict[str, Any], agent: Agent, where: str) -> None:
 
 def _score(line: dict[str, Any]) -> float:
     return float(line["score"])
-
-
-def _pair(better: dict[str, Any], worse: dict[str, Any], agent: Agent) -> Pair:
-    chosen = Side(better["transcript"], better.get("answer") or "")
-    rejected = Side(worse["transcript"], worse.get("answer") or "")
-    tools = tuple(better.get("tools") or agent.tools)
-    return Pair(str(better["id"]), str(better.get("question", "")), chosen, rejected, tools)
 
 
 def _side(row: dict[str, Any], name: str, where: str) -> Side:

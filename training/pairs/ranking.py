@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
@@ -19,21 +17,18 @@ from scipy.stats import binomtest
 from trl import RewardConfig, RewardTrainer
 
 from common.command import Failure, UsageError
-from common.files import replacing
 from common.jsonl import write_jsonl
 from common.terminal import watched
 from training.pairs.asked import counted
 from training.pairs.pair import LeftOut, Pair
-from training.pairs.score_server import FACTS, SCALE
-from training.pairs.scorer import Scorer, load_scorer
-from training.pairs.trainers import Shown, Silent, check_devices, learned, trainer_settings
+from training.pairs.scorer import FACTS, SCALE, Scorer, load_scorer
+from training.pairs.trainers import Shown, Silent, check_devices, learn, trainer_settings
 from training.setup.model_folder import find_model
 from training.warmup.supervised import adapter, save
-from training.warmup.work_folder import check_out, model_digest, work_folder
+from training.warmup.work_folder import check_out
 
 HELD_OUT = 0.2  # of the tasks
 LUCK = 0.05  # probability of so many right pairs if scores said nothing
-LEARNS = ("epochs", "lr", "batch_size", "lora_rank", "seed")  # flags that change the weights
 
 
 class AnswerPairTrainer(Silent, RewardTrainer):
@@ -59,27 +54,6 @@ def fitting(pairs: Sequence[Pair], scorer: Scorer, left_out: LeftOut) -> list[Pa
     return kept
 
 
-def train(
-    scorer: Scorer, pairs: Sequence[Pair], work: Path, arguments: argparse.Namespace
-) -> tuple[Any, dict[str, Any]]:
-    """Train, and return the merged model with steps and curve."""
-    rank = arguments.lora_rank
-    rows = []
-    for pair in pairs:
-        chosen = scorer.tokens(pair.question, pair.chosen.answer)
-        rejected = scorer.tokens(pair.question, pair.rejected.answer)
-        rows.append({"chosen_ids": chosen, "rejected_ids": rejected})
-    trainer = AnswerPairTrainer(
-        model=scorer.model,
-        args=RewardConfig(**trainer_settings(work, arguments, len(rows))),
-        train_dataset=Dataset.from_list(rows),
-        processing_class=scorer.tokenizer,
-        peft_config=adapter(rank, "SEQ_CLS") if rank else None,
-        callbacks=[Shown("reward model")],
-    )
-    return learned(trainer, work, ("loss", "accuracy", "margin"))
-
-
 def split_by_task(pairs: Sequence[Pair], share: float, seed: int) -> tuple[list[Pair], list[Pair]]:
     """Return pairs to learn from and pairs held out, of different tasks. Raises UsageError."""
     tasks = sorted({pair.task for pair in pairs})
@@ -91,29 +65,42 @@ def split_by_task(pairs: Sequence[Pair], share: float, seed: int) -> tuple[list[
     return taught, [pair for pair in pairs if pair.task in held]
 
 
-def learn(arguments: argparse.Namespace, pairs: Sequence[Pair], left_out: LeftOut) -> None:
+def rank(arguments: argparse.Namespace, pairs: Sequence[Pair], left_out: LeftOut) -> None:
     """Train on answers, measure on held-out tasks, write the model, and print the facts."""
     check_out(arguments.out, arguments.force)
     check_devices()
-    folder = find_model(arguments.base)
-    scorer = load_scorer(folder, arguments.seed)
+    scorer = load_scorer(find_model(arguments.base), arguments.seed)
     pairs = fitting(pairs, scorer, left_out)
     taught, held = split_by_task(pairs, HELD_OUT, arguments.seed)
     print(
         f"{len(taught)} pairs to learn from, {len(held)} of other tasks held out", file=sys.stderr
     )
-    flags = {name: getattr(arguments, name) for name in LEARNS}
-    digest = hashlib.sha256(repr(pairs).encode()).hexdigest()
-    began = {"base": model_digest(folder), "pairs": digest, **flags}
-    started = time.monotonic()
-    with work_folder(arguments.out, began, arguments.force) as work:
-        trained, history = train(scorer, taught, work, arguments)
-        named = {"agent": arguments.agent, "base": arguments.base}
-        counts = {"pairs": len(taught), "left_out": dict(left_out)}
-        seconds = round(time.monotonic() - started, 1)  # since the last start
-        facts = {**named, **counts, **flags, "seconds": seconds, **history}
-        with replacing(arguments.out) as draft:
-            facts = write(trained, scorer.tokenizer, held, facts, draft)
+    rows = []
+    for pair in taught:
+        chosen = scorer.tokens(pair.question, pair.chosen.answer)
+        rejected = scorer.tokens(pair.question, pair.rejected.answer)
+        rows.append({"chosen_ids": chosen, "rejected_ids": rejected})
+
+    def trainer_in(work: Path) -> AnswerPairTrainer:
+        rank = arguments.lora_rank
+        return AnswerPairTrainer(
+            model=scorer.model,
+            args=RewardConfig(**trainer_settings(work, arguments, len(rows))),
+            train_dataset=Dataset.from_list(rows),
+            processing_class=scorer.tokenizer,
+            peft_config=adapter(rank, "SEQ_CLS") if rank else None,
+            callbacks=[Shown("reward model")],
+        )
+
+    def write(trained: Any, facts: dict[str, Any], draft: Path) -> None:
+        save(trained, scorer.tokenizer, draft)
+        measure(draft, held, facts)
+        text = json.dumps(facts, ensure_ascii=False, indent=1) + "\n"
+        (draft / FACTS).write_text(text, encoding="utf-8")
+
+    about = {"agent": arguments.agent, "model": arguments.base, "pairs": len(taught)}
+    about["left_out"] = dict(left_out)
+    facts = learn(arguments, about, rows, ("loss", "accuracy", "margin"), trainer_in, write)
     print(json.dumps({name: facts[name] for name in facts if name != "curve"}, ensure_ascii=False))
     if not facts["calibrated"]:
         raise Failure(
@@ -123,11 +110,8 @@ def learn(arguments: argparse.Namespace, pairs: Sequence[Pair], left_out: LeftOu
         )
 
 
-def write(
-    model: Any, tokenizer: Any, held: Sequence[Pair], facts: dict[str, Any], folder: Path
-) -> dict[str, Any]:
-    """Write the model, score the held-out answers with it, and return the facts."""
-    save(model, tokenizer, folder)
+def measure(folder: Path, held: Sequence[Pair], facts: dict[str, Any]) -> None:
+    """Score the held-out answers, add what was found to the facts, and write the map to [0, 1]."""
     scorer = load_scorer(folder)
     good = scorer.scores([(pair.question, pair.chosen.answer) for pair in held])
     bad = scorer.scores([(pair.question, pair.rejected.answer) for pair in held])
@@ -140,6 +124,3 @@ def write(
         # which the loss fits
         scale = {"kind": "logistic", "center": fmean([*good, *bad]), "scale": 1.0}
         write_jsonl(folder / SCALE, [scale], force=True)
-    text = json.dumps(facts, ensure_ascii=False, indent=1) + "\n"
-    (folder / FACTS).write_text(text, encoding="utf-8")
-    return facts

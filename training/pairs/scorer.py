@@ -1,20 +1,36 @@
-"""A reward model: a classifier of one score for a question and a final answer."""
+"""A reward model: a classifier of one score for a question and a final answer, and its server.
+
+POST /score {"prompt", "response"} -> {"score"}, a raw number. A text that the model cannot read
+whole is refused (422) and never cut: its episode is unscored.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
+import uvicorn
+from fastapi import FastAPI, HTTPException
+from pydantic import BaseModel, ConfigDict
 from torch.nn.utils.rnn import pad_sequence
 from transformers import AutoModelForSequenceClassification, set_seed
 
+from common.access import Guard
+from common.command import UsageError
+from common.connections import Server
 from common.terminal import watched
 from training.pairs.trainers import load_padded
 
 SCORED_AT_ONCE = 16
+HOST = "127.0.0.1"
+MOST_BYTES = 1_000_000  # of a request
+FACTS = "reward_model.json"
+SCALE = "reward_scale.json"
 
 
 @dataclass(frozen=True)
@@ -55,3 +71,47 @@ def load_scorer(folder: Path, seed: int = 0) -> Scorer:
     positions = getattr(model.config.get_text_config(), "max_position_embeddings", None)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     return Scorer(model.to(device), tokenizer, int(positions or tokenizer.model_max_length))
+
+
+class Asked(BaseModel):
+    model_config = ConfigDict(strict=True)
+    prompt: str
+    response: str
+
+
+def build(scorer: Scorer) -> FastAPI:
+    """Return the application, which scores one answer at a time."""
+    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+    one_at_a_time = asyncio.Lock()
+
+    @app.get("/health")
+    async def health() -> dict[str, str]:
+        return {"status": "ok"}
+
+    @app.post("/score")
+    async def score(asked: Asked) -> dict[str, float]:
+        tokens = len(scorer.tokens(asked.prompt, asked.response))
+        if tokens > scorer.context:
+            seen = f"{tokens} tokens; the reward model reads {scorer.context} at most"
+            raise HTTPException(422, seen)
+        async with one_at_a_time:
+            texts = [(asked.prompt, asked.response)]
+            (found,) = await asyncio.to_thread(scorer.scores, texts)
+        return {"score": found}
+
+    return app
+
+
+def serve_scores(folder: Path, port: int) -> None:
+    """Answer until Ctrl-C. Port 0 is a free one. Raises UsageError, OSError."""
+    if not (folder / FACTS).is_file():
+        raise UsageError(
+            f"--reward-model {folder} has no {FACTS}; give a folder of training.reward_model"
+        )
+    scorer = load_scorer(folder)
+    with socket.create_server((HOST, port)) as listener:
+        address = f"http://{HOST}:{listener.getsockname()[1]}/score"
+        scale = f" REWARD_SCALE={(folder / SCALE).resolve()}" if (folder / SCALE).is_file() else ""
+        print(f"serves {folder}; set  REWARD_MODEL_URL={address}{scale}", flush=True)
+        config = uvicorn.Config(Guard(build(scorer), None, MOST_BYTES), log_level="warning")
+        Server(config).run(sockets=[listener])

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import math
 import os
 import shutil
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -18,12 +20,23 @@ from transformers import PrinterCallback, TrainerCallback
 from transformers.utils import logging
 
 from common.command import UsageError
+from common.files import replacing
 from common.terminal import progress
+from training.setup.model_folder import find_model
 from training.warmup.supervised import load_model
+from training.warmup.work_folder import model_digest, work_folder
 
 CHECKPOINTS = 10  # in the course of a training
 KEPT = 2
 STATE = "trainer_state.json"  # a checkpoint's last file
+LEARNS = (
+    "epochs",
+    "lr",
+    "batch_size",
+    "lora_rank",
+    "seed",
+    "beta",
+)  # flags that change the weights
 WARM_UP = 0.1
 
 
@@ -38,19 +51,41 @@ def last_checkpoint(work: Path) -> str | None:
     return None
 
 
-def learned(trainer: Any, work: Path, metrics: Sequence[str]) -> tuple[Any, dict[str, Any]]:
-    """Train on from the last checkpoint in `work`. Return the merged model, and steps and curve."""
-    trainer.remove_callback(PrinterCallback)
-    trainer.train(resume_from_checkpoint=last_checkpoint(work))
-    curve = []
-    for line in trainer.state.log_history:
-        if "loss" in line:
-            shown = ("step", *metrics)
-            curve.append({name: round(line[name], 5) for name in shown if name in line})
-    model = trainer.accelerator.unwrap_model(trainer.model)
-    if isinstance(model, PeftModel):
-        model = model.merge_and_unload()
-    return model, {"steps": trainer.state.global_step, "curve": curve}
+def learn(
+    arguments: argparse.Namespace,
+    about: dict[str, Any],
+    rows: Sequence[Any],
+    metrics: Sequence[str],
+    trainer_in: Callable[[Path], Any],
+    write: Callable[[Any, dict[str, Any], Path], None],
+) -> dict[str, Any]:
+    """Train on from the last checkpoint, have the model and its facts written, and return these.
+
+    about: the first facts. rows: what is learned. trainer_in: makes TRL's trainer, which saves
+    checkpoints in a folder. write: takes the merged model, its facts and the folder for both.
+    """
+    flags = {name: value for name, value in vars(arguments).items() if name in LEARNS}
+    digest = hashlib.sha256(repr(rows).encode()).hexdigest()
+    began = {"model": model_digest(find_model(about["model"])), "pairs": digest, **flags}
+    started = time.monotonic()
+    with work_folder(arguments.out, began, arguments.force) as work:
+        trainer = trainer_in(work)
+        trainer.remove_callback(PrinterCallback)
+        trainer.train(resume_from_checkpoint=last_checkpoint(work))
+        curve = []
+        for line in trainer.state.log_history:
+            if "loss" in line:
+                shown = ("step", *metrics)
+                curve.append({name: round(line[name], 5) for name in shown if name in line})
+        model = trainer.accelerator.unwrap_model(trainer.model)
+        if isinstance(model, PeftModel):
+            model = model.merge_and_unload()
+        seconds = round(time.monotonic() - started, 1)  # since the last start
+        steps = trainer.state.global_step
+        facts = {**about, **flags, "seconds": seconds, "steps": steps, "curve": curve}
+        with replacing(arguments.out) as draft:
+            write(model, facts, draft)
+    return facts
 
 
 def load_padded(folder: Path, kind: Any, **options: Any) -> tuple[Any, Any]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from common.jsonl import NewLines
 from common.language import said
@@ -15,8 +14,7 @@ from episodes.outcomes import counted
 from training.engine.playing import read_playing
 from training.engine.records import validation_reward
 from training.engine.watchdog import DIFFER, MISMATCH
-from training.report.course import CUT, ROLLOUTS
-from training.report.summary import read_timeline
+from training.report.summary import CUT, ROLLOUTS, read_timeline
 from training.setup.plan import MAX_UNSCORED_SHARE
 
 SECONDS_A_LINE = 30.0  # inside a step; a shorter one is a line alone
@@ -47,8 +45,12 @@ class Progress:
         if not self._ready and "engine_ready" in read_timeline(self.run_dir):
             self._ready = True
             self._say(said("engine ready (Ray, verl, vLLM, proxy)"))
-        episodes = self._episodes.look()
-        self._note_left_out([record for record in episodes if record["mode"] == "train"])
+        episodes = [record for record in self._episodes.look() if record["mode"] == "train"]
+        causes = Counter(record["cause"] for record in episodes if record["cause"])
+        if causes.total() > MAX_UNSCORED_SHARE * len(episodes):
+            named = counted(dict(causes.most_common()))
+            left_out = "{count} of {of} episodes are left out: {named}"
+            self._say(said(left_out, count=causes.total(), of=len(episodes), named=named))
         for row in self._metrics.look():
             if "timing_s/step" in row["data"]:
                 self._ended += 1
@@ -61,25 +63,11 @@ class Progress:
                 line += said(", about {time} left", time=duration(left))
             self._say(line)
             self._playing = read_playing(self.run_dir)
-        if time.time() - self._said >= SECONDS_A_LINE:
-            self._say_how_far()
-
-    def _say_how_far(self) -> None:
         playing = read_playing(self.run_dir)
-        if playing == self._playing:
-            return
-        self._playing = playing
-        if playing["mode"] == "train":
-            self._say(said("step {step}: {ended} of {of} episodes played", **playing))
-        else:
-            self._say(said("validation: {ended} of {of} episodes played", **playing))
-
-    def _note_left_out(self, episodes: Sequence[Mapping[str, Any]]) -> None:
-        causes = Counter(record["cause"] for record in episodes if record["cause"])
-        if causes.total() > MAX_UNSCORED_SHARE * len(episodes):
-            named = counted(dict(causes.most_common()))
-            left_out = "{count} of {of} episodes are left out: {named}"
-            self._say(said(left_out, count=causes.total(), of=len(episodes), named=named))
+        if playing != self._playing and time.time() - self._said >= SECONDS_A_LINE:
+            self._playing = playing
+            whose = "step {step}" if playing["mode"] == "train" else "validation"
+            self._say(said(f"{whose}: {{ended}} of {{of}} episodes played", **playing))
 
     def _say(self, text: str) -> None:
         self._said = time.time()

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from math import sqrt
 from pathlib import Path
+from statistics import fmean, variance
 from typing import Any
 
 from rich.cells import cell_len
 
 from common.command import as_typed
-from common.jsonl import write_text
 from common.language import said
 from common.settings import below_root
 from episodes.outcomes import CHINESE, counted
@@ -26,7 +27,6 @@ from training.engine.records import (
     validation_reward,
 )
 from training.engine.watchdog import MISMATCH
-from training.report.course import course_of, told
 
 # The key of what episodes are played with. Its `notes` are for readers of the numbers
 ENVIRONMENT = "environment.json"
@@ -41,23 +41,19 @@ PHASES = {
 }
 TRAINED = ("triplets", "sequences", "generated_tokens", "trained_tokens")
 LEARNED_FROM = ("episodes", "groups", "learnable_groups")
+STEPS = 10  # of each end of the run, which are compared
+ERRORS = 2  # standard errors between the two means, by which a run counts as worse
+LEAST = 0.01  # of the reward, if its steps do not vary
+REWARD = "episodes/reward/mean"
+ROLLOUTS = "episodes/rollouts"
+CUT = "episodes/stop_reasons/length"
 WIDTH = 22  # of the names of the lines that `show` prints
-
-
-def write_summary(
-    run_dir: Path, about: Mapping[str, str], exit_reason: str, message: str, started: float
-) -> dict[str, Any]:
-    """Compute and write `summary.json`. `started` is the program's start in Unix seconds."""
-    summary = build_summary(run_dir, about, exit_reason, message, started)
-    text = json.dumps(summary, ensure_ascii=False, indent=2)
-    write_text(run_dir / "summary.json", text, force=True)
-    return summary
 
 
 def build_summary(
     run_dir: Path, about: Mapping[str, str], exit_reason: str, message: str, started: float
 ) -> dict[str, Any]:
-    """Return the summary. Every number comes from the run folder's files."""
+    """Return what `summary.json` holds. `started` is the program's start in Unix seconds."""
     records = [RolloutRecord.of_line(row) for row in read_lines(run_dir / "episodes.jsonl")]
     train = [record for record in records if record.mode == "train"]
     validation = [record for record in records if record.mode == "val"]
@@ -66,7 +62,8 @@ def build_summary(
     counts = {}
     for name in (*TRAINED, *LEARNED_FROM):
         counts[name] = int(sum(step.get(f"books/{name}", 0) for step in steps))
-    return {
+    mismatches = [step[MISMATCH] for step in steps if MISMATCH in step]
+    summary: dict[str, Any] = {
         "exit_reason": exit_reason,
         "message": message,
         **about,
@@ -76,7 +73,11 @@ def build_summary(
         "dropped_tokens": _dropped(train, counts["generated_tokens"]),
         "weight_updates": int(sum(step.get("books/weight_updates", 0) for step in steps)),
         "steps_without_signal": sum(step.get("books/learnable_groups") == 0 for step in steps),
-        "signal": _signal(counts, [step[MISMATCH] for step in steps if MISMATCH in step]),
+        "signal": {
+            **{name: counts[name] for name in LEARNED_FROM},
+            "sequences_per_episode": None,
+            "log_prob_mismatch": max(mismatches, default=None),
+        },
         "reward": _reward(train),
         "course": course_of(steps),
         "counters": sums(record.counters for record in train),
@@ -84,9 +85,55 @@ def build_summary(
         "canaries": sum_canaries(records),
         "stop_reasons": dict(Counter(record.stop_reason for record in train if record.stop_reason)),
         "validation": _validation(validation),
-        **_agents(records),
         "seconds": _seconds(run_dir, steps, started),
     }
+    if episodes := counts["episodes"]:
+        summary["signal"]["sequences_per_episode"] = round(counts["sequences"] / episodes, 4)
+    for agent, own in sorted(by_agent(records).items()):
+        train = [record for record in own if record.mode == "train"]
+        summary.setdefault("agents", {})[agent] = {
+            "rollouts": _rollouts(train),
+            "reward": _reward(train),
+            "canaries": sum_canaries(own),
+            "validation": _validation([record for record in own if record.mode == "val"]),
+        }
+    return summary
+
+
+def course_of(steps: Sequence[Mapping[str, float]]) -> dict[str, Any]:
+    """Return what a run's metrics say of both its ends, {} of a run that is too short.
+
+    steps: the metrics of each step. reward: means of the first and the last steps. cut: shares of
+    episodes whose last reply was cut. worse: the reward fell by more than its noise from step to
+    step.
+    """
+    scored = [step for step in steps if REWARD in step]
+    if len(scored) < 2 * STEPS:
+        return {}
+    means = []
+    variances = []
+    cut = []
+    for end in (scored[:STEPS], scored[-STEPS:]):
+        rewards = [step[REWARD] for step in end]
+        means.append(fmean(rewards))
+        variances.append(variance(rewards))
+        cut.append(sum(step.get(CUT, 0) for step in end) / sum(step[ROLLOUTS] for step in end))
+    error = sqrt(sum(variances) / STEPS)
+    worse = means[0] - means[1] > max(LEAST, ERRORS * error)
+    return {"reward": means, "cut": cut, "worse": worse}
+
+
+def told(course: Mapping[str, Any]) -> str:
+    """Return the comparison as a person reads it."""
+    first, last = course["reward"]
+    cut_first, cut_last = course["cut"]
+    text = said("reward {first:.3f} -> {last:.3f}", first=first, last=last)
+    if cut_first or cut_last:
+        cut = ", replies cut {first:.1%} -> {last:.1%}"
+        text += said(cut, first=cut_first, last=cut_last)
+    if course["worse"]:
+        text += said("; the run got worse: try a lower learning rate, or an earlier checkpoint")
+    return text
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
@@ -144,19 +191,6 @@ def _validation(records: list[RolloutRecord]) -> dict[str, Any]:
     }
 
 
-def _agents(records: list[RolloutRecord]) -> dict[str, Any]:
-    found = {}
-    for agent, own in sorted(by_agent(records).items()):
-        train = [record for record in own if record.mode == "train"]
-        found[agent] = {
-            "rollouts": _rollouts(train),
-            "reward": _reward(train),
-            "canaries": sum_canaries(own),
-            "validation": _validation([record for record in own if record.mode == "val"]),
-        }
-    return {"agents": found} if found else {}
-
-
 def _reward(records: list[RolloutRecord]) -> dict[str, Any]:
     scored = [record for record in records if record.cause is None]  # every one has a reward
     mean = sum(record.reward or 0.0 for record in scored) / len(scored) if scored else None
@@ -186,15 +220,6 @@ def _seconds(run_dir: Path, steps: list[dict[str, Any]], started: float) -> dict
     }
 
 
-def _signal(counts: dict[str, int], mismatches: list[float]) -> dict[str, Any]:
-    episodes = counts["episodes"]
-    return {
-        **{name: counts[name] for name in LEARNED_FROM},
-        "sequences_per_episode": round(counts["sequences"] / episodes, 4) if episodes else None,
-        "log_prob_mismatch": max(mismatches, default=None),
-    }
-
-
 def show(summary: dict[str, Any], run_dir: Path, names: Mapping[str, str] = CHINESE) -> None:
     """Print what was run, what it cost and what it gave. The last line is the run folder.
 
@@ -211,36 +236,56 @@ def show(summary: dict[str, Any], run_dir: Path, names: Mapping[str, str] = CHIN
 
 
 def _lines(summary: dict[str, Any], names: Mapping[str, str]) -> list[tuple[str, str]]:
-    validation = summary["validation"]
-    highest = summary["environment"].get(HIGHEST)
-    of = "" if highest is None or "agents" in summary else said(" of {most:g}", most=highest)
+    seconds = summary["seconds"]
+    times = [said("{seconds:.0f} s", seconds=seconds["total"])]
+    if seconds["to_first_step"] is not None:
+        times.append(said("{seconds:.3g} s to the first step", seconds=seconds["to_first_step"]))
+    if seconds["per_step"] is not None:
+        times.append(said("{seconds:.3g} s a step", seconds=seconds["per_step"]))
+    dropped = summary["dropped_tokens"]
+    tokens = said(
+        "{generated} written by the model, {trained} trained on",
+        generated=summary["generated_tokens"] + sum(dropped.values()),
+        trained=summary["trained_tokens"],
+    )
+    if left_out := counted(dropped):
+        tokens += said(", left out: {named}", named=left_out)
+    signal = summary["signal"]
+    updates = said("{count} of the weights", count=summary["weight_updates"])
+    if signal["groups"]:
+        groups = "; in {count} of {of} groups the rewards differ, and only those teach"
+        updates += said(groups, count=signal["learnable_groups"], of=signal["groups"])
+    mismatch = known_bad = of = terms = ""
+    if signal["log_prob_mismatch"] is not None:
+        # A KL of nearly 0 is computed as a little less
+        found = max(signal["log_prob_mismatch"], 0.0)
+        mismatch = said("KL of at most {value:.2g} a token", value=found)
+    if summary["canaries"]["judged"]:
+        accepted = "accepted {accepted:g} of {judged:g} answers that are known to be wrong"
+        known_bad = said(accepted, **summary["canaries"])
+    if "agents" not in summary:  # of several the terms and the highest rewards differ
+        highest = summary["environment"].get(HIGHEST)
+        of = "" if highest is None else said(" of {most:g}", most=highest)
+        terms = counted(summary["reward"]["terms"], names)
+    reward = f"{_number(summary['reward']['mean'])}{of}"
     lines = [
         (said("model"), f"{below_root(summary['model'])} ({summary['device']})"),
         *((said("note"), note) for note in summary["environment"].get("notes", [])),
-        (said("time"), _time(summary["seconds"])),
+        (said("time"), said(", ").join(times)),
         (said("episodes"), _episodes(summary["rollouts"]) or said("none")),
-        (said("tokens"), _tokens(summary)),
-        (said("updates"), _updates(summary)),
-        (said("vLLM and trainer"), _mismatch(summary["signal"]["log_prob_mismatch"])),
-        (said("judge"), _known_bad(summary["canaries"])),
-        (said("reward"), _reward_line(summary, of, names)),
+        (said("tokens"), tokens),
+        (said("updates"), updates),
+        (said("vLLM and trainer"), mismatch),
+        (said("judge"), known_bad),
+        (said("reward"), f"{reward} ({terms})" if terms else reward),
         (said("first and last steps"), told(summary["course"]) if summary["course"] else ""),
-        (said("validation reward"), _validation_line(validation, of)),
+        (said("validation reward"), _validation_line(summary["validation"], of)),
     ]
     for agent, found in summary.get("agents", {}).items():
         reward = said("reward {value}", value=_number(found["reward"]["mean"]))
         own = said("validation {value}", value=_validation_line(found["validation"], ""))
         lines.append((agent, said(", ").join((reward, _episodes(found["rollouts"]), own))))
     return lines
-
-
-def _time(seconds: dict[str, Any]) -> str:
-    parts = [said("{seconds:.0f} s", seconds=seconds["total"])]
-    if seconds["to_first_step"] is not None:
-        parts.append(said("{seconds:.3g} s to the first step", seconds=seconds["to_first_step"]))
-    if seconds["per_step"] is not None:
-        parts.append(said("{seconds:.3g} s a step", seconds=seconds["per_step"]))
-    return said(", ").join(parts)
 
 
 def _episodes(rollouts: dict[str, int]) -> str:
@@ -251,47 +296,6 @@ def _episodes(rollouts: dict[str, int]) -> str:
     }
     counts = [said(words[name], count=count) for name, count in rollouts.items() if count]
     return said(", ").join(counts)
-
-
-def _tokens(summary: dict[str, Any]) -> str:
-    dropped = summary["dropped_tokens"]
-    text = said(
-        "{generated} written by the model, {trained} trained on",
-        generated=summary["generated_tokens"] + sum(dropped.values()),
-        trained=summary["trained_tokens"],
-    )
-    left_out = counted(dropped)
-    return text + (said(", left out: {named}", named=left_out) if left_out else "")
-
-
-def _updates(summary: dict[str, Any]) -> str:
-    signal = summary["signal"]
-    text = said("{count} of the weights", count=summary["weight_updates"])
-    if signal["groups"]:
-        groups = "; in {count} of {of} groups the rewards differ, and only those teach"
-        text += said(groups, count=signal["learnable_groups"], of=signal["groups"])
-    return text
-
-
-def _mismatch(value: float | None) -> str:
-    # A KL of nearly 0 is computed as a little less
-    lines = "KL of at most {value:.2g} a token"
-    return "" if value is None else said(lines, value=max(value, 0.0))
-
-
-def _known_bad(canaries: dict[str, float]) -> str:
-    if not canaries["judged"]:
-        return ""
-    accepted = "accepted {accepted:g} of {judged:g} answers that are known to be wrong"
-    return said(accepted, **canaries)
-
-
-def _reward_line(summary: dict[str, Any], of: str, names: Mapping[str, str]) -> str:
-    reward = summary["reward"]
-    line = f"{_number(reward['mean'])}{of}"
-    # Terms of several agents differ
-    terms = "" if "agents" in summary else counted(reward["terms"], names)
-    return f"{line} ({terms})" if terms else line
 
 
 def _validation_line(validation: dict[str, Any], of: str) -> str:

@@ -1,6 +1,6 @@
 """Check that agent and trainer agree, on verl's finished tree, before anything heavy is imported.
 
-Every error names both values and where they came from.
+Every error names what was seen and where it came from.
 """
 
 from __future__ import annotations
@@ -10,8 +10,12 @@ from omegaconf import DictConfig, OmegaConf
 from training.setup.plan import ConfigError, EnginePlan
 from training.setup.presets import ACTOR, ROLLOUT
 
+MAX_TURNS_KEY = f"{ROLLOUT}.multi_turn.max_assistant_turns"
+TEMPERATURE_KEY = f"{ROLLOUT}.temperature"
+STEPS_KEY = "trainer.total_training_steps"
 # Numbers that everything else is divided or counted by, with the least that makes sense
 LEAST = {
+    STEPS_KEY: 1,
     "data.train_batch_size": 1,
     "data.seed": 0,
     "actor_rollout_ref.actor.ppo_mini_batch_size": 1,
@@ -26,7 +30,7 @@ LEAST = {
     "trainer.nnodes": 1,
     "trainer.n_gpus_per_node": 1,
 }
-# Keys that a flag sets: what is done before the engine starts reads the flag
+# Keys that a flag or a variable sets: what is done before the engine starts reads that
 FLAG_OF = {
     "trainer.default_local_dir": "--run-dir",
     "trainer.default_hdfs_dir": "--run-dir",
@@ -35,10 +39,9 @@ FLAG_OF = {
     "data.train_files": "--train-file",
     "data.val_files": "--val-file",
     "actor_rollout_ref.model.path": "--model",
+    MAX_TURNS_KEY: "--max-turns",
+    TEMPERATURE_KEY: "TEMPERATURE",
 }
-MAX_TURNS_KEY = f"{ROLLOUT}.multi_turn.max_assistant_turns"
-STEPS_KEY = "trainer.total_training_steps"
-TEMPERATURE_KEY = f"{ROLLOUT}.temperature"
 # verl's own rotation forgets what it saved before a restart, and knows no best step
 VERL_ROTATES = ("max_actor_ckpt_to_keep", "remove_previous_ckpt_in_save")
 
@@ -49,7 +52,7 @@ def compares_groups(config: DictConfig) -> bool:
 
 
 def check_agreement(config: DictConfig, engine: EnginePlan, origins: dict[str, str]) -> None:
-    """Raise ConfigError, naming both values, if agent and trainer differ.
+    """Raise ConfigError if agent and trainer differ, or a number makes no sense.
 
     `origins` maps overridden keys to the override as written.
     """
@@ -60,20 +63,15 @@ def check_agreement(config: DictConfig, engine: EnginePlan, origins: dict[str, s
         if value := config.trainer.get(key):
             raise ConfigError(f"trainer.{key}={value}: use --keep N and --keep-best instead")
     for key, least in LEAST.items():
-        _check_whole(config, key, least, origins)
-    if config.trainer.total_training_steps is not None:
-        _check_whole(config, STEPS_KEY, 1, origins)
+        value = OmegaConf.select(config, key)
+        if key == STEPS_KEY and value is None:
+            continue
+        if type(value) is not int or value < least:
+            seen = origins.get(key, f"{key}={value}")
+            raise ConfigError(f"{seen}: expected a whole number of {least} or more")
     _check_mode(config, engine)
-    _check_turns_and_sampling(config, engine, origins)
     _check_budgets(config, engine)
     _check_batches(config)
-
-
-def _check_whole(config: DictConfig, key: str, least: int, origins: dict[str, str]) -> None:
-    value = OmegaConf.select(config, key)
-    if type(value) is not int or value < least:
-        seen = origins.get(key, f"{key}={value}")
-        raise ConfigError(f"{seen}: expected a whole number of {least} or more")
 
 
 def _check_mode(config: DictConfig, engine: EnginePlan) -> None:
@@ -87,8 +85,13 @@ def _check_mode(config: DictConfig, engine: EnginePlan) -> None:
         )
     if engine.deterministic and engine.device != "cpu":
         raise ConfigError("--deterministic needs --device cpu: a GPU's kernels sum in any order")
-    log_probs = config.actor_rollout_ref.rollout.calculate_log_probs
-    if config.algorithm.rollout_correction.bypass_mode and not log_probs:
+    rollout = config.actor_rollout_ref.rollout
+    if float(rollout.top_p) != 1.0 or int(rollout.top_k) != -1:
+        raise ConfigError(
+            f"{ROLLOUT}.top_p={rollout.top_p}, top_k={rollout.top_k}: "
+            "verl's log-probabilities need top_p=1, top_k=-1"
+        )
+    if config.algorithm.rollout_correction.bypass_mode and not rollout.calculate_log_probs:
         raise ConfigError(
             "algorithm.rollout_correction.bypass_mode=True needs "
             f"{ROLLOUT}.calculate_log_probs=True; set both or neither"
@@ -99,30 +102,6 @@ def _check_mode(config: DictConfig, engine: EnginePlan) -> None:
         raise ConfigError(
             f"actor_rollout_ref.model.lora_rank={model.lora_rank} with lora.merge=False: vLLM "
             "would play without the adapter; use --lora --lora-rank, which merges it"
-        )
-
-
-def _check_turns_and_sampling(
-    config: DictConfig, engine: EnginePlan, origins: dict[str, str]
-) -> None:
-    turns = OmegaConf.select(config, MAX_TURNS_KEY)
-    if turns != engine.max_turns:
-        raise ConfigError(
-            f"max_turns differs: the agent plays {engine.max_turns} turns"
-            f" ({engine.max_turns_origin}), verl has {turns} (override"
-            f" {origins.get(MAX_TURNS_KEY, MAX_TURNS_KEY)}). Set --max-turns only; verl's is derived."
-        )
-    rollout = OmegaConf.select(config, ROLLOUT)
-    if float(rollout.temperature) != engine.temperature:
-        raise ConfigError(
-            f"temperature differs: the agent samples at {engine.temperature} (TEMPERATURE), verl"
-            f" has {rollout.temperature} (override {origins.get(TEMPERATURE_KEY, TEMPERATURE_KEY)})."
-            " Set TEMPERATURE only."
-        )
-    if float(rollout.top_p) != 1.0 or int(rollout.top_k) != -1:
-        raise ConfigError(
-            f"{ROLLOUT}.top_p={rollout.top_p}, top_k={rollout.top_k}: "
-            "verl's log-probabilities need top_p=1, top_k=-1"
         )
 
 

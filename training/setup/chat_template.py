@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -115,17 +114,13 @@ def keeps_thinking(template: str, tools: bool) -> bool:
 
 
 def _continues(template: str, tools: bool, thought: str, **switches: bool) -> bool:
-    """Return whether a prompt begins with the one before and the reply to it.
-
-    With `tools` the reply is the thought and a call, otherwise the thought and an answer.
-    """
+    # With tools the reply is the thought and a call, otherwise the thought and an answer
     first = render(template, [ASKED], tools, **switches)
     reply = thought if tools else f"{thought}Then the other."
     if first.rstrip().endswith("<think>"):  # the template opens the block, so that replies do not
         reply = reply.removeprefix("<think>\n")
-    return render(template, _conversation(reply, tools), tools, **switches).startswith(
-        first + reply
-    )
+    second = render(template, _conversation(reply, tools), tools, **switches)
+    return second.startswith(first + reply)
 
 
 def keep_thinking(template: str, tools: bool) -> str:
@@ -185,20 +180,9 @@ def render(
     opened: bool = True,
     **switches: bool,
 ) -> str:
-    """Return a conversation as `rendered` does, where `tools` with TOOL."""
-    return rendered(template, messages, [TOOL] if tools else [], opened, **switches)
-
-
-def rendered(
-    template: str,
-    messages: Sequence[Mapping[str, Any]],
-    tools: Sequence[Mapping[str, Any]],
-    opened: bool = True,
-    **switches: bool,
-) -> str:
     """Return the text that transformers and vLLM render, without special tokens.
 
-    opened: the next reply is begun. Raises ConfigError: it cannot render these.
+    tools: TOOL can be called. opened: the next reply is begun. Raises ConfigError: it cannot.
     """
     from jinja2 import TemplateError
     from transformers.utils.chat_template_utils import render_jinja_template
@@ -206,8 +190,8 @@ def rendered(
     tokens = dict.fromkeys(("bos_token", "eos_token", "pad_token", "unk_token"), "")
     try:
         [text], _ = render_jinja_template(
-            [list(messages)],
-            tools=list(tools) or None,
+            [messages],
+            tools=[TOOL] if tools else None,
             chat_template=template,
             add_generation_prompt=opened,
             **tokens,

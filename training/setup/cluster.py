@@ -52,12 +52,19 @@ def check_nodes_found(config: DictConfig) -> None:
     nodes = int(config.trainer.nnodes)
     gpus = int(config.trainer.n_gpus_per_node)
     while True:
-        try:
-            return check_room(nodes, gpus, free_gpus())
-        except RunStopped:
-            if time.monotonic() > end:
-                raise
-            time.sleep(1)  # a scheduler starts its machines in any order
+        free = free_gpus()
+        if sum(count >= gpus for _, count in free) >= nodes:
+            return
+        if time.monotonic() > end:
+            break
+        time.sleep(1)  # a scheduler starts its machines in any order
+    seen = ", ".join(f"{address}: {count}" for address, count in sorted(free))
+    raise RunStopped(
+        f"the run wants {nodes} x {gpus} GPUs (--n-nodes x --n-gpus), each with {CPUS_PER_GPU} "
+        f"processors; free in this Ray are {seen or 'none'}. Add nodes (./restart_ray.sh "
+        "--address; RAY_CPUS counts more processors than a machine has), wait for what "
+        "holds the others, or ask for fewer"
+    )
 
 
 def free_gpus() -> list[tuple[str, int]]:
@@ -72,16 +79,3 @@ def free_gpus() -> list[tuple[str, int]]:
             beside = int(there.get("CPU", 0)) // CPUS_PER_GPU
             free.append((node["NodeManagerAddress"], min(int(there.get("GPU", 0)), beside)))
     return free
-
-
-def check_room(nodes: int, gpus: int, free: list[tuple[str, int]]) -> None:
-    """Raise RunStopped if fewer than `nodes` nodes have `gpus` free. `free` is (address, GPUs)."""
-    if sum(count >= gpus for _, count in free) >= nodes:
-        return
-    seen = ", ".join(f"{address}: {count}" for address, count in sorted(free))
-    raise RunStopped(
-        f"the run wants {nodes} x {gpus} GPUs (--n-nodes x --n-gpus), each with {CPUS_PER_GPU} "
-        f"processors; free in this Ray are {seen or 'none'}. Add nodes (./restart_ray.sh "
-        "--address; RAY_CPUS counts more processors than a machine has), wait for what "
-        "holds the others, or ask for fewer"
-    )

@@ -44,16 +44,13 @@ def is_large(model: str) -> bool:
     return weights_bytes(model) > LARGE_BYTES
 
 
-def has_bfloat16() -> bool:
-    """Return whether this machine's processor computes in bfloat16, False if it does not say."""
+def in_bfloat16(model: str) -> bool:
+    """Return whether the CPU computes this model in bfloat16. A tiny one gains nothing by it."""
+    if not is_large(model):
+        return False
     with suppress(OSError):
         return bool(BFLOAT16 & set(Path("/proc/cpuinfo").read_text().split()))
     return False
-
-
-def in_bfloat16(model: str) -> bool:
-    """Return whether the CPU computes this model in bfloat16. A tiny one gains nothing by it."""
-    return is_large(model) and has_bfloat16()
 
 
 def environment(device: str, model: str | None = None, processes: int = 1) -> dict[str, str]:

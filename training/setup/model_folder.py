@@ -11,9 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from common.settings import ROOT
-from training.setup.folder_files import read_json, read_text
+from training.setup.folder_files import (
+    IS_ADAPTER,
+    check_weights,
+    read_json,
+    read_text,
+    weight_files,
+)
 from training.setup.plan import ConfigError, OutputPlan
-from training.setup.weights import IS_ADAPTER, check_weights, weight_files
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -196,11 +201,6 @@ def checkpoints_to_come(
     if not output.keep:
         return saved
     return min(saved, max(1, output.keep + output.keep_best + 1 - there))
-
-
-def checkpoint_factor(config: DictConfig) -> int:
-    """Return the bytes of a checkpoint for each byte of the model's folder."""
-    return ADAPTER_FACTOR if config.actor_rollout_ref.model.lora_rank else CHECKPOINT_FACTOR
 
 
 def check_disk(

@@ -27,7 +27,6 @@ class EnginePlan:
     device: str
     model: str
     max_turns: int
-    max_turns_origin: str
     temperature: float
     max_tokens: int  # that the policy may generate in one call
     episode_timeout: float  # seconds

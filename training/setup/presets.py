@@ -1,4 +1,5 @@
-"""Presets of a training run by purpose and hardware (`verl.toml`). An agent brings its own sizes.
+"""Presets of a training run by purpose and hardware (`verl.toml`), and algorithms by name
+(`algorithms.toml`). An agent brings its own sizes.
 
 CPU presets were run. GPU presets are reasoned for one 80 GB card and were not run.
 """
@@ -6,10 +7,12 @@ CPU presets were run. GPU presets are reasoned for one 80 GB card and were not r
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from episodes.agent import Agent
+from training.setup.plan import ConfigError
 
 GPU_MODEL = "Qwen/Qwen3-0.6B"
 
@@ -18,9 +21,10 @@ ACTOR = "actor_rollout_ref.actor"
 MICRO_BATCH = f"{ACTOR}.ppo_max_token_len_per_gpu"  # in tokens
 # Tokens of a thought before a reply. Most of Qwen3's end within these, nearly none within 768
 THOUGHT_TOKENS = 2048
-VERL_DEFAULTS: dict[str, dict[str, dict[str, Any]]] = tomllib.loads(
-    Path(__file__).with_name("verl.toml").read_text(encoding="utf-8")
-)
+Tables = dict[str, dict[str, dict[str, Any]]]
+FOLDER = Path(__file__).parent
+VERL_DEFAULTS: Tables = tomllib.loads((FOLDER / "verl.toml").read_text(encoding="utf-8"))
+ALGORITHMS: Tables = tomllib.loads((FOLDER / "algorithms.toml").read_text(encoding="utf-8"))
 
 
 def choose(
@@ -62,3 +66,22 @@ def choose(
         **(defaults["small"] if small else {}),
         **defaults[purpose],
     }
+
+
+def keys_of(algorithm: str | None) -> dict[str, Any]:
+    """Return the keys of an algorithm, {} for None, which leaves the preset's."""
+    if algorithm is None:
+        return {}
+    table = ALGORITHMS[algorithm]
+    return {**table["fixed"], **table.get("usual", {})}
+
+
+def check_algorithm(algorithm: str | None, user: Mapping[str, Any]) -> None:
+    """Raise ConfigError if the user's overrides, by key, contradict the algorithm's name."""
+    fixed = ALGORITHMS[algorithm]["fixed"] if algorithm else {}
+    for key, value in user.items():
+        if value != fixed.get(key, value):
+            raise ConfigError(
+                f"--algorithm {algorithm} sets {key}={fixed[key]}, and the override says {value};"
+                " leave out one of the two"
+            )

@@ -16,11 +16,10 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from training.setup.agreement import MAX_TURNS_KEY, TEMPERATURE_KEY, check_agreement
-from training.setup.algorithms import check_algorithm
 from training.setup.device import in_bfloat16
 from training.setup.model_folder import CACHE_BLOCK, cache_bytes
 from training.setup.plan import ConfigError, EnginePlan
-from training.setup.presets import ROLLOUT, VERL_DEFAULTS
+from training.setup.presets import ROLLOUT, VERL_DEFAULTS, check_algorithm
 
 CACHE = "kv_cache_memory_bytes"
 Overrides = dict[str, Any]  # keys of verl. A leading + marks those its files leave out
@@ -146,20 +145,20 @@ def _derived(engine: EnginePlan, run_dir: Path, files: dict[str, str]) -> Overri
 
 
 def _apply(config: DictConfig, override: Override) -> None:
-    """Set one key. `+key` is one that verl's typed sections have and its files leave out."""
+    # `+key` is one that verl's typed sections have and its files leave out
     parent, _, leaf = override.key.rpartition(".")
     node = OmegaConf.select(config, parent) if parent else config
     keys = [str(key) for key in node] if isinstance(node, DictConfig) else []
     free = any(part in FREE_FORM for part in override.key.split(".")[:-1])
     if leaf not in keys and not free:
-        allowed = _typed_fields(node) if override.added else []
+        allowed = []
+        if override.added and isinstance(node, DictConfig) and "_target_" in node:
+            section = get_class(node["_target_"])
+            allowed = [one.name for one in fields(section)] if is_dataclass(section) else []
         if leaf not in allowed:
             known = [f"{parent}.{name}" for name in [*allowed, *keys]]
             near = get_close_matches(override.key, known, n=1, cutoff=0.6)
-            hint = (
-                "--help lists the keys of steps, batch and learning rate "
-                "(actor_rollout_ref.actor.optim.lr), verl's trainer/config/*.yaml all"
-            )
+            hint = "--help lists the usual ones, such as actor_rollout_ref.actor.optim.lr"
             if near:
                 hint = f"did you mean {near[0]!r}?"
             raise ConfigError(f"verl knows no key {override.key!r}; {hint}")
@@ -180,9 +179,3 @@ def _check_value(defaults: DictConfig, override: Override) -> None:
         raise ConfigError(f"{override.text}: it needs a value; verl's own is {usual!r}")
     if isinstance(value, float) and not isfinite(value):
         raise ConfigError(f"{override.text}: expected a finite number")
-
-
-def _typed_fields(node: Any) -> list[str]:
-    target = node.get("_target_") if isinstance(node, DictConfig) else None
-    section = get_class(target) if target else None
-    return [field.name for field in fields(section)] if is_dataclass(section) else []

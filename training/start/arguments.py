@@ -14,7 +14,6 @@ from common.settings import below_root
 from episodes import registry
 from episodes.agent import Agent
 from episodes.turns import turns
-from training.setup.presets import VERL_DEFAULTS
 
 USAGE = """Train the {name} agent.
 
@@ -25,7 +24,7 @@ USAGE = """Train the {name} agent.
 Further key=value and +key=value go to verl. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
 """
 FLAGS = tomllib.loads(Path(__file__).with_name("flags.toml").read_text(encoding="utf-8"))
-# Keys of verl that are changed most often, and the presets whose defaults --help shows
+# Keys of verl that are changed most often
 KEYS = {
     "trainer.total_training_steps": "steps (--ci: 20, --ci-fast: 1)",
     "trainer.total_epochs": "without it, times through the file",
@@ -35,12 +34,6 @@ KEYS = {
     "trainer.test_freq": "steps between validations",
     "trainer.save_freq": "steps between checkpoints",
 }
-PRESET = VERL_DEFAULTS["preset"]
-PLACES: tuple[dict[str, Any], ...] = (
-    PRESET["every"] | PRESET["cpu"],
-    PRESET["every"] | PRESET["cpu"] | PRESET["large"],
-    PRESET["every"] | PRESET["cuda"] | VERL_DEFAULTS["gpus"]["1"],
-)
 KINDS: dict[str, dict[str, Any]] = {
     "text": {},
     "switch": {"action": "store_true"},
@@ -53,15 +46,10 @@ KINDS: dict[str, dict[str, Any]] = {
 NEEDS = {"lora_rank": "lora", "lora_adapter_path": "lora", "keep_best": "keep"}
 LORA_RANK = 32
 OF_THE_AGENT = "agent"  # the group of the agent's own flags
-# Flags of agent-lightning's examples, and of earlier versions, that do not exist: what to use
+# Flags of agent-lightning's examples that do not exist: what to use
 INSTEAD = {
     "--weave": "episodes.jsonl keeps a sample of each step, and WANDB_API_KEY sends metrics to W&B",
-    "--keep-spans": "episodes.jsonl keeps messages and tokens of a few episodes of each step",
     "--mongo-uri": "the store is in memory; a run that was killed goes on with --resume auto",
-    "--no-llm-proxy": "calls are always recorded before vLLM, by --proxy direct or --proxy litellm",
-    "--live": "every run prints a line for each event and step; a page that follows it is"
-    " `.venv/bin/python -m evaluation.report RUN --live`",
-    "--no-live": "every run prints a line for each event and step, leave it out",
 }
 
 
@@ -83,11 +71,14 @@ def parser_of(agent: Agent) -> Parser:
     if command.CALLED:
         program = f"{command.CALLED} {agent.name}"
     program = command.as_typed(program)
+    told = ["key=value of verl that are changed most often (defaults: docs/settings.md):"]
+    for key, meaning in KEYS.items():
+        told.append(f"  {key}: {meaning}")
     parser = Parser(
         prog=program,
         usage=f"{program} [flags] [key=value ...]",
         description=USAGE.format(name=agent.name, program=program),
-        epilog=keys_told(),
+        epilog="\n".join(told),
         allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -104,17 +95,6 @@ def parser_of(agent: Agent) -> Parser:
             group.add_argument(*names.split(), **kind, **values, help=text)
     parser.set_defaults(**{f"{split}_file": str(path) for split, path in splits.items()})
     return parser
-
-
-def keys_told() -> str:
-    """Return the keys of verl that are changed most often, with their defaults."""
-    lines = [
-        "key=value of verl, and what it is for the bundled model, a larger one on a CPU, a GPU:"
-    ]
-    for key, meaning in KEYS.items():
-        values = ", ".join(str(place.get(key, "not set")) for place in PLACES)
-        lines += [f"  {key}", f"      {meaning}: {values}"]
-    return "\n".join(lines)
 
 
 def parse(agent: Agent, arguments: list[str] | None = None) -> argparse.Namespace:

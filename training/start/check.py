@@ -10,17 +10,18 @@ from omegaconf import DictConfig
 from common.files import check_writable
 from common.proxies import why_unusable
 from episodes.agent import Row
-from training.engine.checkpoints import checkpoints, step_of, was_validated
+from training.engine.checkpoints import checkpoints, step_of
 from training.engine.mixture import draws
 from training.engine.resumable import check_resumable, differences
 from training.setup.agreement import last_step
 from training.setup.cluster import check_nodes_asked
 from training.setup.device import check_libraries
 from training.setup.model_folder import (
+    ADAPTER_FACTOR,
+    CHECKPOINT_FACTOR,
     check_adapter,
     check_disk,
     check_model,
-    checkpoint_factor,
     checkpoints_to_come,
 )
 from training.setup.plan import ConfigError, Plan
@@ -43,11 +44,6 @@ def steps_of(
     return step_of(checkpoint), last
 
 
-def lacks_validation(config: DictConfig, checkpoint: Path) -> bool:
-    """Return whether a run validates, but ended before it had validated this checkpoint."""
-    return config.trainer.test_freq > 0 and not was_validated(checkpoint)
-
-
 def check_ready(plan: Plan, config: DictConfig, done: int, last: int) -> None:
     """Check model, disk, libraries, ports and nodes, for steps `done` to `last`. Raises UsageError."""
     if why := why_unusable():
@@ -60,7 +56,8 @@ def check_ready(plan: Plan, config: DictConfig, done: int, last: int) -> None:
         config, plan.output, done, last, len(checkpoints(plan.output.run_dir))
     )
     check_writable(plan.output.run_dir, "--run-dir")
-    check_disk(plan.engine.model, plan.output.run_dir, to_come, checkpoint_factor(config))
+    factor = ADAPTER_FACTOR if plan.engine.lora_rank else CHECKPOINT_FACTOR
+    check_disk(plan.engine.model, plan.output.run_dir, to_come, factor)
     if plan.engine.lora_adapter_path:
         check_adapter(plan.engine.lora_adapter_path, plan.engine.lora_rank)
     check_store(plan.store)

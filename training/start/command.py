@@ -19,7 +19,7 @@ from typing import Any
 
 from psutil import Process
 
-from common.command import imported, new_parser, run_command
+from common.command import as_typed, imported, new_parser, run_command
 from common.files import check_temporary
 from common.language import said
 from common.settings import Settings
@@ -27,14 +27,16 @@ from common.startup import collect_rarely
 from common.stopping import stop_in_order
 from episodes import registry
 from episodes.agent import Agent, Options
+from episodes.episode import AgentError
 from training.cpu.fork_server import forking
+from training.engine.checkpoints import was_validated
 from training.report.summary import HIGHEST
 from training.serve import serve_environment
 from training.setup.device import environment
 from training.setup.plan import ConfigError, Plan
 from training.setup.verl_config import build_config, parse_overrides
 from training.start.arguments import parse
-from training.start.check import check_ready, lacks_validation, steps_of
+from training.start.check import check_ready, steps_of
 from training.start.make_plan import (
     continued,
     make_plan,
@@ -44,11 +46,11 @@ from training.start.make_plan import (
     with_token,
 )
 from training.start.prepare import Rows, complete, prepare
-from training.start.prompts import Tasks, check_prompts
 from training.start.run_folder import write_inputs
 from training.start.run_lock import held
 
 STARTED = Process().create_time()
+SEVERAL = ".venv/bin/python train_agents.py --agents NAME,NAME:2 [flags]; --help beside --agents lists them"
 
 
 def train(agent: Agent, options: argparse.Namespace) -> int:
@@ -68,8 +70,7 @@ def check_and_train(
     plan, checkpoint, keys = continued(plan, options)
     files = {"train": Path(options.train_file), "val": Path(options.val_file)}
     rows, keys_of_rows = read_rows(agent, files)
-    tasks = tasks_of(agent, rows, settings)
-    check_budgets(tasks, settings.max_turns)
+    check_budgets(agent, rows, settings)
     written = {name: str(plan.output.run_dir / "data" / f"{name}.jsonl") for name in rows}
     overrides = parse_overrides(options.overrides)
     keys = {**preset, **keys, **keys_of_rows}
@@ -77,7 +78,7 @@ def check_and_train(
     plan = with_runners(plan, options, config)
     done, last = steps_of(config, rows["train"], checkpoint)
     if checkpoint and done >= last:
-        if lacks_validation(config, checkpoint):
+        if config.trainer.test_freq > 0 and not was_validated(checkpoint):
             config.trainer.val_before_train = True  # all that is left to do
         elif options.resume == "auto":
             finished = "{run} is finished: step {done} of {last}; nothing is left to do"
@@ -100,7 +101,6 @@ def start(
         else:
             with closing(agent.open(settings, served)) as opened:
                 prepared = prepare(agent, rows, settings, flags, opened)
-                check_prompts(tasks_of(agent, prepared, settings), opened, settings, config)
                 described = {**opened.description(), HIGHEST: opened.highest}
                 write_inputs(plan, prepared, described)
         os.environ.update(environment(plan.engine.device))  # before the imports that read it
@@ -116,19 +116,18 @@ def run(
     return int(imported("training.start.run").run(player, config, plan, last, STARTED))
 
 
-def tasks_of(agent: Agent, rows: Rows, settings: Settings) -> Tasks:
-    """Return the task of each row, by file. Raises AgentError: a row makes none."""
-    return {name: [agent.task(row, settings) for row in part] for name, part in rows.items()}
+def check_budgets(agent: Agent, rows: Rows, settings: Settings) -> None:
+    """Raise ConfigError if a task has a larger budget than the run's turns.
 
-
-def check_budgets(tasks: Tasks, most: int) -> None:
-    """Raise ConfigError if a task has a larger budget than the run's `most` turns."""
-    for part in tasks.values():
-        for task in part:
-            if task.max_turns and task.max_turns > most:
+    Raises AgentError: a row makes no task.
+    """
+    for part in rows.values():
+        for row in part:
+            task = agent.task(row, settings)
+            if task.max_turns and task.max_turns > settings.max_turns:
                 raise ConfigError(
                     f"task {task.id} has a budget of {task.max_turns} turns, the run one of"
-                    f" {most}; raise --max-turns"
+                    f" {settings.max_turns}; raise --max-turns"
                 )
 
 
@@ -158,3 +157,29 @@ def main_of_any(words: list[str]) -> int:
     if not words or words[0].startswith("-"):
         parser.parse_args(words[:1])  # shows the help, or what is missing
     return main(words[0], words[1:])
+
+
+def main_of_several(arguments: list[str] | None = None) -> int:
+    """Run the training command of the agents of --agents, and return the exit code."""
+    usage = as_typed(SEVERAL)
+    parser = argparse.ArgumentParser(usage=usage, add_help=False, allow_abbrev=False)
+    parser.add_argument("--agents", required=True)
+    named, rest = parser.parse_known_args(arguments)
+    return run_training(lambda: registry.joined(weights(named.agents)), rest)
+
+
+def weights(text: str) -> dict[str, float]:
+    """Return the weights of a text such as "sql,diagnosis:2". Raises AgentError: another form."""
+    found: dict[str, float] = {}
+    for part in text.split(","):
+        name, colon, number = part.strip().partition(":")
+        try:
+            weight = float(number) if colon else 1.0
+        except ValueError:
+            weight = 0.0
+        if not name or name in found or not 0 < weight < float("inf"):
+            raise AgentError(
+                f"{part!r}: expected each agent once, NAME or NAME:WEIGHT with a weight above 0"
+            )
+        found[name] = weight
+    return found

@@ -27,10 +27,9 @@ from episodes.joint_rows import weighted
 from episodes.registry import own_options
 from episodes.turns import with_turns
 from training.engine.checkpoints import find_checkpoint, run_of, step_of, was_validated
-from training.setup.algorithms import keys_of
 from training.setup.device import choose_device, is_large
 from training.setup.plan import ConfigError, EnginePlan, OutputPlan, Plan, ProxyPlan, StorePlan
-from training.setup.presets import GPU_MODEL, choose
+from training.setup.presets import GPU_MODEL, choose, keys_of
 from training.setup.reading import thought_tokens
 from training.start.run_lock import LOCK
 
@@ -49,9 +48,6 @@ def run_settings(agent: Agent, options: argparse.Namespace) -> tuple[Settings, O
 
 def make_plan(agent: Agent, options: argparse.Namespace) -> tuple[Plan, dict[str, Any]]:
     """Return the run's plan and the preset's verl keys."""
-    own = f"the {agent.name} agent's own"
-    if "max_turns" in load_settings().model_fields_set:
-        own = "MAX_TURNS"
     settings = with_turns(agent, load_settings(), options.max_turns)
     device = choose_device(options.device)
     purpose = "ci" if options.ci else "full"
@@ -77,7 +73,6 @@ def make_plan(agent: Agent, options: argparse.Namespace) -> tuple[Plan, dict[str
         device=device,
         model=model,
         max_turns=settings.max_turns,
-        max_turns_origin="--max-turns" if options.max_turns else own,
         temperature=settings.temperature,
         max_tokens=settings.max_tokens or agent.sizes(device).reply + thought,
         episode_timeout=settings.episode_timeout,

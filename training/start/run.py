@@ -5,6 +5,7 @@ It imports agent-lightning, which takes seconds.
 
 from __future__ import annotations
 
+import json
 import logging
 import shlex
 import sys
@@ -15,13 +16,14 @@ import agentlightning as agl
 import uvicorn.config
 from omegaconf import DictConfig
 
+from common.jsonl import write_text
 from common.language import said
 from episodes.agent import Agent, folder_of
 from episodes.lit_agent import EpisodeAgent
 from episodes.words import words_of
 from training.engine.algorithm import BEFORE, Outcome, VerlAlgorithm
 from training.engine.checkpoints import latest_checkpoint, step_of
-from training.report.summary import show, write_summary
+from training.report.summary import build_summary, show
 from training.runners.episode_runner import EpisodeRunner
 from training.runners.processes import KeptRunners
 from training.runners.tracing import ProxyTraceToTriplet
@@ -75,9 +77,11 @@ def _finish(agent: Agent, plan: Plan, outcome: Outcome, started: float) -> int:
             "model": plan.engine.model,
             "store": "external" if plan.store.external_address else "managed",
         }
-        summary = write_summary(
+        summary = build_summary(
             plan.output.run_dir, about, outcome.exit_reason, outcome.message, started
         )
+        text = json.dumps(summary, ensure_ascii=False, indent=2)
+        write_text(plan.output.run_dir / "summary.json", text, force=True)
     except OSError:
         print(f"{outcome.exit_reason}: {outcome.message}", file=sys.stderr)
         raise
@@ -91,19 +95,18 @@ def _how_to_go_on(run_dir: Path) -> str:
     # As --run-dir is read: from the folder one is in
     here = run_dir.absolute()
     place = here.relative_to(Path.cwd()) if here.is_relative_to(Path.cwd()) else here
-    folder = shlex.quote(str(place))
     checkpoint = latest_checkpoint(run_dir)
-    if checkpoint is None:
-        nothing = (
-            "no checkpoint was saved yet: the same command with --run-dir {folder} --resume auto "
-            "begins again"
-        )
-        return said(nothing, folder=folder)
-    last = (
+    told = (
         "the last checkpoint is of step {step}: the same command with --run-dir {folder} "
         "--resume auto goes on from it"
     )
-    return said(last, step=step_of(checkpoint), folder=folder)
+    if checkpoint is None:
+        told = (
+            "no checkpoint was saved yet: the same command with --run-dir {folder} --resume auto "
+            "begins again"
+        )
+    step = step_of(checkpoint) if checkpoint else 0
+    return said(told, step=step, folder=shlex.quote(str(place)))
 
 
 def _trainer(plan: Plan, algorithm: VerlAlgorithm | None) -> agl.Trainer:

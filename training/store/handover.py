@@ -1,7 +1,4 @@
-"""How runners and trainer learn of news in the store: by requests that stay open.
-
-A store of another program does not know these. It is asked every POLL_SECONDS.
-"""
+"""How runners and trainer learn of news in the store: by requests that stay open."""
 
 from __future__ import annotations
 
@@ -9,7 +6,6 @@ import asyncio
 import contextlib
 import logging
 import platform
-from collections.abc import Iterable
 from typing import Any
 
 import aiohttp
@@ -17,14 +13,13 @@ from agentlightning import LightningStore
 from agentlightning.types import AttemptedRollout, Rollout, RolloutConfig
 
 from common.access import bearer
+from training.store.store_checks import WAITS
 
 logger = logging.getLogger(__name__)
 
-POLL_SECONDS = 0.2
 WAIT_SECONDS = 5.0
 UNREACHABLE_SECONDS = 0.5
 ANSWER_SECONDS = 30.0
-ENDED = ("succeeded", "failed", "cancelled")
 # Above the longest limit of an episode: runners end it earlier, at their own deadline.
 STORE_MARGIN_SECONDS = 60.0
 UNRESPONSIVE_SECONDS = 60.0
@@ -36,7 +31,7 @@ class Handover:
 
     def __init__(self, store: LightningStore) -> None:
         self.store = store
-        self._base: str | None = store.otlp_traces_endpoint().removesuffix("/v1/traces")
+        self._waits = store.otlp_traces_endpoint().replace("/v1/traces", WAITS)
         self._headers = bearer(getattr(store, "token", None))
         self._session: aiohttp.ClientSession | None = None
         self._last_ending = 0
@@ -45,16 +40,11 @@ class Handover:
         """Return when a rollout waits in the queue, at the latest after WAIT_SECONDS."""
         await self._ask("queue", {"seconds": WAIT_SECONDS})
 
-    async def ended(self, waiting: Iterable[str]) -> list[Rollout]:
-        """Return rollouts that ended since the last call, [] after WAIT_SECONDS.
-
-        `waiting` are the ids that are queried if the store does not notify.
-        """
+    async def ended(self) -> list[Rollout]:
+        """Return rollouts that ended since the last call, [] after WAIT_SECONDS."""
         answer = await self._ask("ended", {"after": self._last_ending, "seconds": WAIT_SECONDS})
         if answer is None:
-            return list(
-                await self.store.query_rollouts(rollout_id_in=list(waiting), status_in=ENDED)
-            )
+            return []
         self._last_ending = answer["last"]
         return [Rollout.model_validate(rollout) for rollout in answer["rollouts"]]
 
@@ -63,28 +53,15 @@ class Handover:
             await self._session.close()
 
     async def _ask(self, what: str, body: dict[str, Any]) -> dict[str, Any] | None:
-        if self._base is None:
-            await asyncio.sleep(POLL_SECONDS)
-            return None
         if self._session is None:
             limit = aiohttp.ClientTimeout(total=ANSWER_SECONDS)
             self._session = aiohttp.ClientSession(timeout=limit, headers=self._headers)
         try:
-            async with self._session.post(
-                f"{self._base}/v1/agl/waits/{what}", json=body
-            ) as response:
-                if response.status in (404, 405):
-                    logger.info(
-                        "the store at %s does not notify; it is asked every %g s",
-                        self._base,
-                        POLL_SECONDS,
-                    )
-                    self._base = None
-                    return None
+            async with self._session.post(f"{self._waits}/{what}", json=body) as response:
                 response.raise_for_status()
                 return dict(await response.json())
         except (aiohttp.ClientError, TimeoutError) as error:
-            logger.info("the store at %s does not answer (%s)", self._base, type(error).__name__)
+            logger.info("the store at %s does not answer (%s)", self._waits, type(error).__name__)
             await asyncio.sleep(UNREACHABLE_SECONDS)
             return None
 

@@ -25,7 +25,7 @@ from fastapi import APIRouter, Body
 from common.access import Guard
 from common.connections import bound_launcher
 from training.setup.plan import StorePlan
-from training.store.store_checks import HEALTH_PATH
+from training.store.store_checks import HEALTH_PATH, WAITS
 
 logger = logging.getLogger(__name__)
 
@@ -132,7 +132,7 @@ def make_server(
     server = LightningStoreServer(store, host=host, port=port, launch_mode=launch_mode)
     assert server.app is not None
     server.app.user_middleware.clear()
-    routes = APIRouter(prefix="/v1/agl/waits")
+    routes = APIRouter(prefix=WAITS)
 
     @routes.post("/queue")
     async def queue(seconds: float = Body(embed=True)) -> dict[str, int]:

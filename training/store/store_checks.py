@@ -13,6 +13,7 @@ from training.setup.ports import require_free
 
 CHECK_SECONDS = 5.0
 HEALTH_PATH = "/v1/agl/health"
+WAITS = "/v1/agl/waits"  # the requests that stay open (training/store/live_store.py)
 
 
 def check_store(store: StorePlan) -> None:
@@ -43,7 +44,7 @@ def check_proxy(proxy: ProxyPlan, token: str | None) -> None:
 
 
 def check_external(address: str, token: str | None = None) -> None:
-    """Raise ConfigError if no store of our version takes the token."""
+    """Raise ConfigError if no store of `training.store` takes the token."""
     start = "start one with `.venv/bin/python -m training.store serve`"
     if not address.startswith(("http://", "https://")):
         raise ConfigError(
@@ -52,8 +53,9 @@ def check_external(address: str, token: str | None = None) -> None:
     base = address.rstrip("/")
     trust = ssl.create_default_context()  # what OpenSSL trusts, SSL_CERT_FILE included
     try:
-        answer = httpx.get(
-            f"{base}/v1/agl/statistics",
+        answer = httpx.post(
+            f"{base}{WAITS}/queue",
+            json={"seconds": 0},
             headers=bearer(token),
             timeout=CHECK_SECONDS,
             trust_env=False,
@@ -67,4 +69,4 @@ def check_external(address: str, token: str | None = None) -> None:
         raise ConfigError(f"the store at {base} {seen}; set it to what the store was started with")
     if answer.status_code != 200:
         seen = f"{base} answers {answer.status_code}"
-        raise ConfigError(f"{seen}: not a store of agent-lightning 0.3; {start}")
+        raise ConfigError(f"{seen}: not a store of `training.store`; {start}")

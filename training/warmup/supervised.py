@@ -30,9 +30,9 @@ from training.cpu.memory import give_back
 from training.cpu.prefix_tree import ancestors, deal, grow, reads_trees
 from training.setup.chat_template import with_tools
 from training.setup.device import in_bfloat16, is_large
+from training.setup.folder_files import count_weights
 from training.setup.model_folder import find_model
 from training.setup.plan import ConfigError
-from training.setup.weights import count_weights
 from training.warmup.examples import (
     NOT_LEARNED,
     Batch,
