@@ -2,8 +2,8 @@
 
 {"kind": "logistic", "center": -0.4, "scale": 1.3}
 
-`training.reward_model` writes one. For another model, `center` is the raw score of an answer that is
-worth a half, and three times `scale` above it an answer is worth 0.95.
+`center` is the raw score of an answer that is worth a half. Three times `scale` above it an answer
+is worth 0.95.
 """
 
 from __future__ import annotations

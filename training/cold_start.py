@@ -21,13 +21,12 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from common.command import imported, new_parser, positive, run_command
-from common.settings import Settings, load_settings
+from common.settings import load_settings
 from common.stopping import stop_in_order
 from episodes import registry
-from episodes.agent import Agent, Row, bundled_model
+from episodes.agent import bundled_model
 from episodes.episode import Conversation
 from episodes.turns import with_turns
 from training.warmup.work_folder import check_out, work_folder
@@ -44,59 +43,30 @@ BASE_FLAGS = {
 }
 
 
-def make_tiny(
-    agent: Agent, rows: Sequence[Row], arguments: argparse.Namespace, settings: Settings
-) -> dict[str, Any]:
-    """Make the tiny model, and return its facts."""
-    tiny = imported("training.warmup.tiny_model")
-    seed = arguments.seed
-    steps = (arguments.steps_a, arguments.steps_b)
-    began = {
-        "rows": hashlib.sha256(json.dumps(rows, default=str).encode()).hexdigest(),
-        "steps": list(steps),
-        "seed": seed,
-    }
-    with work_folder(arguments.out, began, arguments.force) as work:
-        facts: dict[str, Any] = tiny.make(
-            agent, rows, settings, steps, seed, arguments.out, arguments.mastered, work
-        )
-    return facts
-
-
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = new_parser(__doc__)
     whose = "whose lessons or demonstrations; several with + between them, such as NAME+NAME"
     parser.add_argument("agent", help=f"{whose}; the agents are {', '.join(registry.names())}")
     parser.add_argument("--out", type=Path, help="model folder; default: the agent's tiny_model")
     parser.add_argument("--force", action="store_true", help="replace --out if it exists")
-    parser.add_argument(
-        "--base", metavar="MODEL", help="warm up this model folder or hub id; default: a tiny model"
-    )
-    parser.add_argument(
-        "--train-file", type=Path, help="rows to learn from; default: the agent's training split"
-    )
+    warmed = "warm up this model folder or hub id; default: a tiny model"
+    parser.add_argument("--base", metavar="MODEL", help=warmed)
+    rows = "rows to learn from; default: the agent's training split"
+    parser.add_argument("--train-file", type=Path, help=rows)
     parser.add_argument("--seed", type=int, default=2)
     tiny = parser.add_argument_group("a new tiny model", argument_default=argparse.SUPPRESS)
-    tiny.add_argument(
-        "--steps-a", type=positive(int), help="most steps of the copying phase; default: 6500"
-    )
-    tiny.add_argument(
-        "--steps-b", type=positive(int), help="steps on imperfect demonstrations; default: 200"
-    )
+    tiny.add_argument("--steps-a", type=positive(int), help="most steps of copying; default: 6500")
+    steps_b = "steps on imperfect demonstrations; default: 200"
+    tiny.add_argument("--steps-b", type=positive(int), help=steps_b)
     mastered = "also keep the model as it was before the imperfect demonstrations"
     tiny.add_argument("--mastered", type=Path, metavar="DIR", help=mastered)
     base = parser.add_argument_group("with --base", argument_default=argparse.SUPPRESS)
     roles = "whose part of the conversations is learned, as the agent names it; default: policy"
     base.add_argument("--role", help=roles)
-    base.add_argument(
-        "--dialogues", type=Path, metavar="FILE", help="learn from these instead, as the policy"
-    )
-    base.add_argument(
-        "--epochs", type=positive(float), help="passes over the demonstrations; default: 2"
-    )
-    base.add_argument(
-        "--lr", type=positive(float), help="learning rate at its highest; default: 1e-5"
-    )
+    dialogues = "learn from these instead, as the policy"
+    base.add_argument("--dialogues", type=Path, metavar="FILE", help=dialogues)
+    base.add_argument("--epochs", type=positive(float), help="passes over all; default: 2")
+    base.add_argument("--lr", type=positive(float), help="highest learning rate; default: 1e-5")
     base.add_argument("--batch-size", type=positive(int), help="default: 8")
     adapter = "train an adapter of this rank and merge it; default: train all weights"
     base.add_argument("--lora-rank", type=positive(int), metavar="RANK", help=adapter)
@@ -106,10 +76,7 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         if name in arguments:
             parser.error(f"--{name.replace('_', '-')} has no use {beside} --base")
     if "dialogues" in arguments and ("role" in arguments or arguments.train_file):
-        parser.error(
-            "--dialogues has no use for --role or "
-            "--train-file: it is what is learned, by the policy"
-        )
+        parser.error("--dialogues is what the policy learns; leave out --role and --train-file")
     if arguments.out is None and arguments.base:
         parser.error("--out is needed with --base: the folder of a model of its own")
     arguments.out = arguments.out or Path(bundled_model(registry.get(arguments.agent)))
@@ -143,7 +110,13 @@ def cold_start(given: argparse.Namespace) -> None:
             anew=given.force,
         )
     else:
-        facts = make_tiny(agent, rows, given, settings)
+        steps = (given.steps_a, given.steps_b)
+        digest = hashlib.sha256(json.dumps(rows, default=str).encode()).hexdigest()
+        began = {"rows": digest, "steps": list(steps), "seed": given.seed}
+        with work_folder(given.out, began, given.force) as work:
+            facts = imported("training.warmup.tiny_model").make(
+                agent, rows, settings, steps, given.seed, given.out, given.mastered, work
+            )
     print(json.dumps(facts, ensure_ascii=False))
 
 

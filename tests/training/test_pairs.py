@@ -1,6 +1,6 @@
 """Pairs of episodes and of files: which there are, which are left out and why."""
 
-from argparse import ArgumentParser
+from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,14 @@ from common.command import UsageError
 from episodes import registry
 from tests.corpora import cases_of, write_lines
 from tests.messages import missing
-from training.pairs.asked import add_flags, answers_of, pairs_asked, problem_of
-from training.pairs.pair import Pair, Side, pairs_of_episodes, pairs_of_file
+from training.pairs.pair import (
+    Pair,
+    Side,
+    pairs_asked,
+    pairs_of_episodes,
+    pairs_of_file,
+    problem_of,
+)
 
 AGENT = registry.get("code")
 PROMPT = [{"role": "system", "content": "Solve."}, {"role": "user", "content": "How many?"}]
@@ -33,10 +39,14 @@ def episode(score: float | None, *texts: str, **more: Any) -> dict[str, Any]:
 
 
 def pair(chosen: str, rejected: str | Side, task: str = "t1") -> Pair:
-    better = Side([*PROMPT, *said(chosen)], chosen)
+    better = Side([*PROMPT, *said(chosen)])
     if isinstance(rejected, str):
-        rejected = Side([*PROMPT, *said(rejected)], rejected)
-    return Pair(task, "How many?", better, rejected)
+        rejected = Side([*PROMPT, *said(rejected)])
+    return Pair(task, better, rejected)
+
+
+def replies_of(found: Pair) -> list[list[str]]:
+    return [found.chosen.replies, found.rejected.replies]
 
 
 def written(path: Path, *rows: Any) -> Path:
@@ -48,11 +58,12 @@ def test_the_best_stand_against_the_worst(tmp_path):
     other = [episode(1.0, "a", id="t2"), episode(0.95, "b", id="t2")]
     path = written(tmp_path / "episodes.jsonl", *lines, *other)
     pairs, left_out = pairs_of_episodes([path], AGENT, margin=0.2)
-    assert [(one.chosen.answer, one.rejected.answer) for one in pairs] == [("1.0", "0.0")]
+    assert [replies_of(one) for one in pairs] == [[["1.0"], ["0.0"]]]
     assert left_out.total() == 1, "the episodes of the other task earn alike"
     closer, _ = pairs_of_episodes([tmp_path], AGENT, margin=0.04)
-    found = [(one.task, one.chosen.answer, one.rejected.answer) for one in closer]
-    assert found == [("t1", "1.0", "0.0"), ("t1", "0.5", "0.45"), ("t2", "a", "b")]
+    assert [one.task for one in closer] == ["t1", "t1", "t2"]
+    assert [one.chosen.replies for one in closer] == [["1.0"], ["0.5"], ["a"]]
+    assert [one.rejected.replies for one in closer] == [["0.0"], ["0.45"], ["b"]]
     halves, _ = pairs_of_episodes([path], AGENT, margin=1.0)
     assert len(halves) == 1, "a difference of the margin itself is enough"
 
@@ -62,7 +73,7 @@ def test_unscored_and_silent_episodes_are_counted_and_left_out(tmp_path):
     lines = [episode(1.0, "a"), episode(0.0, "b"), episode(None, "c"), episode(0.0), silent]
     path = written(tmp_path / "kept.jsonl", *lines)
     pairs, left_out = pairs_of_episodes([path], AGENT, margin=0.2)
-    assert [(one.chosen.answer, one.rejected.answer) for one in pairs] == [("a", "b")]
+    assert [replies_of(one) for one in pairs] == [[["a"], ["b"]]]
     assert left_out == {"episodes without a score": 1, "episodes without messages": 2}
 
 
@@ -72,10 +83,8 @@ def test_a_pair_of_a_rollout_is_read(tmp_path):
     path = written(tmp_path / "pairs.jsonl", *dpo_rows([right, wrong]))
     (found,) = pairs_of_file(path, AGENT)
     assert found.task == "3"
-    assert found.question == "How many?"
     assert (found.chosen.prompt, found.rejected.prompt) == (PROMPT, PROMPT)
-    assert (found.chosen.replies, found.rejected.replies) == (["a", "b"], ["c"])
-    assert (found.chosen.answer, found.rejected.answer) == ("b", "c")
+    assert replies_of(found) == [["a", "b"], ["c"]]
 
 
 @pytest.mark.parametrize(
@@ -90,7 +99,6 @@ def test_public_forms_of_a_pair(tmp_path, row):
     (found,) = pairs_of_file(written(tmp_path / "pairs.jsonl", row), AGENT)
     assert found.chosen.messages == [*PROMPT[1:], *said("five")]
     assert found.rejected.messages == [*PROMPT[1:], *said("six")]
-    assert (found.chosen.answer, found.rejected.answer) == ("five", "six")
 
 
 @pytest.mark.parametrize(
@@ -114,18 +122,16 @@ def test_places_without_episodes(tmp_path):
 def calling(arguments: str) -> Side:
     """Return an episode whose one reply is a call of a tool."""
     call = {"id": "c", "type": "function", "function": {"name": "run", "arguments": arguments}}
-    return Side([*PROMPT, {"role": "assistant", "content": "", "tool_calls": [call]}], "")
+    return Side([*PROMPT, {"role": "assistant", "content": "", "tool_calls": [call]}])
 
 
 @pytest.mark.parametrize(
     ("found", "reason"),
     [
         (pair("five", "six"), None),
-        (answers_of(pair("five", Side([*PROMPT, *said("look", "six")], " six "))), None),
-        (answers_of(pair("five", Side([*PROMPT, *said("look", "five")], "five"))), "equal"),
-        (Pair("t1", "?", calling('{"code": "five"}'), calling("{}")), None),
+        (Pair("t1", calling('{"code": "five"}'), calling("{}")), None),
         (pair("five", "six", task="tested"), "test file"),
-        (pair("five", Side([PROMPT[1], *said("six")], "")), "two different"),
+        (pair("five", Side([PROMPT[1], *said("six")])), "two different"),
         (pair("five", "  "), "empty"),
         (pair("five", " five"), "equal"),
         (pair("five", "five of them"), "length alone"),
@@ -136,22 +142,11 @@ def test_why_a_pair_is_left_out(found, reason):
     assert problem == reason if reason is None else reason in str(problem)
 
 
-def test_an_answer_may_be_better_for_what_it_adds():
-    """A judge reads the dose alone and the dose with its times."""
-    found = answers_of(pair("15 mg three times a day", Side([*PROMPT, *said("15 mg")], "15 mg")))
-    assert problem_of(found, set(), answers=True) is None
-    assert "length alone" in str(problem_of(found, set()))
-
-
 def test_what_a_command_learns_from_is_checked(tmp_path):
     """Pairs of the test file would be learned, and then be measured on."""
     tested = AGENT.rows(AGENT.splits["test"])[0]["id"]
     row = {"prompt": "?", "chosen": "better", "rejected": "worse"}
     path = written(tmp_path / "pairs.jsonl", {**row, "task": tested}, {**row, "task": "own"}, row)
-    parser = ArgumentParser()
-    add_flags(parser, lr=1e-6)
-    kept, left_out = pairs_asked(
-        AGENT, parser.parse_args(["code", "--pairs", str(path), "--out", str(tmp_path / "out")])
-    )
+    kept, left_out = pairs_asked(AGENT, Namespace(pairs=path))
     assert [one.task for one in kept] == ["own"]
     assert left_out == {"task of the test file": 1, "there already": 1}

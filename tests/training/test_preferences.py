@@ -24,7 +24,6 @@ from tests.corpora import write_lines
 from tests.messages import missing
 from training.pairs import dpo
 from training.pairs.pair import Pair, Side
-from training.pairs.trainers import last_checkpoint
 from training.preferences import main
 from training.warmup.examples import encode
 from training.warmup.work_folder import work_path
@@ -104,9 +103,9 @@ def test_only_what_the_policy_wrote_is_learned():
     prompt = [{"role": "system", "content": "查。"}, {"role": "user", "content": "几？"}]
     result = {"role": "tool", "tool_call_id": CALL["id"], "name": "query", "content": "[[7]]"}
     called = {"role": "assistant", "content": "", "tool_calls": [CALL]}
-    chosen = Side([*prompt, called, result, {"role": "assistant", "content": "七。"}], "七。")
-    rejected = Side([*prompt, {"role": "assistant", "content": "八。"}], "八。")
-    found = Pair("t", "几？", chosen, rejected, (TOOL,))
+    chosen = Side([*prompt, called, result, {"role": "assistant", "content": "七。"}])
+    rejected = Side([*prompt, {"role": "assistant", "content": "八。"}])
+    found = Pair("t", chosen, rejected, (TOOL,))
     (row,) = dpo.encoded([found], tokenizer, context, Counter())
     learned = {
         name: tokenizer.decode(
@@ -140,9 +139,9 @@ def test_a_pair_whose_earlier_turns_the_template_rewrites_is_left_out():
     told = [{"role": "user", "content": "几？"}]
     for text in ("六七", "八九"):
         told = [*told, {"role": "assistant", "content": text}, {"role": "user", "content": "说"}]
-    sides = [Side(told[:count], "") for count in (4, 2)]
+    sides = [Side(told[:count]) for count in (4, 2)]
     with pytest.raises(UsageError, match="rewrites earlier turns"):
-        dpo.encoded([Pair("t", "几？", *sides)], tokenizer, context, Counter())
+        dpo.encoded([Pair("t", *sides)], tokenizer, context, Counter())
 
 
 def test_what_exists_is_not_replaced(tmp_path, capsys):
@@ -208,7 +207,7 @@ def test_a_killed_command_ends_where_an_undisturbed_one_does(tmp_path, capsys, m
     half = work / "checkpoint-99"
     half.mkdir()
     (half / "trainer_state.json").write_text('{"epoch": 0.')
-    assert "checkpoint-99" not in str(last_checkpoint(work))
+    assert "checkpoint-99" not in str(dpo.last_checkpoint(work))
     assert not half.exists()
     begun = steps_of(dpo.EpisodePairTrainer, monkeypatch)
     for name in ("out", "undisturbed"):

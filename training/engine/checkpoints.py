@@ -35,15 +35,13 @@ FULL_BYTES = 4 * 2**20
 
 @contextmanager
 def saving(folder: Path, step: int) -> Iterator[Path]:
-    """Yield a hidden folder to write step `step` in. After the block `folder` holds it whole.
-
-    Raises RunStopped: the disk is full, which torch calls an unexpected position.
-    """
+    """Yield a hidden folder to write a step in. After the block `folder` holds it whole."""
     folder.mkdir(parents=True, exist_ok=True)
     with replacing(folder / f"{PREFIX}{step}") as draft:
         try:
             yield draft.parent
         except (OSError, RuntimeError) as error:
+            # A full disk, which torch calls an unexpected position
             if shutil.disk_usage(folder).free >= FULL_BYTES:
                 raise
             what = f"the disk of {folder} is full: the checkpoint of step {step} could not be saved"
@@ -114,19 +112,18 @@ def find_checkpoint(resume: str, run_dir: Path | None, runs_dir: Path) -> Path |
         if not (re.fullmatch(rf"{PREFIX}\d+", path.name) and (path / "actor").is_dir()):
             raise ConfigError(f"--resume {path}: not a checkpoint; expected .../global_step_N")
         return path
-    places = [run_dir] if run_dir else sorted(runs_dir.glob("*"), key=_saved_at, reverse=True)
+
+    def saved_at(run: Path) -> float:
+        mark = run / FOLDER / MARK  # a report changes the folder's own time
+        return mark.stat().st_mtime if mark.exists() else 0.0
+
+    places = [run_dir] if run_dir else sorted(runs_dir.glob("*"), key=saved_at, reverse=True)
     for run in places:
         latest = latest_checkpoint(run)
         if latest is not None:
             return latest
     where = run_dir or runs_dir
     raise ConfigError(f"--resume: nothing to resume in {where}; start without --resume")
-
-
-def _saved_at(run: Path) -> float:
-    """Return when a run last saved a checkpoint, or 0. A report changes the folder's time."""
-    mark = run / FOLDER / MARK
-    return mark.stat().st_mtime if mark.exists() else 0.0
 
 
 def latest_checkpoint(run: Path) -> Path | None:

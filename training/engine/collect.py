@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
-from agentlightning import LightningStore, Triplet, find_final_reward
+from agentlightning import LightningStore, find_final_reward
 from agentlightning.adapter.triplet import TraceToTripletBase
 from agentlightning.types import Rollout, Span
 
@@ -76,7 +76,13 @@ class Collector:
         pause = FIRST_PAUSE
         while True:
             spans = await self.store.query_spans(rollout_id, attempt_id="latest")
-            calls = _calls(self.adapter.adapt(spans), spans)
+            log_probs = {}
+            for span, text in _attributes(spans, LOG_PROBS_ATTRIBUTE):
+                log_probs[span.attributes.get(RESPONSE_ATTRIBUTE)] = json.loads(text)
+            calls = []
+            for one in self.adapter.adapt(spans):
+                found = log_probs.get(one.metadata.get("response_id"))
+                calls.append(Call([*one.prompt["token_ids"]], [*one.response["token_ids"]], found))
             notes = [text for _, text in _attributes(spans, EPISODE_ATTRIBUTE)]
             episode = EpisodeRecord.of_line(json.loads(notes[-1])) if notes else None
             if (episode and len(calls) >= episode.turns) or time.monotonic() > deadline:
@@ -87,17 +93,6 @@ class Collector:
 
 def _attributes(spans: Sequence[Span], name: str) -> list[tuple[Span, str]]:
     return [(span, str(span.attributes[name])) for span in spans if name in (span.attributes or {})]
-
-
-def _calls(triplets: Sequence[Triplet], spans: Sequence[Span]) -> list[Call]:
-    log_probs = {}
-    for span, text in _attributes(spans, LOG_PROBS_ATTRIBUTE):
-        log_probs[span.attributes.get(RESPONSE_ATTRIBUTE)] = json.loads(text)
-    calls = []
-    for one in triplets:
-        found = log_probs.get(one.metadata.get("response_id"))
-        calls.append(Call([*one.prompt["token_ids"]], [*one.response["token_ids"]], found))
-    return calls
 
 
 def _take_episode(

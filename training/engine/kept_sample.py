@@ -23,19 +23,17 @@ def sample_of(finished: Sequence[Finished]) -> list[Finished]:
     return [*scored[:KEPT], *scored[KEPT:][-KEPT:]]
 
 
-def keep_messages(finished: Sequence[Finished], sample: Sequence[Finished]) -> None:
-    """Drop the messages, and the agent's own values, of every episode outside the sample."""
+def keep(
+    finished: Sequence[Finished], sample: Sequence[Finished], decode: Decode | None = None
+) -> None:
+    """Drop messages and own values of episodes outside the sample. With `decode` note its tokens."""
     kept = {id(record) for record, _ in sample}
-    for record, _ in finished:
+    for record, trajectory in finished:
         if id(record) not in kept:
             record.transcript = None
             record.own = {}
-
-
-def keep_tokens(sample: Sequence[Finished], decode: Decode) -> None:
-    """Note the tokens of the sample's sequences."""
-    for record, trajectory in sample:
-        record.tokens = [stretches(sequence, decode) for sequence in trajectory.sequences]
+        elif decode:
+            record.tokens = [stretches(sequence, decode) for sequence in trajectory.sequences]
 
 
 def stretches(sequence: TokenSequence, decode: Decode) -> list[dict[str, Any]]:

@@ -29,7 +29,13 @@ def draws(rows: Sequence[Mapping[str, Any]], seed: int) -> list[int]:
         weights[row[WHOSE]] = float(row[WEIGHT])
     total = sum(weights.values())
     length = max(ceil(len(lines[name]) * total / weights[name]) for name in lines)
-    queues = {name: _shuffled_again_and_again(lines[name], f"{seed}/{name}") for name in lines}
+
+    def shuffled_again_and_again(name: str) -> Iterator[int]:
+        random = Random(f"{seed}/{name}")
+        while True:
+            yield from random.sample(lines[name], len(lines[name]))
+
+    queues = {name: shuffled_again_and_again(name) for name in lines}
     taken = dict.fromkeys(lines, 0)
     order = []
     for position in range(1, length + 1):
@@ -38,9 +44,3 @@ def draws(rows: Sequence[Mapping[str, Any]], seed: int) -> list[int]:
         taken[name] += 1
         order.append(next(queues[name]))
     return order
-
-
-def _shuffled_again_and_again(lines: Sequence[int], seed: str) -> Iterator[int]:
-    random = Random(seed)
-    while True:
-        yield from random.sample(lines, len(lines))

@@ -22,27 +22,25 @@ class OneAddress:
 
 
 def _store(host_name: str, port: int, is_master: bool = False, **options: Any) -> Any:
-    interface = _interface_to(host_name, port)
-    os.environ.setdefault("GLOO_SOCKET_IFNAME", interface)
+    # The interface by which this machine reaches the address. Nothing is sent
+    with socket.socket(_family(host_name), socket.SOCK_DGRAM) as probe:
+        probe.connect((host_name, port))
+        own = probe.getsockname()[0]
+    interfaces = []
+    for name, addresses in psutil.net_if_addrs().items():
+        if own in [found.address for found in addresses]:
+            interfaces.append(name)
+    if not interfaces:
+        raise RuntimeError(f"no interface has the address {own}, by which {host_name} is reached")
+    os.environ.setdefault("GLOO_SOCKET_IFNAME", interfaces[0])
     # "=" means this interface, not all whose names begin so
-    os.environ.setdefault("NCCL_SOCKET_IFNAME", f"={interface}")
+    os.environ.setdefault("NCCL_SOCKET_IFNAME", f"={interfaces[0]}")
     if not is_master:
         return _TCPStore(host_name, port, is_master=False, **options)
     listening = socket.create_server((host_name, port), family=_family(host_name))
     return _TCPStore(
         host_name, port, is_master=True, master_listen_fd=listening.detach(), **options
     )
-
-
-def _interface_to(host_name: str, port: int) -> str:
-    """Return the interface by which this machine reaches an address. Nothing is sent."""
-    with socket.socket(_family(host_name), socket.SOCK_DGRAM) as probe:
-        probe.connect((host_name, port))
-        own = probe.getsockname()[0]
-    for name, addresses in psutil.net_if_addrs().items():
-        if own in [found.address for found in addresses]:
-            return name
-    raise RuntimeError(f"no interface has the address {own}, by which {host_name} is reached")
 
 
 def _family(host_name: str) -> socket.AddressFamily:

@@ -14,7 +14,7 @@ from common.jsonl import write_text
 from episodes.agent import Row
 from training.engine.checkpoints import run_of
 from training.report.summary import read_lines
-from training.setup.model_folder import digest_of, find_model
+from training.setup.model_folder import MODEL_FILES, digest_of, find_model
 from training.setup.plan import ConfigError
 
 SHARDS = ("model", "optim", "extra_state")  # a file of each for every device
@@ -26,7 +26,6 @@ MUST_AGREE = {
 # verl restores it with the optimizer's state
 LEARNING_RATE = "actor_rollout_ref.actor.optim.lr"
 MADE_OF = "model.json"
-MODEL_FILES = ("config.json", "*.safetensors")
 
 
 def check_resumable(checkpoint: Path, config: DictConfig) -> None:

@@ -22,7 +22,7 @@ from tensordict import NonTensorData, NonTensorStack, TensorDict
 
 from training.engine import sequences
 from training.engine.collect import Collector
-from training.engine.kept_sample import Decode, Finished, keep_messages, keep_tokens, sample_of
+from training.engine.kept_sample import Decode, Finished, keep, sample_of
 from training.engine.playing import Playing
 from training.engine.records import RolloutRecord, leave_out_lone
 from training.engine.trajectories import Limits
@@ -123,10 +123,17 @@ class RolloutManager:
 
     def close(self) -> None:
         """Stop the proxy. Rollouts still running are abandoned."""
-        self._run(self.policy.stop()).result(timeout=30)
-        self._run(_cancel_others()).result(timeout=30)
-        self._run(self.handover.close()).result(timeout=30)
-        self._run(self.store.close()).result(timeout=30)
+
+        async def end() -> None:
+            await self.policy.stop()
+            others = asyncio.all_tasks() - {asyncio.current_task()}
+            for task in others:
+                task.cancel()
+            await asyncio.gather(*others, return_exceptions=True)
+            await self.handover.close()
+            await self.store.close()
+
+        self._run(end()).result(timeout=120)
         self._loop.call_soon_threadsafe(self._loop.stop)
 
     def _run(self, coroutine: Coroutine[Any, Any, Any]) -> Future[Any]:
@@ -172,9 +179,8 @@ class RolloutManager:
                     record.cause = "step_skipped"
             step = finished[0][0].step
             sample = sample_of(finished) if validate or step not in self.kept_steps else []
-            keep_messages(finished, sample)
+            keep(finished, sample, None if validate else self.decode)
             if not validate and sample:
-                keep_tokens(sample, self.decode)
                 self.kept_steps.add(step)
             with (self.plan.output.run_dir / "episodes.jsonl").open("a", encoding="utf-8") as file:
                 file.writelines(record.to_json() + "\n" for record in records)
@@ -253,13 +259,6 @@ class RolloutManager:
         delivered = {record.group for record, _ in scored}
         _tag([uid for uid in by_uid if uid in delivered], partition, "finished")
         _tag([uid for uid in by_uid if uid not in delivered], partition, "failure")
-
-
-async def _cancel_others() -> None:
-    others = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in others:
-        task.cancel()
-    await asyncio.gather(*others, return_exceptions=True)
 
 
 def _tag(uids: list[str], partition: str, status: str) -> None:

@@ -46,22 +46,20 @@ CORRECTION = "rollout_corr/"
 
 
 class LightningTrainer(PPOTrainerSync):
-    """Rollouts from the store, with the records behind every update.
-
-    Every episode is played by the weights it is trained on.
-    """
+    """Rollouts from the store, each played by the weights it is trained on, and their records."""
 
     agent_loop_manager: RolloutManager
 
     def _build_replay_buffer(self) -> Any:
         """Return verl's replay buffer, woken by the manager instead of sleeping 2 s."""
         buffer = super()._build_replay_buffer()
-        buffer._wait_for_next_poll = self._wait_for_rollouts
-        return buffer
 
-    def _wait_for_rollouts(self, partition_id: str, last_debug_time: float) -> float:
-        self.agent_loop_manager.wait_for_news(WAKE_SECONDS)
-        return last_debug_time
+        def wait(partition_id: str, last_debug_time: float) -> float:
+            self.agent_loop_manager.wait_for_news(WAKE_SECONDS)
+            return last_debug_time
+
+        buffer._wait_for_next_poll = wait
+        return buffer
 
     def on_step_begin(self) -> None:
         note_time(self.agent_loop_manager.plan.output.run_dir, "first_step")

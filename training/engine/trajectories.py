@@ -84,23 +84,21 @@ def merge_calls(calls: Sequence[Call], limits: Limits, merge: bool = True) -> Tr
         ):
             return Trajectory(breaks=trajectory.breaks, too_long=True)
         last = trajectory.sequences[-1] if trajectory.sequences else None
-        reason = _break_reason(last, call, limits, merge) if last else None
-        if last and reason is None:
-            last.extend(call)
-            continue
-        if reason is not None:
+        if last:
+            whole = len(call.prompt_ids) + len(call.response_ids)
+            reason = None
+            if not merge:
+                reason = "not_merged"
+            elif not last.is_extended_by(call):
+                reason = "prefix_mismatch"
+            elif whole - len(last.prompt_ids) > limits.response:
+                reason = "length"
+            if reason is None:
+                last.extend(call)
+                continue
             trajectory.breaks[reason] = trajectory.breaks.get(reason, 0) + 1
         mask = [1] * len(call.response_ids)
         trajectory.sequences.append(
             TokenSequence(call.prompt_ids, call.response_ids, mask, call.log_probs)
         )
     return trajectory
-
-
-def _break_reason(last: TokenSequence, call: Call, limits: Limits, merge: bool) -> str | None:
-    if not merge:
-        return "not_merged"
-    if not last.is_extended_by(call):
-        return "prefix_mismatch"
-    merged = len(call.prompt_ids) + len(call.response_ids) - len(last.prompt_ids)
-    return "length" if merged > limits.response else None

@@ -10,7 +10,9 @@ left out is counted by its reason.
 
 from __future__ import annotations
 
+import argparse
 import json
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,10 +33,9 @@ LeftOut = Counter[str]
 
 @dataclass(frozen=True)
 class Side:
-    """A conversation with its prompt. answer: what a judge reads."""
+    """A conversation with its prompt."""
 
     messages: list[Message]
-    answer: str
 
     @property
     def prompt(self) -> list[Message]:
@@ -66,10 +67,9 @@ class Side:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two conversations about one task. question: what a judge reads of the task."""
+    """Two conversations about one task."""
 
     task: str
-    question: str
     chosen: Side
     rejected: Side
     tools: Sequence[ToolSpec] = ()
@@ -100,11 +100,9 @@ def pairs_of_episodes(
         before = len(pairs)
         for worse, better in zip(ranked, reversed(ranked), strict=True):
             if _score(better) - _score(worse) >= margin:
-                chosen = Side(better["transcript"], better.get("answer") or "")
-                rejected = Side(worse["transcript"], worse.get("answer") or "")
-                question = str(better.get("question", ""))
+                sides = (Side(better["transcript"]), Side(worse["transcript"]))
                 tools = tuple(better.get("tools") or agent.tools)
-                pairs.append(Pair(str(better["id"]), question, chosen, rejected, tools))
+                pairs.append(Pair(str(better["id"]), *sides, tools))
         left_out["tasks whose episodes earn alike"] += len(pairs) == before
     return pairs, +left_out
 
@@ -116,13 +114,12 @@ def pairs_of_file(path: Path, agent: Agent) -> list[Pair]:
         where = f"{path}, line {number}"
         chosen = _side(row, "chosen", where)
         rejected = _side(row, "rejected", where)
-        asked = [one["content"] for one in chosen.prompt if one["role"] == "user"]
-        question = str(asked[-1] if asked else "")
         tools = row.get("tools") or agent.tools
         if not isinstance(tools, list | tuple) or not all(isinstance(one, dict) for one in tools):
             raise UsageError(f"{where}, tools: expected a list of tools, got {shortly(tools)}")
-        task = str(row.get("task", question))
-        pairs.append(Pair(task, question, chosen, rejected, tuple(tools)))
+        asked = [one["content"] for one in chosen.prompt if one["role"] == "user"]
+        task = str(row.get("task", asked[-1] if asked else ""))
+        pairs.append(Pair(task, chosen, rejected, tuple(tools)))
     return pairs
 
 
@@ -159,9 +156,7 @@ def _side(row: dict[str, Any], name: str, where: str) -> Side:
         messages = [*_messages(row.get("prompt", []), "user", f"{where}, prompt"), *messages]
     if all(one["role"] == "assistant" for one in messages):
         raise UsageError(f"{where}: expected a prompt, in prompt or before the reply of {name}")
-    said = [one for one in messages if one["role"] == "assistant"]
-    answer = str(said[-1].get("content") or "") if said else ""
-    return Side(messages, answer)
+    return Side(messages)
 
 
 def _messages(found: Any, role: str, where: str) -> list[Message]:
@@ -171,3 +166,67 @@ def _messages(found: Any, role: str, where: str) -> list[Message]:
     if not isinstance(found, list) or not all(map(is_message, found)):
         raise UsageError(f"{where}: expected a text or a list of messages, got {shortly(found)}")
     return [*found]
+
+
+def pairs_asked(agent: Agent, arguments: argparse.Namespace) -> tuple[list[Pair], LeftOut]:
+    """Return the pairs that the flags name, checked, and what was left out. Raises UsageError."""
+    left_out = LeftOut()
+    if arguments.pairs:
+        found = pairs_of_file(arguments.pairs, agent)
+    else:
+        found, left_out = pairs_of_episodes(arguments.episodes, agent, arguments.margin)
+    tested = {str(row["id"]) for row in agent.rows(agent.splits["test"])}
+    kept: dict[str, Pair] = {}
+    for pair in found:
+        key = repr((pair.chosen.messages, pair.rejected.messages))
+        reason = problem_of(pair, tested) or ("there already" if key in kept else None)
+        if reason:
+            left_out[reason] += 1
+        else:
+            kept[key] = pair
+    if not kept:
+        raise UsageError(f"no pair is left to learn from: {counted(left_out) or 'there were none'}")
+    pairs = [*kept.values()]
+    tasks = len({pair.task for pair in pairs})
+    print(
+        f"{len(pairs)} pairs of {tasks} tasks; the longer side wins {longer_wins(pairs):.0%}",
+        file=sys.stderr,
+    )
+    if left_out:
+        print(f"left out: {counted(left_out)}", file=sys.stderr)
+    return pairs, left_out
+
+
+def problem_of(pair: Pair, tested: set[str]) -> str | None:
+    """Return why a pair cannot be learned from, or None. tested: ids of the agent's test tasks."""
+    chosen = pair.chosen
+    rejected = pair.rejected
+    texts = [" ".join("\n".join(side.replies).split()) for side in (chosen, rejected)]
+    shorter, longer = sorted(texts, key=len)
+    if pair.task in tested:
+        return "task of the test file"
+    if chosen.prompt != rejected.prompt:
+        return "two different prompts"
+    if not shorter:
+        return "one side is empty"
+    if shorter == longer:
+        return "both sides are equal"
+    if longer.startswith(shorter):
+        return "they differ in length alone"
+    return None
+
+
+def longer_wins(pairs: Sequence[Pair]) -> float:
+    """Return the share of pairs whose chosen side is the longer one. Equal ones count half."""
+    won = 0.0
+    for pair in pairs:
+        if pair.chosen.length == pair.rejected.length:
+            won += 0.5
+        elif pair.chosen.length > pair.rejected.length:
+            won += 1
+    return won / len(pairs)
+
+
+def counted(left_out: LeftOut) -> str:
+    """Return the reasons with their numbers in words, the commonest first."""
+    return "; ".join(f"{reason}: {count}" for reason, count in left_out.most_common())

@@ -44,11 +44,11 @@ class DirectEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         # The guard lets only calls and health checks pass
         if scope["path"] == HEALTH:
-            status = 200
-            body = b'"alive"'
+            reply = Response('"alive"', media_type="application/json")
         else:
             status, body = await self._complete(await Request(scope, receive).body())
-        await Response(body, status, media_type="application/json")(scope, receive, send)
+            reply = Response(body, status, media_type="application/json")
+        await reply(scope, receive, send)
 
     async def _complete(self, body: bytes) -> tuple[int, bytes]:
         request = orjson.loads(body)  # an object, or the guard had refused it
@@ -56,16 +56,15 @@ class DirectEndpoint:
         if server is None:
             seen = f"model {request.get('model')!r} is not served; known: {', '.join(self.servers)}"
             return 404, error_of(seen).encode()
-        return await self._ask(server + COMPLETIONS, orjson.dumps({**request, **self.asked}))
-
-    async def _ask(self, url: str, body: bytes) -> tuple[int, bytes]:
         if self._session is None:
             unlimited = aiohttp.TCPConnector(limit=0)  # runners bound what is in flight
             self._session = aiohttp.ClientSession(
                 connector=unlimited, timeout=aiohttp.ClientTimeout(total=None)
             )
+        url = server + COMPLETIONS
+        asked = orjson.dumps({**request, **self.asked})
         try:
-            async with self._session.post(url, data=body, headers=self.headers) as reply:
+            async with self._session.post(url, data=asked, headers=self.headers) as reply:
                 return reply.status, take_from_body(await reply.read())
         except aiohttp.ClientError as error:
             seen = f"vLLM at {url} does not answer: {type(error).__name__} {error}"

@@ -11,7 +11,6 @@ import hashlib
 import threading
 import time
 from collections import Counter
-from typing import Any
 
 import orjson
 
@@ -81,7 +80,11 @@ class RequestSeeds:
         """Return the request with a `seed`. One that is not a completion is returned as it is."""
         try:
             request = orjson.loads(body)
-            said = [_said(message) for message in request["messages"]]
+            said = []
+            for message in request["messages"]:
+                # Without the random ids of the calls
+                calls = [call["function"] for call in message.get("tool_calls") or []]
+                said.append([message.get("role"), message.get("content"), calls])
         except (orjson.JSONDecodeError, KeyError, TypeError):
             return body
         asked = hashlib.sha256(orjson.dumps([self.seed, self._step, said])).digest()
@@ -89,9 +92,3 @@ class RequestSeeds:
         self._asked[asked] += 1
         digest = hashlib.sha256(asked + number.to_bytes(4)).digest()
         return orjson.dumps({**request, "seed": int.from_bytes(digest[:4]) % SEEDS})
-
-
-def _said(message: dict[str, Any]) -> list[Any]:
-    """Return role, content and calls, without the random ids of these."""
-    calls = [call["function"] for call in message.get("tool_calls") or []]
-    return [message.get("role"), message.get("content"), calls]

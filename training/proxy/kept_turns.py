@@ -100,18 +100,13 @@ def _prefixes(
         calls = []
         for call in message.get("tool_calls") or []:
             function = call["function"]
-            calls.append([call["id"], function["name"], _arguments(function["arguments"])])
+            # An agent may hand a call back without arguments that nobody can read
+            try:
+                readable = orjson.loads(function["arguments"])
+            except orjson.JSONDecodeError:
+                readable = None
+            known = isinstance(readable, dict) and readable
+            calls.append([call["id"], function["name"], function["arguments"] if known else ""])
         said = [message["role"], message.get("content") or "", calls]
         digest.update(orjson.dumps(said))
         yield digest.digest()
-
-
-def _arguments(text: str) -> str:
-    """Return a call's arguments, "" where they are no object or an empty one: an agent may hand a
-    call back without arguments that nobody can read.
-    """
-    try:
-        read = orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return ""
-    return text if isinstance(read, dict) and read else ""

@@ -67,7 +67,14 @@ class RecordingMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
-            return await self.app(scope, lambda: self._until_shutdown(receive), send)
+
+            async def until_shutdown() -> Message:
+                message = await receive()
+                if message["type"] == "lifespan.shutdown":  # before the event loop ends
+                    await self.recorder.close()
+                return message
+
+            return await self.app(scope, until_shutdown, send)
         route = ROUTE.match(scope["path"]) if scope["type"] == "http" else None
         if route is None:
             return await self.app(scope, receive, send)
@@ -80,6 +87,9 @@ class RecordingMiddleware:
         async def hold_back(message: Message) -> None:
             reply.append(message)
 
+        async def receive_asked() -> Message:
+            return waiting.pop() if waiting else await receive()
+
         TAKEN.set(taken)
         attempt = f"{route[1]}/{route[2]}"
         async with recorder.gate:
@@ -88,10 +98,11 @@ class RecordingMiddleware:
             if recorder.seeds is not None:
                 body = recorder.seeds.add(body)
             asked = self._turns.add(attempt, body)
+            waiting: list[Message] = [{"type": "http.request", "body": asked, "more_body": False}]
             length = (b"content-length", str(len(asked)).encode())
             others = [one for one in scope["headers"] if one[0].lower() != b"content-length"]
             inner["headers"] = [*others, length]
-            await self.app(inner, _receiving(asked, receive), hold_back)
+            await self.app(inner, receive_asked, hold_back)
             if taken and reply and reply[0].get("status") == 200:
                 recorder.record(route[1], route[2], taken[0], started)
                 said = b"".join(message.get("body", b"") for message in reply)
@@ -99,19 +110,3 @@ class RecordingMiddleware:
         for message in reply:  # complete and recorded
             await send(message)
         return None
-
-    async def _until_shutdown(self, receive: Receive) -> Message:
-        """Pass the server's messages on, and send what is recorded before the event loop ends."""
-        message = await receive()
-        if message["type"] == "lifespan.shutdown":
-            await self.recorder.close()
-        return message
-
-
-def _receiving(body: bytes, receive: Receive) -> Receive:
-    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
-
-    async def receive_asked() -> Message:
-        return messages.pop() if messages else await receive()
-
-    return receive_asked

@@ -82,6 +82,17 @@ class SpanSender:
 
     async def send(self, endpoint: str, spans: Sequence[Emitted]) -> None:
         """Store these spans in this order. Raises ClientError, TimeoutError after OUTAGE_SECONDS."""
+        if not spans:
+            return
+        if self._session is None:
+            self._session = store_session(self._token)
+        session = self._session
+        body = bytes(encode_spans([_readable(*span) for span in spans]).SerializeToString())
+
+        async def send_spans() -> None:
+            async with session.post(endpoint, data=body, headers=PROTOBUF) as response:
+                response.raise_for_status()
+
         retrying = AsyncRetrying(
             stop=stop_after_delay(OUTAGE_SECONDS),
             wait=wait_random_exponential(multiplier=0.2, max=5.0),
@@ -89,19 +100,11 @@ class SpanSender:
             before_sleep=before_sleep_log(logger, logging.WARNING),
             reraise=True,
         )
-        if spans:
-            body = encode_spans([_readable(*span) for span in spans]).SerializeToString()
-            await retrying(self._post, endpoint, bytes(body))
+        await retrying(send_spans)
 
     async def close(self) -> None:
         if self._session is not None:
             await self._session.close()
-
-    async def _post(self, endpoint: str, body: bytes) -> None:
-        if self._session is None:
-            self._session = store_session(self._token)
-        async with self._session.post(endpoint, data=body, headers=PROTOBUF) as response:
-            response.raise_for_status()
 
 
 def _readable(rollout_id: str, attempt_id: str, span: SpanCoreFields) -> ReadableSpan:
@@ -143,7 +146,23 @@ class CallRecorder:
 
     def record(self, rollout_id: str, attempt_id: str, taken: Taken, started: float) -> None:
         """Queue a call from `started` (Unix seconds) until now."""
-        self._waiting.append((rollout_id, attempt_id, _span(taken, started)))
+        # Lists as text, as litellm's tracing writes them: a protobuf list of numbers takes the store
+        # far longer to read.
+        attributes = {
+            RESPONSE_ATTRIBUTE: taken.response_id,
+            "llm.hosted_vllm.prompt_token_ids": orjson.dumps(taken.prompt_ids).decode(),
+            "llm.hosted_vllm.response_token_ids": orjson.dumps([taken.response_ids]).decode(),
+        }
+        if taken.log_probs is not None:
+            attributes[LOG_PROBS_ATTRIBUTE] = orjson.dumps(taken.log_probs).decode()
+        span = SpanCoreFields(
+            name=SPAN_NAME,
+            status=TraceStatus(status_code="OK"),
+            attributes=attributes,
+            start_time=started,
+            end_time=time.time(),
+        )
+        self._waiting.append((rollout_id, attempt_id, span))
         self._news.set()
         if self._task is None:
             self._task = asyncio.create_task(self._send_forever())
@@ -175,19 +194,3 @@ class CallRecorder:
         except asyncio.CancelledError:
             self._waiting = calls + self._waiting
             raise
-
-
-def _span(taken: Taken, started: float) -> SpanCoreFields:
-    # Lists as text, as litellm's tracing writes them: a protobuf list of numbers takes the store
-    # far longer to read.
-    attributes = {
-        RESPONSE_ATTRIBUTE: taken.response_id,
-        "llm.hosted_vllm.prompt_token_ids": orjson.dumps(taken.prompt_ids).decode(),
-        "llm.hosted_vllm.response_token_ids": orjson.dumps([taken.response_ids]).decode(),
-    }
-    if taken.log_probs is not None:
-        attributes[LOG_PROBS_ATTRIBUTE] = orjson.dumps(taken.log_probs).decode()
-    done = TraceStatus(status_code="OK")
-    return SpanCoreFields(
-        name=SPAN_NAME, status=done, attributes=attributes, start_time=started, end_time=time.time()
-    )

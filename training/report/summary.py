@@ -62,6 +62,10 @@ def build_summary(
     counts = {}
     for name in (*TRAINED, *LEARNED_FROM):
         counts[name] = int(sum(step.get(f"books/{name}", 0) for step in steps))
+    dropped = sums({record.cause: record.generated_tokens} for record in train if record.cause)
+    scored = sum(record.generated_tokens for record in train if record.cause is None)
+    if scored > counts["generated_tokens"]:  # the step that Ctrl-C ended made no update
+        dropped["no_update"] = scored - counts["generated_tokens"]
     mismatches = [step[MISMATCH] for step in steps if MISMATCH in step]
     summary: dict[str, Any] = {
         "exit_reason": exit_reason,
@@ -70,7 +74,7 @@ def build_summary(
         "environment": read_object(run_dir / ENVIRONMENT),
         "rollouts": _rollouts(train),
         **{name: counts[name] for name in TRAINED},
-        "dropped_tokens": _dropped(train, counts["generated_tokens"]),
+        "dropped_tokens": dropped,
         "weight_updates": int(sum(step.get("books/weight_updates", 0) for step in steps)),
         "steps_without_signal": sum(step.get("books/learnable_groups") == 0 for step in steps),
         "signal": {
@@ -197,15 +201,6 @@ def _reward(records: list[RolloutRecord]) -> dict[str, Any]:
     return {"mean": mean, "terms": means(record.terms for record in scored)}
 
 
-def _dropped(records: list[RolloutRecord], generated_in_updates: int) -> dict[str, float]:
-    """Return generated tokens that were not trained, by cause. `no_update`: no step came."""
-    dropped = sums({record.cause: record.generated_tokens} for record in records if record.cause)
-    scored = sum(record.generated_tokens for record in records if record.cause is None)
-    if scored > generated_in_updates:
-        dropped["no_update"] = scored - generated_in_updates
-    return dropped
-
-
 def _seconds(run_dir: Path, steps: list[dict[str, Any]], started: float) -> dict[str, Any]:
     first = read_timeline(run_dir).get("first_step")
     times = [step["timing_s/step"] for step in steps]
@@ -221,21 +216,7 @@ def _seconds(run_dir: Path, steps: list[dict[str, Any]], started: float) -> dict
 
 
 def show(summary: dict[str, Any], run_dir: Path, names: Mapping[str, str] = CHINESE) -> None:
-    """Print what was run, what it cost and what it gave. The last line is the run folder.
-
-    names: what the reward's terms are called in Chinese.
-    """
-    print(said("run {name}: {reason}", name=run_dir.name, reason=said(summary["exit_reason"])))
-    for name, text in _lines(summary, names):
-        if text:
-            print(f"  {name}{' ' * (WIDTH - cell_len(name))}{text}")
-    print(f"  {said('what each line means')}: docs/runs.md#the-end-of-a-run")
-    if summary["message"]:
-        print(as_typed(f"{said(summary['exit_reason'])}: {summary['message']}"))
-    print(run_dir, flush=True)
-
-
-def _lines(summary: dict[str, Any], names: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Print what was run, what it cost and gave, and its folder. names: of terms, in Chinese."""
     seconds = summary["seconds"]
     times = [said("{seconds:.0f} s", seconds=seconds["total"])]
     if seconds["to_first_step"] is not None:
@@ -258,8 +239,8 @@ def _lines(summary: dict[str, Any], names: Mapping[str, str]) -> list[tuple[str,
     mismatch = known_bad = of = terms = ""
     if signal["log_prob_mismatch"] is not None:
         # A KL of nearly 0 is computed as a little less
-        found = max(signal["log_prob_mismatch"], 0.0)
-        mismatch = said("KL of at most {value:.2g} a token", value=found)
+        largest = max(signal["log_prob_mismatch"], 0.0)
+        mismatch = said("KL of at most {value:.2g} a token", value=largest)
     if summary["canaries"]["judged"]:
         accepted = "accepted {accepted:g} of {judged:g} answers that are known to be wrong"
         known_bad = said(accepted, **summary["canaries"])
@@ -285,7 +266,14 @@ def _lines(summary: dict[str, Any], names: Mapping[str, str]) -> list[tuple[str,
         reward = said("reward {value}", value=_number(found["reward"]["mean"]))
         own = said("validation {value}", value=_validation_line(found["validation"], ""))
         lines.append((agent, said(", ").join((reward, _episodes(found["rollouts"]), own))))
-    return lines
+    print(said("run {name}: {reason}", name=run_dir.name, reason=said(summary["exit_reason"])))
+    for name, text in lines:
+        if text:
+            print(f"  {name}{' ' * (WIDTH - cell_len(name))}{text}")
+    print(f"  {said('what each line means')}: docs/runs.md#the-end-of-a-run")
+    if summary["message"]:
+        print(as_typed(f"{said(summary['exit_reason'])}: {summary['message']}"))
+    print(run_dir, flush=True)
 
 
 def _episodes(rollouts: dict[str, int]) -> str:

@@ -187,20 +187,16 @@ class EpisodeRunner(Runner[Any]):
 
     async def _episode(self, rollout: AttemptedRollout) -> list[SpanCoreFields]:
         spans = self.tracer.begin()
-        resources = await self._resources_of(rollout)
-        kind = "training" if rollout.mode == "train" else "validation"
-        play = getattr(self.agent, f"{kind}_rollout_async")
-        result = await play(rollout.input, resources=resources, rollout=rollout)
-        return spans if result is None else [*spans, emit_reward(float(result), propagate=False)]
-
-    async def _resources_of(self, rollout: AttemptedRollout) -> NamedResources:
         named = str(rollout.resources_id)
         if named not in self._resources:
             update = await self.store.get_resources_by_id(named)
             if update is None:
                 raise RuntimeError(f"the store has no resources {named}")
             self._resources[named] = update.resources
-        return self._resources[named]
+        kind = "training" if rollout.mode == "train" else "validation"
+        play = getattr(self.agent, f"{kind}_rollout_async")
+        result = await play(rollout.input, resources=self._resources[named], rollout=rollout)
+        return spans if result is None else [*spans, emit_reward(float(result), propagate=False)]
 
     async def _finish(
         self, rollout: AttemptedRollout, episode: asyncio.Task[list[SpanCoreFields]]
@@ -223,32 +219,30 @@ class EpisodeRunner(Runner[Any]):
             await asyncio.sleep(self.heartbeat)
             try:
                 await self.store.update_worker(self.name, {"episodes": len(self._slots)})
-                await self._beat_for_slots()
+                slots = [slot for slot in self._slots.values() if not slot.over]
+                names = [slot.rollout.rollout_id for slot in slots]
+                known = await self.store.query_rollouts(rollout_id_in=names) if names else []
+                now = {rollout.rollout_id: rollout for rollout in known}
+                for slot in slots:
+                    await self._beat_for(slot, now.get(slot.rollout.rollout_id))
             except Exception as error:
                 logger.warning(
                     "%s could not send a heartbeat (%s)", self.name, type(error).__name__
                 )
 
-    async def _beat_for_slots(self) -> None:
-        slots = [slot for slot in self._slots.values() if not slot.over]
-        if not slots:
+    async def _beat_for(self, slot: Slot, found: Rollout | None) -> None:
+        if slot.over:
             return
-        names = [slot.rollout.rollout_id for slot in slots]
-        known = await self.store.query_rollouts(rollout_id_in=names)
-        now = {rollout.rollout_id: rollout for rollout in known}
-        for slot in slots:
-            name = slot.rollout.rollout_id
-            attempt = slot.rollout.attempt.attempt_id
-            if slot.over:
-                continue
-            if _is_current(now.get(name), attempt):
-                await self.store.update_attempt(name, attempt, last_heartbeat_time=time.time())
-            elif slot.task is not None:
-                logger.warning("rollout %s is no longer this runner's", name)
-                slot.task.cancel()
-
-
-def _is_current(rollout: Rollout | None, attempt: str) -> bool:
-    if not isinstance(rollout, AttemptedRollout) or is_finished(rollout):
-        return False
-    return rollout.attempt.attempt_id == attempt and rollout.attempt.status not in LOST
+        name = slot.rollout.rollout_id
+        attempt = slot.rollout.attempt.attempt_id
+        ours = (
+            isinstance(found, AttemptedRollout)
+            and not is_finished(found)
+            and found.attempt.attempt_id == attempt
+            and found.attempt.status not in LOST
+        )
+        if ours:
+            await self.store.update_attempt(name, attempt, last_heartbeat_time=time.time())
+        elif slot.task is not None:
+            logger.warning("rollout %s is no longer this runner's", name)
+            slot.task.cancel()

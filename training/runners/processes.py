@@ -106,16 +106,18 @@ class Keeper:
         )
         logger.warning(text)
         self.say(text)
-        asyncio.run(self._hand_over(worker_name(runner.process.pid)))
+        worker = worker_name(runner.process.pid)
 
-    async def _hand_over(self, worker: str) -> None:
-        client = StoreClient(self.store.server_address_root, self.store.token)
-        try:
-            await give_up(client, worker)
-        except (aiohttp.ClientError, TimeoutError) as error:  # its watchdog finds them later
-            logger.warning("the store did not take back what %s played (%s)", worker, error)
-        finally:
-            await client.close()
+        async def hand_over() -> None:
+            client = StoreClient(self.store.server_address_root, self.store.token)
+            try:
+                await give_up(client, worker)
+            except (aiohttp.ClientError, TimeoutError) as error:  # its watchdog finds them later
+                logger.warning("the store did not take back what %s played (%s)", worker, error)
+            finally:
+                await client.close()
+
+        asyncio.run(hand_over())
 
 
 class KeptRunners(ClientServerExecutionStrategy):

@@ -52,10 +52,7 @@ def compares_groups(config: DictConfig) -> bool:
 
 
 def check_agreement(config: DictConfig, engine: EnginePlan, origins: dict[str, str]) -> None:
-    """Raise ConfigError if agent and trainer differ, or a number makes no sense.
-
-    `origins` maps overridden keys to the override as written.
-    """
+    """Raise ConfigError if these contradict each other. origins: overrides as written, by key."""
     for key, flag in FLAG_OF.items():
         if key in origins:
             raise ConfigError(f"{origins[key]}: {key} follows from {flag}; give {flag} instead")
@@ -70,8 +67,7 @@ def check_agreement(config: DictConfig, engine: EnginePlan, origins: dict[str, s
             seen = origins.get(key, f"{key}={value}")
             raise ConfigError(f"{seen}: expected a whole number of {least} or more")
     _check_mode(config, engine)
-    _check_budgets(config, engine)
-    _check_batches(config)
+    _check_sizes(config, engine)
 
 
 def _check_mode(config: DictConfig, engine: EnginePlan) -> None:
@@ -105,7 +101,7 @@ def _check_mode(config: DictConfig, engine: EnginePlan) -> None:
         )
 
 
-def _check_budgets(config: DictConfig, engine: EnginePlan) -> None:
+def _check_sizes(config: DictConfig, engine: EnginePlan) -> None:
     prompt = int(config.data.max_prompt_length)
     response = int(config.data.max_response_length)
     generated = engine.max_turns * engine.max_tokens
@@ -122,9 +118,6 @@ def _check_budgets(config: DictConfig, engine: EnginePlan) -> None:
                 f"data.max_prompt_length + data.max_response_length = {prompt} + {response} exceed"
                 f" {key}={limit}, which must hold the longest sequence"
             )
-
-
-def _check_batches(config: DictConfig) -> None:
     batch = int(config.data.train_batch_size)
     mini = int(OmegaConf.select(config, f"{ACTOR}.ppo_mini_batch_size"))
     gpus = int(config.trainer.n_gpus_per_node) * int(config.trainer.nnodes)

@@ -47,6 +47,7 @@ TEXTS = (
     "special_tokens_map.json",
 )
 TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json")
+MODEL_FILES = ("config.json", "*.safetensors")  # by which a model is told from others
 FETCHED = ["*.safetensors", "*.json", "*.jinja", "*.txt", "*.model"]
 
 

@@ -22,10 +22,7 @@ NO_THOUGHT = json.dumps({SWITCH: False})
 
 
 def choose_reading(engine: EnginePlan, run_dir: Path, config: DictConfig) -> str | None:
-    """Set how vLLM reads in a run, and return the chat template to write, if not the model's.
-
-    Raises ConfigError: the template cannot be used, or no parser reads its tool calls.
-    """
+    """Set how vLLM reads in a run, and return the chat template to write, if not the model's."""
     changed = choose_template(engine, run_dir, config)
     template = changed or read_template(engine.model, engine.tools)
     check_end(engine.model, template)
@@ -41,10 +38,7 @@ def choose_reading(engine: EnginePlan, run_dir: Path, config: DictConfig) -> str
 def reading_flags(
     model: str, log: Path, tools: bool, tool_parser: str | None = None, thinking: bool = False
 ) -> list[str]:
-    """Return vLLM's flags for a served model. A template of ours is written beside the log.
-
-    Raises ConfigError: the template cannot be used, or no parser reads its tool calls.
-    """
+    """Return vLLM's flags for a served model. A template of ours is written beside the log."""
     flags = []
     template = read_template(model, tools)
     if tools and lacks_tools(template):

@@ -71,8 +71,7 @@ def build_config(
     Raises ConfigError: an unknown key, or values that contradict each other.
     """
     config = _verl_defaults()
-    for override in user:
-        _check_value(config, override)
+    defaults = config.copy()
     device = VERL_DEFAULTS["device"]
     short = engine.device == "cpu" and in_bfloat16(engine.model)
     exact = VERL_DEFAULTS["run"]["deterministic"] if engine.deterministic else {}
@@ -87,7 +86,7 @@ def build_config(
         for key, value in layer.items():
             OmegaConf.update(config, key.lstrip("+"), value, force_add=key.startswith("+"))
     for override in user:
-        _apply(config, override)
+        _apply(config, defaults, override)
     rollout = config.actor_rollout_ref.rollout
     if engine.device == "cpu":
         sequences = rollout.max_num_seqs
@@ -144,7 +143,15 @@ def _derived(engine: EnginePlan, run_dir: Path, files: dict[str, str]) -> Overri
     return keys
 
 
-def _apply(config: DictConfig, override: Override) -> None:
+def _apply(config: DictConfig, defaults: DictConfig, override: Override) -> None:
+    usual = OmegaConf.select(defaults, override.key)
+    value = override.value
+    if isinstance(usual, DictConfig) and not isinstance(value, dict):
+        raise ConfigError(f"{override.text}: {override.key} is a group of keys; set one of them")
+    if value is None and usual is not None:
+        raise ConfigError(f"{override.text}: it needs a value; verl's own is {usual!r}")
+    if isinstance(value, float) and not isfinite(value):
+        raise ConfigError(f"{override.text}: expected a finite number")
     # `+key` is one that verl's typed sections have and its files leave out
     parent, _, leaf = override.key.rpartition(".")
     node = OmegaConf.select(config, parent) if parent else config
@@ -163,19 +170,6 @@ def _apply(config: DictConfig, override: Override) -> None:
                 hint = f"did you mean {near[0]!r}?"
             raise ConfigError(f"verl knows no key {override.key!r}; {hint}")
     usual = OmegaConf.select(config, override.key) if leaf in keys else None
-    value = override.value
     if isinstance(usual, int | float) and isinstance(value, str) and "${" not in value:
         raise ConfigError(f"{override.text}: expected a value like {usual!r}, not a text")
     OmegaConf.update(config, override.key, value, force_add=leaf not in keys)
-
-
-def _check_value(defaults: DictConfig, override: Override) -> None:
-    """Raise ConfigError if a key of verl's gets nothing, no finite number, or stands for others."""
-    usual = OmegaConf.select(defaults, override.key)
-    value = override.value
-    if isinstance(usual, DictConfig) and not isinstance(value, dict):
-        raise ConfigError(f"{override.text}: {override.key} is a group of keys; set one of them")
-    if value is None and usual is not None:
-        raise ConfigError(f"{override.text}: it needs a value; verl's own is {usual!r}")
-    if isinstance(value, float) and not isfinite(value):
-        raise ConfigError(f"{override.text}: expected a finite number")

@@ -8,7 +8,7 @@ import os
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from training.setup.plan import ConfigError
@@ -27,8 +27,13 @@ def held(run_dir: Path) -> Iterator[None]:
         try:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
+            holder = "another command"
+            with suppress(OSError, ValueError, KeyError):
+                who = json.loads((run_dir / LOCK).read_text(encoding="utf-8"))
+                since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(who["since"]))
+                holder = f"process {who['pid']} on {who['host']} since {since}"
             raise ConfigError(
-                f"{run_dir} is being trained in by {_holder(run_dir / LOCK)}; wait for that "
+                f"{run_dir} is being trained in by {holder}; wait for that "
                 "command or stop it, or choose another --run-dir"
             ) from None
         file.truncate(0)
@@ -42,12 +47,3 @@ def held(run_dir: Path) -> Iterator[None]:
             if made and [path.name for path in run_dir.iterdir()] == [LOCK]:
                 (run_dir / LOCK).unlink()
                 run_dir.rmdir()
-
-
-def _holder(path: Path) -> str:
-    try:
-        who = json.loads(path.read_text(encoding="utf-8"))
-        since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(who["since"]))
-        return f"process {who['pid']} on {who['host']} since {since}"
-    except (OSError, ValueError, KeyError):
-        return "another command"

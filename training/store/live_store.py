@@ -77,18 +77,19 @@ class RunStore(InMemoryLightningStore):
 
     async def wait_ended(self, after: int, seconds: float) -> tuple[int, list[Rollout]]:
         """Return the last ending's number and what ended after `after`, at once if any did."""
-        endings = await self._wait(lambda: self._ended_since(after), seconds)
+
+        async def newer() -> list[tuple[int, str]]:
+            found: list[tuple[int, str]] = []
+            for number, _, rollout_id in reversed(self.ended):
+                if number <= after:
+                    break
+                found.append((number, rollout_id))
+            return found[::-1]
+
+        endings = await self._wait(newer, seconds)
         found = [await self.get_rollout_by_id(rollout_id) for _, rollout_id in endings]
         last = endings[-1][0] if endings else after
         return last, [rollout for rollout in found if rollout is not None]
-
-    async def _ended_since(self, after: int) -> list[tuple[int, str]]:
-        newer: list[tuple[int, str]] = []
-        for number, _, rollout_id in reversed(self.ended):
-            if number <= after:
-                break
-            newer.append((number, rollout_id))
-        return newer[::-1]
 
     async def _wait(self, ask: Callable[[], Awaitable[Any]], seconds: float) -> Any:
         end = time.monotonic() + min(seconds, LONGEST_WAIT)
@@ -125,13 +126,10 @@ class RunStore(InMemoryLightningStore):
 def make_server(
     store: RunStore, host: str, port: int, launch_mode: Any, token: str | None = None
 ) -> LightningStoreServer:
-    """Return agent-lightning's server for this store behind the token.
-
-    Its middlewares are removed: they cost more than the requests, and show tracebacks.
-    """
+    """Return agent-lightning's server for this store behind the token."""
     server = LightningStoreServer(store, host=host, port=port, launch_mode=launch_mode)
     assert server.app is not None
-    server.app.user_middleware.clear()
+    server.app.user_middleware.clear()  # they cost more than the requests, and show tracebacks
     routes = APIRouter(prefix=WAITS)
 
     @routes.post("/queue")

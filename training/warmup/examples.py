@@ -57,7 +57,16 @@ def encode(conversation: Conversation, tokenizer: Any) -> list[Example]:
             )
         spans = rendered.pop()[1] if rendered and prompt.startswith(rendered[-1][0]) else []
         rendered.append((whole, [*spans, (len(prompt), len(whole))]))
-    return [_tokens(text, spans, tokenizer) for text, spans in rendered]
+    examples = []
+    for text, spans in rendered:
+        encoded = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
+        tokens = encoded["input_ids"]
+        labels = []
+        for token, (left, right) in zip(tokens, encoded["offset_mapping"], strict=True):
+            learned = any(start <= left and right <= end for start, end in spans)
+            labels.append(token if learned else NOT_LEARNED)
+        examples.append({"input_ids": tokens, "labels": labels})
+    return examples
 
 
 def encode_all(conversations: Sequence[Conversation], tokenizer: Any) -> list[Example]:
@@ -65,16 +74,6 @@ def encode_all(conversations: Sequence[Conversation], tokenizer: Any) -> list[Ex
     for conversation in watched(conversations, "encoding", "conversations"):
         examples += encode(conversation, tokenizer)
     return examples
-
-
-def _tokens(text: str, spans: Sequence[tuple[int, int]], tokenizer: Any) -> Example:
-    encoded = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
-    tokens = encoded["input_ids"]
-    labels = []
-    for token, (left, right) in zip(tokens, encoded["offset_mapping"], strict=True):
-        learned = any(start <= left and right <= end for start, end in spans)
-        labels.append(token if learned else NOT_LEARNED)
-    return {"input_ids": tokens, "labels": labels}
 
 
 def batches(

@@ -19,13 +19,7 @@ class Schedule:
     falls to 0 in `decay` steps.
     """
 
-    def __init__(
-        self,
-        limit: int,
-        decay: int,
-        warm_up: int,
-        target: float = math.inf,
-    ) -> None:
+    def __init__(self, limit: int, decay: int, warm_up: int, target: float = math.inf) -> None:
         self.decay = decay
         self.warm_up = warm_up
         self.target = target
@@ -44,9 +38,8 @@ class Schedule:
 
     def factor(self, step: int) -> float:
         """Return the factor of the learning rate in a step, counted from 0."""
-        return min(
-            1.0, (step + 1) / self.warm_up, max(0.0, 1 - (step - self.decay_from) / self.decay)
-        )
+        falling = max(0.0, 1 - (step - self.decay_from) / self.decay)
+        return min(1.0, (step + 1) / self.warm_up, falling)
 
     def until_end(self, data: Sequence[Batch], random: Random) -> Iterator[Batch]:
         while True:

@@ -31,7 +31,7 @@ from training.cpu.prefix_tree import ancestors, deal, grow, reads_trees
 from training.setup.chat_template import with_tools
 from training.setup.device import in_bfloat16, is_large
 from training.setup.folder_files import count_weights
-from training.setup.model_folder import find_model
+from training.setup.model_folder import MODEL_FILES, digest_of, find_model
 from training.setup.plan import ConfigError
 from training.warmup.examples import (
     NOT_LEARNED,
@@ -44,7 +44,7 @@ from training.warmup.examples import (
 )
 from training.warmup.kept_steps import KeptSteps, PreciseAdamW, uninterrupted
 from training.warmup.schedule import Schedule
-from training.warmup.work_folder import model_digest, work_folder
+from training.warmup.work_folder import work_folder
 
 WARM_UP_SHARE = 0.1
 # A weight in bfloat16, and a learned one with gradient, copy and two moments in 32 bit
@@ -56,15 +56,13 @@ HEAD_ROWS = 256  # positions whose logits are in memory at once: 156 MB with 152
 
 
 def loss_of(model: Any, batch: Batch) -> tuple[torch.Tensor, float]:
-    """Return the mean cross-entropy and the accuracy of the learned tokens.
-
-    Computing other logits would be most of a small model's work.
-    """
+    """Return the mean cross-entropy and the accuracy of the learned tokens."""
     batch = {name: tensor.to(model.device) for name, tensor in batch.items()}
     learned = batch["labels"][:, 1:] != NOT_LEARNED
     (columns,) = learned.any(dim=0).nonzero(as_tuple=True)
     kept = learned[:, columns]
     targets = batch["labels"][:, 1:][learned]
+    # Computing other logits would be most of a small model's work
     logits = model(batch["input_ids"], logits_to_keep=columns, use_cache=False).logits[kept].float()
     right = logits.argmax(-1) == targets
     return torch.nn.functional.cross_entropy(logits, targets), right.float().mean().item()
@@ -108,20 +106,20 @@ def loss_of_tree(model: Any, examples: Sequence[Example]) -> tuple[torch.Tensor,
         attention_mask=ancestors(tree)[None, None].to(model.dtype),
         use_cache=False,
     ).last_hidden_state[0, nodes]
+
+    def head_loss(hidden: torch.Tensor, target: torch.Tensor) -> tuple[torch.Tensor, int]:
+        logits = model.lm_head(hidden).float()
+        loss = torch.nn.functional.cross_entropy(logits, target, reduction="sum")
+        return loss, int((logits.argmax(-1) == target).sum())
+
     targets = torch.tensor(labels)
     total = torch.zeros(())
     right = 0
     for hidden, target in zip(read.split(HEAD_ROWS), targets.split(HEAD_ROWS), strict=True):
-        loss, hits = checkpoint(_head_loss, model.lm_head, hidden, target, use_reentrant=False)
+        loss, hits = checkpoint(head_loss, hidden, target, use_reentrant=False)
         total = total + loss
         right += hits
     return total, right
-
-
-def _head_loss(head: Any, hidden: torch.Tensor, target: torch.Tensor) -> tuple[torch.Tensor, int]:
-    logits = head(hidden).float()
-    loss = torch.nn.functional.cross_entropy(logits, target, reduction="sum")
-    return loss, int((logits.argmax(-1) == target).sum())
 
 
 def train(
@@ -192,7 +190,7 @@ def warm_up(
         check_memory(parameters, 0 if lora_rank else parameters)
     short = not torch.cuda.is_available() and in_bfloat16(base)
     dtype = torch.bfloat16 if short else torch.float32
-    model, tokenizer = load_model(base, AutoModelForCausalLM, dtype)
+    model, tokenizer = load_model(base, dtype)
     try:
         taught = list(conversations)
         if any(conversation.tools for conversation in taught):
@@ -214,7 +212,7 @@ def warm_up(
     rise = max(1, round(WARM_UP_SHARE * steps))
     schedule = Schedule(steps, max(1, steps - rise), rise)
     torch.manual_seed(seed)
-    adapted = get_peft_model(model, adapter(lora_rank, "CAUSAL_LM")) if lora_rank else None
+    adapted = get_peft_model(model, adapter(lora_rank)) if lora_rank else None
     if torch.cuda.is_available() or not reads_trees(model.config):
         pad = tokenizer.pad_token_id
         pad = tokenizer.eos_token_id if pad is None else pad
@@ -230,7 +228,7 @@ def warm_up(
     weights = [weight for weight in model.parameters() if weight.requires_grad]
     print(f"{steps} steps of {batch_size} examples", file=sys.stderr)
     began = {
-        "base": model_digest(find_model(base)),
+        "base": digest_of(find_model(base), MODEL_FILES),
         "examples": hashlib.sha256(json.dumps(fitting).encode()).hexdigest(),
         "epochs": epochs,
         "lr": lr,
@@ -268,15 +266,15 @@ def save_memory(model: Any) -> None:
         layer.gradient_checkpointing = False
 
 
-def load_model(name: str, kind: Any, dtype: torch.dtype, **options: Any) -> tuple[Any, Any]:
-    """Return a model of this class, from a folder or the hub, with its tokenizer.
+def load_model(name: str, dtype: torch.dtype) -> tuple[Any, Any]:
+    """Return a language model, from a folder or the hub, with its tokenizer.
 
     Raises UsageError: it cannot be loaded, or has no chat template.
     """
     folder = find_model(name)
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder)
-        model = kind.from_pretrained(folder, dtype=dtype, **options)
+        model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype)
     except (OSError, ValueError) as error:
         first = str(error).strip().splitlines()[0]
         raise UsageError(
@@ -287,12 +285,11 @@ def load_model(name: str, kind: Any, dtype: torch.dtype, **options: Any) -> tupl
     return model, tokenizer
 
 
-def adapter(rank: int, task_type: str) -> LoraConfig:
-    """Return the settings of an adapter on all linear layers, at the scale that training uses.
-
-    PEFT itself trains the head of a SEQ_CLS model without one.
-    """
-    return LoraConfig(r=rank, lora_alpha=2 * rank, target_modules="all-linear", task_type=task_type)
+def adapter(rank: int) -> LoraConfig:
+    """Return the settings of an adapter on all linear layers, at the scale that training uses."""
+    return LoraConfig(
+        r=rank, lora_alpha=2 * rank, target_modules="all-linear", task_type="CAUSAL_LM"
+    )
 
 
 def save(model: Any, tokenizer: Any, folder: Path) -> None:

@@ -7,7 +7,6 @@ run on imperfect ones, so that reinforcement learning has decisions to correct.
 from __future__ import annotations
 
 import copy
-import json
 import sys
 import time
 from collections.abc import Sequence
@@ -22,8 +21,7 @@ from transformers import GenerationConfig, Qwen3Config, Qwen3ForCausalLM
 from common.files import replacing
 from common.settings import Settings
 from episodes.agent import Agent, Row
-from episodes.episode import Conversation
-from training.warmup.examples import ColdStartError, Example, batches, encode_all
+from training.warmup.examples import ColdStartError, batches, encode_all
 from training.warmup.kept_steps import KeptSteps
 from training.warmup.schedule import Schedule
 from training.warmup.supervised import save, train
@@ -74,7 +72,12 @@ def make(
         raise ColdStartError("these rows have nothing to learn; give others with --train-file")
     right = []
     for conversation in lessons.right:
-        right.append(bare(conversation) if random.random() < BARE_SHARE else conversation)
+        if (
+            random.random() < BARE_SHARE
+        ):  # without the beginning that all share, a third of the tokens
+            begins = 1 if conversation.messages[0]["role"] == "system" else 0
+            conversation = replace(conversation, messages=conversation.messages[begins:], tools=())
+        right.append(conversation)
     sizes = agent.sizes("cpu")
     tokenizer = make_tokenizer(
         right,
@@ -95,7 +98,11 @@ def make(
     if mastered:
         write_model(model, tokenizer, mastered)
     if examples_b:
-        learn_imperfections(model, examples_b, tokenizer.pad_token_id, steps_b, random)
+        # At a gentle rate, so that the model still copies
+        gentle = torch.optim.AdamW(model.parameters(), lr=1e-3, betas=(0.9, 0.98))
+        imperfect = batches(examples_b, BATCH_B, tokenizer.pad_token_id, random)
+        decay = max(1, steps_b // 2)
+        train("phase B", model, [gentle], imperfect, Schedule(steps_b, decay, WARM_UP), random)
     with replacing(out) as folder:
         write_model(model, tokenizer, folder)
     return {
@@ -111,22 +118,6 @@ def make(
         "torch": torch.__version__,
         **lessons.facts,
     }
-
-
-def learn_imperfections(
-    model: Any, examples: Sequence[Example], pad: int, steps: int, random: Random
-) -> None:
-    """Train phase B at a gentle rate, so that the model still copies."""
-    gentle = torch.optim.AdamW(model.parameters(), lr=1e-3, betas=(0.9, 0.98))
-    data = batches(examples, BATCH_B, pad, random)
-    schedule = Schedule(steps, max(1, steps // 2), WARM_UP)
-    train("phase B", model, [gentle], data, schedule, random)
-
-
-def bare(conversation: Conversation) -> Conversation:
-    """Return the conversation without the beginning that all share, a third of the tokens."""
-    begins = 1 if conversation.messages[0]["role"] == "system" else 0
-    return replace(conversation, messages=conversation.messages[begins:], tools=())
 
 
 def build_model(tokenizer: Any, seed: int) -> Any:
@@ -170,13 +161,3 @@ def write_model(model: Any, tokenizer: Any, folder: Path) -> None:
         eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id
     )
     save(copy.deepcopy(model), tokenizer, folder)
-    # For readers other than transformers 5, which has new names for class and theta.
-    theta = model.config.rope_parameters["rope_theta"]
-    added = {
-        "tokenizer_config.json": {"tokenizer_class": "PreTrainedTokenizerFast"},
-        "config.json": {"rope_theta": theta},
-    }
-    for name, values in added.items():
-        config = json.loads((folder / name).read_text(encoding="utf-8")) | values
-        text = json.dumps(config, ensure_ascii=False, indent=2, sort_keys=True) + "\n"
-        (folder / name).write_text(text, encoding="utf-8")

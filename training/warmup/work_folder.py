@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from common.command import UsageError
-from common.files import file_digest
 from common.jsonl import write_text
 
 BEGUN = "begun.json"
@@ -56,9 +55,3 @@ def work_folder(out: Path, fingerprint: Mapping[str, Any], force: bool) -> Itera
         write_text(begun, json.dumps(fingerprint) + "\n", force=True)
     yield work
     shutil.rmtree(work)
-
-
-def model_digest(folder: Path) -> list[str]:
-    """Return the digests of a model's weights and configuration."""
-    files = sorted([*folder.glob("*.safetensors"), folder / "config.json"])
-    return [file_digest(path) for path in files]
