@@ -11,8 +11,6 @@ covers the assistant's tokens only. The result is a Hugging Face folder. Exit co
 failed, 2 wrong usage, 130 interrupted.
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import json

@@ -8,8 +8,6 @@ card.
 Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
 """
 
-from __future__ import annotations
-
 import argparse
 import shutil
 import sys

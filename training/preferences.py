@@ -11,8 +11,6 @@ file, is counted. The loss covers what the policy wrote. A killed command goes o
 again. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from pathlib import Path

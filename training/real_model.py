@@ -10,8 +10,6 @@ hub. The same command goes on after Ctrl-C. Exit codes: 0 done, 1 failed, 2 wron
 interrupted.
 """
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

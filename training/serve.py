@@ -10,8 +10,6 @@ Any client of an OpenAI-compatible endpoint can use it. Tool calls are parsed as
 CPU part was run. The GPU part was not.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

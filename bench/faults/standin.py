@@ -89,7 +89,7 @@ def main(name: str, run_dir: Path, store: str, llm: str, proxy_port: str, proxy_
     rollout_manager._tag = lambda *_: None  # there is no TransferQueue
     token = reveal(settings.agl_token)
     plan = Plan(
-        EnginePlan("cpu", "standin", agent.turns, "", 1.0, 96, settings.episode_timeout),
+        EnginePlan("cpu", "standin", agent.turns, 1.0, 96, settings.episode_timeout),
         StorePlan(managed=False, external_address=store, token=token),
         ProxyPlan(port=int(proxy_port), public_host=proxy_url),
         OutputPlan(run_dir),

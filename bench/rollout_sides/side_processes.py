@@ -134,7 +134,7 @@ def run_agl_runners(agent: Any, address: str, count: int) -> None:
 def plan_for(address: str, run_dir: Path, max_turns: int, proxy: ProxyPlan) -> Plan:
     """Return the plan of a side: an external store, and otherwise the training command's plan."""
     return Plan(
-        EnginePlan("cpu", "standin", max_turns, "bench", 1.0, 96, episode_timeout=120.0),
+        EnginePlan("cpu", "standin", max_turns, 1.0, 96, episode_timeout=120.0),
         StorePlan(managed=False, external_address=address),
         proxy,
         OutputPlan(run_dir),

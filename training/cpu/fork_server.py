@@ -4,8 +4,6 @@ Importing torch, vLLM and verl takes ten seconds and half a gigabyte for each of
 A fork takes a tenth of a second. CUDA cannot be forked, and a cluster has other machines.
 """
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import importlib

@@ -1,7 +1,5 @@
 """AdamW that needs less memory, for a large model beside vLLM in main memory."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

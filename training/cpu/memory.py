@@ -1,7 +1,5 @@
 """Return the memory of large tensors to the machine."""
 
-from __future__ import annotations
-
 import ctypes
 
 M_MMAP_THRESHOLD = -3

@@ -4,10 +4,8 @@ vLLM's CPU kernels pack the weights of linear layers for oneDNN and drop the ori
 weight sync has nothing to write to.
 """
 
-from __future__ import annotations
-
 import os
-from typing import Any
+from typing import Any, Self
 
 import vllm.model_executor.layers.utils as layers
 from verl.workers.rollout.vllm_rollout.utils import vLLMColocateWorkerExtension
@@ -19,7 +17,7 @@ from training.cpu import token_sampler
 class CpuWorkerExtension(vLLMColocateWorkerExtension):
     """Keep plain weights, draw tokens faster, and end the worker with its server."""
 
-    def __new__(cls, **kwargs: Any) -> CpuWorkerExtension:
+    def __new__(cls, **kwargs: Any) -> Self:
         packing = layers.dispatch_cpu_unquantized_gemm
         layers.dispatch_cpu_unquantized_gemm = lambda layer, remove_weight: packing(
             layer, remove_weight=False

@@ -4,8 +4,6 @@ If a token attends only to its ancestors and has its depth as position, a causal
 same for it as in the sequence alone. Of 40,000 tokens of a step of the SQL agent 4,600 differ.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import torch

@@ -3,8 +3,6 @@
 Tokens that are not trained have log-probability 0, and verl masks them out.
 """
 
-from __future__ import annotations
-
 from itertools import chain
 from typing import Any
 

@@ -4,10 +4,8 @@ vLLM draws one for every token of the vocabulary, on one thread. With 49,152 tok
 quarter of the time of a decoding step, and half of it with seeds.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 import torch
 
@@ -57,6 +55,6 @@ def install() -> None:
 class ServedOnCpu(OneAddress):
     """The worker extension of a server outside training."""
 
-    def __new__(cls, **kwargs: Any) -> ServedOnCpu:
+    def __new__(cls, **kwargs: Any) -> Self:
         install()
         return super().__new__(cls)

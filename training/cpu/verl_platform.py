@@ -1,7 +1,5 @@
 """verl's platform plug-in for machines without an accelerator, imported by every Ray process."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable
 from types import SimpleNamespace

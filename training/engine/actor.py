@@ -1,7 +1,5 @@
 """The Ray actor that trains, apart from `trainer`, so that its caller need not import verl."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """agent-lightning's algorithm side: starts Ray, runs the training actor in it and watches both."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

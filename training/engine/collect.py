@@ -3,8 +3,6 @@
 Spans of proxy and runner may arrive after the end. The annotation says how many calls there were.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import time

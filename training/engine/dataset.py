@@ -1,7 +1,5 @@
 """Rows for verl (`data.custom_cls`): one line of a JSONL file becomes one prompt group."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Choose the few episodes of each step that `episodes.jsonl` keeps in full (docs/runs.md)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -6,8 +6,6 @@ follows is rendered. If the template shows an earlier turn otherwise than a late
 leaves out its thoughts), the template decides.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from argparse import Namespace
 from typing import Any

@@ -3,8 +3,6 @@
 Rows without a weight keep their order, which verl then shuffles.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from math import ceil
 from random import Random

@@ -1,7 +1,5 @@
 """How many episodes of a step have ended, in a file for whoever watches the run."""
 
-from __future__ import annotations
-
 import json
 import time
 from pathlib import Path

@@ -3,8 +3,6 @@
 A record with a `cause` is left out of the update and counted under it: it is not zero.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping

@@ -3,8 +3,6 @@
 torch serves its store on every interface, without authentication.
 """
 
-from __future__ import annotations
-
 import importlib
 import os
 import socket

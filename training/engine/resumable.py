@@ -1,7 +1,5 @@
 """Check whether a run may continue a checkpoint, and say which settings differ."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ verl is answered at once. A background loop enqueues a step's rollouts and colle
 puts sequences into the TransferQueue once the whole step is judged.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

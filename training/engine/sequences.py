@@ -4,8 +4,6 @@ Keys are `{group}_{session}_{i}`. GRPO takes one advantage a session, from its l
 session of several sequences does not weigh more in its group.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -1,7 +1,5 @@
 """verl's V1 trainer with rollouts from the LightningStore. The loop, losses and checkpoints are verl's."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os

@@ -4,8 +4,6 @@ If a prompt extends the previous prompt + response token for token, the calls ar
 0 on what lies between, 1 on what the policy generated. Only token ids are compared.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 

@@ -4,8 +4,6 @@ verl makes an update of each `ppo_mini_batch_size x n` sequences, two for 129 se
 episodes. Here all are shared out to `train_batch_size / ppo_mini_batch_size` updates.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

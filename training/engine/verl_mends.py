@@ -1,7 +1,5 @@
 """Mend verl 0.9.1 on every device. Every Ray process imports this."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -3,8 +3,6 @@
 docs/architecture.md has the table. Before every update, batch and records are compared.
 """
 
-from __future__ import annotations
-
 import logging
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping

@@ -4,8 +4,6 @@ TRL's own preparation counts everything behind the prompt as the policy's, words
 partners included. So pairs are encoded here, by the warm-up's encoder.
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import json

@@ -8,8 +8,6 @@ The latter two may begin with the prompt instead. A line may also have `task` an
 left out is counted by its reason.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

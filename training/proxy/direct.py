@@ -3,8 +3,6 @@
 It lacks litellm's retries, limits and keys, and its reading of a request's parameters.
 """
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 

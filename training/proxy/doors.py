@@ -4,8 +4,6 @@ ZeroMQ's messages are unpickled, and it asks for no identity. Here both ends of 
 CURVE with a key pair made from the token.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 from functools import cache

@@ -4,8 +4,6 @@ verl aborts calls when weights change, and those over HTTP cannot be continued. 
 for the calls in flight (a turn, not the episode), and new ones wait for the change.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import threading

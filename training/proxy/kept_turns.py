@@ -6,8 +6,6 @@ would become several sequences. So a request names the tokens of the turn it con
 reads in place of the template's (`training.engine.kept_tokens`).
 """
 
-from __future__ import annotations
-
 import hashlib
 from array import array
 from collections import OrderedDict
@@ -29,7 +27,7 @@ class Turn(NamedTuple):
     """A turn of an episode: its number of messages, reply included, and its token ids."""
 
     messages: int
-    tokens: array[int]
+    tokens: "array[int]"
 
 
 class KeptTurns:

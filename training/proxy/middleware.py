@@ -1,7 +1,5 @@
 """Record every call before the LLM proxy's app, and keep from agents what only training needs."""
 
-from __future__ import annotations
-
 import re
 import time
 from contextvars import ContextVar

@@ -3,8 +3,6 @@
 Rollouts of a prompt group are given the same server, whose prefix cache their turns find warm.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import re

@@ -5,8 +5,6 @@ at a time, which costs more than the proxy itself. Training needs one, `raw_gen_
 `LlmProxyTraceToTriplet` reads.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

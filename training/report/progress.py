@@ -1,7 +1,5 @@
 """Print a run's progress from its folder's files as they grow."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Make `summary.json` of a run's plain files, and print its end, also after a crash."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections import Counter

@@ -4,8 +4,6 @@ An episode ends at its deadline (`timeout`), when the store gave it to another r
 heartbeat, not reported), or at its own end. It is `unresponsive` if others are to take over.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

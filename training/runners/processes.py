@@ -4,8 +4,6 @@ The keeper is forked before Ray and torch have threads. It starts a runner again
 WINDOW_SECONDS, unless it ended as the one before it did. All end with the keeper's parent.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

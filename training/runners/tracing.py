@@ -3,8 +3,6 @@
 The proxy's spans hold the token ids, so a runner keeps only what the agent itself emits.
 """
 
-from __future__ import annotations
-
 import json
 from contextvars import ContextVar
 from typing import Any

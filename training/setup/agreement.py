@@ -3,8 +3,6 @@
 Every error names what was seen and where it came from.
 """
 
-from __future__ import annotations
-
 from omegaconf import DictConfig, OmegaConf
 
 from training.setup.plan import ConfigError, EnginePlan

@@ -5,8 +5,6 @@ serves a copy that keeps them. Without thinking, Qwen3's writes an empty thought
 reply alone. A copy writes it before all. One without tools gets `tools_in_words.jinja` in front.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Check the GPUs and nodes of a run, before Ray starts and in a Ray that this process joined."""
 
-from __future__ import annotations
-
 import os
 import socket
 import time

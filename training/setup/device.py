@@ -1,7 +1,5 @@
 """Which device a run uses, and what its processes need there. Imports nothing heavy."""
 
-from __future__ import annotations
-
 import ctypes
 import getpass
 import os

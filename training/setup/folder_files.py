@@ -1,7 +1,5 @@
 """The files of a model's folder: read the small ones, check the weights, name what is wrong."""
 
-from __future__ import annotations
-
 import json
 from math import prod
 from pathlib import Path

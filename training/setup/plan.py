@@ -1,7 +1,5 @@
 """The plan of one training run: everything the engine room reads, besides verl's own tree."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """TCP ports: finding a free one, and checking one."""
 
-from __future__ import annotations
-
 import socket
 
 from training.setup.plan import ConfigError

@@ -4,8 +4,6 @@
 CPU presets were run. GPU presets are reasoned for one 80 GB card and were not run.
 """
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path

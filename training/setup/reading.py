@@ -1,7 +1,5 @@
 """How vLLM reads a model: its chat template, whether it thinks, and the parser of its calls."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -4,8 +4,6 @@ The parsers read back a rendered call in a process of its own: importing vLLM ta
 form of Hermes and Qwen is recognised here, at once.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Our few typed settings -> verl's tree. What follows from them is derived here, once."""
 
-from __future__ import annotations
-
 import importlib.util
 from dataclasses import dataclass, fields, is_dataclass
 from difflib import get_close_matches

@@ -1,7 +1,5 @@
 """The flags of the training command (`flags.toml`) and the agent's own, in groups."""
 
-from __future__ import annotations
-
 import argparse
 import tomllib
 from difflib import get_close_matches

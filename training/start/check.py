@@ -1,7 +1,5 @@
 """Check what a run needs of its machine before anything heavy is started."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

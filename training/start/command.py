@@ -7,8 +7,6 @@ Further key=value and +key=value go to verl. Exit codes: 0 done, 1 failed, 2 wro
 interrupted.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The plan of a run, made of flags and settings, and the checkpoint that it continues."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import secrets

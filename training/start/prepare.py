@@ -2,8 +2,6 @@
 honest answers from dishonest ones.
 """
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from collections.abc import Sequence

@@ -3,8 +3,6 @@
 It imports agent-lightning, which takes seconds.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import shlex

@@ -1,7 +1,5 @@
 """Write a run's folder before it begins: rows, configuration, and what scores depend on."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from importlib.metadata import distributions

@@ -1,7 +1,5 @@
 """Let one command at a time train in a run's folder. The system's lock ends with the process."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

@@ -1,1 +1,1 @@
-"""The LightningStore: in this run, kept on disk or external, and its client."""
+"""The LightningStore, served in this run or for several programs, and its client."""

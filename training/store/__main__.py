@@ -6,8 +6,6 @@ It binds the loopback address and needs AGL_TOKEN, which every request must carr
 in memory: after a restart the trainer is started again with --resume auto.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import sys

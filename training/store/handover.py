@@ -1,7 +1,5 @@
 """How runners and trainer learn of news in the store: by requests that stay open."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

@@ -5,8 +5,6 @@ Two more requests wait on the server's side until there is news, and change noth
   POST /v1/agl/waits/ended {"after": 17, "seconds": 5} -> {"last": 18, "rollouts": [...]}
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

@@ -1,7 +1,5 @@
 """Check a run's store, and a store that this process does not serve."""
 
-from __future__ import annotations
-
 import ssl
 
 import httpx

@@ -1,7 +1,5 @@
 """agent-lightning's client of the store, with the token, and patient with a slow network."""
 
-from __future__ import annotations
-
 import asyncio
 import uuid
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Examples of a supervised training: conversations as tokens, with marks on what is learned."""
 
-from __future__ import annotations
-
 import copy
 import json
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The state of a supervised training in a file, so that a stopped command goes on where it ended."""
 
-from __future__ import annotations
-
 import signal
 import sys
 import time

@@ -1,7 +1,5 @@
 """The learning rate of a supervised training, which may end before its limit."""
 
-from __future__ import annotations
-
 import math
 from collections import deque
 from collections.abc import Iterator, Sequence

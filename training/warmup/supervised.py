@@ -4,8 +4,6 @@ transformers' Trainer has no two optimizers at once, no logits of learned positi
 learning rate that falls when the examples are mastered (docs/decisions.md).
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import sys

@@ -4,8 +4,6 @@ Phase A uses right demonstrations, until the model copies names and values well.
 run on imperfect ones, so that reinforcement learning has decisions to correct.
 """
 
-from __future__ import annotations
-
 import copy
 import sys
 import time

@@ -5,8 +5,6 @@ Tags of tool calls are plain added tokens: special ones are removed from generat
 vLLM's tool parser reads it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from pathlib import Path

@@ -4,8 +4,6 @@ It keeps checkpoints until the result is written, so that a killed command goes 
 again. Other data, model or flags are refused.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Iterator, Mapping
