@@ -29,11 +29,15 @@ from conditions.diagnosis_words import (
     words_of,
 )
 from conditions.framing import unframed
-from conditions.initials import spelt_out, without_initials
+from conditions.initials import are_initials, spelt_out, without_initials
 
 LONGEST = 200  # characters of a diagnosis
 OWN_NAMES = 2  # of a condition, in English and Chinese; all others are aliases
 MISSPELT = 8  # letters of a word in which a slip may be; in a shorter one it makes another word
+SOUND = str.maketrans("yk", "ic")  # polymiositis, leucocytosis
+STEM = 4  # letters of a word before the ending of its adjective or genitive
+# aorta, aortic; trachea, tracheal; placenta, placentae
+ENDING = re.compile(r"(?:ia|ial|ic|e?al?|e|um)$")
 ABOUT = ("agent", "stool")  # kinds of which a clause may say that it is another disease
 NUMBER = re.compile(r"(type|stage|grade|class|phase)(?:\d[a-c]?|[a-d])")
 PARTS = re.compile(r"[;；\n]")
@@ -172,6 +176,8 @@ def _without_symptom(said: str) -> str:
 
 
 def _says(said: str, known: list[str]) -> bool:
+    if are_initials(said, known):
+        return True
     said, known = _without_codes(said, known)
     said = without_initials(spelt_out(said), known)
     said = ADJECTIVE.sub(r"\2\1", said)
@@ -354,9 +360,17 @@ def _where(names: Iterable[Words]) -> Words:
 def _spelt(words: Words, gold: Gold) -> Words:
     found = set[str]()
     for word in words:
-        alike = [one for one in gold.words - words if _misspelt(word, one)]
+        unsaid = gold.words - words if word not in gold.words | beside() else frozenset[str]()
+        alike = [one for one in unsaid if _alike(word, one)]
         found.add(alike[0] if len(alike) == 1 else word)
     return frozenset(found)
+
+
+def _alike(word: str, other: str) -> bool:
+    stem = ENDING.sub("", word)
+    if len(stem) >= STEM and stem == ENDING.sub("", other):
+        return True
+    return _misspelt(word, other)
 
 
 def _misspelt(word: str, other: str) -> bool:
@@ -364,6 +378,8 @@ def _misspelt(word: str, other: str) -> bool:
     # another disease: esotropia, exotropia
     if min(len(word), len(other)) < MISSPELT or word[0] != other[0] or word in known_words():
         return False
+    if word.translate(SOUND) == other.translate(SOUND):
+        return True
     for spelling in (word, f"{word}s"):  # the plural's s was taken away
         if spelling.startswith(other) or other.startswith(spelling):
             continue

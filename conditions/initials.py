@@ -12,8 +12,22 @@ from collections.abc import Sequence
 from conditions.diagnosis_words import TABLE, known_words, plain, words_of
 
 # An abbreviation behind a name that it stands for, and one before it
-GLOSS = re.compile(r"(?<=\w)\s*[(（\[]\s*([A-Z]{2,6})\s*[)）\]]")
+GLOSS = re.compile(r"(?<=\w)\s*[(（\[]\s*([A-Z](?:[A-Z]|[a-z](?=[A-Z])){1,5})\s*[)）\]]")  # CoA
 SHORT_FIRST = re.compile(r"\s*([A-Z][A-Za-z]{1,5})\b([^()（）]{0,20})[(（]([^()（）]+)[)）]\s*")
+ALONE = re.compile(r"[A-Z]{4,6}")  # fewer letters stand for many things
+
+
+def are_initials(said: str, names: Sequence[str]) -> bool:
+    """Return whether a text is the initials of all words of a name, and none that a table has."""
+    word = said.lower()
+    if not ALONE.fullmatch(said) or not words_of(word).isdisjoint(known_words()):
+        return False
+    small = TABLE["said"]["small"]
+    for name in names:
+        parts = [part for part in re.findall("[a-z]+", name.lower()) if part not in small]
+        if word == "".join(part[0] for part in parts):
+            return True
+    return False
 
 
 def spelt_out(said: str) -> str:
@@ -24,10 +38,10 @@ def spelt_out(said: str) -> str:
 
 def without_initials(said: str, names: Sequence[str]) -> str:
     """Return a text without initials in parentheses of the words before them, or of a name."""
-    return GLOSS.sub(lambda gloss: " " if _are_initials(gloss, names) else gloss[0], said)
+    return GLOSS.sub(lambda gloss: " " if _glosses(gloss, names) else gloss[0], said)
 
 
-def _are_initials(gloss: re.Match[str], names: Sequence[str]) -> bool:
+def _glosses(gloss: re.Match[str], names: Sequence[str]) -> bool:
     word = gloss[1].lower()
     if words_of(word) != {word} or word in known_words():
         return False

@@ -25,6 +25,8 @@ LETTER = re.compile(r"\b([a-z])(?:-(?=[a-z])| (?=ray|dimer|reactive))")  # x-ray
 VIRUS = re.compile(r"\b(hep(?:atitis)?) ([a-e])\b")  # hepatitis A: its letter is no article
 HOURS = re.compile(r"\b(\d+)[- ]?(?:hours?|hrs?|h)\b")
 LEG = re.compile(r"\blower (?:extremit(?:y|ies)|limbs?)\b")
+ARM = re.compile(r"\bupper (?:extremit(?:y|ies)|limbs?)\b")
+POSSESSIVE = re.compile(r"(?<=[a-z])['’]s?\b")  # Kernig's sign
 SENSITIVITY = re.compile(r"\bc ?(?:&|and) ?s\b")  # culture and sensitivity
 # Which of two sides a text names; the side of a quadrant or of the heart belongs to the name.
 SIDE = re.compile(
@@ -63,6 +65,10 @@ def named(text: str, own: Iterable[str] = ()) -> str | None:
     for part in parts:
         if found := _without_the_rest(part):
             return found
+    bare = {_bare(name): name for name in possible}
+    for part in parts:
+        if _bare(part) in bare and not KINDS.issuperset(_bare(part)):
+            return bare[_bare(part)]
     for index in indices:
         for part in parts:
             if found := _spelt_like(words_of(part), index):
@@ -209,8 +215,10 @@ def _bare(text: str) -> Words:
 @cache
 def words_of(text: str) -> Words:
     """Return the words that have content, in one spelling and in alphabetical order, or () for none."""
-    plain = LETTER.sub(r"\1", unicodedata.normalize("NFKC", text).lower())
+    plain = POSSESSIVE.sub("", unicodedata.normalize("NFKC", text).lower())
+    plain = LETTER.sub(r"\1", plain)
     plain = HOURS.sub(r"\1hour", SENSITIVITY.sub("culture", plain))
+    plain = ARM.sub("arm", plain)
     plain = LEG.sub("leg", VIRUS.sub(r"\1 virus0\2", plain))
     words = [_word(word) for word in re.findall(r"[^\W_]+", plain)]
     return tuple(sorted([word for word in words if word not in NOISE] or words))

@@ -6,6 +6,7 @@ it. Of a case from outside, what is not recorded is "not recorded".
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -32,6 +33,7 @@ NOT_RECORDED = "Not recorded: the case has no result of this examination."
 WAYS = "choose --simulator llm or --simulator served"
 AGE = 40  # of a patient of whom it is not known
 SEX = "female"
+FLUID = re.compile("urin|fluid|csf|stool", re.IGNORECASE)  # their glucose is none of the blood
 KINDS = (
     "recorded",  # the case has it, or a model wrote it
     "normal",  # of an invented case: it exists, and the case has nothing of it
@@ -47,12 +49,14 @@ class Result:
     """The result of one order.
 
     name: the examination's own name, or the policy's words where it is unavailable. text: what the
-    policy reads of it, alike every time. kind: one of KINDS.
+    policy reads of it, alike every time. kind: one of KINDS. group: what it is a part of, where its
+    name alone would mean another one, such as the glucose of a cerebrospinal fluid.
     """
 
     name: str
     text: str
     kind: str
+    group: str = ""
 
 
 @dataclass(frozen=True)
@@ -85,14 +89,15 @@ class RecordSimulator:
 def _recorded(task: DiagnosisTask, found: str, asked: str = "") -> Result:
     meant = own_name(found)
     if found in task.results and found != meant:
-        return Result(found, task.results[found], "recorded")
-    names = [name for name in task.results if meant in (own_name(name), named(name))]
+        group = _of_another(task, found, meant)
+        return Result(found, task.results[found], "recorded", group)
+    names = [name for name in task.results if meant in _meanings(name)]
     own = [name for name in names if _plain(name) in (_plain(found), _plain(asked))]
     names = [name for name in names if name in own or not _of_another(task, name, meant)]
     if meant in panels():
         return _panel(task, meant, names)
     if names:
-        return Result(found, _joined(task, names), "recorded")
+        return Result(found, _joined(task, names, meant), "recorded")
     key = table_key(found)
     settles = found in {own_name(other) for other in task.key}
     if task.condition is None or key is None or settles:
@@ -105,15 +110,24 @@ def _recorded(task: DiagnosisTask, found: str, asked: str = "") -> Result:
     return Result(found, f"{drawn.text}{usual}", "normal")
 
 
-def _of_another(task: DiagnosisTask, name: str, meant: str) -> bool:
-    """Return whether a result is part of another one: a urinalysis's WBC are no blood count."""
+def _meanings(name: str) -> set[str | None]:
+    """Return what a recorded name may mean: itself, or the first of two in one, such as the brain
+    in "MRI Brain and Spinal Cord".
+    """
+    known = named(name)
+    first = name.partition(" and ")[0]
+    return {own_name(name), known or (named(first) if len(words_of(first)) > 1 else None)}
+
+
+def _of_another(task: DiagnosisTask, name: str, meant: str) -> str:
+    """Return the other result that a result is part of: a urinalysis's WBC are no blood count."""
     for group, text in task.results.items():
         other = own_name(group)
         if _stands_in(name, task.results[name], text) and meant not in covered_by(other):
-            of_urine = "urine" in group.lower() or other == "urinalysis"
-            if of_urine or (named(group) and not names_examination(name, meant)):
-                return True
-    return False
+            of_fluid = FLUID.search(f"{group} {other}") and not FLUID.search(meant)
+            if of_fluid or (named(group) and not names_examination(name, meant)):
+                return group
+    return ""
 
 
 def _stands_in(name: str, text: str, group: str) -> bool:
@@ -123,15 +137,21 @@ def _stands_in(name: str, text: str, group: str) -> bool:
     return any(line in f"\n{group}\n" for line in lines)
 
 
-def _joined(task: DiagnosisTask, names: Sequence[str]) -> str:
-    """Return several results with their names; one that stands in another's text is not repeated."""
+def _joined(task: DiagnosisTask, names: Sequence[str], meant: str) -> str:
+    """Return results with their names, and a single one without unless the examination has several
+    numbers. One that stands in another's text is not repeated.
+    """
     kept = list[str]()
     for name in names:
         others = [task.results[other] for other in names if other != name]
         if not any(_stands_in(name, task.results[name], other) for other in others):
             kept.append(name)
-    if len(kept) == 1:
-        return task.results[kept[0]]
+    text = task.results[kept[0]]
+    key = table_key(meant)
+    whole = words_of(kept[0]) == words_of(meant) or "\n" in text
+    several = key is not None and len(load_tables().examinations[key].parts) > 1
+    if len(kept) == 1 and (whole or not several):
+        return text
     return " | ".join(f"{name}: {task.results[name]}" for name in kept)
 
 
@@ -141,7 +161,7 @@ def _panel(task: DiagnosisTask, panel: str, own: Sequence[str]) -> Result:
     if not there and not own:
         return Result(panel, NOT_RECORDED, "not_recorded")
     kind = "recorded" if own or any(one.kind == "recorded" for one in there) else "normal"
-    texts = [_joined(task, own)] if own else []
+    texts = [_joined(task, own, panel)] if own else []
     texts += [f"{one.name}: {one.text}" for one in there]
     return Result(panel, " | ".join(texts), kind)
 
@@ -203,4 +223,4 @@ def own_name(name: str) -> str:
 def repeated(found: str, past: Sequence[Result]) -> Result | None:
     """Return the result of an earlier order of the same examination, or None if there was none."""
     earlier = next((one for one in past if one.name == found and one.kind != "unavailable"), None)
-    return earlier and Result(found, earlier.text, "repeated")
+    return earlier and Result(found, earlier.text, "repeated", earlier.group)

@@ -40,7 +40,10 @@ def rehearse(
 
 def shown(result: Result) -> str:
     """Return the text of a result that the policy reads."""
-    return result.text if result.kind == "unavailable" else f"{result.name}: {result.text}"
+    if result.kind == "unavailable":
+        return result.text
+    name = f"{result.name} ({result.group})" if result.group else result.name
+    return f"{name}: {result.text}"
 
 
 def gold_orders(task: DiagnosisTask) -> list[Order]:

@@ -32,6 +32,7 @@ PARTS = re.compile(
     r"|auscultation|percussion|description|comments?|other|histopathology|microscopy)",
     re.IGNORECASE,
 )
+STANDING = re.compile(r"standing|upright", re.IGNORECASE)  # beside lying or sitting
 ASKS_DIAGNOSIS = re.compile(r"\bdiagnos[ie]s\b", re.IGNORECASE)
 LAST_QUESTION = re.compile(r"[^.?!]*\?\s*$")
 ITEM = re.compile(
@@ -81,6 +82,8 @@ def findings_of(found: Mapping[str, Any], above: str = "") -> Iterator[Finding]:
         nameless = bool(above and PARTS.fullmatch(words(key)))
         name = f"{above} {words(key)}" if nameless else words(key)
         if isinstance(value, Mapping):
+            if any(map(STANDING.fullmatch, value)):
+                name = f"Orthostatic {name}"
             if any(not isinstance(part, Mapping) for part in value.values()):
                 yield Finding(above, name, text_of(value))
             yield from findings_of(value, name)

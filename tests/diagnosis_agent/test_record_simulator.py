@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from conditions.orders import panels
 from conditions.table import load_tables
 from diagnosis_agent.record_simulator import KINDS, RecordSimulator, Result, check_recorded
+from diagnosis_agent.rehearsal import shown
 from diagnosis_agent.task import task_of
 from episodes.episode import AgentError
 from recipes.doctors.results import read_result
@@ -96,3 +97,12 @@ def test_an_order_is_answered_from_the_names_of_the_record(case):
     for order, kind, text in case["asked"]:
         found = RecordSimulator().result_of(task, order, [])
         assert (found.kind, found.text) == (kind, text), order
+
+
+def test_a_part_of_another_examination_is_shown_with_it():
+    """The glucose of a cerebrospinal fluid would be taken for a blood sugar."""
+    of_fluid = {"CSF Analysis": "Glucose: 20 mg/dL", "Glucose": "20 mg/dL"}
+    task = replace(task_of(reference_row()), results=of_fluid)
+    found = RecordSimulator().result_of(task, "glucose", [])
+    assert "CSF Analysis" in shown(found)
+    assert "CSF Analysis" in shown(RecordSimulator().result_of(task, "glucose", [found]))
