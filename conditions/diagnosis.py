@@ -38,6 +38,7 @@ SOUND = str.maketrans("yk", "ic")  # polymiositis, leucocytosis
 STEM = 4  # letters of a word before the ending of its adjective or genitive
 # aorta, aortic; trachea, tracheal; placenta, placentae
 ENDING = re.compile(r"(?:ia|ial|ic|e?al?|e|um)$")
+KINDS = frozenset({"disease", "syndrome"})  # Behçet has either, Cushing two
 ABOUT = ("agent", "stool")  # kinds of which a clause may say that it is another disease
 NUMBER = re.compile(r"(type|stage|grade|class|phase)(?:\d[a-c]?|[a-d])")
 PARTS = re.compile(r"[;；\n]")
@@ -49,6 +50,7 @@ CLAUSE = re.compile(
 CAUSE = (
     rf"(?:{'|'.join(TABLE['said']['cause'])})\s*(?:an? |the )?(?:[a-z-]+ |[\u4e00-\u9fff]{{0,6}})?"
 )
+BECAUSE = re.compile("|".join(TABLE["said"]["cause"]), re.I)
 SYMPTOM = re.compile(
     rf"\A((?:[\w/-]+ ){{0,3}})(?:{'|'.join(TABLE['said']['symptom'])})s?"
     rf" (?:{'|'.join(TABLE['said']['cause'])}) ",
@@ -86,11 +88,12 @@ DOUBT = re.compile(r"^(?:possible|probable|suspected|likely)\s+", re.I)
 
 
 class Gold(NamedTuple):
-    """A diagnosis: its names, the words of each and of all, and without an "acute" that may be left
-    out, the words of its own names, organs in which it is not, words of what it is a kind of, the
+    """A diagnosis: whether the tables lack it, its names, the words of each and of all, and without an
+    "acute" that may be left out, the words of its own names, organs in which it is not, words of what it is a kind of, the
     names of other conditions in words, and the causes that make another one of it.
     """
 
+    outside: bool
     names: tuple[str, ...]
     readings: tuple[Words, ...]
     words: Words
@@ -236,7 +239,10 @@ def _names_one(said: str, names: list[str]) -> bool:
     before = _readings(said[: clause.start()], gold)
     behind = words_of(said[clause.end() :])
     denied = DENIED.search(said[clause.start() :])
-    if denied or _others(behind, gold) or _of_another_kind(said[clause.start() :], gold):
+    # What the tables have is a second diagnosis, but as the cause of what they do not have
+    is_cause = gold.outside and BECAUSE.match(said[clause.start() :])
+    second = _others(behind, gold) and not is_cause
+    if denied or second or _of_another_kind(said[clause.start() :], gold):
         return False
     return any(_is(words, gold._replace(shorter=())) for words in before)
 
@@ -268,14 +274,17 @@ def _gold(names: tuple[str, ...]) -> Gold:
     given = {words_of(name) for name in names}
     every = dict.fromkeys(names)
     others = set[Words]()
+    outside = True
     for one in conditions():
         words = [words_of(name) for name in one]
         if given.intersection(words[:OWN_NAMES]):
+            outside = False
             every.update(dict.fromkeys(one))
         if not given.intersection(words):
             others.update(words)
     readings = {words_of(name) for name in every} - {frozenset()}
     readings |= {name - {"childhood"} for name in readings if len(name) > 1}
+    readings |= {name ^ KINDS for name in readings if len(name & KINDS) == 1} - diseases()
     for general, narrower in _narrower():
         for name in [name for name in readings if general <= name]:
             readings.add((name - general) | narrower)
@@ -283,6 +292,7 @@ def _gold(names: tuple[str, ...]) -> Gold:
     if every.keys() == set(names):  # the tables, which name what is meant, do not have it
         shorter = {name - {"acute"} for name in readings if _is_acute(name)}
     return Gold(
+        outside=outside,
         names=tuple(every),
         readings=tuple(readings),
         words=frozenset[str]().union(*readings),
@@ -376,10 +386,12 @@ def _alike(word: str, other: str) -> bool:
 def _misspelt(word: str, other: str) -> bool:
     # A letter is missing, too many, or swapped with the next. One letter for another is often
     # another disease: esotropia, exotropia
-    if min(len(word), len(other)) < MISSPELT or word[0] != other[0] or word in known_words():
+    if word in known_words():
         return False
     if word.translate(SOUND) == other.translate(SOUND):
         return True
+    if min(len(word), len(other)) < MISSPELT or word[0] != other[0]:
+        return False
     for spelling in (word, f"{word}s"):  # the plural's s was taken away
         if spelling.startswith(other) or other.startswith(spelling):
             continue
