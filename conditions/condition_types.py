@@ -1,7 +1,5 @@
 """What the tables of conditions hold, as frozen types that pydantic reads (`table.py`)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import field

@@ -4,12 +4,10 @@ names_it("Likely acute appendicitis.", ["acute appendicitis", "appendicitis"])  
 names_it("appendicitis or cholecystitis", ["acute appendicitis", "appendicitis"])   # False
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
-from collections.abc import Collection, Iterable
-from functools import cache, lru_cache
+from collections.abc import Iterable
+from functools import lru_cache
 from typing import NamedTuple
 
 from rapidfuzz.distance import OSA
@@ -38,6 +36,8 @@ SOUND = str.maketrans("yk", "ic")  # polymiositis, leucocytosis
 STEM = 4  # letters of a word before the ending of its adjective or genitive
 # aorta, aortic; trachea, tracheal; placenta, placentae
 ENDING = re.compile(r"(?:ia|ial|ic|e?al?|e|um)$")
+# What is acute although it does not say so: an inflammation, an attack
+ACUTE = re.compile("(?:itis|炎)$|^(?:exacerbation|attack)$")
 KINDS = frozenset({"disease", "syndrome"})  # Behçet has either, Cushing two
 ABOUT = ("agent", "stool")  # kinds of which a clause may say that it is another disease
 NUMBER = re.compile(r"(type|stage|grade|class|phase)(?:\d[a-c]?|[a-d])")
@@ -112,7 +112,7 @@ def names_it(said: str, names: Iterable[str]) -> bool:
     """
     known = list[str]()
     for name in names:
-        if _same_text(said, name):
+        if name.strip() and _folded(said) == _folded(name):
             return True
         several = [DOUBT.sub("", part).strip() for part in EITHER.split(name)]
         if len(several) > 1:
@@ -138,9 +138,8 @@ def names_it(said: str, names: Iterable[str]) -> bool:
     return _says(said, known) or _says(_without_symptom(NOTHING.sub(" ", said)), bare or known)
 
 
-def _same_text(said: str, name: str) -> bool:
-    texts = [unicodedata.normalize("NFKC", text).casefold().split() for text in (said, name)]
-    return texts[0] == texts[1] != []
+def _folded(text: str) -> list[str]:
+    return unicodedata.normalize("NFKC", text).casefold().split()
 
 
 def _denies_another(part: str, gold: Gold) -> bool:
@@ -285,12 +284,23 @@ def _gold(names: tuple[str, ...]) -> Gold:
     readings = {words_of(name) for name in every} - {frozenset()}
     readings |= {name - {"childhood"} for name in readings if len(name) > 1}
     readings |= {name ^ KINDS for name in readings if len(name & KINDS) == 1} - diseases()
-    for general, narrower in _narrower():
-        for name in [name for name in readings if general <= name]:
-            readings.add((name - general) | narrower)
+    for general, several in TABLE["narrower"].items():
+        wide = words_of(general)
+        for name in [name for name in readings if wide <= name]:
+            readings.update((name - wide) | words_of(narrower) for narrower in several)
     shorter = set[Words]()
     if every.keys() == set(names):  # the tables, which name what is meant, do not have it
-        shorter = {name - {"acute"} for name in readings if _is_acute(name)}
+        for name in readings:
+            if any(ACUTE.search(word) for word in name):
+                shorter.add(name - {"acute"})
+    wider = set[str]()
+    for text, several in TABLE["wider"].items():
+        if words_of(text) in readings:
+            wider.update(*map(words_of, several))
+    places = organs()  # of what is not in the tables
+    for name in readings:
+        places = organs_by_name().get(name, places)
+    causes = TABLE["other_cause"].items()
     return Gold(
         outside=outside,
         names=tuple(every),
@@ -298,28 +308,11 @@ def _gold(names: tuple[str, ...]) -> Gold:
         words=frozenset[str]().union(*readings),
         shorter=tuple(shorter),
         own=frozenset[str]().union(*map(words_of, [*every][:OWN_NAMES])),
-        elsewhere=organs() - _where(readings),
-        wider=_wider(readings),
+        elsewhere=organs() - places,
+        wider=frozenset(wider),
         others=tuple(others - readings),
-        other_causes=tuple(
-            causes for name, causes in TABLE["other_cause"].items() if words_of(name) in readings
-        ),
+        other_causes=tuple(several for name, several in causes if words_of(name) in readings),
     )
-
-
-def _is_acute(name: Words) -> bool:
-    """Return whether a name means what is acute although it does not say so: an inflammation, an
-    attack.
-    """
-    return any(word.endswith(("itis", "炎")) or word in ("exacerbation", "attack") for word in name)
-
-
-@cache
-def _narrower() -> list[tuple[Words, Words]]:
-    pairs = list[tuple[Words, Words]]()
-    for general, several in TABLE["narrower"].items():
-        pairs += [(words_of(general), words_of(one)) for one in several]
-    return pairs
 
 
 def _is(words: Words, gold: Gold) -> bool:
@@ -349,24 +342,6 @@ def _with_agents(words: Words) -> Words:
     return words | {kind for kind, agents in kinds if not words.isdisjoint(agents)}
 
 
-def _wider(names: Collection[Words]) -> Words:
-    found = set[str]()
-    for name, several in TABLE["wider"].items():
-        if words_of(name) in names:
-            found = found.union(*map(words_of, several))
-    return frozenset(found)
-
-
-def _where(names: Iterable[Words]) -> Words:
-    """Return the organs that may stand beside names of a condition: where those of its complaint
-    are, or any if the tables do not have it.
-    """
-    found = organs()
-    for name in names:
-        found = organs_by_name().get(name, found)
-    return found
-
-
 def _spelt(words: Words, gold: Gold) -> Words:
     found = set[str]()
     for word in words:
@@ -377,21 +352,18 @@ def _spelt(words: Words, gold: Gold) -> Words:
 
 
 def _alike(word: str, other: str) -> bool:
+    """Return whether a word is another one in other spelling, or its adjective."""
     stem = ENDING.sub("", word)
     if len(stem) >= STEM and stem == ENDING.sub("", other):
         return True
-    return _misspelt(word, other)
-
-
-def _misspelt(word: str, other: str) -> bool:
-    # A letter is missing, too many, or swapped with the next. One letter for another is often
-    # another disease: esotropia, exotropia
     if word in known_words():
         return False
     if word.translate(SOUND) == other.translate(SOUND):
         return True
     if min(len(word), len(other)) < MISSPELT or word[0] != other[0]:
         return False
+    # A letter is missing, too many, or swapped with the next. One letter for another is often
+    # another disease: esotropia, exotropia
     for spelling in (word, f"{word}s"):  # the plural's s was taken away
         if spelling.startswith(other) or other.startswith(spelling):
             continue

@@ -3,8 +3,6 @@
 words_of("急性前壁心肌梗塞 (I21.0)")          # {"acute", "前壁", "myocardial", "infarction"}
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 import unicodedata
@@ -16,6 +14,7 @@ from conditions.table import load_tables
 from scoring.text import simplified
 
 TABLE = tomllib.loads(Path(__file__).with_name("diagnosis.toml").read_text(encoding="utf-8"))
+WRITTEN = {re.compile(other): usual for other, usual in TABLE["written"].items()}
 
 Words = frozenset[str]
 
@@ -64,14 +63,9 @@ def plain(text: str) -> str:
     text = VIRUS.sub(r"hepatitis\1", text)
     text = NUMBERED.sub(lambda m: f"{m[1]}{DIGITS.get(m[2], m[2]) or ''}{m[3] or m[4] or ''}", text)
     text = NUMBERED_ZH.sub(_numbered, LEVEL_ZH.sub(r"\1", text))
-    for other, usual in _written():
+    for other, usual in WRITTEN.items():
         text = other.sub(usual, text)
     return " ".join(text.split())
-
-
-@cache
-def _written() -> list[tuple[re.Pattern[str], str]]:
-    return [(re.compile(other), usual) for other, usual in TABLE["written"].items()]
 
 
 def _american(text: str) -> str:
@@ -86,19 +80,16 @@ def _numbered(found: re.Match[str]) -> str:
 @lru_cache(maxsize=8192)
 def words_of(text: str) -> Words:
     """Return the words of a text that have content."""
-    found = frozenset(_words(plain(text))) - frozenset(TABLE["said"]["small"])
+    said = plain(text)
+    for _ in range(4):  # rows of the table may name each other
+        before = said
+        said = _english().sub(lambda m: _same()[m[0]], _singular(_apart(said)))
+        if said == before:
+            break
+    found = frozenset(PIECE.findall(_singular(_apart(said)))) - frozenset(TABLE["said"]["small"])
     if "fracture" in found and any(LEVEL.fullmatch(word) for word in found):
         return found | {"vertebra"}  # L1 is one
     return found
-
-
-def _words(text: str) -> Iterable[str]:
-    for _ in range(4):  # rows of the table may name each other
-        before = text
-        text = _english().sub(lambda m: _same()[m[0]], _singular(_apart(text)))
-        if text == before:
-            break
-    return PIECE.findall(_singular(_apart(text)))
 
 
 def _apart(text: str) -> str:
@@ -126,20 +117,16 @@ def _same() -> dict[str, str]:
 @cache
 def known_words() -> Words:
     """Return every word of the tables: none of them is another one misspelt."""
-    texts = [*_same(), *_same().values()]
-    for one in conditions():
-        texts += one
     found = {*beside(), *TABLE["said"]["look_alike"]}
-    for text in texts:
-        found.update(words_of(text))
+    for texts in (_same(), _same().values(), *conditions()):
+        found.update(*map(words_of, texts))
     return frozenset(found)
 
 
 @cache
 def diseases() -> frozenset[Words]:
     """Return the names of the table in words, without those that may stand beside any diagnosis."""
-    names = set(map(words_of, TABLE["same"]))
-    return frozenset(name for name in names if not name <= beside())
+    return frozenset(name for name in map(words_of, TABLE["same"]) if not name <= beside())
 
 
 @cache
@@ -147,7 +134,7 @@ def beside() -> Words:
     """Return the words that may stand beside a diagnosis, with those of which it has only one."""
     found = set[str]()
     for texts in _tables_of_words():
-        found = found.union(*map(words_of, texts))
+        found.update(*map(words_of, texts))
     return frozenset(found) - frozenset(TABLE["said"]["changing"])
 
 
@@ -159,10 +146,10 @@ def _tables_of_words() -> Iterable[list[str]]:
 @cache
 def organs() -> Words:
     """Return the words among them that name places of the body."""
-    found = frozenset[str]()
+    found = set[str]()
     for texts in TABLE["organ"].values():
-        found = found.union(*map(words_of, texts))
-    return found
+        found.update(*map(words_of, texts))
+    return frozenset(found)
 
 
 @cache
@@ -173,39 +160,29 @@ def organs_by_name() -> dict[Words, Words]:
         parts = set[str]()
         for complaint in one.complaints:
             parts.update(TABLE["felt_in"].get(complaint, ()))
-        parts.update(_by_name("also_in", one.en))
-        parts.difference_update(_by_name("not_in", one.en))
+        parts.update(TABLE["also_in"].get(one.en, ()))
+        parts.difference_update(TABLE["not_in"].get(one.en, ()))
         found = set[str]()
         for part in parts:
-            found = found.union(*map(words_of, TABLE["organ"][part]))
+            found.update(*map(words_of, TABLE["organ"][part]))
         where[words_of(one.en)] = frozenset(found)
     return where
 
 
-def _by_name(table: str, condition: str) -> list[str]:
-    own = words_of(condition)
-    for name, values in TABLE[table].items():
-        if words_of(name) == own:
-            return list(values)
-    return []
-
-
 @cache
 def _chinese() -> re.Pattern[str]:
-    known = [*_same()]
-    for texts in _tables_of_words():
-        known += texts
-    return _any(word for word in known if HAN.search(word))
+    known = {*_same()}.union(*_tables_of_words())
+    return re.compile(_longest_first(word for word in known if HAN.search(word)))
 
 
 @cache
 def _english() -> re.Pattern[str]:
-    known = [word for word in _same() if not HAN.search(word)]
-    return re.compile(rf"(?<![a-z0-9])(?:{_any(known).pattern})(?![a-z0-9])")
+    known = _longest_first(word for word in _same() if not HAN.search(word))
+    return re.compile(rf"(?<![a-z0-9])(?:{known})(?![a-z0-9])")
 
 
-def _any(texts: Iterable[str]) -> re.Pattern[str]:
-    return re.compile("|".join(map(re.escape, sorted(set(texts), key=len, reverse=True))))
+def _longest_first(texts: Iterable[str]) -> str:
+    return "|".join(map(re.escape, sorted(texts, key=len, reverse=True)))
 
 
 @cache

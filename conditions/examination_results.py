@@ -4,8 +4,6 @@ random = Random(0)
 draw_result("cbc", load_tables().examinations["cbc"], "female", 40, random, random.random()).text
 """
 
-from __future__ import annotations
-
 from bisect import bisect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ parts_of("### 诊断\\n**痛风**\\n治疗建议：多喝水")      # [("diagnos
 unframed("The most likely diagnosis is gout.")       # "gout"
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Iterable

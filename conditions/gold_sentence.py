@@ -3,8 +3,6 @@
 diseases_in("Based on your symptoms, you likely have a cold or stomach flu.")   # ("cold", "stomach flu")
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from functools import lru_cache
@@ -56,16 +54,15 @@ def _named(sentence: str) -> list[str]:
 
 
 def _alternatives(text: str) -> list[str]:
-    between = BETWEEN.match(f"{text} ")
-    text = text[between.end() :] if between else text
+    text = _behind_lead(text)
     stop = STOP.search(text)
-    text = text[: stop.start()] if stop else text
-    return [name for one in OR.split(text) if (name := _bare(one))]
+    names = OR.split(text[: stop.start()] if stop else text)
+    return list(filter(None, (_behind_lead(name).strip(" .。\"'“”") for name in names)))
 
 
-def _bare(text: str) -> str:
+def _behind_lead(text: str) -> str:
     between = BETWEEN.match(f"{text} ")
-    return (text[between.end() :] if between else text).strip(" .。\"'“”")
+    return text[between.end() :] if between else text
 
 
 def secrets_of(names: Iterable[str]) -> tuple[str, ...]:

@@ -4,8 +4,6 @@ spelt_out("AP (acute pancreatitis)")                          # "acute pancreati
 without_initials("cerebral venous thrombosis (CVT)", [])      # "cerebral venous thrombosis "
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Where a text names a diagnosis, so that a partner's words that give it away can be left out."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

@@ -5,8 +5,6 @@ words that say how an examination is made, then letter by letter.
     named("CBC and CRP")                     # None: several in one order are none
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 import unicodedata

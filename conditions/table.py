@@ -1,7 +1,5 @@
 """What is known of common conditions: the five tables beside this file, read once."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from functools import cache

@@ -1,18 +1,14 @@
 """The diagnosis agent: a doctor who orders examinations and stops with a diagnosis."""
 
-from __future__ import annotations
-
 from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from common.settings import Settings
-from diagnosis_agent import facts
 from diagnosis_agent.environment import DiagnosisEnvironment
 from diagnosis_agent.llm_simulator import MODEL_NAMES
-from diagnosis_agent.prompts import OWN, load_prompts
-from diagnosis_agent.protocol import framed
+from diagnosis_agent.protocol import framed, load_prompts
 from diagnosis_agent.record_simulator import check_recorded
 from diagnosis_agent.rehearsal import gold_episode
 from diagnosis_agent.settings import DiagnosisSettings
@@ -60,7 +56,14 @@ class DiagnosisShowing(Showing):
     baselines = ("commonest",)
 
     def failure(self, record: Record) -> str:
-        return facts.failure(record)
+        """Return the kind of a scored episode: the first that applies."""
+        ends = [turn for turn in record["dialogue"] if "examination" not in turn]
+        if not any("diagnosis" in turn for turn in ends):
+            return "no_diagnosis"
+        if record["facts"]["accuracy"] >= 1:
+            return "right"
+        enough = len(record["key_seen"]) == len(record["key"])
+        return "wrong_diagnosis" if enough else "ordered_too_little"
 
     def shown(self, record: Record) -> Sequence[Shown]:
         notes = []
@@ -84,7 +87,7 @@ class DiagnosisTeaching(PartnerTeaching):
         return task_of(row)
 
     def rehearsed(self, task: Any, turns: int) -> Episode:
-        return gold_episode(task, load_prompts(OWN), turns)
+        return gold_episode(task, load_prompts(), turns)
 
 
 class DiagnosisAgent(Agent):

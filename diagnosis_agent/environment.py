@@ -1,7 +1,5 @@
 """What cases need in a process: a simulator, the doctor's prompts, a way to pay."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -11,8 +9,7 @@ from common.settings import Settings
 from diagnosis_agent.facts import facts_of, record_of
 from diagnosis_agent.judge_words import WORDS
 from diagnosis_agent.llm_simulator import simulator_of
-from diagnosis_agent.prompts import OWN, load_prompts
-from diagnosis_agent.protocol import Conclusion, Order, read_reply
+from diagnosis_agent.protocol import OWN, Conclusion, Order, load_prompts, read_reply
 from diagnosis_agent.record_simulator import Exchange
 from diagnosis_agent.rehearsal import commonest_episode, dishonest_episodes, gold_episode, shown
 from diagnosis_agent.reward import RUBRIC, results_of, score

@@ -1,7 +1,5 @@
 """What evaluations say beyond the reward: numbers of one episode, and what was done in it."""
 
-from __future__ import annotations
-
 from statistics import fmean
 from typing import Any
 
@@ -16,7 +14,7 @@ from diagnosis_agent.reward import (
     results_of,
     values_of,
 )
-from diagnosis_agent.single_turn import hits_of
+from diagnosis_agent.single_turn import Next
 from diagnosis_agent.task import DiagnosisTask
 from episodes.agent import Record
 from episodes.episode import Episode
@@ -29,6 +27,7 @@ def facts_of(task: DiagnosisTask, episode: Episode) -> dict[str, float | None]:
     values = values_of(task, episode)
     kinds = kinds_of(episode)
     orders = len(results_of(episode))
+    hits = [event.hit for event in episode.events if isinstance(event, Next)]
     shares = {
         f"{kind}_examinations": kinds[kind] / orders if orders else None
         for kind in ("repeated", "unavailable", "not_recorded")
@@ -41,7 +40,7 @@ def facts_of(task: DiagnosisTask, episode: Episode) -> dict[str, float | None]:
         **shares,
         "withheld_examinations": float(kinds["withheld"]),
         "malformed_replies": float(kinds["malformed"]),
-        **({"next_examination_hit": fmean(hits)} if (hits := hits_of(episode)) else {}),
+        **({"next_examination_hit": fmean(hits)} if hits else {}),
     }
 
 
@@ -73,13 +72,3 @@ def _turns(event: Exchange | Malformed | Conclusion, text: str) -> list[dict[str
         }
         return [doctor | vars(event.order), back]
     return [doctor | ({"problem": event.problem} if isinstance(event, Malformed) else vars(event))]
-
-
-def failure(record: Record) -> str:
-    """Return the kind of a scored episode: the first that applies."""
-    if not any("diagnosis" in turn and "examination" not in turn for turn in record["dialogue"]):
-        return "no_diagnosis"
-    if record["facts"]["accuracy"] >= 1:
-        return "right"
-    enough = len(record["key_seen"]) == len(record["key"])
-    return "wrong_diagnosis" if enough else "ordered_too_little"

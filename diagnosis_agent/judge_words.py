@@ -3,8 +3,6 @@
 A Case's `context` are the examinations ordered, `gold` has those recommended and the number of orders.
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

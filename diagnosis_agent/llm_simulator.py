@@ -4,8 +4,6 @@ A result is drawn once for a case and an examination and kept in LLM_CACHE. A te
 diagnosis is drawn again, at most DRAWS times in all, then withheld.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import json

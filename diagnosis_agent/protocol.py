@@ -4,14 +4,15 @@ read_reply("Current diagnosis: appendicitis\\nFurther examination needed: CBC.\\
 # Order("appendicitis", "CBC", "fever")
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
+from pathlib import Path
 
 from common.thoughts import after_thought
 from conditions.framing import diagnosis_in, labelled_diagnoses, leads, parts_of, unframed
+from episodes import prompts
 from episodes.episode import AgentError
+from episodes.prompts import Prompts
 from episodes.text_loop import Ending, Malformed
 
 STOP_PHRASE = "The available information is sufficient to make a diagnosis."
@@ -30,8 +31,8 @@ ITEM = re.compile(r"(?:[-•>]|\d{1,2}[.)]) ")
 SPACE = re.compile(r"[^\S\n]+")
 MARKDOWN = re.compile(r"[*`#]+|__+")
 
+OWN = Path(__file__).with_name("prompts.toml")
 BY_HAND = "typed by hand"
-
 PROBLEMS = (
     "empty",  # nothing at all
     "open_thought",  # <think> without </think>
@@ -42,6 +43,7 @@ PROBLEMS = (
     "no_reason",
     "too_late",  # an examination where only the diagnosis was left
 )
+ANSWERED = tuple(name for name in PROBLEMS if name != "too_late")  # after that nothing is said
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,11 @@ class Conclusion(Ending):
 
     def __str__(self) -> str:
         return self.diagnosis
+
+
+def load_prompts(path: Path = OWN) -> Prompts:
+    """Return a file's prompts, completed from prompts.toml. Raises AgentError: unusable."""
+    return prompts.load_prompts(OWN, ANSWERED, path)
 
 
 def spoken(said: Order | Conclusion) -> str:

@@ -4,8 +4,6 @@ What an invented case does not record is normal for age and sex, but for the exa
 it. Of a case from outside, what is not recorded is "not recorded".
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,14 +32,6 @@ WAYS = "choose --simulator llm or --simulator served"
 AGE = 40  # of a patient of whom it is not known
 SEX = "female"
 FLUID = re.compile("urin|fluid|csf|stool", re.IGNORECASE)  # their glucose is none of the blood
-KINDS = (
-    "recorded",  # the case has it, or a model wrote it
-    "normal",  # of an invented case: it exists, and the case has nothing of it
-    "not_recorded",  # the record does not say
-    "unavailable",  # there is no such examination, or several were ordered at once
-    "repeated",  # ordered before, by whatever name; the text is the same
-    "withheld",  # a model's text that names the diagnosis
-)
 
 
 @dataclass(frozen=True)
@@ -49,7 +39,7 @@ class Result:
     """The result of one order.
 
     name: the examination's own name, or the policy's words where it is unavailable. text: what the
-    policy reads of it, alike every time. kind: one of KINDS. group: what it is a part of, where its
+    policy reads of it, alike every time. kind: one of docs/diagnosis.md. group: what it is a part of, where its
     name alone would mean another one, such as the glucose of a cerebrospinal fluid.
     """
 

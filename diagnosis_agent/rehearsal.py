@@ -1,7 +1,5 @@
 """Cases without a model: gold, the commonest diagnosis, and bad ones to fool the reward."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from random import Random
 

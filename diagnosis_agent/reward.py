@@ -4,8 +4,6 @@ The score, in [0, 1], is the reward over the most that the case can earn. What a
 earns nothing, and is never shown to it.
 """
 
-from __future__ import annotations
-
 import math
 import tomllib
 from collections import Counter
@@ -25,8 +23,7 @@ from episodes.text_loop import Malformed
 from scoring.case import Case, Judge
 from scoring.rubric import Reward, Rubric
 
-TERMS = Path(__file__).with_name("rewards.toml").read_text(encoding="utf-8")
-RUBRIC = Rubric(tomllib.loads(TERMS))
+RUBRIC = Rubric(tomllib.loads(Path(__file__).with_name("rewards.toml").read_text("utf-8")))
 
 
 @dataclass(frozen=True)
@@ -120,7 +117,13 @@ async def score(
     if conclusion and not addresses_the_judge(conclusion.diagnosis):
         values = values_of(task, episode)
         if judge:
-            verdict = await judge.judge(case_of(task, episode, conclusion))
+            # Of the policy's own words a judge sees the diagnosis, and orders not meant for it
+            orders = counted(task, episode)
+            names = dict.fromkeys(one.name for one in orders if one.kind != "unavailable")
+            ordered = [name for name in names if not addresses_the_judge(name)]
+            gold = {"key": sorted(key_of(task)), "orders": len(orders)}
+            said = conclusion.diagnosis
+            verdict = await judge.judge(Case(task.question, said, task.reference, ordered, gold))
             if verdict.score is None:
                 return Reward(None, {}, verdict.cause, counters=counters)
             given = {"diagnosis": verdict.score, **verdict.parts}
@@ -136,14 +139,3 @@ async def score(
     )
     worth = min(1.0, total / reachable) if reachable else 0.0
     return Reward(total, paid, score=worth, measures=measures, counters=counters)
-
-
-def case_of(task: DiagnosisTask, episode: Episode, conclusion: Conclusion) -> Case:
-    """Return what a judge sees. Of the policy's own words these are the diagnosis, and orders that
-    are not words to the judge.
-    """
-    orders = counted(task, episode)
-    names = dict.fromkeys(one.name for one in orders if one.kind != "unavailable")
-    ordered = [name for name in names if not addresses_the_judge(name)]
-    gold = {"key": sorted(key_of(task)), "orders": len(orders)}
-    return Case(task.question, conclusion.diagnosis, task.reference, ordered, gold)

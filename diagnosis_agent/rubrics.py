@@ -3,8 +3,6 @@
 FILE is JSON: {"case-0001": [{"criterion": "orders an ECG first", "weight": 2}, ...], ...}.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from functools import cache

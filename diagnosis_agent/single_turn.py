@@ -1,7 +1,5 @@
 """Replies at every point of the recommended history, each asked by itself: --single-turn."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from conditions.orders import covered_by
@@ -46,7 +44,3 @@ async def play_points(policy: Policy, prompts: Prompts, task: DiagnosisTask) -> 
     except PolicyStop as stop:
         episode.stop_reason = stop.reason
     return episode
-
-
-def hits_of(episode: Episode) -> list[bool]:
-    return [event.hit for event in episode.events if isinstance(event, Next)]

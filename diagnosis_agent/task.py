@@ -1,7 +1,5 @@
 """One row of the diagnosis agent's data as a frozen type (docs/diagnosis.md shows the columns)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -60,43 +58,39 @@ def row_of(case: PublishedCase, source: str) -> Row:
 def task_of(row: Row) -> DiagnosisTask:
     """Check a row. Raises AgentError: a column is missing or of another form."""
     try:
-        return _task_of(row)
+        extra = row["extra_info"]
+        known = {}
+        for name in ("condition", "group", "sex"):
+            if extra.get(name) is not None:
+                known[name] = _text(name, extra[name])
+        condition = load_tables().conditions[known["condition"]] if "condition" in known else None
+        examinations = load_tables().examinations
+        optional = tuple(examinations[name].en for name in condition.optional) if condition else ()
+        key = _texts("key_exam_names", extra.get("key_exam_names"))
+        asked = [turn["content"] for turn in row["prompt"] if turn["role"] == "user"]
+        question = _text("prompt", asked[0] if asked else None)
+        return DiagnosisTask(
+            id=str(row["id"]),
+            question=question,
+            reference=_text("ground_truth", row["reward_model"]["ground_truth"]),
+            text=_text("text", extra.get("text") or question),
+            aliases=_texts("aliases", extra.get("aliases")),
+            results=_results(_list("examinations", extra.get("examinations"))),
+            key=tuple(name for name in key if name not in optional),
+            optional=optional,
+            condition=known.get("condition"),
+            group=known.get("group"),
+            sex=known.get("sex"),
+            age=None if extra.get("age") is None else int(extra["age"]),
+            task_type=known.get("group", "unknown"),
+            difficulty=extra.get("difficulty") or "unknown",
+            wording=extra.get("wording") or "",
+        )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise AgentError(
             f"row {row.get('id')!r} is no case ({type(error).__name__}: {error}); expected prompt, "
             "reward_model.ground_truth and extra_info as in data/diagnosis, or DiagAgent's columns"
         ) from None
-
-
-def _task_of(row: Row) -> DiagnosisTask:
-    extra = row["extra_info"]
-    known = {}
-    for name in ("condition", "group", "sex"):
-        if extra.get(name) is not None:
-            known[name] = _text(name, extra[name])
-    condition = load_tables().conditions[known["condition"]] if "condition" in known else None
-    examinations = load_tables().examinations
-    optional = tuple(examinations[name].en for name in condition.optional) if condition else ()
-    key = _texts("key_exam_names", extra.get("key_exam_names"))
-    asked = [turn["content"] for turn in row["prompt"] if turn["role"] == "user"]
-    question = _text("prompt", asked[0] if asked else None)
-    return DiagnosisTask(
-        id=str(row["id"]),
-        question=question,
-        reference=_text("ground_truth", row["reward_model"]["ground_truth"]),
-        text=_text("text", extra.get("text") or question),
-        aliases=_texts("aliases", extra.get("aliases")),
-        results=_results(_list("examinations", extra.get("examinations"))),
-        key=tuple(name for name in key if name not in optional),
-        optional=optional,
-        condition=known.get("condition"),
-        group=known.get("group"),
-        sex=known.get("sex"),
-        age=None if extra.get("age") is None else int(extra["age"]),
-        task_type=known.get("group", "unknown"),
-        difficulty=extra.get("difficulty") or "unknown",
-        wording=extra.get("wording") or "",
-    )
 
 
 def _results(examinations: Iterable[Mapping[str, Any]]) -> dict[str, str]:

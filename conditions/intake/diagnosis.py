@@ -13,8 +13,6 @@ is named on stderr; if it is more than half of the cases of a file, nothing is w
 0 done, 1 failed, 2 wrong usage, 130 interrupted.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -74,14 +72,11 @@ def read_records(path: Path) -> Iterator[tuple[str, Any]]:
             raise SourceError(f"{what}: it begins with {first[2]!r}")
 
 
-Examinations = list[dict[str, str]]
-Note = tuple[str, Examinations]  # its history and what was found
+Note = tuple[str, list[dict[str, str]]]  # its history and what was found
 
 
-def examinations_of(note: dict[str, Any]) -> Examinations:
-    """Return what a note records, each examination once, in its order: {name, results}.
-    Raises Refused.
-    """
+def examinations_of(note: dict[str, Any]) -> list[dict[str, str]]:
+    """Return what a note records, each examination once, in its order. Raises Refused."""
     found: dict[str, list[str]] = {}
     for place, item in _items(note, "reformat_physical_exam"):
         name = text_of(item.get("exam_name"), f"{place}.exam_name")
@@ -193,28 +188,6 @@ def read_rows(path: Path, notes: Mapping[str, Note], split: str, say: Say) -> It
     say(f"{path}: {kept} cases, {left_out} records left out; {bare} record no examination")
 
 
-def convert(folder: Path, notes: Path, cases: dict[str, Path], force: bool, say: Say) -> None:
-    """Write a parquet file of each split into `folder`, which is made if needed.
-
-    Raises UsageError and Failure: see `read_rows`, or a file is missing, or exists and not `force`.
-    """
-    for path in (notes, *cases.values()):
-        if not path.is_file():
-            raise SourceError(f"{path} is no file; expected a JSON file")
-    folder.mkdir(parents=True, exist_ok=True)
-    files = {split: folder / f"{split}.parquet" for split in cases}
-    for file in files.values():
-        refuse_existing(file, force)
-    wanted = set[str]()
-    for path in cases.values():
-        wanted.update(name for name, _ in read_records(path))
-    known = read_notes(notes, wanted, say)
-    with ExitStack() as stack:
-        for split, path in cases.items():
-            draft = stack.enter_context(replacing(files[split]))
-            write_parquet(read_rows(path, known, split, say), draft, COLUMNS)
-
-
 def main(arguments: list[str] | None = None) -> int:
     parser = new_parser(__doc__)
     add = partial(parser.add_argument, required=True, type=Path)
@@ -233,8 +206,22 @@ def main(arguments: list[str] | None = None) -> int:
             raise UsageError("--hdfs_dir is not supported: hdfs dfs -put --local_dir's folder")
         cases = {split: getattr(options, f"diagagent_{split}_data_path") for split in SPLITS}
         notes = options.diaggym_ref_data_path
+        for path in (notes, *cases.values()):
+            if not path.is_file():
+                raise SourceError(f"{path} is no file; expected a JSON file")
+        options.local_dir.mkdir(parents=True, exist_ok=True)
+        files = {split: options.local_dir / f"{split}.parquet" for split in SPLITS}
+        for file in files.values():
+            refuse_existing(file, options.force)
+        wanted = set[str]()
+        for path in cases.values():
+            wanted.update(name for name, _ in read_records(path))
         say = partial(print, file=sys.stderr)
-        convert(options.local_dir, notes, cases, options.force, say)
+        known = read_notes(notes, wanted, say)
+        with ExitStack() as stack:
+            for split, path in cases.items():
+                draft = stack.enter_context(replacing(files[split]))
+                write_parquet(read_rows(path, known, split, say), draft, COLUMNS)
 
     return run_command("diagnosis", body, afterwards="nothing was written")
 

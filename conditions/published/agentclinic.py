@@ -4,8 +4,6 @@ challenges (`agentclinic_nejm*.jsonl`), which are read without their image.
 Source: https://github.com/SamuelSchmidgall/AgentClinic, MIT.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping

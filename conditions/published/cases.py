@@ -1,7 +1,5 @@
 """A case of a public test set in one form, and the rows of a file whose set is recognised."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections import Counter

@@ -4,8 +4,6 @@ atomic facts that a patient answers from.
 Source: https://github.com/stellalisy/mediQ, CC BY 4.0.
 """
 
-from __future__ import annotations
-
 import re
 
 from conditions.published.cases import (

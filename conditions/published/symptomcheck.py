@@ -4,8 +4,6 @@ examinations.
 Source: https://github.com/medaks/symptomcheck-bench, MIT.
 """
 
-from __future__ import annotations
-
 from conditions.published.cases import (
     PublishedCase,
     Reader,

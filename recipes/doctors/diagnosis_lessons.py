@@ -14,8 +14,7 @@ from random import Random
 from conditions.condition_types import Condition
 from conditions.orders import table_key
 from conditions.table import load_tables
-from diagnosis_agent.prompts import load_prompts
-from diagnosis_agent.protocol import Conclusion, Order, read_reply, spoken
+from diagnosis_agent.protocol import Conclusion, Order, load_prompts, read_reply, spoken
 from diagnosis_agent.record_simulator import RecordSimulator, Result, ordered
 from diagnosis_agent.rehearsal import ENOUGH, WHY, shown
 from diagnosis_agent.task import DiagnosisTask, task_of

@@ -9,7 +9,6 @@ import pytest
 
 from diagnosis_agent.agent import AGENT
 from diagnosis_agent.environment import DiagnosisEnvironment
-from diagnosis_agent.facts import failure
 from diagnosis_agent.protocol import Conclusion, Order, spoken
 from diagnosis_agent.record_simulator import Exchange
 from diagnosis_agent.single_turn import Next
@@ -92,7 +91,7 @@ def test_facts_record_and_groups():
     ],
 )
 def test_kinds_of_failure(kind, texts):
-    assert failure(record(played(*texts))) == kind
+    assert AGENT.showing.failure(record(played(*texts))) == kind
 
 
 def test_single_turns_are_asked_at_every_point_of_the_history():

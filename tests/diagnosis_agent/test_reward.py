@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from diagnosis_agent.judge_words import WORDS, addresses_the_judge, f1
-from diagnosis_agent.prompts import load_prompts
-from diagnosis_agent.protocol import Order
+from diagnosis_agent.protocol import Order, load_prompts
 from diagnosis_agent.record_simulator import Exchange, Result, own_name
 from diagnosis_agent.rehearsal import TO_THE_JUDGE, gold_episode, rehearse
 from diagnosis_agent.reward import RUBRIC, examination_values, key_of, score
