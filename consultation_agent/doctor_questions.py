@@ -19,9 +19,19 @@ from conditions.table import load_tables
 SENTENCE = re.compile(r"[^?？!！。；;\n]+[?？]?")
 CHOICE = re.compile(r"([^\W\d_a-z]{1,2})[不没]\1")  # 疼不疼
 SAID = tomllib.loads(Path(__file__).with_name("said.toml").read_text(encoding="utf-8"))
-ASKING, ADVICE, TAG, EXAMPLE, CLAUSE, ITSELF, OPENING, MORE = (
+ASKING, ADVICE, TAG, EXAMPLE, CLAUSE, ITSELF, BODY, OPENING, MORE = (
     re.compile("|".join(SAID["heard"][name]))
-    for name in ("asking", "advice", "tag", "example", "clause", "itself", "opening", "more")
+    for name in (
+        "asking",
+        "advice",
+        "tag",
+        "example",
+        "clause",
+        "itself",
+        "body",
+        "opening",
+        "more",
+    )
 )
 HAN_RUN = re.compile(r"[\u4e00-\u9fff]+")
 ENGLISH = re.compile(r"[a-z]+")
@@ -100,10 +110,21 @@ def parts_of(question: str) -> list[str]:
         parts += asking if len(asking) > 1 else [(sentence, _asked_by_itself(sentence))]
     kept = list[str]()
     for number, (part, named) in enumerate(parts):
-        of_another = SIDES.issuperset(named) and not SIDES.issuperset(parts[0][1])
+        of_another = SIDES - {"relieving"} >= {*named} and not SIDES.issuperset(parts[0][1])
         if not number or not of_another or ITSELF.search(plain(part)):
             kept.append(part if asks(part) else f"{part}?")
-    return kept if len(kept) > 1 else [question]
+    return kept if len(parts) > 1 else [question]
+
+
+def is_sure(question: str) -> bool:
+    """Return whether an ask-word of a question is not weak."""
+    return any(not word.weak for _, word in named_in(plain(question)))
+
+
+def patterns_of(question: str, item: str) -> list[re.Pattern[str]]:
+    """Return patterns that find a question's ask-words for an item, those of one part."""
+    named = [word for _, word in named_in(plain(question)) if word.item == item and not word.weak]
+    return [_pattern(word.parts) for word in named if len(word.parts) == 1]
 
 
 def _asked_by_itself(clause: str) -> tuple[str, ...]:

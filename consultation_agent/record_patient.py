@@ -12,19 +12,22 @@ from typing import ClassVar
 
 from conditions.table import load_tables
 from consultation_agent.doctor_questions import (
+    BODY,
     HAN_RUN,
     ITSELF,
     SAID,
     SIDES,
     asked_for,
     asks_whether,
+    is_sure,
     opens,
     parts_of,
+    patterns_of,
     plain,
 )
 from consultation_agent.recall import complaint_of, recalled
 from consultation_agent.task import ConsultationTask
-from consultation_agent.topics import Topic, asked_first, asked_topics
+from consultation_agent.topics import Topic, asked_first, asked_topics, asking_of, topics
 
 LONGEST = 400  # characters of a question that a patient listens to
 MOST = 3  # things that are answered at once
@@ -99,12 +102,17 @@ class RecordPatient:
 def _to_each(task: ConsultationTask, question: str, mentioned: Mapping[str, Reply]) -> list[Reply]:
     if opens(question):
         return [_opening(task.opening, task, mentioned)]
-    if task.complaint and asks_whether(question, task.complaint):
+    about = asked_topics(question)
+    of_itself = not any(one.is_side for one in about) and "还是" not in question
+    if task.complaint and of_itself and asks_whether(question, task.complaint):
         return [_complaint(task, mentioned)]
     items = asked_for(question, task.opening)
+    of_facets = load_tables().facets.keys() >= {*items}
+    if of_facets and not is_sure(question) and any(not one.is_side for one in about):
+        items = []
     if not ITSELF.search(plain(question)):
         items = [item for item in items if item not in SIDES] or items
-    for topic in asked_topics(question):
+    for topic in about:
         if topic.kind == "not of it":
             items = [item for item in items if item != "onset"]
             if not items:
@@ -117,7 +125,7 @@ def _to_each(task: ConsultationTask, question: str, mentioned: Mapping[str, Repl
             for topic in topics:
                 replies.append(_of_topic(task, topic, mentioned))
             if not topics:
-                replies.append(_of_item(task, item, mentioned))
+                replies.append(_of_item(task, question, item, mentioned))
         return replies
     topics = _topics_of(task, question, items)
     if topics and _joined(question):
@@ -125,10 +133,26 @@ def _to_each(task: ConsultationTask, question: str, mentioned: Mapping[str, Repl
     if topics:
         return [_of_topic(task, topic, mentioned) for topic in topics]
     if items:
-        return [_of_item(task, items[0], mentioned)]
-    if any(asks_whether(question, one) for one in SAID["complaints"]):
+        return [_of_item(task, question, items[0], mentioned)]
+    if BODY.search(asking_of(question)):
         return [Reply("unknown", SAID["zh"]["unknown"])]
     return [Reply("off_topic", SAID["zh"]["off_topic"])]
+
+
+def _told_by(task: ConsultationTask, question: str, item: str) -> str | None:
+    """Return what the patient has that the words for an absent symptom also name."""
+    symptoms = load_tables().symptoms
+    named = patterns_of(question, item)
+    for topic in topics().values():
+        if topic.of and item == topic.of[0] and symptoms.keys() >= {*topic.of}:
+            named.append(topic.own)
+    for name, text in task.words.items():
+        symptom = symptoms.get(name)
+        asks = [*symptom.ask, *symptom.ask_en] if symptom else []
+        said = "\n".join([text, *(ask for ask in asks if "…" not in ask)])
+        if any(pattern.search(plain(said)) for pattern in named):
+            return name
+    return None
 
 
 def _together(replies: Sequence[Reply], said: Mapping[str, str]) -> Reply:
@@ -185,16 +209,20 @@ def _of_topic(task: ConsultationTask, topic: Topic, mentioned: Mapping[str, Repl
         return _complaint(task, mentioned)
     there = [item for item in topic.of if _holds(task, topic, item)]
     there = [side] if side in task.words else there
+    told = tuple(there)
+    absent = tuple(item for item in topic.of if task.symptoms.get(item) is False)
+    if not there and load_tables().symptoms.keys() >= {*topic.of}:
+        there = [item for item, text in task.words.items() if topic.own.search(text)][:1]
+        told = (*absent, *there)
     if there:
         seen = next((mentioned[item] for item in there if item in mentioned), None)
         text = "".join(_sentence(task.words[item]) for item in there)
-        return again(seen, task) if seen else Reply("informative", text, tuple(there))
+        return again(seen, task) if seen else Reply("informative", text, told)
     if name in mentioned:
         return again(mentioned[name], task)
     facets = [item for item in topic.of if item in load_tables().facets]
     known = any(item in task.words for item in facets) or not facets
     if topic.no and known:
-        absent = tuple(item for item in topic.of if task.symptoms.get(item) is False)
         return Reply("informative", topic.no, (name, *absent))
     return Reply("unknown", SAID["zh"]["unknown"], (name,))
 
@@ -202,7 +230,9 @@ def _of_topic(task: ConsultationTask, topic: Topic, mentioned: Mapping[str, Repl
 def _holds(task: ConsultationTask, topic: Topic, item: str) -> bool:
     if item not in task.words:
         return False
-    return item in load_tables().symptoms or bool(topic.own.search(task.words[item]))
+    if item in load_tables().symptoms or task.values.get(item) in topic.values:
+        return True
+    return bool(topic.own.search(task.words[item]))
 
 
 def _complaint(task: ConsultationTask, mentioned: Mapping[str, Reply]) -> Reply:
@@ -218,6 +248,11 @@ def _opening(text: str, task: ConsultationTask, mentioned: Mapping[str, Reply]) 
 
 def _sentence(text: str) -> str:
     return text if text.endswith(ENDS) else f"{text}。"
+
+
+def _told(task: ConsultationTask, item: str) -> str:
+    yes = "有，" if item in load_tables().symptoms else ""
+    return _sentence(f"{yes}{task.words[item]}")
 
 
 def question_for(item: str) -> str:
@@ -238,23 +273,23 @@ def _language(task: ConsultationTask) -> str:
     return "zh" if HAN_RUN.search(task.question) else "en"
 
 
-def _of_item(task: ConsultationTask, item: str, mentioned: Mapping[str, Reply]) -> Reply:
+def _of_item(
+    task: ConsultationTask, question: str, item: str, mentioned: Mapping[str, Reply]
+) -> Reply:
     if item in mentioned:
         return again(mentioned[item], task)
     said = SAID["zh"]
     tables = load_tables()
-    also = SAID["asks_also"].get(item)
-    if item not in task.words and also in task.words:
-        return _of_item(task, also, mentioned)
     if item == "accompanying":
         there = [name for name, has in task.symptoms.items() if has and name not in mentioned]
         if not there:
             return Reply("informative", said["nothing_else"], (item,))
         return Reply("informative", _sentence(task.words[there[0]]), (item, there[0]))
     if item in task.words:
-        yes = "有，" if item in tables.symptoms else ""
-        return Reply("informative", _sentence(f"{yes}{task.words[item]}"), (item,))
+        return Reply("informative", _told(task, item), (item,))
     if item in tables.symptoms:
+        if name := _told_by(task, question, item):
+            return Reply("informative", _told(task, name), (item, name))
         absent = said["absent"].format(word=tables.symptoms[item].ask[0])
         return Reply("informative", absent, (item,))
     if item == "age" and task.age is not None:

@@ -30,6 +30,7 @@ class Topic:
     kind: str = ""
     under: str = ""
     of: Sequence[str] = ()
+    values: Sequence[str] = ()
     no: str = ""
     only: str = ""
     instead_of: Sequence[str] = ()

@@ -28,6 +28,7 @@ TASK = replace(
         "medication": "平时不吃药",
         "fever": "身上发烫",
     },
+    values={},
     symptoms={"nausea": False, "fever": True},
 )
 
@@ -50,6 +51,7 @@ def test_everything_can_be_asked_for():
     tables = load_tables()
     for item in [*tables.symptoms, *tables.facets, *tables.general]:
         assert asked_for(question_for(item), "") == [item]
+        assert not {*"…|~"} & {*question_for(item)}
 
 
 @pytest.mark.system
@@ -148,6 +150,24 @@ def test_what_real_doctors_ask_is_answered_by_the_fact(question, text):
         ("有没有咳嗽咳痰？", "这个我说不清楚。"),
         ("走路、上楼喘不喘？", "有，上楼就喘。"),
         ("Do you take any blood thinners or painkillers?", "没吃阿司匹林。没吃止痛药。"),
+        ("现在还喘吗？", "有，上楼就喘。"),
+        ("痒不痒？", "九分，痒得睡不着。"),
+        ("夜里能不能睡着？", "九分，痒得睡不着。"),
+        ("喘得厉害吗，喘多久了？", "有，上楼就喘。"),
+        ("吃过止疼药吗，管用吗？", "没吃止痛药。歇着就好。"),
+        ("阴天下雨疼得厉害吗？", "一用力就犯。"),
+        ("接触什么东西以后犯？", "一用力就犯。"),
+        ("当时在干什么呢？", "一用力就犯。"),
+        ("Is it related to certain foods, like chocolate or red wine?", "一用力就犯。"),
+        ("发作时有没有胸痛？", "这个我说不清楚。"),
+        ("以前查过骨密度没有？", "这个我说不清楚。"),
+        ("手指遇冷会不会发白？", "这个我说不清楚。"),
+        ("有没有戴隐形眼镜？", "这个我说不清楚。"),
+        ("海鲜能吃吗？", "这个我说不清楚。"),
+        ("眼睛进过东西没有？", "这个我说不清楚。"),
+        ("走路有没有响声？", "没有咔咔响。"),
+        ("Have you lost any height over the years?", "没有变矮。"),
+        ("Does your vision seem worse?", "没有视力下降。"),
     ],
 )
 def test_nothing_of_the_record_is_denied_or_told_for_another_thing(question, text):
@@ -157,6 +177,36 @@ def test_nothing_of_the_record_is_denied_or_told_for_another_thing(question, tex
     absent = {"fever": False, "sleep_problems": False, "cold_intolerance": False}
     task = replace(TASK, words=words, symptoms={"chills": True, "breathlessness": True, **absent})
     assert asked(question, task=task).text == text
+
+
+def test_another_joint_is_answered_by_the_place():
+    task = replace(TASK, complaint="joint_pain", words={"place": "手指和手腕"})
+    assert asked("膝盖疼吗？", task=task).text == "手指和手腕。"
+
+
+def test_words_for_an_absent_symptom_are_told_by_what_there_is():
+    """Else a patient who says 满头汗 has no sweat. The symptom counts as asked for."""
+    task = replace(TASK, words={"severity": "难受得满头汗"}, symptoms={"sweating": False})
+    assert asked("出汗吗？", task=task) == Reply(
+        "informative", "难受得满头汗。", ("sweating", "severity")
+    )
+    itchy = replace(
+        TASK, words={"eye_itch": "忍不住揉眼睛"}, symptoms={"eye_itch": True, "itching": False}
+    )
+    assert asked("痒不痒？", task=itchy).text == "有，忍不住揉眼睛。"
+    assert asked("皮肤痒吗？", task=itchy).text == "没有痒。"
+
+
+@pytest.mark.parametrize(
+    ("facet", "value", "words", "question"),
+    [
+        ("habits", "smoking", "一天一包半，抽了20年", "抽烟多少年了？"),
+        ("medication", "blood_pressure_pills", "硝苯地平控释片，吃了3年", "最近换过降压药吗？"),
+    ],
+)
+def test_what_words_mean_is_known_whatever_they_are(facet, value, words, question):
+    task = replace(TASK, words={facet: words}, values={facet: value})
+    assert asked(question, task=task).text == f"{words}。"
 
 
 def test_the_opening_of_a_row_without_facets_and_again():
