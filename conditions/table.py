@@ -43,6 +43,9 @@ def load_tables() -> Tables:
 
 @cache
 def chinese_pairs() -> frozenset[str]:
-    """Return every two Chinese characters that stand side by side in the tables."""
-    texts = [(FOLDER / f"{name}.toml").read_text(encoding="utf-8") for name in NAMES]
-    return frozenset(re.findall(r"(?=([\u4e00-\u9fff]{2}))", "\n".join(texts)))
+    """Return every two Chinese characters that stand side by side in the tables, without how patients
+    talk at length.
+    """
+    names = [name for name in NAMES if name != "wordings"]
+    texts = [(FOLDER / f"{name}.toml").read_text(encoding="utf-8") for name in names]
+    return frozenset(re.findall(r"(?=([\u4e00-\u9fff]{2}))", "\n".join(texts).replace("*", "")))

@@ -28,7 +28,9 @@ WITHIN = re.compile(rf"(?!{'|'.join(WORDS['next_predicate'])}).*")
 DIRECTLY = re.compile(rf"了?(?:{'|'.join(WORDS['manner'])})?")
 BEHIND = re.compile("|".join(WORDS["behind"]).replace("NEGATION", NEGATIONS))
 PAIR = re.compile(r"(?=([\u4e00-\u9fff]{2}))")
-SENSELESS = 4  # pairs of Chinese characters from which a text is senseless if no pair is known
+# Of the pairs of Chinese characters beside the terms, so many are known where a clause has sense: all
+# but three of 80 clauses of doctors have more, and random common characters 0.03 on the average.
+KNOWN_PAIRS = 1 / 6
 ANY_ADVICE = re.compile("|".join(WORDS["any_advice"]))
 
 
@@ -70,9 +72,18 @@ def all_terms() -> frozenset[str]:
 
 
 def _is_senseless(clause: str) -> bool:
-    rest = _any_term().sub("\n", clause)
-    pairs = PAIR.findall(rest)
-    return len(pairs) >= SENSELESS and chinese_pairs().isdisjoint(pairs)
+    beside = _any_term().sub(lambda term: f"{term[0][0]}\n{term[0][-1]}", clause)
+    pairs = PAIR.findall(beside)
+    known = sum(pair in _known_pairs() for pair in pairs)
+    return len(pairs) > 1 and known < KNOWN_PAIRS * len(pairs)
+
+
+@cache
+def _known_pairs() -> frozenset[str]:
+    """Return the pairs of the tables and of what doctors and patients say around them."""
+    own = [Path(__file__).with_name(f"{name}.toml") for name in ("advice", "said", "topics")]
+    said = "\n".join(path.read_text(encoding="utf-8") for path in own)
+    return chinese_pairs() | frozenset(PAIR.findall(said))
 
 
 @cache

@@ -2,6 +2,8 @@
 
 import asyncio
 from dataclasses import replace
+from random import Random
+from statistics import fmean
 from typing import Any
 
 import pytest
@@ -157,6 +159,19 @@ def test_senseless_words_beside_advice_are_no_advice_and_cost_what_they_are_besi
     assert advice_of(TASK, senseless.join(own)) == 0
     assert advice_of(TASK, f"；{senseless}；".join(items)) < 0.7
     assert advice_of(TASK, "，".join([*items, "带上以往的化验单", "最好让家属陪同"])) == 1
+
+
+def test_common_characters_strewn_between_words_of_advice_are_no_clauses():
+    own = [term for item in TASK.advice for term in terms(item)]
+    common = "的一是了我不在人有他这上们来到时大地为子中你说生国年着就那和要她出也得里后自以会家可下而过天去"
+    random = Random(0)
+    worth = []
+    for length in (2, 3, 6, 12) * 10:
+        said = ""
+        for term in own:
+            said += "".join(random.choices(common, k=length)) + term
+        worth.append(advice_of(TASK, said))
+    assert fmean(worth) < 0.1
 
 
 def test_a_row_without_known_names_or_advice_is_compared_by_its_words():
