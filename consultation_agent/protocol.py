@@ -35,6 +35,8 @@ CHOSEN = (
 )
 CHOICE = re.compile(rf"{CHOSEN}(.*)", re.IGNORECASE | re.DOTALL)
 CHOICE_AGAIN = re.compile(rf"[\n,.。;；]\s?{CHOSEN}", re.IGNORECASE)
+# A face at the end: ^_^, ~, an emoji. A cross and a thumb down take the letter back.
+FACE = re.compile(r"(?:[\s(]*(?:\^_*\^|~|(?![✗✘❌✖🚫👎])[☀-➿⬀-⯿🀀-🫿\ufe0f])[\s)!.]*)+$")
 BOXED = re.compile(r"\\boxed\{(?:\\text\{)?([^{}]*)\}{1,2}")
 QUOTED = re.compile(r"""[\["'“‘【「]([a-z])[\]"'”’】」]""", re.IGNORECASE)
 # "B", "(B) its words", "option B", "B, because ..."; not the B of "B-cell"
@@ -173,7 +175,8 @@ def choice_reader(letters: Collection[str], several: bool = False) -> Reading:
 def _read_choice(
     text: str, options: Mapping[str, str], several: bool
 ) -> Question | Conclusion | Malformed:
-    text = BOXED.sub(r"\1", unicodedata.normalize("NFKC", text)).strip(" $")
+    text = FACE.sub("", unicodedata.normalize("NFKC", text))
+    text = BOXED.sub(r"\1", text).strip(" $")
     text = QUOTED.sub(r"(\1)", text)
 
     def chosen(said: str, alone: bool = False) -> str:

@@ -29,7 +29,7 @@ PER = "∕"
 # What stands between pieces. A point, a comma or a stroke inside a number or a word does not, and
 # a "~" only at an end. An emoji does.
 SEPARATOR = re.compile(
-    rf"(?!{SIGN.pattern})[☀-➿⬀-⯿🀀-🫿\ufe0f]|~+(?=\W|$)"
+    rf"(?!{SIGN.pattern})[☀-➿⬀-⯿🀀-🫿\ufe0f]|~+(?=\W|$)|\^_*\^"
     r"|[;!?、。·()\[\]{}\"“”‘《》【】「」『』\n|…]|(?<!\d)[.,:]|[.,:](?!\d)"
     r"|(?<![a-z0-9])['’]|['’](?![a-z])|—+|(?<![0-9a-z])/|/(?![0-9a-z])| - "
 )
