@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -182,8 +183,12 @@ def most_telling(
 def _row(tables: Tables, case: ConsultationCase, index: int, speech: Speech, wording: str) -> Row:
     condition = tables.conditions[case.name]
     patient = case.patient
-    talk = Talk(tables, speech, wording, (condition.zh, *condition.aliases_zh))
     symptoms = {item: bool(patient[item]) for item in patient if item in tables.symptoms}
+    denied = list[str]()
+    for name, there in symptoms.items():
+        if not there:
+            denied += _whole_words(tables.symptoms[name].ask)
+    talk = Talk(tables, speech, wording, (condition.zh, *condition.aliases_zh), denied)
     # Shuffled, so that the order carries no information
     symptoms = dict(speech.random.sample(list(symptoms.items()), len(symptoms)))
     known = [
@@ -209,6 +214,11 @@ def _row(tables: Tables, case: ConsultationCase, index: int, speech: Speech, wor
             "distinguishing": list(case.asked), "wording": wording,
         },
     }  # fmt: skip
+
+
+def _whole_words(ask: Sequence[str]) -> list[str]:
+    """Return the ask-words that name a symptom wherever they stand: no gaps, weak or single ones."""
+    return [word for word in ask if len(word) > 1 and not re.search("[…|~]", word)]
 
 
 def _words(

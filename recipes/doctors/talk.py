@@ -10,6 +10,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from conditions.condition_types import Phrase, Tables
@@ -21,13 +22,23 @@ TALK: dict[str, Any] = tomllib.loads(
 
 
 class Talk:
-    """The words of one patient, "seen" or "unseen", without the names in `never`."""
+    """The words of one patient, "seen" or "unseen", without the names in `never` and, if there are
+    others, without the words in `denied`.
+    """
 
-    def __init__(self, tables: Tables, speech: Speech, wording: str, never: Sequence[str]) -> None:
+    def __init__(
+        self,
+        tables: Tables,
+        speech: Speech,
+        wording: str,
+        never: Sequence[str],
+        denied: Sequence[str] = (),
+    ) -> None:
         self.tables = tables
         self.speech = speech
         self.wording = wording
         self.never = never
+        self.denied = denied
 
     def fact(self, phrase: Phrase, beside: Sequence[Phrase] = (), bare: bool = False) -> str:
         """Return what the patient says of a fact, perhaps with another thing it has beside it.
@@ -56,7 +67,20 @@ class Talk:
     def _plain(self, phrase: Phrase) -> str:
         longer = bool(phrase.longer) and self._happens("longer")
         texts = phrase.longer if longer else phrase.lay
-        return self.speech.choose(phrase.zh, texts, self.wording, self.never)
+        return self._undenied(
+            phrase, self.speech.choose(phrase.zh, texts, self.wording, self.never)
+        )
+
+    def _undenied(self, phrase: Phrase, chosen: str) -> str:
+        if not any(word in chosen for word in self.denied):
+            return chosen
+        others = list[str]()
+        for texts in filter(None, (phrase.lay, phrase.longer)):
+            for text in self.speech.allowed(phrase.zh, texts, self.wording):
+                if not any(word in text for word in (*self.denied, *self.never)):
+                    others.append(text)
+        # Not by speech.random, which the facts and rows behind this one are drawn with
+        return Random(chosen).choice(others or [chosen])
 
     def _around(self, name: str) -> str:
         return self.speech.choose(name, TALK["around"][name], self.wording, self.never)

@@ -56,6 +56,21 @@ def test_unseen_consultations_say_nothing_that_training_says(consultations):
     assert all(row["prompt"][0]["content"] not in known for row in unseen)
 
 
+def test_no_patient_says_what_its_record_denies(consultations):
+    denied = {
+        "sweating": "满头汗",
+        "appetite_loss": "吃不下",
+        "sleep_problems": "睡不着",
+        "nausea": "想吐",
+    }
+    for row in (row for rows in consultations.values() for row in rows):
+        symptoms = json.loads(row["extra_info"]["symptoms"])
+        said = row["extra_info"]["facets"]
+        assert not any(
+            word in said and symptoms.get(name) is False for name, word in denied.items()
+        )
+
+
 def test_nothing_of_a_consultation_names_its_diagnosis(consultations):
     for row in (row for rows in consultations.values() for row in rows):
         condition = TABLES.conditions[row["extra_info"]["condition"]]
