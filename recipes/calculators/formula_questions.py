@@ -23,6 +23,7 @@ SAID: dict[str, dict[str, Any]] = _TABLE["said"]
 CALCULATORS: dict[str, dict[str, Any]] = _TABLE["calculators"]
 ROWS = {"train": 12, "val": 2, "test": 6}  # rows of each calculator
 BESIDE = 2  # sentences of a note that the formula does not need
+OF_ADULTS = {"age", "height"}  # whose ranges are an adult's
 TOLERANCE = 0.6  # of the last requested decimal, so that a rounded answer is right
 # Points of the first sentence
 FIRST_CHOICE = {
@@ -103,10 +104,10 @@ def note_of(name: str, given: Mapping[str, Any], random: Random) -> str:
         *called,
         *(each for each in SAID if each.startswith(("urea", "fasting", "child", "meld"))),
     }
-    beside = random.sample(
-        sorted(each for each, said in SAID.items() if "range" in said and each not in related),
-        BESIDE,
-    )
+    known = sorted(each for each, said in SAID.items() if "range" in said and each not in related)
+    beside = random.sample(known, BESIDE)
+    while "child_weight" in called and not OF_ADULTS.isdisjoint(beside):
+        beside = random.sample(known, BESIDE)
     sentences = [sentence(each, value) for each, value in called.items()]
     sentences += [sentence(each, drawn(name, each, random)) for each in beside]
     return " ".join(random.sample(sentences, len(sentences)))
