@@ -186,13 +186,11 @@ def scoring_seconds() -> float:
     tasks = [AGENT.task(row, settings) for row in rows]
 
     async def score() -> float:
-        played = [
-            (task, episode) for task in tasks if (episode := await environment.known.gold(task))
-        ]
+        played = [(task, episode) for task in tasks if (episode := await environment.gold(task))]
         start = time.process_time()
         for task, episode in played:
             await environment.score(task, episode)
-            dishonest = [*environment.known.dishonest(task, random).values()]
+            dishonest = [*environment.dishonest(task, random).values()]
             if dishonest and random.random() < settings.canary_share:
                 await environment.score(task, random.choice(dishonest))
         return time.process_time() - start

@@ -20,14 +20,11 @@ from episodes.agent import (
     Agent,
     Column,
     Environment,
-    Flags,
     Lessons,
     Options,
     Record,
     Row,
-    Showing,
     Sizes,
-    Teaching,
 )
 from episodes.episode import Conversation, Task
 from episodes.shown import Shown
@@ -36,12 +33,36 @@ from episodes.shown import Shown
 RECIPE = "recipes.hospital.lessons"
 
 
-class CodeFlags(Flags):
-    """The flags: ending, tables, debugger."""
+class CodeAgent(Agent):
+    """Questions about the invented hospital, answered by programs in a sandbox."""
 
-    unreachable: Mapping[str, str] = {"hospital": "/nowhere"}
+    name = "code"
+    splits: Mapping[str, Path] = {
+        split: ROOT / "data" / "code" / f"{split}.parquet" for split in ("train", "val", "test")
+    }
+    turns = 4
+    settings = CodeSettings
+    columns = (
+        Column("success", "success", interval=True),
+        Column("raised", "raised", interval=True),
+        Column("loops", "loops"),
+    )
 
-    def add(self, parser: ArgumentParser) -> None:
+    def sizes(self, device: str) -> Sizes:
+        if device == "cpu":
+            return Sizes(prompt=448, response=640, reply=160)
+        return Sizes(4096, 12288, 2048)
+
+    def rows(self, path: Path) -> list[Row]:
+        return read_rows(path)
+
+    def task(self, row: Row, settings: Settings) -> Task:
+        return task_of(row)
+
+    def open(self, settings: Settings, options: Options, evaluating: bool = False) -> Environment:
+        return CodeEnvironment(settings, options, evaluating)
+
+    def add_flags(self, parser: ArgumentParser) -> None:
         add = parser.add_argument
         endings = "submit (default): one answer is handed in; oracle: until an output is right"
         add("--ending", choices=ENDINGS, default="submit", help=endings)
@@ -50,27 +71,11 @@ class CodeFlags(Flags):
         model = "litellm's name of a model that explains errors; default: offline"
         add("--debugger", metavar="MODEL", help=model)
 
-
-class CodeShowing(Showing):
-    """How evaluations show programs."""
-
-    headline = "success"
-    columns = (
-        Column("success", "success", interval=True),
-        Column("raised", "raised", interval=True),
-        Column("loops", "loops"),
-    )
-    baselines = ("at_once", "commonest")
-
     def failure(self, record: Record) -> str:
         return facts.failure(record)
 
     def shown(self, record: Record) -> Sequence[Shown]:
         return shown(record)
-
-
-class CodeTeaching(Teaching):
-    """Gold programs, and what the bundled model is made from."""
 
     def demonstrations(
         self, role: str, rows: Sequence[Row], settings: Settings
@@ -90,34 +95,6 @@ class CodeTeaching(Teaching):
     ) -> Lessons:
         made: Lessons = import_module(RECIPE).lessons(rows, right, flawed, random)
         return made
-
-
-class CodeAgent(Agent):
-    """Questions about the invented hospital, answered by programs in a sandbox."""
-
-    name = "code"
-    splits: Mapping[str, Path] = {
-        split: ROOT / "data" / "code" / f"{split}.parquet" for split in ("train", "val", "test")
-    }
-    turns = 4
-    settings = CodeSettings
-    flags = CodeFlags()
-    showing = CodeShowing()
-    teaching = CodeTeaching()
-
-    def sizes(self, device: str) -> Sizes:
-        if device == "cpu":
-            return Sizes(prompt=448, response=640, reply=160)
-        return Sizes(4096, 12288, 2048)
-
-    def rows(self, path: Path) -> list[Row]:
-        return read_rows(path)
-
-    def task(self, row: Row, settings: Settings) -> Task:
-        return task_of(row)
-
-    def open(self, settings: Settings, options: Options, evaluating: bool = False) -> Environment:
-        return CodeEnvironment(settings, options, evaluating)
 
 
 AGENT = CodeAgent()

@@ -12,7 +12,7 @@ from typing import Any
 from code_agent.actions import EpisodeContext, doing_nothing, placed
 from code_agent.canaries import dishonest_episodes
 from code_agent.debugger import Debugger
-from code_agent.facts import facts_of, record_of
+from code_agent.facts import record_of
 from code_agent.game import Game, permitted
 from code_agent.graders import Gold
 from code_agent.judging import ByOutput
@@ -24,7 +24,7 @@ from code_agent.tasks import get_task_class
 from code_agent.tasks.base import TaskSet
 from code_agent.tasks.bundled import EhrDemo
 from common.settings import Settings
-from episodes.agent import Answer, Environment, KnownEpisodes, Options, Record
+from episodes.agent import Answer, Environment, Options, Record
 from episodes.episode import AgentError, Episode, Policy, ServiceError, Task
 from episodes.outcomes import EpisodeError
 from episodes.text_loop import play_with_words
@@ -62,7 +62,6 @@ class CodeEnvironment(Environment):
         self.debugger = debugger or Debugger(model)
         self.debugged_by = model or "offline"
         self.sandboxes: dict[tuple[Path, ...], Sandbox] = {}
-        self.known = KnownPrograms(self)
         self._numbers = itertools.count()
 
     def sandbox_of(self, tasks: TaskSet, task: CodeTask) -> Sandbox:
@@ -158,11 +157,25 @@ class CodeEnvironment(Environment):
         """Return the number of turns that a task has."""
         return turns_of(task, self.settings)
 
-    def facts(self, task: Task, episode: Episode) -> Mapping[str, float | None]:
-        return facts_of(self.set_of(task), own(task), episode)
+    async def gold(self, task: Task) -> Episode:
+        return self.rehearsed(own(task), gold_steps(own(task)))
+
+    def baselines(self, task: Task, commonest: str) -> Mapping[str, Episode]:
+        """Return episodes that hand in an answer without a program: 0, which also stands for "no",
+        or the commonest.
+        """
+        answers = {"at_once": "0", "commonest": commonest}
+        return {
+            name: self.rehearsed(own(task), [Rehearsed(submit(answer))])
+            for name, answer in answers.items()
+        }
+
+    def dishonest(self, task: Task, random: Random) -> Mapping[str, Episode]:
+        turns = self.turns(task)
+        return dishonest_episodes(self.set_of(task), own(task), self.prompts, turns, random)
 
     def record(self, task: Task, episode: Episode) -> Record:
-        return record_of(own(task), episode)
+        return record_of(self.set_of(task), own(task), episode)
 
     def description(self) -> dict[str, Any]:
         described = {
@@ -181,29 +194,6 @@ class CodeEnvironment(Environment):
     def close(self) -> None:
         for sandbox in self.sandboxes.values():
             asyncio.run(sandbox.close())
-
-
-class KnownPrograms(KnownEpisodes):
-    """Episodes of known programs, with the prompts and budgets of an environment."""
-
-    def __init__(self, environment: CodeEnvironment) -> None:
-        self.environment = environment
-
-    async def gold(self, task: Task) -> Episode:
-        return self.environment.rehearsed(own(task), gold_steps(own(task)))
-
-    async def baseline(self, name: str, task: Task, commonest: str) -> Episode:
-        """Return an episode that hands in an answer without a program.
-
-        "at_once" hands in 0, which also stands for "no".
-        """
-        answer = commonest if name == "commonest" else "0"
-        return self.environment.rehearsed(own(task), [Rehearsed(submit(answer))])
-
-    def dishonest(self, task: Task, random: Random) -> Mapping[str, Episode]:
-        home = self.environment
-        turns = home.turns(task)
-        return dishonest_episodes(home.set_of(task), own(task), home.prompts, turns, random)
 
 
 def own(task: Task) -> CodeTask:

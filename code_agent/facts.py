@@ -31,8 +31,8 @@ def facts_of(tasks: TaskSet, task: CodeTask, episode: Episode) -> dict[str, floa
     }
 
 
-def record_of(task: CodeTask, episode: Episode) -> Record:
-    """Return the set, the gold, the submitted answer and each step."""
+def record_of(tasks: TaskSet, task: CodeTask, episode: Episode) -> Record:
+    """Return the facts, the set, the gold, the submitted answer and each step."""
     steps = []
     for event in episode.events:
         step: dict[str, Any] = {
@@ -46,8 +46,13 @@ def record_of(task: CodeTask, episode: Episode) -> Record:
         if event.problem:
             step["problem"] = event.problem
         steps.append(step)
-    known = {"task_set": task.task_set, "gold": task.reference}
-    return {**known, "answer": episode.answer, "steps": steps}
+    return {
+        "facts": facts_of(tasks, task, episode),
+        "task_set": task.task_set,
+        "gold": task.reference,
+        "answer": episode.answer,
+        "steps": steps,
+    }
 
 
 def failure(record: Record) -> str:

@@ -12,83 +12,34 @@ from consultation_agent.demonstrations import framed_dialogues
 from consultation_agent.environment import ConsultationEnvironment
 from consultation_agent.llm_patient import MODEL_NAMES
 from consultation_agent.prompts import OWN, load_prompts
-from consultation_agent.protocol import framed
 from consultation_agent.rehearsal import gold_episode
 from consultation_agent.settings import ConsultationSettings
 from consultation_agent.task import check_recorded, read_rows, task_of
-from episodes.agent import Agent, Column, Environment, Options, Record, Row, Showing, Sizes
+from episodes.agent import Column, Environment, Options, Record, Row, Sizes
 from episodes.episode import Conversation, Episode, Task
-from episodes.partner_agent import PartnerFlags, PartnerTeaching, split_files
+from episodes.partner_agent import PartnerAgent, split_files
 from episodes.shown import Shown, annotated, exchanges
 
 
-class ConsultationFlags(PartnerFlags):
-    """The flags of the consultation agent: patient, reward, prompts."""
+class ConsultationAgent(PartnerAgent):
+    """Invented patients of `data/consultation`, no tools, a patient as partner."""
 
+    name = "consultation"
     role = "patient"
     llm_name = MODEL_NAMES
-    schemes = "terms (consultation_agent/rewards.toml)"
-    prompts = "consultation_agent/prompts.toml"
-
-    def check_recorded(self, tasks: Sequence[Any]) -> list[str]:
-        return check_recorded(tasks)
-
-
-class ConsultationShowing(Showing):
-    """How evaluations show consultations, and what a person may type."""
-
-    headline = "diagnosis_accuracy"
+    recipe = "recipes.doctors.consultation_lessons"
+    partner_recipe = "recipes.doctors.patient_lessons"
+    splits: Mapping[str, Path] = split_files("consultation")
+    turns = 6
+    settings = ConsultationSettings
     columns = (
         Column("diagnosis", "diagnosis_accuracy", interval=True),
         Column("facets", "facet_recall", interval=True),
         Column("useful", "useful_questions"),
         Column("repeated", "repeated_questions"),
     )
-    baselines = ("commonest",)
     # In 20 steps it learns to ask and reads worse; in the others it reads nearly as before
     demo = ("trainer.total_training_steps=60",)
-
-    def failure(self, record: Record) -> str:
-        return facts.failure(record)
-
-    def shown(self, record: Record) -> Sequence[Shown]:
-        notes = []
-        for doctor, patient in exchanges(record["dialogue"], "doctor"):
-            told = {"kind": patient.get("kind"), "mentioned": ", ".join(patient.get("facets", ()))}
-            notes.append(({"problem": doctor.get("problem")}, told))
-        return annotated(record, notes)
-
-    def typed(self, text: str) -> str:
-        return framed(text)
-
-
-class ConsultationTeaching(PartnerTeaching):
-    """Gold consultations, dialogues of others, and what the bundled model is made from."""
-
-    role = "patient"
-    recipe = "recipes.doctors.consultation_lessons"
-    partner_recipe = "recipes.doctors.patient_lessons"
-
-    def read(self, row: Row) -> Task:
-        return task_of(row)
-
-    def rehearsed(self, task: Any, turns: int) -> Episode:
-        return gold_episode(task, load_prompts(OWN), turns)
-
-    def dialogues(self, path: Path, agent: str, settings: Settings) -> Iterable[Conversation]:
-        return framed_dialogues(path, load_prompts(OWN), settings.max_turns)
-
-
-class ConsultationAgent(Agent):
-    """Invented patients of `data/consultation`, no tools, a patient as partner."""
-
-    name = "consultation"
-    splits: Mapping[str, Path] = split_files("consultation")
-    turns = 6
-    settings = ConsultationSettings
-    flags = ConsultationFlags()
-    showing = ConsultationShowing()
-    teaching = ConsultationTeaching()
 
     def sizes(self, device: str) -> Sizes:
         if device == "cpu":
@@ -103,6 +54,25 @@ class ConsultationAgent(Agent):
 
     def open(self, settings: Settings, options: Options, evaluating: bool = False) -> Environment:
         return ConsultationEnvironment(settings, options, evaluating)
+
+    def check_recorded(self, tasks: Sequence[Any]) -> list[str]:
+        return check_recorded(tasks)
+
+    def failure(self, record: Record) -> str:
+        return facts.failure(record)
+
+    def shown(self, record: Record) -> Sequence[Shown]:
+        notes = []
+        for doctor, patient in exchanges(record["dialogue"], "doctor"):
+            told = {"kind": patient.get("kind"), "mentioned": ", ".join(patient.get("facets", ()))}
+            notes.append(({"problem": doctor.get("problem")}, told))
+        return annotated(record, notes)
+
+    def rehearsed(self, task: Any, turns: int) -> Episode:
+        return gold_episode(task, load_prompts(OWN), turns)
+
+    def dialogues(self, path: Path, settings: Settings) -> Iterable[Conversation]:
+        return framed_dialogues(path, load_prompts(OWN), settings.max_turns)
 
 
 AGENT = ConsultationAgent()

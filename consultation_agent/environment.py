@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from common.settings import Settings
-from consultation_agent.facts import facts_of, record_of
+from consultation_agent.facts import record_of
 from consultation_agent.judge_words import WORDS
 from consultation_agent.llm_patient import patient_of
 from consultation_agent.prompts import CHOOSING, ENGLISH, OWN, load_prompts
@@ -18,7 +19,7 @@ from consultation_agent.reward import RUBRIC, score
 from consultation_agent.task import ConsultationTask
 from episodes.agent import Options, Record
 from episodes.episode import Episode
-from episodes.partner_agent import PartnerEnvironment, RehearsedEpisodes, rubric_named
+from episodes.partner_agent import PartnerEnvironment, rubric_named
 from episodes.prompts import Prompts
 from episodes.text_loop import Malformed
 from scoring.rubric import Reward
@@ -38,13 +39,6 @@ class ConsultationEnvironment(PartnerEnvironment):
         self.reward = options.get("reward") or "terms"
         self.rubric = rubric_named(self.reward, RUBRIC)
         self.highest = self.rubric.highest
-        self.known = RehearsedEpisodes(
-            self,
-            gold=gold_episode,
-            commonest=commonest_episode,
-            dishonest=dishonest_episodes,
-            other_name=lambda task: next((n for n in task.names if n != task.reference), None),
-        )
 
     def words_for(self, task: ConsultationTask) -> Prompts:
         """Return what the doctor reads in a case. Options have a form of their own."""
@@ -66,11 +60,21 @@ class ConsultationEnvironment(PartnerEnvironment):
     def words_of(self, said: Question) -> str:
         return said.text
 
+    def other_name(self, task: ConsultationTask) -> str | None:
+        return next((name for name in task.names if name != task.reference), None)
+
+    def rehearsed(self, task: ConsultationTask, name: str = "") -> Episode:
+        return gold_episode(task, self.words_for(task), self.turns(task), name)
+
+    def baselines(self, task: Any, commonest: str) -> Mapping[str, Episode]:
+        prompts = self.words_for(task)
+        return {"commonest": commonest_episode(task, prompts, self.turns(task), commonest)}
+
+    def dishonest(self, task: Any, random: Random) -> Mapping[str, Episode]:
+        return dishonest_episodes(task, self.words_for(task), self.turns(task), random)
+
     async def score(self, task: Any, episode: Episode) -> Reward:
         return await score(task, episode, self.rubric, self.judge)
-
-    def facts(self, task: Any, episode: Episode) -> Mapping[str, float | None]:
-        return facts_of(task, episode)
 
     def record(self, task: Any, episode: Episode) -> Record:
         return record_of(task, episode)

@@ -38,8 +38,9 @@ def facts_of(task: ConsultationTask, episode: Episode) -> dict[str, float | None
 
 
 def record_of(task: ConsultationTask, episode: Episode) -> Record:
-    """Return gold, the facets to ask for, and the dialogue as it was understood."""
+    """Return the facts, gold, the facets to ask for, and the dialogue as it was understood."""
     return {
+        "facts": facts_of(task, episode),
         "condition": task.condition,
         "gold": {"diagnosis": task.reference, "recommendation": task.recommendation},
         "distinguishing": list(task.distinguishing),

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 from common.thoughts import after_thought
 from conditions.framing import Part, labelled, leads, parts_of, unframed
-from episodes.episode import AgentError
 from episodes.text_loop import Ending, Malformed
 from scoring.text import simplified
 
@@ -141,23 +140,6 @@ class Choice(Conclusion):
 def spoken(said: str | Conclusion) -> str:
     """Return a question or a conclusion as a reply."""
     return f"<answer>{said if isinstance(said, Conclusion) else f'问题：{said}'}</answer>"
-
-
-def framed(typed: str) -> str:
-    """Return a person's words as a reply: a question without a label, unchanged with a frame.
-    Raises AgentError: they begin as a diagnosis and are not complete, or say two things.
-    """
-    if re.search("</?(?:answer|think)>", typed):
-        return typed
-    said = read_reply(f"<answer>{typed}</answer>")
-    asks = typed.rstrip().endswith(("?", "？")) and not QUESTION.match(typed)
-    if asks or said == Malformed("no_label"):
-        said = read_reply(spoken(typed))
-    if isinstance(said, Malformed):
-        raise AgentError(
-            f"{said.problem}: type a question, or 诊断：... and 建议：... (docs/consultation.md)"
-        )
-    return spoken(said.text if isinstance(said, Question) else said)
 
 
 def choice_reader(letters: Collection[str], several: bool = False) -> Reading:

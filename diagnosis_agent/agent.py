@@ -8,27 +8,53 @@ from typing import Any
 from common.settings import Settings
 from diagnosis_agent.environment import DiagnosisEnvironment
 from diagnosis_agent.llm_simulator import MODEL_NAMES
-from diagnosis_agent.protocol import framed, load_prompts
+from diagnosis_agent.protocol import load_prompts
 from diagnosis_agent.record_simulator import check_recorded
 from diagnosis_agent.rehearsal import gold_episode
 from diagnosis_agent.settings import DiagnosisSettings
 from diagnosis_agent.task import read_rows, task_of
-from episodes.agent import Agent, Column, Environment, Options, Record, Row, Showing, Sizes
+from episodes.agent import Column, Environment, Options, Record, Row, Sizes
 from episodes.episode import Episode, Task
-from episodes.partner_agent import PartnerFlags, PartnerTeaching, split_files
+from episodes.partner_agent import PartnerAgent, split_files
 from episodes.shown import Shown, annotated, exchanges
 
 
-class DiagnosisFlags(PartnerFlags):
-    """The flags of the diagnosis agent: simulator, reward, prompts."""
+class DiagnosisAgent(PartnerAgent):
+    """Invented patients of `data/diagnosis`, no tools, a simulator of examinations as partner."""
 
+    name = "diagnosis"
     role = "simulator"
     llm_name = MODEL_NAMES
-    schemes = "terms (diagnosis_agent/rewards.toml)"
-    prompts = "diagnosis_agent/prompts.toml"
+    recipe = "recipes.doctors.diagnosis_lessons"
+    partner_recipe = "recipes.doctors.world_lessons"
+    splits: Mapping[str, Path] = split_files("diagnosis")
+    turns = 6
+    settings = DiagnosisSettings
+    columns = (
+        Column("accuracy", "accuracy", interval=True),
+        Column("concluded", "accuracy_concluded"),
+        Column("precision", "exam_precision"),
+        Column("recall", "exam_recall"),
+        Column("F1", "exam_f1", interval=True),
+        Column("repeated", "repeated_examinations"),
+    )
 
-    def add(self, parser: ArgumentParser) -> None:
-        super().add(parser)
+    def sizes(self, device: str) -> Sizes:
+        if device == "cpu":
+            return Sizes(prompt=256, response=1184, reply=64)
+        return Sizes(3072, 8192, 1024)
+
+    def rows(self, path: Path) -> list[Row]:
+        return read_rows(path)
+
+    def task(self, row: Row, settings: Settings) -> Task:
+        return task_of(row)
+
+    def open(self, settings: Settings, options: Options, evaluating: bool = False) -> Environment:
+        return DiagnosisEnvironment(settings, options, evaluating)
+
+    def add_flags(self, parser: ArgumentParser) -> None:
+        super().add_flags(parser)
         single = (
             "evaluations: ask for the next examination and the "
             "diagnosis at each point of the recommended history"
@@ -39,21 +65,6 @@ class DiagnosisFlags(PartnerFlags):
 
     def check_recorded(self, tasks: Sequence[Any]) -> list[str]:
         return check_recorded(tasks)
-
-
-class DiagnosisShowing(Showing):
-    """How evaluations show visits, and what a person may type."""
-
-    headline = "accuracy"
-    columns = (
-        Column("accuracy", "accuracy", interval=True),
-        Column("concluded", "accuracy_concluded"),
-        Column("precision", "exam_precision"),
-        Column("recall", "exam_recall"),
-        Column("F1", "exam_f1", interval=True),
-        Column("repeated", "repeated_examinations"),
-    )
-    baselines = ("commonest",)
 
     def failure(self, record: Record) -> str:
         """Return the kind of a scored episode: the first that applies."""
@@ -72,48 +83,8 @@ class DiagnosisShowing(Showing):
             notes.append((ordered, {"kind": result.get("kind")}))
         return annotated(record, notes)
 
-    def typed(self, text: str) -> str:
-        return framed(text)
-
-
-class DiagnosisTeaching(PartnerTeaching):
-    """Gold visits, and what the bundled models are made from."""
-
-    role = "simulator"
-    recipe = "recipes.doctors.diagnosis_lessons"
-    partner_recipe = "recipes.doctors.world_lessons"
-
-    def read(self, row: Row) -> Task:
-        return task_of(row)
-
     def rehearsed(self, task: Any, turns: int) -> Episode:
         return gold_episode(task, load_prompts(), turns)
-
-
-class DiagnosisAgent(Agent):
-    """Invented patients of `data/diagnosis`, no tools, a simulator of examinations as partner."""
-
-    name = "diagnosis"
-    splits: Mapping[str, Path] = split_files("diagnosis")
-    turns = 6
-    settings = DiagnosisSettings
-    flags = DiagnosisFlags()
-    showing = DiagnosisShowing()
-    teaching = DiagnosisTeaching()
-
-    def sizes(self, device: str) -> Sizes:
-        if device == "cpu":
-            return Sizes(prompt=256, response=1184, reply=64)
-        return Sizes(3072, 8192, 1024)
-
-    def rows(self, path: Path) -> list[Row]:
-        return read_rows(path)
-
-    def task(self, row: Row, settings: Settings) -> Task:
-        return task_of(row)
-
-    def open(self, settings: Settings, options: Options, evaluating: bool = False) -> Environment:
-        return DiagnosisEnvironment(settings, options, evaluating)
 
 
 AGENT = DiagnosisAgent()

@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from common.settings import Settings
-from diagnosis_agent.facts import facts_of, record_of
+from diagnosis_agent.facts import record_of
 from diagnosis_agent.judge_words import WORDS
 from diagnosis_agent.llm_simulator import simulator_of
 from diagnosis_agent.protocol import OWN, Conclusion, Order, load_prompts, read_reply
@@ -18,8 +19,7 @@ from diagnosis_agent.single_turn import play_points
 from diagnosis_agent.task import DiagnosisTask
 from episodes.agent import Options, Record
 from episodes.episode import AgentError, Episode, Policy
-from episodes.partner_agent import PartnerEnvironment, RehearsedEpisodes, rubric_named
-from episodes.prompts import Prompts
+from episodes.partner_agent import PartnerEnvironment, rubric_named
 from episodes.text_loop import Malformed
 from scoring.rubric import Reward
 
@@ -37,13 +37,6 @@ class DiagnosisEnvironment(PartnerEnvironment):
         self.reward = options.get("reward") or "terms"
         self.rubric = rubric_named(self.reward, RUBRIC)
         self.highest = self.rubric.highest
-        self.known = RehearsedEpisodes(
-            self,
-            gold=_whole_gold_episode,
-            commonest=commonest_episode,
-            dishonest=dishonest_episodes,
-            other_name=lambda task: next(iter(task.aliases), None),
-        )
         self.single_turn = bool(options.get("single_turn"))
         rubrics = options.get("rubrics")
         if (self.single_turn or rubrics) and not evaluating:
@@ -66,6 +59,19 @@ class DiagnosisEnvironment(PartnerEnvironment):
     def words_of(self, said: Order) -> str:
         return said.examination
 
+    def other_name(self, task: DiagnosisTask) -> str | None:
+        return next(iter(task.aliases), None)
+
+    def rehearsed(self, task: DiagnosisTask, name: str = "") -> Episode:
+        turns = max(self.turns(task), len(task.key) + 1)
+        return gold_episode(task, self.prompts, turns, name)
+
+    def baselines(self, task: Any, commonest: str) -> Mapping[str, Episode]:
+        return {"commonest": commonest_episode(task, self.prompts, self.turns(task), commonest)}
+
+    def dishonest(self, task: Any, random: Random) -> Mapping[str, Episode]:
+        return dishonest_episodes(task, self.prompts, self.turns(task), random)
+
     async def score(self, task: Any, episode: Episode) -> Reward:
         reward = await score(task, episode, self.rubric, self.judge)
         if not self.rubrics or reward.total is None:
@@ -76,9 +82,6 @@ class DiagnosisEnvironment(PartnerEnvironment):
         if verdict.score is None:
             return Reward(None, {}, verdict.cause)
         return replace(reward, measures={**reward.measures, "rubric_score": verdict.score})
-
-    def facts(self, task: Any, episode: Episode) -> Mapping[str, float | None]:
-        return facts_of(task, episode)
 
     def record(self, task: Any, episode: Episode) -> Record:
         return record_of(task, episode)
@@ -92,7 +95,3 @@ class DiagnosisEnvironment(PartnerEnvironment):
             "prompts": self.prompts.fingerprint,
             "judge": self.judge_name,
         }
-
-
-def _whole_gold_episode(task: DiagnosisTask, prompts: Prompts, turns: int, name: str) -> Episode:
-    return gold_episode(task, prompts, max(turns, len(task.key) + 1), name)

@@ -45,10 +45,11 @@ def facts_of(task: DiagnosisTask, episode: Episode) -> dict[str, float | None]:
 
 
 def record_of(task: DiagnosisTask, episode: Episode) -> Record:
-    """Return gold, which of its examinations were seen, and the dialogue as it was understood."""
+    """Return the facts, gold, which of its examinations were seen, and the dialogue as it was understood."""
     kinds = (Exchange, Malformed, Conclusion)
     said = [event for event in episode.events if isinstance(event, kinds)]
     return {
+        "facts": facts_of(task, episode),
         "condition": task.condition,
         "gold": {
             "diagnosis": task.reference,

@@ -11,7 +11,6 @@ from pathlib import Path
 from common.thoughts import after_thought
 from conditions.framing import diagnosis_in, labelled_diagnoses, leads, parts_of, unframed
 from episodes import prompts
-from episodes.episode import AgentError
 from episodes.prompts import Prompts
 from episodes.text_loop import Ending, Malformed
 
@@ -32,7 +31,6 @@ SPACE = re.compile(r"[^\S\n]+")
 MARKDOWN = re.compile(r"[*`#]+|__+")
 
 OWN = Path(__file__).with_name("prompts.toml")
-BY_HAND = "typed by hand"
 PROBLEMS = (
     "empty",  # nothing at all
     "open_thought",  # <think> without </think>
@@ -76,22 +74,6 @@ def spoken(said: Order | Conclusion) -> str:
         f"Further examination needed: {said.examination}.",
     )
     return "\n".join((*lines, f"Reason: {said.reason}"))
-
-
-def framed(typed: str) -> str:
-    """Return a person's words as a reply: an order if they have no phrase of one, a conclusion if
-    they begin with a label of a diagnosis. Raises AgentError: they say two things, or lack one.
-    """
-    said = read_reply(typed)
-    if said == Malformed("no_examination"):
-        named = "; ".join(labelled_diagnoses(typed))
-        said = Conclusion(named, BY_HAND) if named else Order("undecided", typed.strip(), BY_HAND)
-        return spoken(said)
-    if isinstance(said, Malformed):
-        raise AgentError(
-            f"{said.problem}: type one examination, or Diagnosis: ... (docs/diagnosis.md)"
-        )
-    return typed
 
 
 def read_reply(text: str) -> Order | Conclusion | Malformed:

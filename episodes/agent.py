@@ -16,7 +16,6 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from types import MappingProxyType
 from typing import Any
 
 from common.settings import Settings
@@ -32,7 +31,7 @@ Answer = Callable[[str], Awaitable[str]]  # what the policy says to a person -> 
 
 SERVED_NAME = "policy"  # of every model that is served here, a partner's too
 MOST_ACCEPTED = 0.05  # of known-bad episodes that may fool the reward: a run with more stops
-ACCEPTED_FROM = 0.5  # of the score: a known-bad episode that earns as much has fooled the reward
+PARTLY_RIGHT = "right, "  # begins the name of a kind of bad episodes that deserves a part
 
 
 @dataclass(frozen=True)
@@ -53,145 +52,15 @@ class Column:
     interval: bool = False
 
 
+SCORE = Column("score", "score", interval=True)  # every table has it
+
+
 @dataclass(frozen=True)
 class Service:
     """A model to serve beside the policy, as SERVED_NAME. Its address becomes the option `option`."""
 
     option: str
     model: str
-
-
-class KnownEpisodes:
-    """Episodes whose worth is known without a model. The default knows none.
-
-    accepted_from: scores other than ACCEPTED_FROM from which a partly right kind has fooled the
-    reward.
-    """
-
-    accepted_from: Mapping[str, float] = MappingProxyType({})
-
-    async def gold(self, task: Task) -> Episode | None:
-        """Return a perfect episode, None without a gold."""
-        return None
-
-    async def baseline(self, name: str, task: Task, commonest: str) -> Episode:
-        """Return an episode of `Showing.baselines`: "at_once" (no tool) or "commonest" (the answer)."""
-        raise NotImplementedError(name)
-
-    async def honest(self, task: Task) -> Mapping[str, Episode]:
-        """Return episodes that deserve a high score, by kind, the surest first."""
-        gold = await self.gold(task)
-        return {"gold": gold} if gold else {}
-
-    def dishonest(self, task: Task, random: Random) -> Mapping[str, Episode]:
-        """Return episodes that deserve a low score, by kind."""
-        return {}
-
-
-class Environment(ABC):
-    """Plays and scores an agent's episodes, many at once. A process has one.
-
-    highest: the most that an episode can earn. paid: scoring asks a model that costs money or time.
-    """
-
-    highest: float = 1.0
-    paid: bool = False
-    known: KnownEpisodes = KnownEpisodes()
-    converses: bool = False  # whether `asked` lets the person speak again
-
-    @abstractmethod
-    async def play(self, task: Task, policy: Policy) -> Episode:
-        """Play an episode.
-        Raises EpisodeError where the machine failed, never for what the policy does.
-        """
-
-    @abstractmethod
-    async def score(self, task: Task, episode: Episode) -> Reward:
-        """Return what it earns, always the same. A failed judge or partner leaves it unscored."""
-
-    async def asked(self, question: str, answer: Answer, policy: Policy) -> Episode:
-        """Play an unscored episode about a person's own case, with the person as the partner.
-
-        Raises AgentError: the agent takes no questions. Raises EpisodeError, and what `answer`
-        raises.
-        """
-        raise AgentError("this agent takes no question of one's own; name one of its cases")
-
-    def facts(self, task: Task, episode: Episode) -> Mapping[str, float | None]:
-        """Return numbers beyond the reward whose mean says something. None: not applicable."""
-        return {}
-
-    def record(self, task: Task, episode: Episode) -> Record:
-        """Return what `episodes.jsonl` keeps besides the common part, as JSON values."""
-        return {}
-
-    def description(self) -> dict[str, Any]:
-        """Return what scores depend on besides the policy, as JSON values without secrets."""
-        return {}
-
-    def names(self) -> Mapping[str, str]:
-        """Return what columns of a tool's results are called for people, by their names."""
-        return {}
-
-    async def check(self) -> None:  # noqa: B027 (nothing to ask)
-        """Ask services for a sign of life before a model is loaded. Raises Failure: ServiceError."""
-
-    def close(self) -> None:  # noqa: B027 (nothing held)
-        """Give back what is held."""
-
-
-class Flags:
-    """An agent's own flags. unreachable: options that lead its judge or partner nowhere, for tests."""
-
-    unreachable: Mapping[str, str] = MappingProxyType({})
-
-    def add(self, parser: ArgumentParser) -> None:
-        """Add the agent's own flags to a command that plays episodes."""
-
-    def complete(self, arguments: Namespace) -> None:
-        """Complete a command's arguments: `data`, `train_file` and `val_file` become what flags made
-        of them.
-        """
-
-    def services(self, settings: Settings, options: Options) -> Sequence[Service]:
-        """Return the models to serve while episodes are played."""
-        return ()
-
-    def check(self, tasks: Sequence[Task], options: Options) -> list[str]:
-        """Return notes on tasks to play. Raises AgentError: the partner cannot play these tasks."""
-        return []
-
-
-class Showing:
-    """How evaluation, demo and report show an agent, and how a person plays it.
-
-    headline: the number that a demo reports, in [0, 1]: "score" or a fact. columns: its own in the
-    evaluation's table. baselines: see `KnownEpisodes.baseline`. demo: verl's keys that differ from
-    --ci.
-    """
-
-    headline: str = "score"
-    columns: Sequence[Column] = ()
-    baselines: Sequence[str] = ()
-    demo: Sequence[str] = ()
-
-    def summarise(self, records: Sequence[Record]) -> Mapping[str, Any]:
-        """Return ratios over episodes (lines of episodes.jsonl) that one episode's facts cannot
-        give.
-        """
-        return {}
-
-    def failure(self, record: Record) -> str:
-        """Return the kind of failure of a scored episode, "right" for none."""
-        return "right" if record["score"] == 1 else "wrong"
-
-    def shown(self, record: Record) -> Sequence[Shown]:
-        """Return what happened in an episode, as a page shows it."""
-        return transcript(record)
-
-    def typed(self, text: str) -> str:
-        """Return typed words as a reply. Raises UsageError: they are not one, which costs no turn."""
-        return text
 
 
 @dataclass(frozen=True)
@@ -207,26 +76,78 @@ class Lessons:
     vocabulary: int = 2048  # entries of the tokenizer
 
 
-class Teaching:
-    """Supervised data of an agent: what a model is warmed up with, or made from."""
+class Environment(ABC):
+    """Plays and scores an agent's episodes, many at once. A process has one.
 
-    def demonstrations(
-        self, role: str, rows: Sequence[Row], settings: Settings
-    ) -> Iterable[Conversation]:
-        """Return conversations for a role: "policy", or one of the agent's own. Raises AgentError."""
-        raise AgentError(f"this agent has no demonstrations for the role {role!r}")
+    highest: the most that an episode can earn. converses: whether `asked` lets the person speak
+    again.
+    """
 
-    def dialogues(self, path: Path, agent: str, settings: Settings) -> Iterable[Conversation]:
-        """Return conversations from a file, such as kept episodes. Raises AgentError: none usable."""
-        return kept_episodes(path, agent)
+    highest: float = 1.0
+    converses: bool = False
 
-    def lessons(
-        self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random
-    ) -> Lessons:
-        """Return what the bundled model is made from. Raises AgentError: no recipe."""
-        raise AgentError(
-            "this agent brings no recipe for a tiny model; warm one up with --base MODEL"
-        )
+    @abstractmethod
+    async def play(self, task: Task, policy: Policy) -> Episode:
+        """Play an episode.
+        Raises EpisodeError where the machine failed, never for what the policy does.
+        """
+
+    @abstractmethod
+    async def score(self, task: Task, episode: Episode) -> Reward:
+        """Return what it earns, always the same. A failed judge or partner leaves it unscored."""
+
+    # What is kept
+
+    def record(self, task: Task, episode: Episode) -> Record:
+        """Return what `episodes.jsonl` keeps besides the common part, as JSON values.
+
+        `facts` in it are numbers beyond the reward whose mean says something, None where one does
+        not apply.
+        """
+        return {}
+
+    def description(self) -> dict[str, Any]:
+        """Return what scores depend on besides the policy, as JSON values without secrets."""
+        return {}
+
+    # Episodes whose worth is known without a model
+
+    async def gold(self, task: Task) -> Episode | None:
+        """Return a perfect episode, None without a gold."""
+        return None
+
+    async def honest(self, task: Task) -> Mapping[str, Episode]:
+        """Return episodes that deserve a high score, by kind, the surest first."""
+        gold = await self.gold(task)
+        return {"gold": gold} if gold else {}
+
+    def dishonest(self, task: Task, random: Random) -> Mapping[str, Episode]:
+        """Return episodes that deserve a low score, by kind. A kind that begins with PARTLY_RIGHT
+        deserves a part.
+        """
+        return {}
+
+    def baselines(self, task: Task, commonest: str) -> Mapping[str, Episode]:
+        """Return episodes of policies that do nothing clever, by the names that --baseline takes.
+        `commonest` is the answer that most tasks have.
+        """
+        return {}
+
+    # Services
+
+    async def asked(self, question: str, answer: Answer, policy: Policy) -> Episode:
+        """Play an unscored episode about a person's own case, with the person as the partner.
+
+        Raises AgentError: the agent takes no questions. Raises EpisodeError, and what `answer`
+        raises.
+        """
+        raise AgentError("this agent takes no question of one's own; name one of its cases")
+
+    async def check(self) -> None:  # noqa: B027 (nothing to ask)
+        """Ask services for a sign of life before a model is loaded. Raises Failure: ServiceError."""
+
+    def close(self) -> None:  # noqa: B027 (nothing held)
+        """Give back what is held."""
 
 
 class Agent(ABC):
@@ -234,7 +155,9 @@ class Agent(ABC):
 
     name: as commands know it. splits: the data files by "train", "val", "test". tools: what the
     policy may call. turns: calls of the policy in an episode, by default. settings: with the
-    agent's own, from `settings.py` in its folder.
+    agent's own, from `settings.py` in its folder. columns: of the evaluation's table, of which
+    demos and comparisons report the first, SCORE or a fact in [0, 1]. demo: verl's keys of a demo
+    that differ from --ci.
     """
 
     name: str
@@ -242,9 +165,8 @@ class Agent(ABC):
     tools: Sequence[ToolSpec] = ()
     turns: int = 3
     settings: type[Settings] = Settings
-    flags: Flags = Flags()
-    showing: Showing = Showing()
-    teaching: Teaching = Teaching()
+    columns: Sequence[Column] = (SCORE,)
+    demo: Sequence[str] = ()
 
     @abstractmethod
     def sizes(self, device: str) -> Sizes:
@@ -266,16 +188,68 @@ class Agent(ABC):
         these addresses it is only asked for its `description`.
         """
 
+    # Before anything heavy starts
+
+    def add_flags(self, parser: ArgumentParser) -> None:  # noqa: B027 (it has none)
+        """Add the agent's own flags to a command that plays episodes."""
+
+    def complete(self, arguments: Namespace) -> None:  # noqa: B027 (they are complete)
+        """Complete a command's arguments: `data`, `train_file` and `val_file` become what flags made
+        of them.
+        """
+
     def check(
-        self, rows: Mapping[str, Sequence[Row]], settings: Settings, plays: bool
+        self,
+        rows: Mapping[str, Sequence[Row]],
+        settings: Settings,
+        options: Options,
+        plays: bool = True,
     ) -> list[str]:
-        """Check and complete a run's rows before anything heavy starts. Return notes for the
-        screen.
+        """Check and complete a command's rows. Return notes for the screen.
 
         Without `plays` this process only trains, and a database may be elsewhere. Raises
-        AgentError.
+        AgentError: the rows cannot be trained on, or the partner cannot play them.
         """
         return []
+
+    def services(self, settings: Settings, options: Options) -> Sequence[Service]:
+        """Return the models to serve while episodes are played."""
+        return ()
+
+    # How an episode is shown, from its line of episodes.jsonl
+
+    def failure(self, record: Record) -> str:
+        """Return the kind of failure of a scored episode, "right" for none."""
+        return "right" if record["score"] == 1 else "wrong"
+
+    def shown(self, record: Record) -> Sequence[Shown]:
+        """Return what happened in an episode, as a page shows it."""
+        return transcript(record)
+
+    # What models learn from
+
+    def demonstrations(
+        self, role: str, rows: Sequence[Row], settings: Settings
+    ) -> Iterable[Conversation]:
+        """Return conversations for a role: "policy", or one of the agent's own. Raises AgentError."""
+        raise AgentError(f"this agent has no demonstrations for the role {role!r}")
+
+    def dialogues(self, path: Path, settings: Settings) -> Iterable[Conversation]:
+        """Return conversations from a file, such as kept episodes. Raises AgentError: none usable."""
+        return kept_episodes(path, self.name)
+
+    def lessons(
+        self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random
+    ) -> Lessons:
+        """Return what the bundled model is made from. Raises AgentError: no recipe."""
+        raise AgentError(
+            "this agent brings no recipe for a tiny model; warm one up with --base MODEL"
+        )
+
+
+def accepted_from(kind: str) -> float:
+    """Return the score from which a known-bad episode of this kind has fooled the reward."""
+    return 0.9 if kind.startswith(PARTLY_RIGHT) else 0.5
 
 
 def folder_of(agent: Agent) -> Path:

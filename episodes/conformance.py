@@ -20,6 +20,8 @@ pytest.register_assert_rewrite("episodes.conformance_checks")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--agent", metavar="NAME", help="whose conformance is checked")
+    dead = "a setting or flag that leads its judge or partner nowhere; may be given again"
+    parser.addoption("--unreachable", metavar="NAME=VALUE", action="append", default=[], help=dead)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -41,3 +43,9 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture(scope="session")
 def agent(request: pytest.FixtureRequest) -> Agent:
     return registry.get(request.config.getoption("--agent"))
+
+
+@pytest.fixture(scope="session")
+def unreachable(request: pytest.FixtureRequest) -> dict[str, str]:
+    given = request.config.getoption("--unreachable")
+    return dict(text.split("=", 1) for text in given)

@@ -23,14 +23,11 @@ from episodes import joint_rows
 from episodes.agent import (
     Agent,
     Environment,
-    Flags,
     Lessons,
     Options,
     Record,
     Row,
-    Showing,
     Sizes,
-    Teaching,
 )
 from episodes.episode import AgentError, Episode, Policy, Task
 from episodes.shown import Shown
@@ -55,9 +52,6 @@ class JointAgent(Agent):
         self.members = dict(members)
         self.weights = dict(weights)
         self.name = JOINED.join(sorted(members))
-        self.flags = JointFlags(self.members)
-        self.showing = JointShowing(self.members)
-        self.teaching = JointTeaching(self.members)
         self.splits = {}
         for split in ("train", "val"):
             files = [f"{name}={member.splits[split]}" for name, member in members.items()]
@@ -95,44 +89,53 @@ class JointAgent(Agent):
         return JointEnvironment(environments, self.weights)
 
     def check(
-        self, rows: Mapping[str, Sequence[Row]], settings: Settings, plays: bool
+        self,
+        rows: Mapping[str, Sequence[Row]],
+        settings: Settings,
+        options: Options,
+        plays: bool = True,
     ) -> list[str]:
         notes = []
         for name, member in self.members.items():
             own_rows = {split: joint_rows.of(name, part) for split, part in rows.items()}
-            found = member.check(own_rows, own_settings(member, settings), plays)
+            found = member.check(own_rows, own_settings(member, settings), {}, plays)
             notes += [f"{name}: {note}" for note in found]
         return notes
+
+    def shown(self, record: Record) -> Sequence[Shown]:
+        return self.members[record["agent"]].shown(record)
+
+    def demonstrations(self, role: str, rows: Sequence[Row], settings: Settings) -> Iterator[Any]:
+        for name, member in self.members.items():
+            own = own_settings(member, settings)
+            yield from member.demonstrations(role, joint_rows.of(name, rows), own)
+
+    def lessons(
+        self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random
+    ) -> Lessons:
+        """Return the lessons of all agents in random order, each as many as for a model of its own."""
+        found: dict[str, Lessons] = {}
+        for name, member in self.members.items():
+            own = own_settings(member, settings)
+            bad = flawed // len(self.members)
+            found[name] = member.lessons(joint_rows.of(name, rows), own, right, bad, random)
+        every = found.values()
+        right_ones = list(chain.from_iterable(one.right for one in every))
+        flawed_ones = list(chain.from_iterable(one.flawed for one in every))
+        return Lessons(
+            right=random.sample(right_ones, len(right_ones)),
+            flawed=random.sample(flawed_ones, len(flawed_ones)),
+            characters="".join(one.characters for one in every),
+            facts={name: one.facts for name, one in found.items()},
+            apart=any(one.apart for one in every),
+            vocabulary=2 * max(one.vocabulary for one in every),
+        )
 
 
 def own_settings(member: Agent, settings: Settings) -> Settings:
     """Return the settings with the smaller of the agent's budget and the run's."""
     most = min(settings.max_turns, member.turns)
     return settings.of(member.settings).under({"min_turns": most, "max_turns": most})
-
-
-class JointFlags(Flags):
-    """No flags: every agent plays with its own defaults."""
-
-    def __init__(self, members: Members) -> None:
-        self.members = members
-
-    def check(self, tasks: Sequence[Task], options: Options) -> list[str]:
-        notes = []
-        for name, member in self.members.items():
-            own = [task for task in tasks if task.agent == name]
-            notes += [f"{name}: {note}" for note in member.flags.check(own, {})]
-        return notes
-
-
-class JointShowing(Showing):
-    """Shows an episode as its own agent does."""
-
-    def __init__(self, members: Members) -> None:
-        self.members = members
-
-    def shown(self, record: Record) -> Sequence[Shown]:
-        return self.members[record["agent"]].showing.shown(record)
 
 
 class JointEnvironment(Environment):
@@ -169,38 +172,3 @@ def environment_of(environment: Environment, task: Task) -> Environment:
     if isinstance(environment, JointEnvironment):
         return environment.environments[task.agent]
     return environment
-
-
-class JointTeaching(Teaching):
-    """What the agents teach, one after the other."""
-
-    def __init__(self, members: Members) -> None:
-        self.members = members
-
-    def demonstrations(self, role: str, rows: Sequence[Row], settings: Settings) -> Iterator[Any]:
-        for name, member in self.members.items():
-            own = own_settings(member, settings)
-            yield from member.teaching.demonstrations(role, joint_rows.of(name, rows), own)
-
-    def lessons(
-        self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random
-    ) -> Lessons:
-        """Return the lessons of all agents in random order, each as many as for a model of its own."""
-        found: dict[str, Lessons] = {}
-        for name, member in self.members.items():
-            own = own_settings(member, settings)
-            bad = flawed // len(self.members)
-            found[name] = member.teaching.lessons(
-                joint_rows.of(name, rows), own, right, bad, random
-            )
-        every = found.values()
-        right_ones = list(chain.from_iterable(one.right for one in every))
-        flawed_ones = list(chain.from_iterable(one.flawed for one in every))
-        return Lessons(
-            right=random.sample(right_ones, len(right_ones)),
-            flawed=random.sample(flawed_ones, len(flawed_ones)),
-            characters="".join(one.characters for one in every),
-            facts={name: one.facts for name, one in found.items()},
-            apart=any(one.apart for one in every),
-            vocabulary=2 * max(one.vocabulary for one in every),
-        )

@@ -11,8 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
+from common.settings import Settings
 from common.terminal import watched
-from episodes.agent import ACCEPTED_FROM, MOST_ACCEPTED, Environment
+from episodes.agent import MOST_ACCEPTED, PARTLY_RIGHT, Environment, accepted_from
 from episodes.episode import ServiceError, Task
 from episodes.outcomes import EpisodeError
 from scoring.rubric import Reward
@@ -32,24 +33,22 @@ HELP = (
 
 @dataclass(frozen=True)
 class Probed:
-    """The rewards of a task's scored episodes by kind, the surest honest one first.
-
-    partly_right: kinds that only the surest honest one must beat, each with the worth that has
-    fooled the judge.
-    """
+    """The rewards of a task's scored episodes by kind, the surest honest one first."""
 
     task: Task
     honest: Mapping[str, Reward]
     dishonest: Mapping[str, Reward]
-    partly_right: Mapping[str, float]
 
     @property
     def unbeaten(self) -> list[str]:
-        """Dishonest kinds that are worth no less than an honest one that must beat them."""
+        """Dishonest kinds that are worth no less than an honest one that must beat them.
+
+        Only the surest must beat what is partly right.
+        """
         worths = [reward.worth for reward in self.honest.values()]
         found = []
         for kind, reward in self.dishonest.items():
-            least = worths[0] if kind in self.partly_right else min(worths)
+            least = worths[0] if kind.startswith(PARTLY_RIGHT) else min(worths)
             if reward.worth >= least:
                 found.append(kind)
         return found
@@ -59,7 +58,7 @@ class Probed:
         """Dishonest kinds that would count as accepted canaries in a run."""
         found = []
         for kind, reward in self.dishonest.items():
-            if reward.worth >= self.partly_right.get(kind, ACCEPTED_FROM):
+            if reward.worth >= accepted_from(kind):
                 found.append(kind)
         return found
 
@@ -72,22 +71,23 @@ class Probed:
 
 
 async def check_judge(
-    environment: Environment, tasks: Sequence[Task], most: int = TASKS
+    environment: Environment, tasks: Sequence[Task], settings: Settings, most: int = TASKS
 ) -> list[Probed]:
     """Return what honest and dishonest episodes earned, on at most `most` tasks with a sure answer.
     Raises Failure: no honest episode has a score. Raises ServiceError: a service does not answer.
     """
     await environment.check()
-    most = min(most, PAID_TASKS) if environment.paid else most
+    paid = bool(settings.teacher_model or settings.reward_model_url)
+    most = min(most, PAID_TASKS) if paid else most
     random = Random(0)
     probed: list[Probed] = []
     asked = Counter[str]()
     sample = tasks[:: max(1, len(tasks) // most)][:most]
     for number, task in enumerate(watched(sample, "asking the judge", "tasks")):
         try:
-            honest = await environment.known.honest(task)
-            bad = environment.known.dishonest(task, random)
-            if environment.paid and bad:  # a few kinds for each task, in turn
+            honest = await environment.honest(task)
+            bad = environment.dishonest(task, random)
+            if paid and bad:  # a few kinds for each task, in turn
                 kinds = [*bad]
                 first = PAID_KINDS * number % len(kinds)
                 asked_for = [*kinds, *kinds][first : first + PAID_KINDS]
@@ -100,7 +100,7 @@ async def check_judge(
         good = _scored(honest, rewards[: len(honest)])
         dishonest = _scored(bad, rewards[len(honest) :])
         if dishonest and good and next(iter(good)) == next(iter(honest)):
-            probed.append(Probed(task, good, dishonest, environment.known.accepted_from))
+            probed.append(Probed(task, good, dishonest))
     if asked and not asked["scored"]:
         raise ServiceError(f"the judge gave no score for any honest answer ({dict(asked)})")
     return probed

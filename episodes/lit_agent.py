@@ -19,7 +19,7 @@ import agentlightning as agl
 from common.llm import reveal
 from common.proxies import ask_directly
 from common.settings import Settings, load_settings
-from episodes.agent import ACCEPTED_FROM, Agent, Environment, Options
+from episodes.agent import Agent, Environment, Options, accepted_from
 from episodes.episode import Scored, Task
 from episodes.joint import environment_of
 from episodes.outcomes import EpisodeError
@@ -77,9 +77,8 @@ class EpisodeAgent(agl.LitAgent[dict[str, Any]]):
             scored = await play(
                 environment, checked, episode, policy, self.settings.episode_timeout
             )
-            facts = environment.facts(checked, scored.episode)
             own = environment.record(checked, scored.episode)
-            note = note_of(scored, facts, own, await canary)
+            note = note_of(scored, own, await canary)
         finally:
             canary.cancel()
         if scored.detail:
@@ -91,17 +90,19 @@ class EpisodeAgent(agl.LitAgent[dict[str, Any]]):
 
     async def _judge_canary(self, environment: Environment, task: Task) -> dict[str, int]:
         # Asked in any case, because the environment may remember the task
-        bad = environment.known.dishonest(task, self.random)
+        bad = environment.dishonest(task, self.random)
         if not bad or self.random.random() >= self.settings.canary_share:
             return {"judged": 0, "accepted": 0}
         kind = self.random.choice(list(bad))
-        bound = environment.known.accepted_from.get(kind, ACCEPTED_FROM)
         try:
             reward = await environment.score(task, bad[kind])
         except EpisodeError as error:  # the judge's fault, and none of the episode beside it
             logger.warning("a canary of task %s is not judged: %s", task.id, error)
             return {"judged": 0, "accepted": 0}
-        return {"judged": int(reward.score is not None), "accepted": int(reward.worth >= bound)}
+        return {
+            "judged": int(reward.score is not None),
+            "accepted": int(reward.worth >= accepted_from(kind)),
+        }
 
 
 def endpoint_of(llm: Any, rollout: Any, token: str | None = None) -> Endpoint:
@@ -116,16 +117,11 @@ def endpoint_of(llm: Any, rollout: Any, token: str | None = None) -> Endpoint:
     return Endpoint(base_url, llm.model, key, extra=sampling, **known)
 
 
-def note_of(
-    scored: Scored,
-    facts: Mapping[str, float | None],
-    own: Mapping[str, Any],
-    canaries: dict[str, int],
-) -> dict[str, Any]:
+def note_of(scored: Scored, own: Mapping[str, Any], canaries: dict[str, int]) -> dict[str, Any]:
     """Return the episode annotation. The trainer keeps the messages of a few."""
     episode = scored.episode
     messages = as_json([episode.messages, own])
-    record = record_of(scored, facts, own if len(messages) <= MOST_MESSAGES else {})
+    record = record_of(scored, own)
     counters = {"turns": episode.turns, "answered": int(bool(episode.answer))}
     shortened = replace(
         record,
@@ -134,6 +130,7 @@ def note_of(
         answer=record.answer and record.answer[:SHOWN],
         counters={**counters, **scored.reward.counters},
         canaries=canaries,
-        transcript=record.transcript if len(messages) <= MOST_MESSAGES else None,
     )
+    if len(messages) > MOST_MESSAGES:
+        shortened = replace(shortened, own={}, transcript=None)
     return shortened.line()

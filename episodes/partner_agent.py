@@ -12,17 +12,7 @@ from typing import Any
 
 from common.command import UsageError
 from common.settings import ROOT, Settings
-from episodes.agent import (
-    Answer,
-    Environment,
-    Flags,
-    KnownEpisodes,
-    Lessons,
-    Options,
-    Row,
-    Service,
-    Teaching,
-)
+from episodes.agent import Agent, Answer, Environment, Lessons, Options, Row, Service
 from episodes.episode import AgentError, Conversation, Episode, Policy, ServiceError, Task
 from episodes.prompts import Prompts
 from episodes.text_loop import Ending, play_by_protocol
@@ -34,7 +24,6 @@ from scoring.rubric import Rubric, parse_rubric
 RECORD = "record"
 LLM = "llm"
 SERVED = "served"
-DEAD_URL = "http://127.0.0.1:9"
 
 
 def split_files(name: str) -> dict[str, Path]:
@@ -81,27 +70,26 @@ def rubric_named(reward: str, own: Rubric) -> Rubric:
         raise AgentError(f"--reward {reward}: {error}; {expected}") from None
 
 
-class PartnerFlags(Flags):
+class PartnerAgent(Agent):
     """role: what the partner is called. llm_name: what names its model behind an address.
 
-    schemes: what --reward takes. prompts: the file that --prompts replaces.
+    recipe, partner_recipe: modules of lessons by name, because recipes stand above everything.
     """
 
     role: str
     llm_name: str
-    schemes: str
-    prompts: str
+    recipe: str
+    partner_recipe: str
 
-    @property
-    def unreachable(self) -> Mapping[str, str]:  # type: ignore[override]
-        return {
-            "reward_model_url": f"{DEAD_URL}/score",
-            self.role: LLM,
-            f"{self.role}_model": "openai/none",
-            f"{self.role}_base_url": f"{DEAD_URL}/v1",
-        }
+    @abstractmethod
+    def check_recorded(self, tasks: Sequence[Any]) -> list[str]:
+        """Return notes about what the records can answer. Raises AgentError: they answer nothing."""
 
-    def add(self, parser: ArgumentParser) -> None:
+    @abstractmethod
+    def rehearsed(self, task: Any, turns: int) -> Episode:
+        """Return the gold episode of a task in so many turns."""
+
+    def add_flags(self, parser: ArgumentParser) -> None:
         add = parser.add_argument
         who = "who answers; default: the record itself"
         add(f"--{self.role}", choices=(RECORD, LLM, SERVED), default=RECORD, help=who)
@@ -110,9 +98,11 @@ class PartnerFlags(Flags):
             "a model folder or hub id (served)"
         )
         add(f"--{self.role}-model", metavar="MODEL", help=model)
-        scheme = f"what is paid: {self.schemes}, or weights: NAME=WEIGHT,..."
+        own = f"{self.name}_agent"
+        scheme = f"what is paid: terms ({own}/rewards.toml), or weights: NAME=WEIGHT,..."
         add("--reward", metavar="SCHEME", default="terms", help=scheme)
-        add("--prompts", metavar="FILE", help=f"other words for the doctor, as in {self.prompts}")
+        prompts = f"other words for the doctor, as in {own}/prompts.toml"
+        add("--prompts", metavar="FILE", help=prompts)
 
     def services(self, settings: Settings, options: Options) -> Sequence[Service]:
         if options.get(self.role) != SERVED:
@@ -120,33 +110,20 @@ class PartnerFlags(Flags):
         model = partner_model(self.role, SERVED, settings.under(options), self.llm_name)
         return [Service(f"{self.role}_url", model)]
 
-    def check(self, tasks: Sequence[Task], options: Options) -> list[str]:
+    def check(
+        self,
+        rows: Mapping[str, Sequence[Row]],
+        settings: Settings,
+        options: Options,
+        plays: bool = True,
+    ) -> list[str]:
         if (options.get(self.role) or RECORD) != RECORD:
             return []
-        return self.check_recorded(tasks)
-
-    @abstractmethod
-    def check_recorded(self, tasks: Sequence[Any]) -> list[str]:
-        """Return notes about what the records can answer. Raises AgentError: they answer nothing."""
-
-
-class PartnerTeaching(Teaching):
-    """Gold episodes by rehearsal against the record.
-
-    recipe, partner_recipe: modules by name, because recipes stand above everything.
-    """
-
-    role: str
-    recipe: str
-    partner_recipe: str
-
-    @abstractmethod
-    def read(self, row: Row) -> Task:
-        """Return the task of a row."""
-
-    @abstractmethod
-    def rehearsed(self, task: Any, turns: int) -> Episode:
-        """Return the gold episode of a task in so many turns."""
+        notes = []
+        for name, part in rows.items():
+            tasks = [self.task(row, settings) for row in part]
+            notes += [f"{name}: {note}" for note in self.check_recorded(tasks)]
+        return notes
 
     def lessons(
         self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random
@@ -160,7 +137,7 @@ class PartnerTeaching(Teaching):
     ) -> Iterable[Conversation]:
         if role not in ("policy", self.role):
             return super().demonstrations(role, rows, settings)
-        tasks = map(self.read, rows)
+        tasks = [self.task(row, settings) for row in rows]
         if role == self.role:
             made: Iterable[Conversation] = import_module(self.partner_recipe).partner_lessons(tasks)
             return made
@@ -182,7 +159,6 @@ class PartnerEnvironment(Environment):
         self.settings = settings
         self.words = words
         self.judge = choose_judge(settings, words, None)
-        self.paid = self.judge is not None
 
     @property
     def judge_name(self) -> str | None:
@@ -201,6 +177,14 @@ class PartnerEnvironment(Environment):
     @abstractmethod
     def words_of(self, said: Any) -> str:
         """Return what a person is asked in the partner's place."""
+
+    @abstractmethod
+    def other_name(self, task: Any) -> str | None:
+        """Return another name of the diagnosis, None without one."""
+
+    @abstractmethod
+    def rehearsed(self, task: Any, name: str = "") -> Episode:
+        """Return the gold episode, which may end with another name of the diagnosis."""
 
     def words_for(self, task: Any) -> Prompts:
         """Return the texts that the policy reads in a case."""
@@ -223,56 +207,25 @@ class PartnerEnvironment(Environment):
             policy, self.prompts, question, lambda reply: self.read(None, reply), person
         )
 
+    def turns(self, task: Task) -> int:
+        """Return the number of turns that a task has."""
+        return turns_of(task, self.settings)
+
+    async def gold(self, task: Task) -> Episode:
+        return self.rehearsed(task)
+
+    async def honest(self, task: Task) -> Mapping[str, Episode]:
+        found = {"gold": self.rehearsed(task)}
+        other = self.other_name(task)
+        if other:
+            found["alias"] = self.rehearsed(task, other)
+        return found
+
     async def check(self) -> None:
         await self.partner.check()
         problem = await why_unusable(self.judge, self.words.known_case) if self.judge else None
         if problem:
             raise ServiceError(f"{problem}; start the judge, or {WITHOUT_A_JUDGE}")
-
-
-class RehearsedEpisodes(KnownEpisodes):
-    """Episodes whose worth is known, with the prompts and budgets of an environment.
-
-    The functions take a task, prompts and turns. gold: then another name of the diagnosis, if any.
-    commonest: then the commonest answer. other_name: None without one.
-    """
-
-    def __init__(
-        self,
-        environment: PartnerEnvironment,
-        *,
-        gold: Callable[[Any, Prompts, int, str], Episode],
-        commonest: Callable[[Any, Prompts, int, str], Episode],
-        dishonest: Callable[[Any, Prompts, int, Random], Mapping[str, Episode]],
-        other_name: Callable[[Any], str | None],
-    ) -> None:
-        self.environment = environment
-        self._gold = gold
-        self._commonest = commonest
-        self._dishonest = dishonest
-        self._other_name = other_name
-
-    def _prompts(self, task: Task) -> Prompts:
-        return self.environment.words_for(task)
-
-    def _turns(self, task: Task) -> int:
-        return turns_of(task, self.environment.settings)
-
-    async def gold(self, task: Task) -> Episode:
-        return self._gold(task, self._prompts(task), self._turns(task), "")
-
-    async def baseline(self, name: str, task: Task, commonest: str) -> Episode:
-        return self._commonest(task, self._prompts(task), self._turns(task), commonest)
-
-    async def honest(self, task: Task) -> Mapping[str, Episode]:
-        found = {"gold": await self.gold(task)}
-        other = self._other_name(task)
-        if other:
-            found["alias"] = self._gold(task, self._prompts(task), self._turns(task), other)
-        return found
-
-    def dishonest(self, task: Task, random: Random) -> Mapping[str, Episode]:
-        return self._dishonest(task, self._prompts(task), self._turns(task), random)
 
 
 def rehearse(

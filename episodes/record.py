@@ -100,13 +100,11 @@ def as_json(value: Any) -> str:
         ) from None
 
 
-def record_of(
-    scored: Scored,
-    facts: Mapping[str, float | None],
-    own: Mapping[str, Any] | None = None,
-    sample: int = 0,
-) -> EpisodeRecord:
-    """Return the record of an episode. What the policy did not finish scores 0."""
+def record_of(scored: Scored, own: Mapping[str, Any], sample: int = 0) -> EpisodeRecord:
+    """Return the record of an episode, with what its environment keeps of it. What the policy did
+    not finish scores 0.
+    """
+    facts = own.get("facts", {})
     task = scored.task
     episode = scored.episode
     reward = scored.reward
@@ -128,7 +126,7 @@ def record_of(
         terms=reward.terms,
         measures=reward.measures,
         facts={name: as_plain(value) for name, value in facts.items()},
-        own=dict(own or {}),
+        own={name: value for name, value in own.items() if name != "facts"},
         turns=episode.turns,
         prompt_tokens=episode.prompt_tokens,
         completion_tokens=episode.completion_tokens,

@@ -71,14 +71,14 @@ def add_agent(parser: ArgumentParser, argv: Sequence[str] | None) -> Agent | Non
         return None
     agent = get(name)
     group = parser.add_argument_group(f"flags of the {name} agent")
-    agent.flags.add(cast("ArgumentParser", group))  # takes flags like a parser
+    agent.add_flags(cast("ArgumentParser", group))  # takes flags like a parser
     return agent
 
 
 def own_options(agent: Agent, namespace: Namespace) -> dict[str, Any]:
     """Return the values of the agent's own flags among those of a command."""
     parser = ArgumentParser(add_help=False)
-    agent.flags.add(parser)
+    agent.add_flags(parser)
     return {action.dest: getattr(namespace, action.dest) for action in parser._actions}
 
 

@@ -22,7 +22,7 @@ from statistics import fmean
 from common.command import new_parser, positive, run_command
 from common.settings import WORK, load_settings
 from episodes import registry
-from episodes.agent import ACCEPTED_FROM, Agent, Environment
+from episodes.agent import Agent, accepted_from
 from episodes.judge_probe import GOOD, TASKS, Probed, check_judge, problem_of
 from episodes.turns import with_turns
 from evaluation.tables import table
@@ -43,16 +43,14 @@ def parse_arguments(argv: Sequence[str] | None) -> tuple[Agent, argparse.Namespa
     return registry.get(arguments.agent), arguments
 
 
-def rows_of(probed: Sequence[Probed], environment: Environment) -> list[Sequence[str]]:
+def rows_of(probed: Sequence[Probed]) -> list[Sequence[str]]:
     """Return the table of what each kind earns on average, honest ones first, then the best paid."""
     found: dict[tuple[str, str, float], list[Reward]] = defaultdict(list)
     for of in probed:
         for kind, reward in of.honest.items():
             found[kind, "yes", GOOD].append(reward)
         for kind, reward in of.dishonest.items():
-            found[kind, "no", environment.known.accepted_from.get(kind, ACCEPTED_FROM)].append(
-                reward
-            )
+            found[kind, "no", accepted_from(kind)].append(reward)
     rows = []
     for (kind, honest, bound), rewards in found.items():
         means = [
@@ -69,17 +67,16 @@ def check(agent: Agent, arguments: argparse.Namespace) -> int:
     """Ask, print what was found, and return the exit code."""
     settings = with_turns(agent, load_settings())
     rows = agent.rows(arguments.data or agent.splits["train"])
-    print("\n".join(agent.check({"train": rows}, settings, plays=True)), file=sys.stderr)
-    tasks = [agent.task(row, settings) for row in rows]
     options = registry.own_options(agent, arguments)
-    print("\n".join(agent.flags.check(tasks, options)), file=sys.stderr)
+    print("\n".join(agent.check({"train": rows}, settings, options)), file=sys.stderr)
+    tasks = [agent.task(row, settings) for row in rows]
     with (
         serve_environment(agent, settings, options, WORK / "outputs" / "check_judge") as served,
         closing(agent.open(settings, served, evaluating=True)) as environment,
     ):
-        probed = asyncio.run(check_judge(environment, tasks, arguments.sample))
+        probed = asyncio.run(check_judge(environment, tasks, settings, arguments.sample))
     problem = problem_of(probed)
-    print("\n".join(table(rows_of(probed, environment))))
+    print("\n".join(table(rows_of(probed))))
     print(problem or f"{len(probed)} tasks: nothing wrong", file=sys.stderr)
     return 1 if problem else 0
 

@@ -139,7 +139,7 @@ def parts_of(
     if not arguments.warm_up:
         return {
             BEFORE: evaluation(BEFORE, model),
-            TRAIN: training_of(agent, model, train, agent.showing.demo, arguments),
+            TRAIN: training_of(agent, model, train, agent.demo, arguments),
             AFTER: evaluation(AFTER, train),
         }
     warm = str(folder / WARM)

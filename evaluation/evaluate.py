@@ -55,13 +55,13 @@ def parse_arguments(
 ) -> tuple[Agent, argparse.Namespace]:
     """Return the agent, which is read first because it adds flags, and the flags."""
     parser = new_parser(__doc__)
-    agent = registry.add_agent(parser, argv)
+    registry.add_agent(parser, argv)
     player = parser.add_argument_group("who plays")
     who = player.add_mutually_exclusive_group(required=True)
     who.add_argument("--model", metavar="MODEL", help=MODELS)
     who.add_argument("--gold", action="store_true", help="the gold episodes: must be 100")
-    named = (SILENT, *agent.showing.baselines) if agent else None
-    who.add_argument("--baseline", choices=named, help="a player without a model")
+    baseline = f"a player without a model: {SILENT}, or one of the agent's own"
+    who.add_argument("--baseline", metavar="NAME", help=baseline)
     add = parser.add_argument_group("tasks").add_argument
     add("--data", type=Path, metavar="FILE", help="default: the agent's test file")
     sample = "a sample of N tasks, each task type with its share; default: all"
@@ -134,13 +134,17 @@ async def scripted_episode(
     Raises AgentError: the task has no gold episode.
     """
     if player.kind == "gold":
-        gold = await environment.known.gold(task)
+        gold = await environment.gold(task)
         if gold is None:
             raise AgentError(f"task {task.id} has no gold episode; --gold needs one of every task")
         return gold
     if player.name == SILENT:
         return Episode(messages=[], stop_reason="no_answer", turns=1)
-    return await environment.known.baseline(player.name, task, commonest)
+    baselines = environment.baselines(task, commonest)
+    if player.name not in baselines:
+        names = ", ".join([SILENT, *baselines])
+        raise AgentError(f"--baseline {player.name}: expected one of {names}")
+    return baselines[player.name]
 
 
 async def play_all(
@@ -177,7 +181,7 @@ async def play_all(
 
 def evaluate(agent: Agent, arguments: argparse.Namespace, settings: Settings) -> int:
     """Play, score and write. Returns the exit code."""
-    agent.flags.complete(arguments)
+    agent.complete(arguments)
     if arguments.model:
         player = model_player(agent, arguments.model, arguments.base_url, settings)
     else:
@@ -193,11 +197,9 @@ def evaluate(agent: Agent, arguments: argparse.Namespace, settings: Settings) ->
         arguments.max_turns = f"{settings.min_turns}-{settings.max_turns}"
     rows = results.sample_rows(agent.rows(arguments.data), arguments.n, arguments.seed)
     own = registry.own_options(agent, arguments)
-    for note in agent.check({"evaluation": rows}, settings.under(own), plays=True):
+    for note in agent.check({"evaluation": rows}, settings, own):
         print(note, file=sys.stderr)
     tasks = [agent.task(row, settings) for row in rows]
-    for note in agent.flags.check(tasks, own):
-        print(note, file=sys.stderr)
     with contextlib.closing(agent.open(settings, own, evaluating=True)) as environment:
         config = configuration(agent, arguments, player, environment, len(rows))
     samples = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from common.command import Failure, UsageError
@@ -57,11 +57,10 @@ def ask(prompt: str) -> str:
 
 
 class KeyboardPolicy(Policy):
-    """A policy that is typed. frame: makes a reply of what is typed."""
+    """A policy that is typed."""
 
-    def __init__(self, max_turns: int, frame: Callable[[str], str] = str) -> None:
+    def __init__(self, max_turns: int) -> None:
         super().__init__(max_turns)
-        self.frame = frame
         self._shown = 0
 
     async def reply(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> Message:
@@ -83,10 +82,7 @@ class KeyboardPolicy(Policy):
             else:
                 try:
                     message = message_of(typed, tools if left > 1 else (), self.turns)
-                    if message["content"] is not None:
-                        message["content"] = self.frame(str(message["content"]))
                 except UsageError as error:
-                    message = None
                     print(error)
         self.finish_reason = "stop"
         self.turns += 1

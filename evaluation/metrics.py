@@ -68,7 +68,6 @@ def scores_of(agent: Agent, records: Sequence[Record]) -> dict[str, Any]:
         "checks": _means(scored, "checks"),
         "judge_parts": _means(scored, "measures"),
         **_facts(agent, records),
-        **agent.showing.summarise(scored),
         "pass@k": _passes(score),
         "turns": mean(clusters(scored, itemgetter("turns"))),
         "tokens": {
@@ -82,28 +81,30 @@ def scores_of(agent: Agent, records: Sequence[Record]) -> dict[str, Any]:
 
 
 def _facts(agent: Agent, records: Sequence[Record]) -> dict[str, Any]:
-    shown = {column.metric for column in agent.showing.columns if column.interval}
+    headline = agent.columns[0].metric
+    shown = {column.metric for column in agent.columns if column.interval}
     found: dict[str, Any] = {}
     for name, values in _named(records, "facts").items():
         found[name] = mean(values)
-        if name in shown or name == agent.showing.headline:
+        if name in shown or name == headline:
             found[f"{name}_ci95"] = interval([*map(fmean, values)])
     return found
 
 
 def headline_of(agent: Agent, record: Record) -> float | None:
     """Return the number that demos and comparisons report, or None if unscored.
-    Raises AgentError: the agent's headline is not one of its facts.
+    Raises AgentError: the agent's first column is neither the score nor one of its facts.
     """
     value = record["score"]
-    if agent.showing.headline != "score" and value is not None:
+    headline = agent.columns[0].metric
+    if headline != "score" and value is not None:
         facts = record["facts"]
-        if agent.showing.headline not in facts:
+        if headline not in facts:
             raise AgentError(
-                f"{agent.name}: headline is {agent.showing.headline!r}; "
+                f"{agent.name}: the first column is {headline!r}; "
                 f"expected score or one of {[*facts]}"
             )
-        value = facts[agent.showing.headline]
+        value = facts[headline]
     return None if value is None else float(value)
 
 

@@ -56,7 +56,8 @@ def choose_tasks(agent: Agent, arguments: argparse.Namespace, settings: Settings
     file = arguments.data or agent.splits["test"]
     rows = agent.rows(file)
     own = registry.own_options(agent, arguments)
-    agent.check({file.name: rows}, settings.under(own), plays=True)
+    for note in agent.check({file.name: rows}, settings, own):
+        print(note)
     if arguments.task is None:
         drawn = Random(arguments.seed).sample(rows, min(arguments.n, len(rows)))
         return [agent.task(row, settings) for row in drawn]
@@ -77,7 +78,7 @@ async def play_all(
     unscored = 0
     for task in tasks:
         budget = turns_of(task, settings)
-        policy = KeyboardPolicy(budget, agent.showing.typed)
+        policy = KeyboardPolicy(budget)
         show(f"task {task.id}", f"{agent.name}, {task.difficulty}")
         scored = await play(environment, task, environment.play(task, policy), policy, A_DAY)
         policy.show_rest(scored.episode.messages)
@@ -116,8 +117,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         settings = with_turns(agent, settings, arguments.max_turns)
         tasks = choose_tasks(agent, arguments, settings)
         own = registry.own_options(agent, arguments)
-        for note in agent.flags.check(tasks, own):
-            print(note)
         with opened_environment(agent, own, LOGS, settings, arguments.device) as environment:
             unscored = asyncio.run(play_all(agent, tasks, environment, settings))
         if unscored:

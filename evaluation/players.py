@@ -193,7 +193,7 @@ def opened(
                 device=arguments.device,
                 n_gpus=arguments.n_gpus,
                 tools=bool(agent.tools),
-                memory=ALONE - BESIDE if agent.flags.services(settings, own) else ALONE,
+                memory=ALONE - BESIDE if agent.services(settings, own) else ALONE,
                 thinking=arguments.thinking,
                 tool_parser=arguments.tool_parser,
             )

@@ -61,9 +61,8 @@ def sample_rows(rows: Sequence[Row], n: int | None, seed: int) -> list[Row]:
 
 def recorded(sample: Sample, scored: Scored, environment: Environment) -> EpisodeRecord:
     """Return the record of an episode, with the environment's facts and the agent's own values."""
-    facts = environment.facts(scored.task, scored.episode)
     own = environment.record(scored.task, scored.episode)
-    return record_of(scored, facts, own, sample.number)
+    return record_of(scored, own, sample.number)
 
 
 def write_results(

@@ -27,7 +27,7 @@ from common.llm import reveal
 from common.settings import WORK, Settings, load_settings
 from common.stopping import stop_in_order
 from episodes import registry
-from episodes.agent import Agent, Row
+from episodes.agent import Agent, Options, Row
 from episodes.episode import AgentError
 from episodes.turns import with_turns
 from evaluation.players import MODELS, add_flags, model_player, opened, reply_tokens
@@ -76,7 +76,7 @@ def serve(agent: Agent, arguments: argparse.Namespace, settings: Settings) -> No
     player = model_player(agent, arguments.model, arguments.base_url, settings)
     own = registry.own_options(agent, arguments)
     cases = arguments.data or cases_of(agent, arguments.model)
-    rows = {row["id"]: row for row in checked_rows(agent, cases, settings.under(own))}
+    rows = {row["id"]: row for row in checked_rows(agent, cases, settings, own)}
     arguments.max_tokens = arguments.max_tokens or reply_tokens(agent, player, arguments.thinking)
     settings = with_turns(agent, settings, arguments.max_turns)
     family = socket.AF_INET6 if ":" in arguments.host else socket.AF_INET
@@ -130,7 +130,7 @@ def cases_of(agent: Agent, model: str) -> Path:
     return agent.splits["test"]
 
 
-def checked_rows(agent: Agent, cases: Path, settings: Settings) -> list[Row]:
+def checked_rows(agent: Agent, cases: Path, settings: Settings, options: Options) -> list[Row]:
     """Return a file's cases for the page, none of the agent's own test file where they are not of
     this database.
 
@@ -139,7 +139,7 @@ def checked_rows(agent: Agent, cases: Path, settings: Settings) -> list[Row]:
     """
     rows = agent.rows(cases)
     try:
-        agent.check({cases.name: rows}, settings, plays=True)
+        agent.check({cases.name: rows}, settings, options)
     except AgentError as error:
         if cases != agent.splits["test"]:
             raise

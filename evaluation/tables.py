@@ -12,7 +12,7 @@ from typing import Any
 
 from common.language import CHINESE, is_chinese, said
 from episodes import outcomes
-from episodes.agent import Agent, folder_of
+from episodes.agent import SCORE, Agent, Column, folder_of
 from episodes.words import words_of
 from evaluation.metrics import FEW, GROUPINGS, TOO_FEW
 
@@ -149,14 +149,12 @@ def report_of(agent: Agent, scores: Scores) -> Report:
     """Return the report of an evaluation, overall and by group. Points are 100 x the share or
     score.
     """
-    own = [
-        f"{column.heading} [95 %]" if column.interval else column.heading
-        for column in agent.showing.columns
-    ]
+    columns = [one for one in agent.columns if one != SCORE and one.metric in scores["overall"]]
+    own = [f"{one.heading} [95 %]" if one.interval else one.heading for one in columns]
     counted = ("turns", "unfinished", "pass@k", "tokens", "seconds")
     rows: list[Sequence[str]] = [("group", "tasks", "score [95 %]", *own, *counted)]
     for name, part in groups_in(scores).items():
-        rows.append([name, *_cells(agent, part)])
+        rows.append([name, *_cells(columns, part)])
     note = said(
         "Points are 100 x the share or score; what each column means: docs/evaluate-and-serve.md."
     )
@@ -177,9 +175,9 @@ def groups_in(scores: Scores) -> dict[str, Any]:
     return groups
 
 
-def _cells(agent: Agent, part: Scores) -> list[str]:
+def _cells(columns: Sequence[Column], part: Scores) -> list[str]:
     cells = [str(part["n"]), _with_interval(part, "score", "ci95")]
-    for column in agent.showing.columns:
+    for column in columns:
         cells.append(_with_interval(part, column.metric, f"{column.metric}_ci95"))
     by_k = part["pass@k"]
     return [
@@ -227,10 +225,6 @@ def _facts(agent: Agent, scores: Scores) -> list[str]:
         ),
         ", ".join(f"{name} {_words(scores[name], setting)}" for name in conditions),
     ]
-    for name in agent.showing.summarise([]):
-        found = overall[name]
-        if isinstance(found, dict) and set(found.values()) != {None}:
-            lines.append(f"{name}: {_words(found)}")
     lines.append(said("stop reasons: {named}", named=outcomes.counted(overall["stop_reasons"])))
     if unscored := overall["unscored"]:
         lacking = "NOT COMPLETE: {count} episodes have no score ({named})"

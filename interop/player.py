@@ -47,7 +47,9 @@ class Model:
 def result_of(environment: Environment, scored: Scored) -> dict[str, Any]:
     """Return an episode's result as JSON values. `score` is the answer's, in [0, 1]."""
     reward = scored.reward
-    facts = environment.facts(scored.task, scored.episode) if reward.unscored is None else {}
+    facts = {}
+    if reward.unscored is None:
+        facts = environment.record(scored.task, scored.episode).get("facts", {})
     return {
         "task": scored.task.id,
         "reward": reward.total,
@@ -88,11 +90,12 @@ def play_all(arguments: argparse.Namespace) -> int:
     agent = registry.get(arguments.agent)
     settings = with_turns(agent, load_settings())
     arguments.data = arguments.data or agent.splits["test"]
-    agent.flags.complete(arguments)
+    agent.complete(arguments)
     options = registry.own_options(agent, arguments)
-    tasks = [agent.task(row, settings) for row in agent.rows(arguments.data)]
-    for note in agent.flags.check(tasks, options):
+    rows = agent.rows(arguments.data)
+    for note in agent.check({"data": rows}, settings, options):
         print(note, file=sys.stderr)
+    tasks = [agent.task(row, settings) for row in rows]
     with contextlib.closing(agent.open(settings, options, evaluating=True)) as environment:
         asyncio.run(serve(environment, tasks, settings, outside))
     return 0

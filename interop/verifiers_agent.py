@@ -86,8 +86,8 @@ class VerifiersEnvironment(contract.Environment):
         total = sum(terms.values())
         return Reward(total, terms, score=min(1.0, max(0.0, total / self.highest)))
 
-    def facts(self, task: Task, episode: Episode) -> Mapping[str, float | None]:
-        return dict(episode.events[-1]["metrics"])
+    def record(self, task: Task, episode: Episode) -> contract.Record:
+        return {"facts": dict(episode.events[-1]["metrics"]) if episode.events else {}}
 
     async def check(self) -> None:
         try:

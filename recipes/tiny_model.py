@@ -45,7 +45,7 @@ def measured(agent: Agent, model: Path, mastered: Path) -> dict[str, Any]:
     start = scores_of(agent, model, "test", "1")
     greedy = scores_of(agent, model, "val", "0")
     overall = start["overall"]
-    name = agent.showing.headline
+    name = agent.columns[0].metric
     interval = overall["ci95" if name == "score" else f"{name}_ci95"]
     found: dict[str, Any] = {
         "ceiling": points(ceiling["overall"][name]),
@@ -55,7 +55,7 @@ def measured(agent: Agent, model: Path, mastered: Path) -> dict[str, Any]:
         "questions": overall["n"],
     }
     for which, scores in {"start": overall, "ceiling": ceiling["overall"]}.items():
-        for column in agent.showing.columns:
+        for column in agent.columns:
             if column.metric in scores:
                 found[f"{which}_{column.metric}"] = points(scores[column.metric])
     if "queried" in overall:
@@ -102,7 +102,7 @@ def card_of(agent: Agent, facts: dict[str, Any]) -> str:
     return shared.substitute(
         values,
         agent=agent.name,
-        headline=agent.showing.headline.replace("_", " "),
+        headline=agent.columns[0].metric.replace("_", " "),
         lessons=own.substitute(values).strip(),
     )
 

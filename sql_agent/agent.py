@@ -7,22 +7,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from random import Random
-from typing import Any
 
 from common.command import UsageError
 from common.settings import ROOT, Settings
 from episodes.agent import (
+    SCORE,
     Agent,
     Column,
     Environment,
-    Flags,
     Lessons,
     Options,
     Record,
     Row,
-    Showing,
     Sizes,
-    Teaching,
 )
 from episodes.episode import AgentError, Conversation
 from episodes.shown import Shown
@@ -42,98 +39,6 @@ MADE_FROM = ("database", "ehrsql")  # what a run's folder says of its rows besid
 FILES = ("data", "train_file", "val_file")  # the flags of commands that name rows
 
 
-class SqlFlags(Flags):
-    """The flags: tables, and EHRSQL's files."""
-
-    unreachable: Mapping[str, str] = {"reward_model_url": "http://127.0.0.1:9/score"}
-
-    def add(self, parser: ArgumentParser) -> None:
-        what = "tables the agent may read; default: DATABASE_TABLES"
-        parser.add_argument("--tables", dest="database_tables", metavar="A,B", help=what)
-        add = parser.add_mutually_exclusive_group().add_argument
-        what = "EHRSQL's schema, for files of its questions (docs/sql.md)"
-        add("--schema", type=_file, metavar="FILE", help=what)
-        what = "EHRSQL's own database in the place of a drawn one"
-        add("--database", type=_file, metavar="FILE", help=what)
-
-    def complete(self, arguments: Namespace) -> None:
-        """Replace EHRSQL's files with the rows made of them, and the schema with their folder."""
-        given = vars(arguments)
-        names = [name for name in FILES if given.get(name)]
-        files = [Path(given[name]) for name in names]
-        if arguments.schema or arguments.database:
-            for name, file in zip(names, files, strict=True):
-                if file.suffix == ".parquet":
-                    raise UsageError(
-                        f"{file} has no questions of EHRSQL, which --schema and --database are "
-                        f"for; give a file of them as --{name.replace('_', '-')}"
-                    )
-            different = [*dict.fromkeys(files)]
-            arguments.schema = prepare(different, arguments.schema, arguments.database)
-            prepared = PreparedSet.read(arguments.schema).questions
-            rows = dict(zip(different, prepared, strict=True))
-            for name, file in zip(names, files, strict=True):
-                given[name] = rows[file]
-            return
-        sets = {file: PreparedSet.of(file) for file in files}
-        folders = {prepared.folder for prepared in sets.values() if prepared}
-        if len(folders) > 1 or (folders and None in sets.values()):
-            raise UsageError(
-                f"{' and '.join(map(str, files))} are not of one set; EHRSQL's questions are "
-                "trained and validated on one database: give both files with one --schema"
-            )
-        if folders:
-            [arguments.schema] = folders
-
-
-class SqlShowing(Showing):
-    """How evaluations show queries and answers."""
-
-    # Episodes are shorter here, so that the demo plays twice the steps in its minutes
-    demo = ("trainer.total_training_steps=40",)
-    columns = (
-        Column("execution", "execution_accuracy", interval=True),
-        Column("SQL ok", "sql_ok"),
-        Column("evidence", "evidence_recall"),
-    )
-    baselines = ("at_once", "commonest")
-
-    def summarise(self, records: Sequence[Record]) -> Mapping[str, Any]:
-        return facts.summarise(records)
-
-    def failure(self, record: Record) -> str:
-        return facts.failure(record)
-
-    def shown(self, record: Record) -> Sequence[Shown]:
-        return shown(record)
-
-
-class SqlTeaching(Teaching):
-    """Gold episodes of the training questions."""
-
-    def demonstrations(
-        self, role: str, rows: Sequence[Row], settings: Settings
-    ) -> Iterable[Conversation]:
-        if role != "policy":
-            return super().demonstrations(role, rows, settings)
-        if rows and rows[0].get("ehrsql"):
-            from sql_agent.ehrsql.environment import ehrsql_conversations
-
-            return ehrsql_conversations(Path(rows[0]["ehrsql"]), [task_of(row) for row in rows])
-        own = settings.of(SqlSettings)
-        answered = [*rows]
-        fill_answers(answered, own.database_url, own.tables)
-        tasks = [task_of(row) for row in answered]
-        return gold_conversations(tasks, own.database_url, own.tables)
-
-    def lessons(
-        self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random
-    ) -> Lessons:
-        url = settings.of(SqlSettings).database_url
-        made: Lessons = import_module(RECIPE).lessons(rows, url, right, flawed, random)
-        return made
-
-
 class SqlAgent(Agent):
     """Questions and gold of `data/*.parquet`, one tool, a judge."""
 
@@ -143,9 +48,16 @@ class SqlAgent(Agent):
         split: ROOT / "data" / f"{split}.parquet" for split in ("train", "val", "test")
     }
     settings = SqlSettings
-    flags = SqlFlags()
-    showing = SqlShowing()
-    teaching = SqlTeaching()
+    columns = (
+        SCORE,
+        Column("execution", "execution_accuracy", interval=True),
+        Column("SQL ok", "sql_ok"),
+        Column("evidence", "evidence_recall"),
+        Column("RS(0)", "RS(0)", interval=True),  # of EHRSQL
+        Column("RS(10)", "RS(10)"),
+    )
+    # Episodes are shorter here, so that the demo plays twice the steps in its minutes
+    demo = ("trainer.total_training_steps=40",)
 
     def sizes(self, device: str) -> Sizes:
         """Return the sizes of three calls.
@@ -187,15 +99,85 @@ class SqlAgent(Agent):
 
         return SqlEnvironment(settings.of(SqlSettings).under(options), evaluating)
 
+    def add_flags(self, parser: ArgumentParser) -> None:
+        what = "tables the agent may read; default: DATABASE_TABLES"
+        parser.add_argument("--tables", dest="database_tables", metavar="A,B", help=what)
+        add = parser.add_mutually_exclusive_group().add_argument
+        what = "EHRSQL's schema, for files of its questions (docs/sql.md)"
+        add("--schema", type=_file, metavar="FILE", help=what)
+        what = "EHRSQL's own database in the place of a drawn one"
+        add("--database", type=_file, metavar="FILE", help=what)
+
+    def complete(self, arguments: Namespace) -> None:
+        """Replace EHRSQL's files with the rows made of them, and the schema with their folder."""
+        given = vars(arguments)
+        names = [name for name in FILES if given.get(name)]
+        files = [Path(given[name]) for name in names]
+        if arguments.schema or arguments.database:
+            for name, file in zip(names, files, strict=True):
+                if file.suffix == ".parquet":
+                    raise UsageError(
+                        f"{file} has no questions of EHRSQL, which --schema and --database are "
+                        f"for; give a file of them as --{name.replace('_', '-')}"
+                    )
+            different = [*dict.fromkeys(files)]
+            arguments.schema = prepare(different, arguments.schema, arguments.database)
+            prepared = PreparedSet.read(arguments.schema).questions
+            rows = dict(zip(different, prepared, strict=True))
+            for name, file in zip(names, files, strict=True):
+                given[name] = rows[file]
+            return
+        sets = {file: PreparedSet.of(file) for file in files}
+        folders = {prepared.folder for prepared in sets.values() if prepared}
+        if len(folders) > 1 or (folders and None in sets.values()):
+            raise UsageError(
+                f"{' and '.join(map(str, files))} are not of one set; EHRSQL's questions are "
+                "trained and validated on one database: give both files with one --schema"
+            )
+        if folders:
+            [arguments.schema] = folders
+
     def check(
-        self, rows: Mapping[str, Sequence[Row]], settings: Settings, plays: bool
+        self,
+        rows: Mapping[str, Sequence[Row]],
+        settings: Settings,
+        options: Options,
+        plays: bool = True,
     ) -> list[str]:
         others = [name for name, part in rows.items() if not part[0].get("ehrsql")]
         if len(others) < len(rows):
             if others:
                 raise AgentError(f"{others[0]}: no questions of EHRSQL; give a file of them, too")
             return [f"{name}: {len(part)} questions of EHRSQL" for name, part in rows.items()]
-        return row_checks.check(rows, settings.of(SqlSettings), plays)
+        return row_checks.check(rows, settings.of(SqlSettings).under(options), plays)
+
+    def failure(self, record: Record) -> str:
+        return facts.failure(record)
+
+    def shown(self, record: Record) -> Sequence[Shown]:
+        return shown(record)
+
+    def demonstrations(
+        self, role: str, rows: Sequence[Row], settings: Settings
+    ) -> Iterable[Conversation]:
+        if role != "policy":
+            return super().demonstrations(role, rows, settings)
+        if rows and rows[0].get("ehrsql"):
+            from sql_agent.ehrsql.environment import ehrsql_conversations
+
+            return ehrsql_conversations(Path(rows[0]["ehrsql"]), [task_of(row) for row in rows])
+        own = settings.of(SqlSettings)
+        answered = [*rows]
+        fill_answers(answered, own.database_url, own.tables)
+        tasks = [task_of(row) for row in answered]
+        return gold_conversations(tasks, own.database_url, own.tables)
+
+    def lessons(
+        self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random
+    ) -> Lessons:
+        url = settings.of(SqlSettings).database_url
+        made: Lessons = import_module(RECIPE).lessons(rows, url, right, flawed, random)
+        return made
 
 
 def _file(text: str) -> Path:

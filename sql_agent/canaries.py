@@ -24,11 +24,6 @@ MEASURED = re.compile(
     r"\d\s*[a-zA-Z%度克毫微升片粒丸袋支瓶包滴次岁天日周月年小分个]|^\d+(?:\.\d+)?$"
 )
 
-ACCEPTED_FROM = {"right, beside a contradiction": 0.9, "right, with an invention": 0.9}
-"""Kinds that are partly right, so that an honest judge pays a part, and the score from which one has
-overlooked the fault.
-"""
-
 _TEXTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 NOTHING_FOUND: str = _TEXTS["nothing_found"]
 TO_THE_JUDGE: list[str] = _TEXTS["to_the_judge"]

@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from random import Random
 from typing import Any
 
 from episodes.agent import Answer, Environment, Record
 from episodes.episode import Episode, Policy, ServiceError, Task
 from episodes.tool_loop import Tool, play_with_tools
-from scoring.judge import Judge, choose_judge, why_unusable
+from scoring.judge import Case, Judge, choose_judge, why_unusable
 from scoring.rubric import Reward, Rubric
 from sql_agent import facts
-from sql_agent.gold_episodes import prompt_for
+from sql_agent.canaries import bad_answers, honest_answers
+from sql_agent.gold_episodes import answered_at_once, gold_episode, prompt_for
 from sql_agent.judge.reference import ReferenceJudge
 from sql_agent.judge_words import WORDS
-from sql_agent.known import KnownAnswers
 from sql_agent.prompts import COLUMNS, PROMPT_VERSION, TOOL
-from sql_agent.reward import Query, rubric_from, score_episode
+from sql_agent.reward import Query, case_of, rubric_from, score_episode
 from sql_agent.settings import SqlSettings
 from sql_agent.task import SqlTask, own
 from sql_agent.threads import in_thread
+from tools.sql.database import DatabaseError
 from tools.sql.query import QueryTool
 
 
 class SqlEnvironment(Environment):
     """Plays and scores. Raises UsageError: REWARD_TERMS or REWARD_SCALE is unusable.
 
-    evaluating: the answer is judged even if the reward does not need it.
+    evaluating: the answer is judged even if the reward does not need it. Without a judge no answer
+    is honest or dishonest.
     """
 
     def __init__(self, settings: SqlSettings, evaluating: bool = False) -> None:
@@ -36,9 +40,9 @@ class SqlEnvironment(Environment):
         self.rubric = rubric_from(settings)
         if evaluating and "judge" not in self.rubric.weights:
             self.rubric = Rubric({**self.rubric.weights, "judge": 1.0}, self.rubric.factors)
-        self.paid = not isinstance(self.judge, ReferenceJudge)
         self.highest = self.rubric.highest
-        self.known = KnownAnswers(self.tool, judged="judge" in self.rubric.names)
+        self.is_judged = "judge" in self.rubric.names
+        self._columns: dict[str, list[str]] = {}
 
     async def play(self, task: Task, policy: Policy) -> Episode:
         queries: list[Query] = []
@@ -58,9 +62,6 @@ class SqlEnvironment(Environment):
 
     async def score(self, task: Task, episode: Episode) -> Reward:
         return await score_episode(own(task), episode, self.judge, self.rubric)
-
-    def facts(self, task: Task, episode: Episode) -> Mapping[str, float | None]:
-        return facts.facts_of(own(task), episode)
 
     def record(self, task: Task, episode: Episode) -> Record:
         return facts.record_of(own(task), episode)
@@ -82,19 +83,55 @@ class SqlEnvironment(Environment):
             found["notes"] = [f"the database's account may {self.tool.excess}"]
         return found
 
-    def names(self) -> Mapping[str, str]:
-        database = self.tool.database()
-        found = {}
-        for table in sorted(self.tool.allowed_tables):
-            for column in database.columns(table):
-                if column.comment:
-                    found[column.name] = column.comment
-        return found
+    async def gold(self, task: Task) -> Episode | None:
+        if not task.reference:
+            return None
+        episode: Episode = await in_thread(gold_episode, own(task), self.tool)
+        return episode
+
+    async def honest(self, task: Task) -> Mapping[str, Episode]:
+        return self._answered(own(task), honest_answers)
+
+    def dishonest(self, task: Task, random: Random) -> Mapping[str, Episode]:
+        names = own(task).names
+        return self._answered(own(task), lambda case: bad_answers(case, names, self.column, random))
+
+    def baselines(self, task: Task, commonest: str) -> Mapping[str, Episode]:
+        answers = {"at_once": "", "commonest": commonest}
+        return {
+            name: answered_at_once(task.question, self.tool, answer)
+            for name, answer in answers.items()
+        }
+
+    def column(self, name: str) -> Sequence[str]:
+        """Return some values of a column, read once, or [] if it is missing or cannot be read.
+
+        The episode beside this reports a lost database.
+        """
+        if name not in self._columns:
+            texts: list[str] = []
+            for table in sorted(self.tool.allowed_tables) if name.isidentifier() else ():
+                sql = f"SELECT DISTINCT {name} FROM {table} WHERE {name} IS NOT NULL"
+                try:
+                    result = self.tool.run(sql)
+                except DatabaseError:
+                    return ()
+                texts += [str(value) for (value,) in result.rows] if result.ok else []
+            self._columns[name] = texts
+        return self._columns[name]
+
+    def _answered(
+        self, task: SqlTask, answers: Callable[[Case], Mapping[str, str]]
+    ) -> Mapping[str, Episode]:
+        """Return an episode for each kind of answer, with the gold rows read. {} without a judge."""
+        read = Episode(stop_reason="answered", events=Query.of_gold(task), turns=2)
+        known = answers(case_of(task, read)) if self.is_judged else {}
+        return {kind: replace(read, answer=answer) for kind, answer in known.items()}
 
     async def check(self) -> None:
         self.tool.database()
         problem = None
-        if "judge" in self.rubric.names:
+        if self.is_judged:
             problem = await why_unusable(self.judge, WORDS.known_case)
         if problem:
             raise ServiceError(

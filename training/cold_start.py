@@ -91,11 +91,11 @@ def cold_start(given: argparse.Namespace) -> None:
         os.environ.setdefault(*LARGE_PAGES)
         conversations: Iterable[Conversation]
         if given.dialogues:
-            kept = agent.teaching.dialogues(given.dialogues, agent.name, settings)
+            kept = agent.dialogues(given.dialogues, settings)
             # Lines of an evaluation's episodes.jsonl do not name them
             conversations = (replace(one, tools=one.tools or agent.tools) for one in kept)
         else:
-            conversations = agent.teaching.demonstrations(given.role, rows, settings)
+            conversations = agent.demonstrations(given.role, rows, settings)
         facts = imported("training.warmup.supervised").warm_up(
             given.base,
             conversations,

@@ -154,7 +154,7 @@ def serve_environment(
 
     device: None: episodes are played elsewhere. Raises ConfigError, ServeError.
     """
-    wanted = agent.flags.services(settings, options) if device else ()
+    wanted = agent.services(settings, options) if device else ()
     served = dict(options)
     with contextlib.ExitStack() as stack:
         for service in wanted:

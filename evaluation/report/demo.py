@@ -37,7 +37,7 @@ def build(agent: Agent, folder: Path, facts: dict[str, Any]) -> dict[str, Any]:
         groups[by] = {name: _difference(part) for name, part in comparison[by].items()}
     return {
         "agent": agent.name,
-        "headline": agent.showing.headline,
+        "headline": agent.columns[0].metric,
         **_difference(comparison["overall"]),
         "verdict": verdict_line(comparison, SIDES),
         "steps": steps_of(train),
@@ -60,7 +60,7 @@ def _published(agent: Agent, folder: Path) -> float | None:
     if not folder.is_dir():
         return None
     overall = read_evaluation(folder).scores["overall"]
-    return points(overall[agent.showing.headline])
+    return points(overall[agent.columns[0].metric])
 
 
 def _read(path: Path) -> Any:

@@ -78,7 +78,7 @@ def failure_of(record: Record, agent: Agent | None) -> str:
     if agent is None or record.get("score") is None or "rollout_id" in record:
         return ""
     try:
-        return agent.showing.failure(record)
+        return agent.failure(record)
     except MALFORMED:
         return ""
 

@@ -234,7 +234,7 @@ def shown_of(record: Record, agent: Agent | None) -> tuple[Sequence[Shown], str]
     """Return the pieces of an episode, or those of its transcript and why its agent failed."""
     problem = ""
     kept = record.get("transcript") or "rollout_id" not in record
-    for show in (agent.showing.shown if agent and kept else transcript, transcript):
+    for show in (agent.shown if agent and kept else transcript, transcript):
         try:
             return show(record), problem
         except MALFORMED as error:

@@ -64,7 +64,7 @@ def comparison_card(
     return {
         "run": one.run,
         "title": [runs[one.run].label, runs[one.base].label],
-        "measure": agent.showing.headline if agent else "score",
+        "measure": agent.columns[0].metric if agent else "score",
         "unit": POINTS,
         "before": points(overall["a"]),
         "after": points(overall["b"]),
@@ -153,7 +153,7 @@ def evaluation_card(place: int, run: Run, agent: Agent | None, tally: Tally) -> 
     overall = run.scores.get("overall")
     found = overall if isinstance(overall, dict) else {}
     known = numbers(found)
-    headline = agent.showing.headline if agent else "score"
+    headline = agent.columns[0].metric if agent else "score"
     bounds = found.get("ci95" if headline == "score" else f"{headline}_ci95")
     few = known.get("n", 0) < FEW
     verdict = VERDICTS[TOO_FEW] if few else ONE_EVALUATION

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from episodes.agent import Environment, KnownEpisodes, Record
+from episodes.agent import Environment, Record
 from episodes.episode import Conversation, Episode, Policy, Task
 from episodes.tool_loop import Tool, play_with_tools
 from scoring.rubric import Reward
@@ -26,7 +26,6 @@ from sql_agent.prompts import TOOL_NAME, first_messages, table_lines, tool_spec
 from sql_agent.reward import Query
 from sql_agent.task import SqlTask, own
 from sql_agent.threads import in_thread
-from tools.sql.query import QueryTool
 
 NO_ANSWER = "null"
 # Answers that are `null`, and whole sentences that say so of the question
@@ -58,28 +57,6 @@ Tables:
 {tables}"""
 
 
-class EhrsqlKnown(KnownEpisodes):
-    """Gold, and baselines that say `null`."""
-
-    def __init__(self, tool: QueryTool, prompt: str) -> None:
-        self.tool = tool
-        self.prompt = prompt
-
-    async def gold(self, task: Task) -> Episode | None:
-        statements = own(task).sql
-        return await in_thread(self.played, task, *statements[:1])
-
-    async def baseline(self, name: str, task: Task, commonest: str) -> Episode:
-        return await in_thread(self.played, task)
-
-    def played(self, task: Task, statement: str = "") -> Episode:
-        episode = Episode(messages=list(first_messages(task.question, self.prompt)))
-        if not statement:
-            return answer_in(episode, NO_ANSWER)
-        result = query_in(episode, statement, self.tool)
-        return answer_in(episode, f"The result has {result.count} rows.")
-
-
 class EhrsqlEnvironment(Environment):
     """Plays and scores on the database of a prepared set. Raises UsageError: it was not prepared."""
 
@@ -92,7 +69,6 @@ class EhrsqlEnvironment(Environment):
             columns[table] = [column.name for column in self.tool.database().columns(table)]
         tables = "\n".join(table_lines(columns))
         self.prompt = PROMPT.format(now=self.set.version.now, tables=tables)
-        self.known = EhrsqlKnown(self.tool, self.prompt)
 
     async def play(self, task: Task, policy: Policy) -> Episode:
         queries: list[Query] = []
@@ -131,24 +107,41 @@ class EhrsqlEnvironment(Environment):
         answer = self.set.version.answer
         return whole and answer(found.rows) == answer(wanted.rows)
 
-    def facts(self, task: Task, episode: Episode) -> Mapping[str, float | None]:
-        right = float(self._is_right(task, episode))
-        return {
-            "execution_accuracy": right if own(task).sql else None,
-            "evidence_recall": None,
-            "queried": float(bool(episode.events)),
-        }
+    async def gold(self, task: Task) -> Episode | None:
+        return await in_thread(self.played, task, *own(task).sql[:1])
+
+    def baselines(self, task: Task, commonest: str) -> Mapping[str, Episode]:
+        """Return episodes that say `null`, which is the commonest answer, too."""
+        silent = self.played(task)
+        return {"at_once": silent, "commonest": silent}
+
+    def played(self, task: Task, statement: str = "") -> Episode:
+        """Return the episode that runs one statement, or says `null` without one."""
+        episode = Episode(messages=list(first_messages(task.question, self.prompt)))
+        if not statement:
+            return answer_in(episode, NO_ANSWER)
+        result = query_in(episode, statement, self.tool)
+        return answer_in(episode, f"The result has {result.count} rows.")
 
     def record(self, task: Task, episode: Episode) -> Record:
         gold = own(task).sql
+        right = float(self._is_right(task, episode))
         abstained = gives_none(task, episode)
-        # As the benchmark counts: silence where there is an answer costs nothing
-        reliability = 0 if gold and abstained else -1
+        # As the benchmark counts: silence where there is an answer costs nothing, a wrong result
+        # costs nothing in RS(0) and ten in RS(10)
+        silent = bool(gold) and abstained
+        own_facts = {
+            "execution_accuracy": right if gold else None,
+            **facts.of_queries(episode.events),
+            **facts.of_silence(not gold, abstained),
+            "RS(0)": right,
+            "RS(10)": right if right or silent else -10.0,
+        }
         return facts.record_of(own(task), episode) | {
+            "facts": own_facts,
             "checks": {},
             "unanswerable": not gold,
             "abstained": abstained,
-            "reliability": 1 if self._is_right(task, episode) else reliability,
         }
 
     def description(self) -> dict[str, Any]:
@@ -159,9 +152,8 @@ class EhrsqlEnvironment(Environment):
 def ehrsql_conversations(folder: Path, tasks: Sequence[SqlTask]) -> Iterable[Conversation]:
     """Yield a gold episode for each task, to learn from."""
     environment = EhrsqlEnvironment(folder)
-    known = EhrsqlKnown(environment.tool, environment.prompt)
     for task in tasks:
-        episode = known.played(task, *task.sql[:1])
+        episode = environment.played(task, *task.sql[:1])
         yield Conversation(episode.messages, [True] * episode.turns, (TOOL,))
 
 

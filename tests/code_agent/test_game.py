@@ -226,7 +226,7 @@ def test_what_gold_says_is_what_the_policy_would_read(opened):
     """A rehearsed episode has the very messages that an episode has."""
     environment = opened()
     task = environment.set_of_name("small").task(0)
-    gold = asyncio.run(environment.known.gold(task))
+    gold = asyncio.run(environment.gold(task))
     texts = [str(message["content"]) for message in gold.messages if message["role"] == "assistant"]
     policy = Script(texts, max_turns=3)
     episode = asyncio.run(environment.play(task, policy))

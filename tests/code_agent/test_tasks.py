@@ -58,10 +58,10 @@ ROWS = read_rows(AGENT.splits["train"])
 
 
 def test_gold_rows_are_supervised_data():
-    [first, *_] = AGENT.teaching.demonstrations("policy", ROWS[:3], SETTINGS)
+    [first, *_] = AGENT.demonstrations("policy", ROWS[:3], SETTINGS)
     assert first.learn == [True, True]
     with pytest.raises(AgentError, match="'patient'"):
-        AGENT.teaching.demonstrations("patient", ROWS[:3], SETTINGS)
+        AGENT.demonstrations("patient", ROWS[:3], SETTINGS)
 
 
 def test_a_file_of_episodes_is_read_or_named(tmp_path):
@@ -72,12 +72,12 @@ def test_a_file_of_episodes_is_read_or_named(tmp_path):
         {"role": "assistant", "content": str(Action("submit"))},
     ]
     (folder / "sft.jsonl").write_text(json.dumps({"messages": messages}) + "\n", encoding="utf-8")
-    [kept] = AGENT.teaching.dialogues(folder / "sft.jsonl", "code", SETTINGS)
+    [kept] = AGENT.dialogues(folder / "sft.jsonl", SETTINGS)
     assert (kept.messages, kept.learn) == (messages, [True])
     for text, said in (('{"messages": [{"role": "user"}]}\n', "line 1"), ("", "has no episodes")):
         (folder / "bad.jsonl").write_text(text, encoding="utf-8")
         with pytest.raises(AgentError, match=said):
-            AGENT.teaching.dialogues(folder / "bad.jsonl", "code", SETTINGS)
+            AGENT.dialogues(folder / "bad.jsonl", SETTINGS)
 
 
 @pytest.mark.parametrize(
@@ -89,4 +89,4 @@ def test_kinds_of_failure(score, answer, facts, kind):
         "answer": answer,
         "facts": {"loops": 0.0, "runs": 1.0, "printed_a_value": 1.0} | facts,
     }
-    assert AGENT.showing.failure(record) == kind
+    assert AGENT.failure(record) == kind

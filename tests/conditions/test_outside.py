@@ -115,7 +115,7 @@ async def test_a_choice_is_one_letter_in_its_form(reply, score, tmp_path, settin
     policy = Script(["<answer>Question: Do you drink alcohol?</answer>", reply], 4)
     episode = await environment.play(task, policy)
     assert (await environment.score(task, episode)).score == score
-    assert environment.facts(task, episode)["questions"] == 1
+    assert environment.record(task, episode)["facts"]["questions"] == 1
 
 
 @pytest.mark.parametrize("right", [["C", "B"], "B,C", "BC"])

@@ -36,6 +36,26 @@ def agent(request):
     return registry.get(request.param)
 
 
+DEAD_URL = "http://127.0.0.1:9"
+UNREACHABLE = {
+    "sql": {"reward_model_url": f"{DEAD_URL}/score"},
+    "code": {"hospital": "/nowhere"},
+    "digits": {"partner": "gone"},
+}
+for name, role in {"consultation": "patient", "diagnosis": "simulator"}.items():
+    UNREACHABLE[name] = {
+        "reward_model_url": f"{DEAD_URL}/score",
+        role: "llm",
+        f"{role}_model": "openai/none",
+        f"{role}_base_url": f"{DEAD_URL}/v1",
+    }
+
+
+@pytest.fixture(scope="module")
+def unreachable(agent):
+    return UNREACHABLE[agent.name]
+
+
 class CarelessEnvironment(DigitsEnvironment):
     """Takes the end of its partner for a policy that said nothing, which earns 0."""
 
@@ -57,7 +77,7 @@ def test_an_agent_that_pays_where_its_partner_is_dead_does_not_pass(settings, tm
     tasks = [agent.task(row, settings) for row in agent.rows(agent.splits["test"])[:1]]
     check = conformance_checks.test_what_a_dead_judge_or_partner_leaves_is_unscored_and_named
     with pytest.raises(AssertionError):
-        check(agent, agent.open(settings, {}), tasks, settings, tmp_path)
+        check(agent, agent.open(settings, {}), tasks, settings, UNREACHABLE["digits"], tmp_path)
 
 
 class Cut(Script):
@@ -86,7 +106,7 @@ def test_a_thought_before_a_reply_changes_nothing_and_a_cut_end_earns_nothing(
     task = agent.task(agent.rows(agent.splits["test"])[0], own)
     turns = turns_of(task, own)
     with closing(agent.open(own, {}, evaluating=True)) as environment:
-        gold = asyncio.run(environment.known.gold(task)).messages
+        gold = asyncio.run(environment.gold(task)).messages
         said = [one for one in gold if one["role"] == "assistant"]
         behind = [
             one | {"content": thought + one["content"]} if one.get("content") else one

@@ -41,7 +41,7 @@ def test_a_whole_consultation():
 def test_facts_and_record():
     own, episode = environment(), played(spoken("在什么部位？"), spoken("在哪里？"), END)
     episode.reply_tokens = [9, 8, 7]
-    facts = own.facts(TASK, episode)
+    facts = own.record(TASK, episode)["facts"]
     assert facts["diagnosis_accuracy"] == 1
     assert facts["useful_questions"] == facts["repeated_questions"] == 0.5
     dialogue = own.record(TASK, episode)["dialogue"]
@@ -61,8 +61,8 @@ def test_facts_and_record():
 )
 def test_kinds_of_failure(texts, kind):
     own, episode = environment(), played(*texts)
-    record = {"facts": dict(own.facts(TASK, episode)), **own.record(TASK, episode)}
-    assert AGENT.showing.failure(record) == kind
+    record = own.record(TASK, episode)
+    assert AGENT.failure(record) == kind
 
 
 def test_rows_without_facets_are_played():
@@ -70,7 +70,7 @@ def test_rows_without_facets_are_played():
     texts = (spoken("Did you twist it?"), spoken(Conclusion(task.reference, task.recommendation)))
     episode = asyncio.run(own.play(task, Script(texts, max_turns=4)))
     assert "on the stairs" in episode.messages[3]["content"]
-    assert own.facts(task, episode)["facet_recall"] is None
+    assert own.record(task, episode)["facts"]["facet_recall"] is None
     assert asyncio.run(own.score(task, episode)).score == pytest.approx(1)
 
 

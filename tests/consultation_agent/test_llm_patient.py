@@ -133,7 +133,7 @@ def test_a_leak_that_stays_is_struck_out_counted_and_scored(llm, settings):
     assert "阑尾炎" not in heard
     assert "右下边疼" in heard
     assert scored.reward.score == pytest.approx(1)
-    facts = ConsultationEnvironment(settings, {}).facts(TASK, scored.episode)
+    facts = ConsultationEnvironment(settings, {}).record(TASK, scored.episode)["facts"]
     assert facts["patient_leak"] == 1
 
 
@@ -183,7 +183,7 @@ def test_the_served_patient_is_asked_at_its_address_in_its_own_words(llm, settin
         update={"patient_base_url": "http://127.0.0.1:9/v1", "patient_model": None}
     )
     options = {"patient": "served", "patient_model": "models/patient"}
-    assert AGENT.flags.services(elsewhere, options) == [Service(ADDRESS, "models/patient")]
+    assert AGENT.services(elsewhere, options) == [Service(ADDRESS, "models/patient")]
     environment = ConsultationEnvironment(elsewhere, options | {ADDRESS: llm.url})
     assert (
         asyncio.run(environment.partner.answer(TASK, "哪里疼？" + "疼" * 300, [])).text

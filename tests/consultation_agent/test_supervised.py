@@ -22,7 +22,7 @@ END = spoken(Conclusion("Ankle sprain", "Rest it."))
 
 def test_the_patients_lessons_have_the_form_of_a_served_patients_calls():
     rows = AGENT.rows(AGENT.splits["val"])[:3]
-    told = list(AGENT.teaching.demonstrations("patient", rows, SETTINGS))
+    told = list(AGENT.demonstrations("patient", rows, SETTINGS))
     shown = {str(messages_for(task_of(row), "", WORDS["served"])[1]["content"]) for row in rows}
     replies = [Said.model_validate_json(one.messages[2]["content"], strict=True) for one in told]
     assert {"informative", "compound", "off_topic"} <= {reply.kind for reply in replies}
@@ -44,7 +44,7 @@ def said(*texts: str) -> list[dict[str, str]]:
 
 def framed(tmp_path: Path, *dialogues: Any) -> list[Conversation]:
     file = write_lines(tmp_path / "dialogues.jsonl", dialogues)
-    return list(AGENT.teaching.dialogues(file, "consultation", SETTINGS))
+    return list(AGENT.dialogues(file, SETTINGS))
 
 
 def test_a_dialogue_is_framed_as_an_episode(tmp_path):
@@ -102,5 +102,5 @@ def test_what_the_intake_writes_is_learned(tmp_path):
         json.dumps({"messages": turns, "diagnosis": "膝扭伤"}, ensure_ascii=False), encoding="utf-8"
     )
     assert consultations.main([str(source), "--out", str(tmp_path / "out")]) == 0
-    [one] = AGENT.teaching.dialogues(tmp_path / "out" / "dialogues.jsonl", "consultation", SETTINGS)
+    [one] = AGENT.dialogues(tmp_path / "out" / "dialogues.jsonl", SETTINGS)
     assert one.learn == [True, True]

@@ -35,7 +35,7 @@ def played(*texts: str, max_turns: int = 4, **options: Any) -> Episode:
 
 def record(episode: Episode) -> dict[str, Any]:
     own = environment()
-    return own.record(TASK, episode) | {"facts": own.facts(TASK, episode)}
+    return own.record(TASK, episode)
 
 
 def test_a_whole_case():
@@ -63,7 +63,7 @@ def test_demonstrations_keep_to_the_budget():
     """They would show what no policy can do."""
     small = SETTINGS.model_copy(update={"max_turns": 2})
     rows = AGENT.rows(AGENT.splits["val"])[:8]
-    told = AGENT.teaching.demonstrations("policy", rows, small)
+    told = AGENT.demonstrations("policy", rows, small)
     assert {len(conversation.learn) for conversation in told} == {2}
 
 
@@ -91,14 +91,14 @@ def test_facts_record_and_groups():
     ],
 )
 def test_kinds_of_failure(kind, texts):
-    assert AGENT.showing.failure(record(played(*texts))) == kind
+    assert AGENT.failure(record(played(*texts))) == kind
 
 
 def test_single_turns_are_asked_at_every_point_of_the_history():
     script = Script([order(TASK.key[2]), order(TASK.key[0]), order(TASK.key[2]), END], 6)
     episode = asyncio.run(environment(single_turn=True).play(TASK, script))
     assert [event.hit for event in episode.events if isinstance(event, Next)] == [True, False, True]
-    facts = environment().facts(TASK, episode)
+    facts = environment().record(TASK, episode)["facts"]
     assert (facts["accuracy"], facts["next_examination_hit"]) == (1, pytest.approx(2 / 3))
     renal = replace(TASK, key=("renal function tests",))
     script = Script([order("basic metabolic panel"), END], 6)

@@ -186,7 +186,7 @@ def test_the_served_one_is_asked_at_its_address_and_kept_by_its_weights(llm, set
         update={"simulator_base_url": "http://127.0.0.1:9/v1", "simulator_model": None}
     )
     options = {"simulator": "served", "simulator_model": str(tmp_path)}
-    assert AGENT.flags.services(own, options) == [Service(ADDRESS, str(tmp_path))]
+    assert AGENT.services(own, options) == [Service(ADDRESS, str(tmp_path))]
 
     def ask() -> str:
         simulator = simulator_of(own, options | {ADDRESS: llm.url})

@@ -11,7 +11,6 @@ from diagnosis_agent.protocol import (
     STOP_PHRASE,
     Conclusion,
     Order,
-    framed,
     read_reply,
     spoken,
 )
@@ -58,12 +57,6 @@ def test_the_same_diagnosis_again_is_no_second_one(reason):
     said = read_reply(f"{STOP_PHRASE}\nFinal diagnosis: gout\nReason: {reason}")
     assert isinstance(said, Conclusion)
     assert said.diagnosis == "gout"
-
-
-def test_what_a_person_types_without_a_diagnosis_is_refused():
-    """Passed on, it would cost them one of their turns."""
-    with pytest.raises(AgentError, match="no_diagnosis"):
-        framed("needed: CBC")
 
 
 PIECES = ("<think>", "</think>", STOP_PHRASE, "Current diagnosis:", "Final diagnosis: ", "needed:")

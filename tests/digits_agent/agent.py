@@ -25,20 +25,8 @@ RUBRIC = Rubric({"format": 0.1, "digits": 0.9})
 ASK = re.compile(r"ask (\d)")
 
 
-class DigitsEpisodes(contract.KnownEpisodes):
-    async def gold(self, task: Task) -> Episode:
-        digits = task.reference.split()[1:]
-        asked = [str(number) for number in range(1, len(digits) + 1)]
-        return Episode(dialogue(digits), task.reference, "answered", asked, turns=len(asked) + 1)
-
-    def dishonest(self, task: Task, random: Random) -> Mapping[str, Episode]:
-        wrong = " ".join(str((int(digit) + 5) % 10) for digit in task.reference.split()[1:])
-        return {"others": Episode(answer=f"answer {wrong}", stop_reason="answered", turns=1)}
-
-
 class DigitsEnvironment(contract.Environment):
     highest = RUBRIC.highest
-    known = DigitsEpisodes()
 
     def __init__(self, partner: str, url: str | None) -> None:
         self.partner, self.url = partner, url
@@ -66,8 +54,18 @@ class DigitsEnvironment(contract.Environment):
         asked = {"asked": len(episode.events)}
         return Reward(sum(terms.values()), terms, score=form * right, counters=asked)
 
-    def facts(self, task: Task, episode: Episode) -> Mapping[str, float | None]:
-        return {"asked_share": min(1.0, len(set(episode.events)) / len(task.reference.split()[1:]))}
+    async def gold(self, task: Task) -> Episode:
+        digits = task.reference.split()[1:]
+        asked = [str(number) for number in range(1, len(digits) + 1)]
+        return Episode(dialogue(digits), task.reference, "answered", asked, turns=len(asked) + 1)
+
+    def dishonest(self, task: Task, random: Random) -> Mapping[str, Episode]:
+        wrong = " ".join(str((int(digit) + 5) % 10) for digit in task.reference.split()[1:])
+        return {"others": Episode(answer=f"answer {wrong}", stop_reason="answered", turns=1)}
+
+    def record(self, task: Task, episode: Episode) -> contract.Record:
+        share = len(set(episode.events)) / len(task.reference.split()[1:])
+        return {"facts": {"asked_share": min(1.0, share)}}
 
     def description(self) -> dict[str, Any]:
         return {"partner": self.partner}
@@ -79,44 +77,10 @@ class DigitsEnvironment(contract.Environment):
             raise ServiceError(f"the partner's model does not answer at {self.url}")
 
 
-class DigitsFlags(contract.Flags):
-    unreachable: Mapping[str, str] = {"partner": "gone"}
-
-    def add(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--partner", choices=("here", "gone"), default="here")
-        parser.add_argument("--partner-model", metavar="DIR", help="served for the run")
-
-    def services(self, settings: Settings, options: Options) -> Sequence[Service]:
-        model = options.get("partner_model")
-        return [Service("partner_url", model)] if model else []
-
-
-class DigitsShowing(contract.Showing):
-    headline = "asked_share"
-    columns = (contract.Column("asked", "asked_share", interval=True),)
-
-
-class DigitsTeaching(contract.Teaching):
-    def demonstrations(self, role: str, rows: Sequence[Row], settings: Settings) -> Any:
-        heard = [dialogue(row["digits"]) for row in rows]
-        return [Conversation(messages, [True] * (len(messages) // 2)) for messages in heard]
-
-    def lessons(
-        self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random
-    ) -> contract.Lessons:
-        sizes = random.choices((2, 3), k=right)
-        drawn = [{"digits": "".join(random.choices("0123456789", k=size))} for size in sizes]
-        return contract.Lessons(
-            self.demonstrations("policy", drawn, settings), [], "0123456789", {}
-        )
-
-
 class DigitsAgent(contract.Agent):
     name = "digits"
     splits: Mapping[str, Path] = {path.stem: path for path in Path(__file__).parent.glob("*.jsonl")}
-    flags = DigitsFlags()
-    showing = DigitsShowing()
-    teaching = DigitsTeaching()
+    columns = (contract.Column("asked", "asked_share", interval=True),)
 
     def sizes(self, device: str) -> Sizes:
         return Sizes(prompt=96, response=160, reply=24)
@@ -134,6 +98,27 @@ class DigitsAgent(contract.Agent):
 
     def open(self, settings: Settings, options: Options, evaluating: bool = False) -> Any:
         return DigitsEnvironment(options.get("partner", "here"), options.get("partner_url"))
+
+    def add_flags(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--partner", choices=("here", "gone"), default="here")
+        parser.add_argument("--partner-model", metavar="DIR", help="served for the run")
+
+    def services(self, settings: Settings, options: Options) -> Sequence[Service]:
+        model = options.get("partner_model")
+        return [Service("partner_url", model)] if model else []
+
+    def demonstrations(self, role: str, rows: Sequence[Row], settings: Settings) -> Any:
+        heard = [dialogue(row["digits"]) for row in rows]
+        return [Conversation(messages, [True] * (len(messages) // 2)) for messages in heard]
+
+    def lessons(
+        self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random
+    ) -> contract.Lessons:
+        sizes = random.choices((2, 3), k=right)
+        drawn = [{"digits": "".join(random.choices("0123456789", k=size))} for size in sizes]
+        return contract.Lessons(
+            self.demonstrations("policy", drawn, settings), [], "0123456789", {}
+        )
 
 
 def dialogue(digits: Sequence[str]) -> list[Message]:

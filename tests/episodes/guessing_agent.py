@@ -20,15 +20,8 @@ from episodes.text_loop import play_with_words
 from scoring.rubric import Reward
 
 
-class GuessingEpisodes(contract.KnownEpisodes):
-    def dishonest(self, task: Task, random: Random) -> Mapping[str, Episode]:
-        return {"another word": Episode(answer="wrong", stop_reason="answered")}
-
-
 class GuessingEnvironment(contract.Environment):
     """The partner says no until the word is guessed; it is gone where the word is "gone"."""
-
-    known = GuessingEpisodes()
 
     def __init__(self, hint: str) -> None:
         self.hint, self.closed = hint, False
@@ -51,15 +44,16 @@ class GuessingEnvironment(contract.Environment):
         found = float(episode.answer == task.reference)
         return Reward(found, {"found": found}, score=found)
 
-    def facts(self, task: Task, episode: Episode) -> Mapping[str, float | None]:
+    def dishonest(self, task: Task, random: Random) -> Mapping[str, Episode]:
+        return {"another word": Episode(answer="wrong", stop_reason="answered")}
+
+    def record(self, task: Task, episode: Episode) -> contract.Record:
         silent = [not event for event in episode.events]
-        return {
+        facts = {
             "guesses": float(len(silent)),
             "silent": sum(silent) / len(silent) if silent else None,
         }
-
-    def record(self, task: Task, episode: Episode) -> contract.Record:
-        return {"guesses": list(episode.events)}
+        return {"facts": facts, "guesses": list(episode.events)}
 
     def description(self) -> dict[str, Any]:
         return {"hint": self.hint}
@@ -68,26 +62,18 @@ class GuessingEnvironment(contract.Environment):
         self.closed = True
 
 
-class GuessingFlags(contract.Flags):
-    def add(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--hint", default="guess again")
-
-
-class GuessingShowing(contract.Showing):
-    headline = "silent"
-    columns = (contract.Column("silent", "silent", interval=True),)
-
-
 class GuessingAgent(contract.Agent):
     """`opened`: the environments made, to see that they are given back."""
 
     name = "guessing"
     splits: Mapping[str, Path] = {}
-    flags = GuessingFlags()
-    showing = GuessingShowing()
+    columns = (contract.Column("silent", "silent", interval=True),)
 
     def __init__(self) -> None:
         self.opened: list[GuessingEnvironment] = []
+
+    def add_flags(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--hint", default="guess again")
 
     def sizes(self, device: str) -> Sizes:
         return Sizes(100, 50, 10) if device == "cpu" else Sizes(1000, 500, 200)

@@ -10,6 +10,7 @@ import pytest
 
 from common.settings import Settings
 from episodes import registry
+from episodes.agent import accepted_from
 from episodes.episode import AgentError
 from episodes.joint import environment_of
 from episodes.joint_rows import WHOSE
@@ -87,13 +88,12 @@ def test_gold_and_dishonest_episodes_are_worth_what_their_own_agent_says(agent):
     try:
         for row in agent.rows(agent.splits["val"])[:2]:
             task = agent.task(row, SETTINGS)
-            known = environment_of(environment, task).known
+            known = environment_of(environment, task)
             honest = asyncio.run(known.honest(task))
             best = next(iter(honest.values()))
             assert asyncio.run(environment.score(task, best)).score == 1
             for kind, bad in known.dishonest(task, Random(0)).items():
-                bound = known.accepted_from.get(kind, 0.5)
-                assert asyncio.run(environment.score(task, bad)).worth < bound
+                assert asyncio.run(environment.score(task, bad)).worth < accepted_from(kind)
             policy = Script(["?"], task.max_turns or 0)
             played = play(environment, task, environment.play(task, policy), policy, 60.0)
             assert asyncio.run(played).reward.total is not None
@@ -107,7 +107,7 @@ def test_lessons_of_the_agents_are_mixed(monkeypatch):
     monkeypatch.setattr(registry, "_registered", {DIGITS.name: DIGITS})
     agent = registry.joined({"sql": 1.0, "digits": 1.0})
     rows = agent.rows(agent.splits["train"])
-    lessons = agent.teaching.lessons(rows, SETTINGS, right=20, flawed=2, random=Random(1))
+    lessons = agent.lessons(rows, SETTINGS, right=20, flawed=2, random=Random(1))
     whose = ["digits" if "ask 1" in str(one.messages) else "sql" for one in lessons.right]
     assert sorted(whose) == ["digits"] * 20 + ["sql"] * 20
     assert {*whose[:20]} == {*whose[20:]} == {"digits", "sql"}

@@ -1,39 +1,36 @@
 """Which judges a run refuses, by honest and dishonest episodes and what the surest one earns."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
 import pytest
 
 from common.command import Failure
-from episodes.agent import Environment, KnownEpisodes
+from common.settings import Settings
+from episodes.agent import Environment
 from episodes.episode import Episode, Policy, Task
-from episodes.judge_probe import PAID_TASKS, TASKS, Probed, check_judge, problem_of
+from episodes.judge_probe import PAID_TASKS, Probed, check_judge, problem_of
 from scoring.rubric import Reward
 from tests.messages import missing
 
-WORTH = {"evidence": 1.0, "reference": 0.9, "half right": 0.8, "wrong": 0.2, "praise": 0.0}
-
-
-class Kinds(KnownEpisodes):
-    """Episodes that are their kinds."""
-
-    accepted_from: Mapping[str, float] = {"half right": 0.9}
-
-    async def honest(self, task: Task) -> Mapping[str, Episode]:
-        return {kind: Episode(answer=kind) for kind in ("evidence", "reference")}
-
-    def dishonest(self, task: Task, random: Random) -> Mapping[str, Episode]:
-        return {kind: Episode(answer=kind) for kind in ("half right", "wrong", "praise")}
+WORTH = {"evidence": 1.0, "reference": 0.9, "right, but half": 0.8, "wrong": 0.2, "praise": 0.0}
 
 
 class Judged(Environment):
     """Its episodes are their kinds; `score_of` (task number, kind) gives a score, or None."""
 
-    def __init__(self, score_of: Callable[[int, str], float | None], paid: bool = False) -> None:
-        self.score_of, self.paid, self.known = score_of, paid, Kinds()
+    bad: Sequence[str] = ("right, but half", "wrong", "praise")
+
+    def __init__(self, score_of: Callable[[int, str], float | None]) -> None:
+        self.score_of = score_of
         self.asked: list[tuple[str, str]] = []
+
+    async def honest(self, task: Task) -> Mapping[str, Episode]:
+        return {kind: Episode(answer=kind) for kind in ("evidence", "reference")}
+
+    def dishonest(self, task: Task, random: Random) -> Mapping[str, Episode]:
+        return {kind: Episode(answer=kind) for kind in self.bad}
 
     async def play(self, task: Task, policy: Policy) -> Episode:
         raise NotImplementedError
@@ -44,10 +41,10 @@ class Judged(Environment):
         return Reward(score, {}, None if score is not None else "judge_failed", score=score)
 
 
-def asked(environment: Environment, tasks: int = 100, most: int = TASKS) -> list[Probed]:
-    return asyncio.run(
-        check_judge(environment, [Task(id=str(n), question="？") for n in range(tasks)], most)
-    )
+def asked(environment: Environment, tasks: int = 100, judge: str | None = None) -> list[Probed]:
+    numbered = [Task(id=str(n), question="？") for n in range(tasks)]
+    settings = Settings(_env_file=None, teacher_model=judge, reward_model_url=None)
+    return asyncio.run(check_judge(environment, numbered, settings))
 
 
 def problem(score_of: Callable[[int, str], float | None], tasks: int = 100) -> str | None:
@@ -59,7 +56,7 @@ def test_an_honest_judge_passes_and_what_is_half_right_need_lose_to_the_evidence
     assert problem(lambda _, kind: {**WORTH, "reference": 0.3}[kind]) is None
 
 
-@pytest.mark.parametrize("kind", ["half right", "praise"])
+@pytest.mark.parametrize("kind", ["right, but half", "praise"])
 def test_two_percent_of_the_tasks_may_be_out_of_order(kind):
     def fooled(share: int) -> Callable[[int, str], float]:
         return lambda number, asked: 1.0 if asked == kind and number < share else WORTH[asked]
@@ -74,7 +71,7 @@ def test_a_kind_for_which_a_run_would_stop_is_refused_though_the_evidence_beats_
 
     assert problem(paid(5)) is None
     assert not missing(str(problem(paid(6))), "'wrong'", "6 of 100", "5%", "wrong 0.60")
-    assert problem(lambda _, kind: {**WORTH, "half right": 0.85}[kind]) is None
+    assert problem(lambda _, kind: {**WORTH, "right, but half": 0.85}[kind]) is None
 
 
 def test_five_percent_of_the_tasks_may_be_poor():
@@ -99,13 +96,9 @@ def test_a_paid_judge_is_asked_little_and_about_other_kinds_of_each_next_task():
     """One that is fooled by a kind that comes late among many would never be found."""
     kinds = [f"wrong {number}" for number in range(7)]
 
-    class Many(Kinds):
-        def dishonest(self, task: Task, random: Random) -> Mapping[str, Episode]:
-            return {kind: Episode(answer=kind) for kind in kinds}
-
-    environment = Judged(lambda _, kind: WORTH.get(kind, float(kind == kinds[-1])), paid=True)
-    environment.known = Many()
-    probed = asked(environment)
+    environment = Judged(lambda _, kind: WORTH.get(kind, float(kind == kinds[-1])))
+    environment.bad = kinds
+    probed = asked(environment, judge="openai/judge")
     assert len(probed) == PAID_TASKS
     assert len(environment.asked) == PAID_TASKS * 5
     assert "wrong 6" in str(problem_of(probed))

@@ -18,7 +18,9 @@ def scored(reward: Reward, stop_reason: str = "answered") -> Scored:
 
 
 def test_a_line_is_read_back_with_the_agents_own_values():
-    record = record_of(scored(Reward(1.0, {"judge": 1.0}, score=1.0)), {"queried": 1.0}, {"sql": 2})
+    record = record_of(
+        scored(Reward(1.0, {"judge": 1.0}, score=1.0)), {"facts": {"queried": 1.0}, "sql": 2}
+    )
     line = record.line()
     assert (line["sql"], line["score"], line["transcript"]) == (2, 1.0, MESSAGES)
     assert EpisodeRecord.of_line(line) == record
@@ -32,7 +34,7 @@ def test_what_was_not_recorded_has_no_key_and_null_is_a_value():
 
 def test_what_the_policy_did_not_finish_is_wrong_and_what_the_machine_broke_is_unscored():
     assert record_of(scored(Reward(0.1, {}, score=0.9), "max_turns"), {}).score == 0.0
-    broken = record_of(scored(Reward(None, {}, "judge_failed")), {"queried": 1.0})
+    broken = record_of(scored(Reward(None, {}, "judge_failed")), {"facts": {"queried": 1.0}})
     assert (broken.score, broken.reward, broken.unscored) == (None, None, "judge_failed")
     assert broken.numbers == {}
 
@@ -44,7 +46,7 @@ def test_what_an_agent_records_may_be_of_numpy():
         "ranks": np.array([1, 2]),
         "nested": [{"n": np.int64(3)}],
     }
-    record = record_of(scored(Reward(1.0, {"right": 1.0}, score=1.0)), {}, own)
+    record = record_of(scored(Reward(1.0, {"right": 1.0}, score=1.0)), own)
     line = json.loads(json.dumps(record.line()))
     found = {name: line[name] for name in own}
     assert found == {"share": 0.5, "found": True, "ranks": [1, 2], "nested": [{"n": 3}]}

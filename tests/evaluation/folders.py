@@ -21,7 +21,7 @@ def gold_evaluation(agent: Agent, folder: Path, count: int = 3) -> Path:
     with contextlib.closing(agent.open(SETTINGS, {})) as environment:
 
         async def scored(number: int) -> dict[str, Any]:
-            episode = await environment.known.gold(tasks[number])
+            episode = await environment.gold(tasks[number])
 
             async def made() -> Episode:
                 assert episode is not None

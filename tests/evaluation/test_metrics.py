@@ -50,7 +50,7 @@ def test_an_unscored_episode_is_counted_and_is_not_0():
 def test_what_nothing_was_there_to_measure_for_is_none():
     for records in ([record()], [record(score=None)]):
         scores = scores_of(records)
-        for name in ("execution_accuracy", "execution_accuracy_ci95", "evidence_recall", "sql_ok"):
+        for name in ("execution_accuracy", "execution_accuracy_ci95", "evidence_recall"):
             assert scores[name] is None
     assert (scores["n"], scores["pass@k"]) == (0, {})
     assert (scores["score"], scores["ci95"], scores["latency"]) == (None, None, None)

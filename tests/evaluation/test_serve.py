@@ -151,9 +151,9 @@ def test_no_cases_of_another_database_are_offered(database_url, capsys):
     agent = registry.get("sql")
     test_file = agent.splits["test"]
     settings = SETTINGS.model_copy(update={"database_url": database_url})
-    assert serve.checked_rows(agent, test_file, settings) == []
+    assert serve.checked_rows(agent, test_file, settings, {}) == []
     assert not missing(capsys.readouterr().err, test_file.name, database_url)
-    assert serve.checked_rows(agent, test_file, SETTINGS)
+    assert serve.checked_rows(agent, test_file, SETTINGS, {})
 
 
 def test_a_visit_ends_with_its_time(llm):

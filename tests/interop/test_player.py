@@ -42,7 +42,7 @@ def completing(replies: list[dict[str, Any]]) -> Complete:
 
 def options_of(agent: Agent) -> dict[str, Any]:
     parser = ArgumentParser()
-    agent.flags.add(parser)
+    agent.add_flags(parser)
     return vars(parser.parse_args([]))
 
 
@@ -53,9 +53,9 @@ async def test_gold_and_silence_earn_what_they_earn_in_an_evaluation(name):
     row = agent.rows(agent.splits["test"])[0]
     task = agent.task(row, settings)
     with closing(agent.open(settings, options_of(agent), evaluating=True)) as environment:
-        gold = await environment.known.gold(task)
+        gold = await environment.gold(task)
         assert gold is not None
-        known = environment.known.gold(task)
+        known = environment.gold(task)
         wanted = await play(environment, task, known, None, SECONDS)
     replies = [message for message in gold.messages if message["role"] == "assistant"]
     with closing(Player(name)) as player:

@@ -243,6 +243,6 @@ def test_rows_of_another_database_end_a_run_and_name_theirs(tmp_path: Path) -> N
     made = {"train": AGENT.rows(output / "train.parquet")}
     settings = SqlSettings(_env_file=None)
     with pytest.raises(AgentError) as refused:
-        AGENT.check(made, settings, plays=True)
+        AGENT.check(made, settings, {})
     assert not missing(str(refused.value), "DATABASE_URL", url, "medical.db")
-    assert AGENT.check(made, settings.model_copy(update={"database_url": url}), plays=True)
+    assert AGENT.check(made, settings.model_copy(update={"database_url": url}), {})

@@ -6,11 +6,10 @@ from random import Random
 
 import pytest
 
-from episodes.agent import ACCEPTED_FROM
+from episodes.agent import accepted_from
 from episodes.episode import Episode
 from scoring.judge import Case
 from sql_agent.agent import AGENT
-from sql_agent.canaries import ACCEPTED_FROM as OWN
 from sql_agent.canaries import DENIED, NOTHING_FOUND, bad_answers, honest_answers, is_nothing
 from sql_agent.environment import SqlEnvironment
 from sql_agent.judge.reference import ReferenceJudge
@@ -54,13 +53,13 @@ def drawn(case: Case = CASE, names: tuple[str, ...] = ("朵朵片",), seed: int 
 @pytest.mark.parametrize(("split", "every"), [("test", 1), ("train", 3)])
 def test_the_offline_judge_accepts_too_few_to_warn(split, every):
     environment = SqlEnvironment(SqlSettings(_env_file=None))
-    column, judge, random = environment.known.column, ReferenceJudge(), Random(1)
+    column, judge, random = environment.column, ReferenceJudge(), Random(1)
     judged, accepted = Counter[str](), []
     for task, case in tasks(split)[::every]:
         for kind, answer in bad_answers(case, task.names, column, random).items():
             score = judge.compare(replace(case, answer=answer)).score
             judged[kind] += 1
-            if score is None or score >= OWN.get(kind, ACCEPTED_FROM):
+            if score is None or score >= accepted_from(kind):
                 accepted.append((kind, case.question, answer, score))
     assert len(judged) == 13, "every kind was tried"
     assert len(accepted) <= 0.01 * judged.total(), accepted

@@ -80,7 +80,7 @@ def test_a_machine_that_is_too_slow_is_not_called_a_database_that_failed(databas
     environment = opened(database_url)
     monkeypatch.setattr(environment.tool, "run", slow)
     with pytest.raises(EpisodeError) as caught:
-        asyncio.run(environment.known.gold(TASK))
+        asyncio.run(environment.gold(TASK))
     assert caught.value.cause == "machine_too_slow"
 
 
@@ -109,34 +109,13 @@ def test_where_only_weights_are_made_answers_are_drafted_without_a_database(tmp_
     """The runners get the trainer's rows: a missing answer would leave every episode unscored."""
     settings = SqlSettings(database_url=f"sqlite:///{tmp_path}/gone.db")
     row = {**ROW, "answer": "", "evidence": "", "entities": ""}
-    notes = AGENT.check({"train": [row]}, settings, plays=False)
+    notes = AGENT.check({"train": [row]}, settings, {}, plays=False)
     assert row["answer"]
     assert "1 answers drafted" in notes[0]
     with pytest.raises(DatabaseError, match=r"gone\.db"):
         AGENT.check({"train": [row]}, settings, plays=True)
 
 
-RAN, FAILED = {"ok": True}, {"ok": False}
-
-
-def record(
-    score: float = 0.0, *queries: dict[str, Any], execution: float | None = None, **changes: Any
-) -> Any:
-    plain = {"score": score, "stop_reason": "answered", "unanswerable": False, "abstained": False}
-    return plain | {"queries": list(queries), "facts": {"execution_accuracy": execution}} | changes
-
-
 @pytest.mark.parametrize(("kind", "found"), cases_of(__file__, "kinds"))
 def test_an_episode_has_the_kind_the_page_defines(kind, found):
-    assert AGENT.showing.failure(found) == kind
-
-
-def test_abstention_precision_and_recall():
-    records = [
-        record(unanswerable=True, abstained=True),
-        record(unanswerable=True),
-        record(unanswerable=True),
-        record(abstained=True),
-    ]
-    found = AGENT.showing.summarise(records)["abstention"]
-    assert found == {"precision": 1 / 2, "recall": 1 / 3, "abstained": 2, "unanswerable": 3}
+    assert AGENT.failure(found) == kind

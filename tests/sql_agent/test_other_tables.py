@@ -107,7 +107,7 @@ def test_training_checks_and_demonstrations_follow_too(url, questions):
     notes = AGENT.check({"train": rows}, settings, plays=True)
     assert "1 answers drafted" in notes[0]
     assert len(notes) == 1, "the database confirms the question"
-    (conversation,) = AGENT.teaching.demonstrations("policy", rows, settings)
+    (conversation,) = AGENT.demonstrations("policy", rows, settings)
     assert "三病区" in conversation.messages[-1]["content"]
 
 

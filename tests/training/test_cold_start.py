@@ -19,7 +19,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from common.command import UsageError
 from common.settings import ROOT, Settings, load_settings
 from episodes import registry
-from episodes.agent import Agent, Environment, Lessons, Options, Row, Sizes, Teaching
+from episodes.agent import Agent, Environment, Lessons, Options, Row, Sizes
 from episodes.episode import AgentError, Conversation, Task
 from sql_agent.prompts import TOOL, first_messages
 from tests.messages import missing
@@ -50,27 +50,11 @@ def echoed(row: Row) -> Conversation:
     return Conversation([*system, *turns], [True])
 
 
-class EchoTeaching(Teaching):
-    def demonstrations(
-        self, role: str, rows: Sequence[Row], settings: Settings
-    ) -> Iterable[Conversation]:
-        if role != "policy":
-            return super().demonstrations(role, rows, settings)
-        return [echoed(row) for row in rows]
-
-    def lessons(
-        self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random
-    ) -> Lessons:
-        taught = [echoed(random.choice(rows)) for _ in range(right)]
-        return Lessons(taught, [], "", {"words": len(rows)})
-
-
 class EchoAgent(Agent):
     """Repeats a character of the question: no tools, and nothing imperfect."""
 
     name = "echo"
     splits: ClassVar = {"train": Path("echo.jsonl")}
-    teaching = EchoTeaching()
 
     def sizes(self, device: str) -> Sizes:
         return Sizes(prompt=40, response=24, reply=12)
@@ -88,6 +72,19 @@ class EchoAgent(Agent):
 
     def open(self, settings: Settings, options: Options, evaluating: bool = False) -> Environment:
         raise NotImplementedError
+
+    def demonstrations(
+        self, role: str, rows: Sequence[Row], settings: Settings
+    ) -> Iterable[Conversation]:
+        if role != "policy":
+            return super().demonstrations(role, rows, settings)
+        return [echoed(row) for row in rows]
+
+    def lessons(
+        self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random
+    ) -> Lessons:
+        taught = [echoed(random.choice(rows)) for _ in range(right)]
+        return Lessons(taught, [], "", {"words": len(rows)})
 
 
 @pytest.fixture

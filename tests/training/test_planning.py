@@ -11,6 +11,7 @@ from omegaconf import OmegaConf
 
 from common.settings import Settings, load_settings
 from episodes import registry
+from episodes.agent import Agent, Options
 from episodes.joint_rows import WEIGHT, WHOSE
 from tests.corpora import cases_of, write_metrics
 from tests.digits_agent.agent import AGENT
@@ -141,9 +142,11 @@ def test_the_settings_of_a_run_are_under_the_agent_s_own_flags(monkeypatch):
 
 def test_what_an_agent_says_of_its_rows_and_of_this_partner_is_shown(monkeypatch, capsys):
     """Else episodes that no partner can play fail while a GPU works."""
-    monkeypatch.setattr(
-        type(AGENT.flags), "check", lambda _, tasks, options: [f"{len(tasks)} {options['partner']}"]
-    )
+
+    def check(agent: Agent, rows: Any, settings: Settings, options: Options, plays: bool) -> Any:
+        return [f"{name}: {len(part)} {options['partner']}" for name, part in rows.items()]
+
+    monkeypatch.setattr(type(AGENT), "check", check)
     settings = Settings(_env_file=None)
     rows = {name: AGENT.rows(AGENT.splits[name]) for name in ("train", "val")}
     with closing(AGENT.open(settings, {})) as environment:

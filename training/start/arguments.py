@@ -85,7 +85,7 @@ def parser_of(agent: Agent) -> Parser:
     for title, flags in FLAGS.items():
         group = parser.add_argument_group(title)
         if title == OF_THE_AGENT:
-            agent.flags.add(cast("argparse.ArgumentParser", group))  # takes flags like a parser
+            agent.add_flags(cast("argparse.ArgumentParser", group))  # takes flags like a parser
         for names, given in flags.items():
             values = {name: value for name, value in given.items() if name not in ("kind", "help")}
             kind = KINDS[given.get("kind", "text")]

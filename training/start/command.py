@@ -138,7 +138,7 @@ def run_training(make: Callable[[], Agent], arguments: list[str] | None) -> int:
         collect_rarely()
         agent = make()
         options = parse(agent, arguments)
-        agent.flags.complete(options)
+        agent.complete(options)
         return train(agent, options)
 
     return run_command("error", body)

@@ -65,7 +65,7 @@ def make(
     random = Random(seed)
     print(f"making conversations; {HOW_LONG.format(steps_a)}", file=sys.stderr)
     most = min(CONVERSATIONS_A, BATCH_A * steps_a)
-    lessons = agent.teaching.lessons(rows, settings, most, BATCH_B * steps_b, random)
+    lessons = agent.lessons(rows, settings, most, BATCH_B * steps_b, random)
     if not lessons.right:
         raise ColdStartError("these rows have nothing to learn; give others with --train-file")
     right = []
