@@ -62,7 +62,16 @@ def load_prompts(own: Path, answered: Sequence[str], path: Path | None = None) -
         given = tomllib.loads(path.read_text(encoding="utf-8"))
         problems = {**ours["problems"], **given.pop("problems", {})}
         prompts = Prompts(**{**ours, **given, "problems": problems})
-        _check(prompts, answered)
+        if strange := {*problems} - {*answered}:
+            raise ValueError(f"problems are {', '.join(answered)}, not {', '.join(strange)}")
+        for name in ("version", "system", "last"):
+            if not isinstance(getattr(prompts, name), str):
+                raise ValueError(f"{name} is no text")
+        # Filling a text fails at unknown fields
+        prompts.opening("", 2)
+        prompts.said("", 1, 2)
+        for problem in answered:
+            prompts.wrong(problem, 1, 2)
         return prompts
     except (OSError, ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
         keys = ", ".join(field.name for field in fields(Prompts))
@@ -71,15 +80,3 @@ def load_prompts(own: Path, answered: Sequence[str], path: Path | None = None) -
             f"a TOML file with some of {keys}, and in their texts no "
             "other fields than {complaint}, {text}, {turn} and {turns}"
         ) from None
-
-
-def _check(prompts: Prompts, answered: Sequence[str]) -> None:
-    if strange := {*prompts.problems} - {*answered}:
-        raise ValueError(f"problems are {', '.join(answered)}, not {', '.join(strange)}")
-    for name in ("version", "system", "last"):
-        if not isinstance(getattr(prompts, name), str):
-            raise ValueError(f"{name} is no text")
-    prompts.opening("", 2)
-    prompts.said("", 1, 2)
-    for problem in answered:
-        prompts.wrong(problem, 1, 2)

@@ -111,11 +111,12 @@ async def _play(
     while True:
         left = policy.max_turns - policy.turns
         result = await agents.Runner.run(agent, conversation, max_turns=left, run_config=config)
-        episode.answer = after_thought(str(result.final_output or "")) or None
-        if not _is_call(episode.answer or ""):
-            episode.stop_reason = "answered" if episode.answer else "no_answer"
+        answer = after_thought(str(result.final_output or "")) or ""
+        has_call = any(mark in answer for mark in CALL_MARKS) or BARE_CALL.match(answer)
+        if not has_call:
+            episode.answer = answer or None
+            episode.stop_reason = "answered" if answer else "no_answer"
             return
-        episode.answer = None
         if policy.turns >= policy.max_turns or policy.finish_reason == "length":
             episode.stop_reason = "bad_tool_call"
             return
@@ -160,10 +161,6 @@ class _PolicyModel(agents.Model):
 
     def stream_response(self, *arguments: Any, **named: Any) -> Any:
         raise NotImplementedError("episodes are not streamed")
-
-
-def _is_call(answer: str) -> bool:
-    return any(mark in answer for mark in CALL_MARKS) or bool(BARE_CALL.match(answer))
 
 
 def _with_objects(message: Any, otherwise: str) -> Any:
