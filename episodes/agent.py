@@ -185,7 +185,7 @@ class Agent(ABC):
     @abstractmethod
     def open(self, settings: Settings, options: Options, evaluating: bool = False) -> Environment:
         """Return what plays and scores. `options`: own flags and addresses of services. Without
-        these addresses it is only asked for its `description`.
+        these addresses it is only asked for its `description` and `baselines`.
         """
 
     # Before anything heavy starts

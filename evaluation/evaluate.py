@@ -138,13 +138,16 @@ async def scripted_episode(
         if gold is None:
             raise AgentError(f"task {task.id} has no gold episode; --gold needs one of every task")
         return gold
-    if player.name == SILENT:
-        return Episode(messages=[], stop_reason="no_answer", turns=1)
-    baselines = environment.baselines(task, commonest)
-    if player.name not in baselines:
-        names = ", ".join([SILENT, *baselines])
-        raise AgentError(f"--baseline {player.name}: expected one of {names}")
-    return baselines[player.name]
+    return baseline_named(player.name, environment, task, commonest)
+
+
+def baseline_named(name: str, environment: Environment, task: Task, commonest: str) -> Episode:
+    """Return the episode of a baseline. Raises AgentError: there is none of this name."""
+    silent = Episode(messages=[], stop_reason="no_answer", turns=1)
+    known = {SILENT: silent, **environment.baselines(task, commonest)}
+    if name not in known:
+        raise AgentError(f"--baseline {name!r}: expected one of {', '.join(known)}")
+    return known[name]
 
 
 async def play_all(
@@ -201,6 +204,8 @@ def evaluate(agent: Agent, arguments: argparse.Namespace, settings: Settings) ->
         print(note, file=sys.stderr)
     tasks = [agent.task(row, settings) for row in rows]
     with contextlib.closing(agent.open(settings, own, evaluating=True)) as environment:
+        if player.kind == "baseline":
+            baseline_named(player.name, environment, tasks[0], "")  # before a folder is made
         config = configuration(agent, arguments, player, environment, len(rows))
     samples = []
     for task in tasks:
