@@ -61,7 +61,8 @@ def load_prompts(own: Path, answered: Sequence[str], path: Path | None = None) -
         ours = tomllib.loads(own.read_text(encoding="utf-8"))
         given = tomllib.loads(path.read_text(encoding="utf-8"))
         problems = {**ours["problems"], **given.pop("problems", {})}
-        prompts = Prompts(**{**ours, **given, "problems": problems})
+        texts = {**ours, **given, "problems": problems}
+        prompts = Prompts(**texts)
         if strange := {*problems} - {*answered}:
             raise ValueError(f"problems are {', '.join(answered)}, not {', '.join(strange)}")
         for name in ("version", "system", "last"):
