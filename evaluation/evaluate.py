@@ -200,13 +200,14 @@ def evaluate(agent: Agent, arguments: argparse.Namespace, settings: Settings) ->
         arguments.max_turns = f"{settings.min_turns}-{settings.max_turns}"
     rows = results.sample_rows(agent.rows(arguments.data), arguments.n, arguments.seed)
     own = registry.own_options(agent, arguments)
-    for note in agent.check({"evaluation": rows}, settings, own):
-        print(note, file=sys.stderr)
+    notes = agent.check({"evaluation": rows}, settings, own)
     tasks = [agent.task(row, settings) for row in rows]
     with contextlib.closing(agent.open(settings, own, evaluating=True)) as environment:
         if player.kind == "baseline":
             baseline_named(player.name, environment, tasks[0], "")  # before a folder is made
         config = configuration(agent, arguments, player, environment, len(rows))
+    for note in notes:
+        print(note, file=sys.stderr)
     samples = []
     for task in tasks:
         samples += [Sample(task, number) for number in range(arguments.k)]

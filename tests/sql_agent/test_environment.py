@@ -113,7 +113,7 @@ def test_where_only_weights_are_made_answers_are_drafted_without_a_database(tmp_
     assert row["answer"]
     assert "1 answers drafted" in notes[0]
     with pytest.raises(DatabaseError, match=r"gone\.db"):
-        AGENT.check({"train": [row]}, settings, plays=True)
+        AGENT.check({"train": [row]}, settings, {})
 
 
 @pytest.mark.parametrize(("kind", "found"), cases_of(__file__, "kinds"))

@@ -104,7 +104,7 @@ def test_training_checks_and_demonstrations_follow_too(url, questions):
         {"database_tables": "patients", "other": 1}
     )
     rows = AGENT.rows(questions)
-    notes = AGENT.check({"train": rows}, settings, plays=True)
+    notes = AGENT.check({"train": rows}, settings, {})
     assert "1 answers drafted" in notes[0]
     assert len(notes) == 1, "the database confirms the question"
     (conversation,) = AGENT.demonstrations("policy", rows, settings)
