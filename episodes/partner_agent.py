@@ -141,8 +141,11 @@ class PartnerAgent(Agent):
         if role == self.role:
             made: Iterable[Conversation] = import_module(self.partner_recipe).partner_lessons(tasks)
             return made
-        gold = (self.rehearsed(task, turns_of(task, settings)) for task in tasks)
-        return (Conversation(episode.messages, [True] * episode.turns) for episode in gold)
+        conversations = []
+        for task in tasks:
+            episode = self.rehearsed(task, turns_of(task, settings))
+            conversations.append(Conversation(episode.messages, [True] * episode.turns))
+        return conversations
 
 
 class PartnerEnvironment(Environment):
