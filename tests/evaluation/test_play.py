@@ -85,7 +85,7 @@ def test_every_agent_is_played_by_piped_lines(name, monkeypatch, capsys, has_pac
 
 
 def test_help_and_an_empty_line_cost_no_turn(monkeypatch, capsys):
-    assert run(monkeypatch, "/help\n\nask 1\n", "digits") == 1
+    assert run(monkeypatch, "/help\n\nask 1\n", "digits", "--task", "d0") == 1
     assert capsys.readouterr().out.count("[4 replies left] > ") == 3
 
 
