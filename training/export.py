@@ -18,7 +18,6 @@ from typing import Any
 
 import yaml
 from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
 
 from common.command import UsageError, new_parser, run_command
 from common.files import replacing
@@ -99,7 +98,7 @@ def gather(checkpoint: Path, folder: Path) -> None:
 def card_of(name: str, agent: str, checkpoint: Path, config: DictConfig) -> str:
     """Return the card of an exported model."""
     run = run_of(checkpoint)
-    base = str(config.actor_rollout_ref.model.path)
+    base = str(OmegaConf.select(config, "actor_rollout_ref.model.path"))
     head: dict[str, Any] = {
         "library_name": "transformers",
         "pipeline_tag": "text-generation",
@@ -133,11 +132,11 @@ def export(arguments: argparse.Namespace) -> None:
     checkpoint = choose_checkpoint(run, arguments.step)
     try:
         config: Any = OmegaConf.load(run / "config.yaml")
-        named = str(config.trainer.project_name)
-    except (OSError, yaml.YAMLError, OmegaConfBaseException) as error:
-        raise UsageError(
-            f"{run / 'config.yaml'} is not a run's configuration ({type(error).__name__})"
-        ) from None
+        named = OmegaConf.select(config, "trainer.project_name") or ""
+    except (OSError, yaml.YAMLError):
+        named = ""
+    if not named:
+        raise UsageError(f"{run / 'config.yaml'} is not a run's configuration")
     agent = registry.get(named.removesuffix("_agent"))
     with replacing(target) as draft:
         gather(checkpoint, draft)
