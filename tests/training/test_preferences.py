@@ -160,7 +160,7 @@ def test_what_was_begun_with_another_model_is_not_gone_on_with(tmp_path, capsys,
     def interrupted(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(dpo.EpisodePairTrainer, "train", interrupted)
+    monkeypatch.setattr(dpo, "settings_of", interrupted)
     pairs_file(tmp_path, 4)
     assert main(command(tmp_path, "out")) == 130
     other = shutil.copytree(TINY, tmp_path / "other")
