@@ -7,8 +7,6 @@
 docs/agents.md says what an agent must bring. Importing this, or an agent, imports nothing heavy.
 """
 
-from __future__ import annotations
-
 import inspect
 from abc import ABC, abstractmethod
 from argparse import ArgumentParser, Namespace

@@ -3,8 +3,6 @@
 PYTHONPATH=/my/agents .venv/bin/python -m pytest -p episodes.conformance --agent triage
 """
 
-from __future__ import annotations
-
 import warnings
 from pathlib import Path
 

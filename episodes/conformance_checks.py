@@ -4,8 +4,6 @@ Keeps of docs/agents.md: what a new agent is promised and must keep; among it th
 leaves no reward.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -1,7 +1,5 @@
 """What an episode is made of: the task, who plays it, what happened, and what it is worth."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -44,6 +42,27 @@ class Task:
     agent: str = ""
 
 
+class Policy(ABC):
+    """The player of an episode: a model behind an endpoint, a person, a script.
+
+    finish_reason: of the last reply; "length": it was cut by its token limit.
+    """
+
+    def __init__(self, max_turns: int) -> None:
+        self.max_turns = max_turns
+        self.turns = 0
+        self.prompt_tokens = 0
+        self.completion_tokens = 0
+        self.finish_reason: str | None = None
+
+    @abstractmethod
+    async def reply(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> Message:
+        """Return the assistant's next message. With the last one allowed, tools are forbidden.
+        Raises PolicyStop: it cannot go on (budget, length). Raises EpisodeError: the machine
+        failed.
+        """
+
+
 @dataclass
 class Episode:
     """What happened. messages: the transcript as OpenAI dicts.
@@ -68,27 +87,6 @@ class Episode:
         if policy.finish_reason == "length" and self.stop_reason in OF_A_REPLY:
             self.answer = None
             self.stop_reason = "length"
-
-
-class Policy(ABC):
-    """The player of an episode: a model behind an endpoint, a person, a script.
-
-    finish_reason: of the last reply; "length": it was cut by its token limit.
-    """
-
-    def __init__(self, max_turns: int) -> None:
-        self.max_turns = max_turns
-        self.turns = 0
-        self.prompt_tokens = 0
-        self.completion_tokens = 0
-        self.finish_reason: str | None = None
-
-    @abstractmethod
-    async def reply(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> Message:
-        """Return the assistant's next message. With the last one allowed, tools are forbidden.
-        Raises PolicyStop: it cannot go on (budget, length). Raises EpisodeError: the machine
-        failed.
-        """
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,6 @@
 Agents keep their settings, and have none of their own flags here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain

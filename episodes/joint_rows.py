@@ -1,7 +1,5 @@
 """The rows of several agents in one list. Each row names its agent and holds that agent's own row."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import chain, zip_longest
 from pathlib import Path

@@ -3,8 +3,6 @@
 problem_of(await check_judge(environment, tasks))      # None, or what was seen, with three of the tasks
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

@@ -3,8 +3,6 @@
 kept_episodes(Path("episodes.jsonl"), "sql")    # Conversations, of which every reply is learned
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

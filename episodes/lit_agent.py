@@ -3,8 +3,6 @@
 The only file outside training that imports agentlightning.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

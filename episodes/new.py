@@ -7,8 +7,6 @@
 docs/agents.md says how to go on. Exit codes: 0 done, 1 failed, 2 wrong usage.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 import runpy

@@ -3,8 +3,6 @@
 A stop reason is the policy's doing and scored. A cause is the machine's and leaves no score.
 """
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path

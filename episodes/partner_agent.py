@@ -1,7 +1,5 @@
 """What agents have in common whose policy talks with a partner: the case's record or a model."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterable, Mapping, Sequence

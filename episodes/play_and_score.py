@@ -1,7 +1,5 @@
 """The one way an episode is played and scored, in training and evaluation."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Awaitable

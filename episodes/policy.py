@@ -3,8 +3,6 @@
 policy = ChatPolicy(Endpoint("http://127.0.0.1:8000/v1", "tiny"), max_turns=3)
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

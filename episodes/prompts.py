@@ -3,8 +3,6 @@
 Fields: {complaint} (how the case begins), {text} (the partner's words), {turn}, {turns}.
 """
 
-from __future__ import annotations
-
 import hashlib
 import tomllib
 from collections.abc import Sequence

@@ -3,8 +3,6 @@
 docs/evaluate-and-serve.md explains every key. What was not recorded has no key. A null is a value.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields

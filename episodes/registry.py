@@ -5,8 +5,6 @@
 It lies here or on Python's path (`PYTHONPATH=/my/agents`).
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from argparse import ArgumentParser, Namespace

@@ -1,7 +1,5 @@
 """The rows of a data file, Parquet or JSON lines, for `Agent.rows`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from common.jsonl import read_jsonl

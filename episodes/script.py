@@ -3,8 +3,6 @@
 policy = Script([tool_call("measure", {"sign": "pulse"}), "72"], max_turns=3)
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from typing import Any

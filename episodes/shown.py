@@ -1,7 +1,5 @@
 """What happened in an episode, piece by piece, as a page shows it (docs/agents.md)."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -4,8 +4,6 @@
 partner's words, or sets `episode.stop_reason` and returns None.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any

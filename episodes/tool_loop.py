@@ -6,8 +6,6 @@
 An impossible call is answered with an error and costs its turn, as in verl and TRL.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """How many turns an episode may have. All samples of a task have as many, so that a group compares."""
 
-from __future__ import annotations
-
 import re
 from argparse import ArgumentTypeError
 from random import Random

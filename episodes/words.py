@@ -1,7 +1,5 @@
 """What pages say of an agent, by language (docs/agents.md has the form of words.toml)."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
