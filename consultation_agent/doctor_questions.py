@@ -60,8 +60,8 @@ def asks_whether(question: str, complaint: str) -> bool:
             for text in texts:
                 rest = text
                 for part in parts:
-                    rest = _pattern((part,)).sub(" ", rest, count=1)
-                if _pattern(parts).search(text) and not content_of(rest):
+                    rest = pattern_of((part,)).sub(" ", rest, count=1)
+                if pattern_of(parts).search(text) and not content_of(rest):
                     return True
     return False
 
@@ -116,21 +116,15 @@ def parts_of(question: str) -> list[str]:
     return kept if len(parts) > 1 else [question]
 
 
-def is_sure(question: str) -> bool:
-    """Return whether an ask-word of a question is not weak."""
-    return any(not word.weak for _, word in named_in(plain(question)))
-
-
-def patterns_of(question: str, item: str) -> list[re.Pattern[str]]:
-    """Return patterns that find a question's ask-words for an item, those of one part."""
-    named = [word for _, word in named_in(plain(question)) if word.item == item and not word.weak]
-    return [_pattern(word.parts) for word in named if len(word.parts) == 1]
+def sure_words(question: str) -> list[AskWord]:
+    """Return the ask-words of a question that are not weak."""
+    return [word for _, word in named_in(plain(question)) if not word.weak]
 
 
 def _asked_by_itself(clause: str) -> tuple[str, ...]:
     if not ASKING.search(clause) or ADVICE.search(clause):
         return ()
-    return tuple(word.item for _, word in named_in(plain(clause)) if not word.weak)
+    return tuple(word.item for word in sure_words(clause))
 
 
 def asks(sentence: str) -> bool:
@@ -167,7 +161,7 @@ def named_in(sentence: str) -> list[tuple[int, AskWord]]:
     for part in here:
         for word in _ask_words()[part]:
             if here.issuperset(word.parts):
-                for match in _pattern(word.parts).finditer(sentence):
+                for match in pattern_of(word.parts).finditer(sentence):
                     matches.append((word, *match.span()))
     found = list[tuple[int, int, AskWord]]()
     left = sentence
@@ -184,7 +178,8 @@ def _surest_first(match: tuple[AskWord, int, int]) -> tuple[bool, int, int, int,
 
 
 @cache
-def _pattern(parts: tuple[str, ...]) -> re.Pattern[str]:
+def pattern_of(parts: tuple[str, ...]) -> re.Pattern[str]:
+    """Return a pattern that finds an ask-word's parts in order."""
     # An English part must not be inside another word, such as "age" in "manage"
     if all(part.isascii() for part in parts):
         whole = [rf"(?<![a-z]){re.escape(one)}(?:s|es|d|ed|ing)?(?![a-z])" for one in parts]

@@ -180,12 +180,6 @@ def _read_choice(
     return Malformed("no_label")
 
 
-def _by_words(said: str, options: Mapping[str, str]) -> str:
-    texts = {letter: text.strip(" .。").casefold() for letter, text in options.items()}
-    named = [letter for letter, text in texts.items() if said and said.casefold() == text]
-    return named[0] if len(named) == 1 else ""
-
-
 def _all_chosen(said: str, options: Mapping[str, str], alone: bool) -> str | None:
     """Return the letters of the list that a text begins with, as "A, C", "" if what follows takes
     them back, None without a list.
@@ -217,8 +211,10 @@ def _all_chosen(said: str, options: Mapping[str, str], alone: bool) -> str | Non
 
 def _chosen(said: str, options: Mapping[str, str], alone: bool = False) -> str:
     """Return the letter that a text chooses. alone: no word follows it but its option's."""
-    if letter := _by_words(said, options):
-        return letter
+    texts = {letter: text.strip(" .。").casefold() for letter, text in options.items()}
+    named = [letter for letter, text in texts.items() if said and said.casefold() == text]
+    if len(named) == 1:
+        return named[0]
     found = LETTER.fullmatch(said)
     letter = found[1].upper() if found else ""
     if not found or letter not in options:
@@ -241,8 +237,8 @@ def _chosen(said: str, options: Mapping[str, str], alone: bool = False) -> str:
         if letter in rejected or others & set(options):
             return ""
     other = ANOTHER.match(behind)
-    named = (other[1] or other[2]).upper() if other else letter
-    if named != letter and named in options:
+    another = (other[1] or other[2]).upper() if other else letter
+    if another != letter and another in options:
         return ""
     return "" if _is_turned(behind, letter, options) else letter
 

@@ -19,11 +19,11 @@ from consultation_agent.doctor_questions import (
     SIDES,
     asked_for,
     asks_whether,
-    is_sure,
     opens,
     parts_of,
-    patterns_of,
+    pattern_of,
     plain,
+    sure_words,
 )
 from consultation_agent.recall import complaint_of, recalled
 from consultation_agent.task import ConsultationTask
@@ -107,8 +107,8 @@ def _to_each(task: ConsultationTask, question: str, mentioned: Mapping[str, Repl
     if task.complaint and of_itself and asks_whether(question, task.complaint):
         return [_complaint(task, mentioned)]
     items = asked_for(question, task.opening)
-    of_facets = load_tables().facets.keys() >= {*items}
-    if of_facets and not is_sure(question) and any(not one.is_side for one in about):
+    weak = not sure_words(question) and load_tables().facets.keys() >= {*items}
+    if weak and any(not one.is_side for one in about):
         items = []
     if not ITSELF.search(plain(question)):
         items = [item for item in items if item not in SIDES] or items
@@ -121,17 +121,17 @@ def _to_each(task: ConsultationTask, question: str, mentioned: Mapping[str, Repl
     if len(items) > 1 and not (first and (first.is_side or not _joined(question))):
         replies = list[Reply]()
         for item in items:
-            topics = _telling_first(task, _of_one_facet(question, [item]), item)
-            for topic in topics:
+            named = _telling_first(task, _of_one_facet(question, [item]), item)
+            for topic in named:
                 replies.append(_of_topic(task, topic, mentioned))
-            if not topics:
+            if not named:
                 replies.append(_of_item(task, question, item, mentioned))
         return replies
-    topics = _topics_of(task, question, items)
-    if topics and _joined(question):
-        topics += [one for one in asked_topics(question) if not (one.is_side or one in topics)]
-    if topics:
-        return [_of_topic(task, topic, mentioned) for topic in topics]
+    named = _topics_of(task, question, items)
+    if named and _joined(question):
+        named += [one for one in about if not (one.is_side or one in named)]
+    if named:
+        return [_of_topic(task, topic, mentioned) for topic in named]
     if items:
         return [_of_item(task, question, items[0], mentioned)]
     if BODY.search(asking_of(question)):
@@ -142,7 +142,8 @@ def _to_each(task: ConsultationTask, question: str, mentioned: Mapping[str, Repl
 def _told_by(task: ConsultationTask, question: str, item: str) -> str | None:
     """Return what the patient has that the words for an absent symptom also name."""
     symptoms = load_tables().symptoms
-    named = patterns_of(question, item)
+    words = [word for word in sure_words(question) if word.item == item]
+    named = [pattern_of(word.parts) for word in words if len(word.parts) == 1]
     for topic in topics().values():
         if topic.of and item == topic.of[0] and symptoms.keys() >= {*topic.of}:
             named.append(topic.own)
@@ -174,14 +175,17 @@ def _together(replies: Sequence[Reply], said: Mapping[str, str]) -> Reply:
 
 
 def _topics_of(task: ConsultationTask, question: str, items: Sequence[str]) -> list[Topic]:
+    found = asked_topics(question)
     several = _of_one_facet(question, items)
     if len(several) > 1 and not asked_first(question):
         return _telling_first(task, several, items[0])
     if not items and _joined(question):
-        return [one for one in asked_topics(question) if not one.is_side]
+        return [one for one in found if not one.is_side]
     first = asked_first(question)
     if first or not items:
-        return [first] if first else [*asked_topics(question)[:1]]
+        itself = [one for one in found if one.complaint.get(task.complaint) == "complaint"]
+        others = [one for one in found if one not in itself]
+        return [first] if first else [*others, *itself][:1]
     relatives = [one for one in several if one.name == "relatives"]
     return relatives[:1] or (several if len(several) == 1 else [])
 

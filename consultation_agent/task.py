@@ -106,9 +106,13 @@ def _task_of(row: Row) -> ConsultationTask:
     exchanges = []
     for once in model.get("patient_information") or ():
         exchanges.append((" ".join(once["doctor_question"]), " ".join(once["patient_response"])))
+    asked = (message["content"] for message in row["prompt"] if message["role"] == "user")
+    said = _text(next(asked, None))
+    if said.startswith(PREFIX):
+        said = said.removeprefix(PREFIX).strip().splitlines()[0]
     return ConsultationTask(
         id=str(row["id"]),
-        question=_complaint(row["prompt"]),
+        question=said,
         reference=right,
         recommendation=_text(truth["recommendation"]),
         task_type=extra.get("department") or "unknown",
@@ -131,12 +135,6 @@ def _task_of(row: Row) -> ConsultationTask:
         english=bool(extra.get("english")),
         options=options,
     )
-
-
-def _complaint(prompt: list[dict[str, Any]]) -> str:
-    asked = (message["content"] for message in prompt if message["role"] == "user")
-    said = _text(next(asked, None))
-    return said.removeprefix(PREFIX).strip().splitlines()[0] if said.startswith(PREFIX) else said
 
 
 def _texts(table: str | None) -> dict[str, str]:

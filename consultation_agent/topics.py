@@ -48,7 +48,7 @@ def topics() -> dict[str, Topic]:
     found = {}
     for name, columns in table.items():
         asks_for = columns.pop("ask")
-        own = columns.pop("own", NEVER)
+        own = columns.pop("own", "." if columns.get("kind") == "of it" else NEVER)
         first = columns.pop("first", NEVER)
         if first not in (NEVER, "."):
             asks_for = [*asks_for, first]

@@ -1,23 +1,13 @@
 """Check a file of consultations and turn it into cases to practise on and dialogues to learn from.
 
-    .venv/bin/python -m conditions.intake.consultations train.parquet --out my_consultations
-    .venv/bin/python -m conditions.intake.consultations dialogues.jsonl --out my_consultations --force
+    .venv/bin/python -m conditions.intake.consultations dialogues.jsonl --out my_consultations
 
-FILE is Parquet, a JSON list, JSONL, or a JSON object of rows by id. A row has DoctorAgent-RL's
-columns (`prompt`, `reward_model`, perhaps `response`), or is a plain dialogue: `messages` of role
-and content, as ShareGPT, IMCS-21 or Alpaca write them, or texts such as 病人：我头痛, perhaps with
-`diagnosis` and `recommendation` (docs/your-data.md). What the doctor says before the patient's
-first words is left out. What the patient answers is a question. What follows the patient's last
-words is the advice where there is a diagnosis without `recommendation`, else left out.
-
-DIR gets, each case and dialogue once, `cases.parquet` with the columns of DoctorAgent-RL, the
-prompt being the complaint alone, and `dialogues.jsonl`: {"messages": [...]}, user and assistant in
-turn. A reply is an optional <think> block and one <answer>, `Question:` (`问题：`) or `Diagnosis:`
-(`诊断：`) with `Recommendation:` (`建议：`).
-
-Each refused row is named with what was seen and expected, here and as a line of `refused.jsonl`; if
-it is more than half of them, only that file is written. Exit codes: 0 done, 1 failed, 2 wrong
-usage, 130 interrupted. Rows are counted from 1; in JSONL a row is a line.
+FILE is Parquet, a JSON list, JSONL, or a JSON object of rows by id: with DoctorAgent-RL's columns,
+or plain dialogues as ShareGPT, IMCS-21 or Alpaca write them, or texts such as 病人：我头痛
+(docs/your-data.md). DIR gets, each case and dialogue once, `cases.parquet` and `dialogues.jsonl`,
+and `refused.jsonl` with what was seen and expected; if more than half of the rows are refused, only
+that. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted. Rows are counted from 1; in
+JSONL a row is a line.
 """
 
 from __future__ import annotations

@@ -151,6 +151,11 @@ def test_what_real_doctors_ask_is_answered_by_the_fact(question, text):
         ("走路、上楼喘不喘？", "有，上楼就喘。"),
         ("Do you take any blood thinners or painkillers?", "没吃阿司匹林。没吃止痛药。"),
         ("现在还喘吗？", "有，上楼就喘。"),
+        ("腿有没有肿？", "没有腿肿。"),
+        ("有没有骨质疏松病史？", "这个我说不清楚。"),
+        ("一喘多久能过去？", "一阵一阵的。"),
+        ("平时喝水多不多？", "这个我说不清楚。"),
+        ("Can you find a comfortable position?", "歇着就好。"),
         ("痒不痒？", "九分，痒得睡不着。"),
         ("夜里能不能睡着？", "九分，痒得睡不着。"),
         ("喘得厉害吗，喘多久了？", "有，上楼就喘。"),
@@ -177,6 +182,26 @@ def test_nothing_of_the_record_is_denied_or_told_for_another_thing(question, tex
     absent = {"fever": False, "sleep_problems": False, "cold_intolerance": False}
     task = replace(TASK, words=words, symptoms={"chills": True, "breathlessness": True, **absent})
     assert asked(question, task=task).text == text
+
+
+@pytest.mark.parametrize(
+    ("complaint", "question", "text"),
+    [
+        ("headache", "头痛是搏动性的吗？", "掉白皮。"),
+        ("rash", "是水泡还是疙瘩？", "掉白皮。"),
+        ("rash", "疹子疼痛吗？", "一碰就疼。"),
+        ("rash", "有疼痛感吗？", "一碰就疼。"),
+        ("dizziness", "头晕是一下子来的吗？", "突然就来了。"),
+        ("palpitations", "心跳乱不乱？", "没有心跳不齐。"),
+        ("fatigue", "疼不疼？", "不疼。"),
+    ],
+)
+def test_what_is_asked_of_the_complaint_is_more_than_that_it_is_there(complaint, question, text):
+    words = {"character": "掉白皮", "onset": "突然就来了"}
+    if complaint == "rash":
+        words["skin_pain"] = "一碰就疼"
+    task = replace(TASK, complaint=complaint, words=words, symptoms={})
+    assert asked(question, task=task).text.removeprefix("有，") == text
 
 
 def test_another_joint_is_answered_by_the_place():
