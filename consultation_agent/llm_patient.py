@@ -129,9 +129,14 @@ class LLMPatient:
         hidden = None if secret(task).search(open_words) else secret(task)
         said, leaked = await self._without(hidden, messages_for(task, heard, self.words))
         text = " ".join(said.text.split())[:LONGEST_TEXT]
-        reply = Reply(said.kind, text, _facets(task, said), leaked)
-        earlier = _told_before(reply, heard, asked)
-        return again(earlier, task) if earlier else reply
+        facets = _facets(task, said)
+        mentioned = told(asked)
+        if facets and mentioned.keys() >= {*facets}:
+            return again(mentioned[facets[0]], task)
+        for earlier in asked:
+            if not facets and clean(earlier.question) == heard:
+                return again(earlier.reply, task)
+        return Reply(said.kind, text, facets, leaked)
 
     async def _without(
         self, secret: re.Pattern[str] | None, messages: list[Message]
@@ -203,10 +208,3 @@ def _facets(task: ConsultationTask, said: Said) -> tuple[str, ...]:
     names = {*tables.facets, *tables.symptoms, *tables.general} if task.words else {*memories(task)}
     known = dict.fromkeys(name for name in said.facets if name in names)
     return () if said.kind == "off_topic" else tuple(known)[:MOST_FACETS]
-
-
-def _told_before(reply: Reply, question: str, asked: Sequence[Exchange]) -> Reply | None:
-    if reply.facets:
-        mentioned = told(asked)
-        return mentioned[reply.facets[0]] if mentioned.keys() >= {*reply.facets} else None
-    return next((earlier.reply for earlier in asked if clean(earlier.question) == question), None)

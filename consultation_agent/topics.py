@@ -48,6 +48,8 @@ def topics() -> dict[str, Topic]:
     found = {}
     for name, columns in table.items():
         asks_for = columns.pop("ask")
+        if "under" in columns:
+            columns["of"] = table[columns["under"]]["of"]
         own = columns.pop("own", "." if columns.get("kind") == "of it" else NEVER)
         first = columns.pop("first", NEVER)
         if first not in (NEVER, "."):

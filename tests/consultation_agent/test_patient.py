@@ -103,12 +103,8 @@ def test_a_file_whose_rows_hold_nothing_to_tell_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("complaint", "question"),
-    [
-        ("joint_pain", "Do your joints ache?"), ("rash", "身上起疹子了吗？"), ("diarrhoea", "有没有腹泻？"),
-        ("urination", "小便正常吗，有不舒服吗？"), ("fatigue", "Are you tired?"), ("palpitations", "觉得心里发慌吗？"),
-    ],
-)  # fmt: skip
+    ("complaint", "question"), cases_of(__file__, "whether_there_is_the_complaint")
+)
 def test_the_own_complaint_is_affirmed_in_common_words(complaint, question):
     for task in (task for task in tasks() if task.complaint == complaint):
         reply = PATIENT.reply_to(task, question, [])
@@ -138,43 +134,7 @@ def test_what_real_doctors_ask_is_answered_by_the_fact(question, text):
     assert asked(question, task=replace(TASK, words=words, sex="male")).text == text
 
 
-@pytest.mark.parametrize(
-    ("question", "text"),
-    [
-        ("Does anything make it better or worse?", "歇着就好。一用力就犯。"),
-        ("睡眠和胃口怎么样？", "九分，痒得睡不着。胃口还行。"),
-        ("Do you wake up at night because of it?", "九分，痒得睡不着。"),
-        ("有没有发热或者怕冷？", "没有发烧。有，裹着被子还发抖。"),
-        ("身高体重是多少？", "这个我说不清楚。"),
-        ("医保是哪里的？", "这个我说不清楚。"),
-        ("有没有咳嗽咳痰？", "这个我说不清楚。"),
-        ("走路、上楼喘不喘？", "有，上楼就喘。"),
-        ("Do you take any blood thinners or painkillers?", "没吃阿司匹林。没吃止痛药。"),
-        ("现在还喘吗？", "有，上楼就喘。"),
-        ("腿有没有肿？", "没有腿肿。"),
-        ("有没有骨质疏松病史？", "这个我说不清楚。"),
-        ("一喘多久能过去？", "一阵一阵的。"),
-        ("平时喝水多不多？", "这个我说不清楚。"),
-        ("Can you find a comfortable position?", "歇着就好。"),
-        ("痒不痒？", "九分，痒得睡不着。"),
-        ("夜里能不能睡着？", "九分，痒得睡不着。"),
-        ("喘得厉害吗，喘多久了？", "有，上楼就喘。"),
-        ("吃过止疼药吗，管用吗？", "没吃止痛药。歇着就好。"),
-        ("阴天下雨疼得厉害吗？", "一用力就犯。"),
-        ("接触什么东西以后犯？", "一用力就犯。"),
-        ("当时在干什么呢？", "一用力就犯。"),
-        ("Is it related to certain foods, like chocolate or red wine?", "一用力就犯。"),
-        ("发作时有没有胸痛？", "这个我说不清楚。"),
-        ("以前查过骨密度没有？", "这个我说不清楚。"),
-        ("手指遇冷会不会发白？", "这个我说不清楚。"),
-        ("有没有戴隐形眼镜？", "这个我说不清楚。"),
-        ("海鲜能吃吗？", "这个我说不清楚。"),
-        ("眼睛进过东西没有？", "这个我说不清楚。"),
-        ("走路有没有响声？", "没有咔咔响。"),
-        ("Have you lost any height over the years?", "没有变矮。"),
-        ("Does your vision seem worse?", "没有视力下降。"),
-    ],
-)
+@pytest.mark.parametrize(("question", "text"), cases_of(__file__, "asked_of_the_record"))
 def test_nothing_of_the_record_is_denied_or_told_for_another_thing(question, text):
     words = {"relieving": "歇着就好", "aggravating": "一用力就犯", "severity": "九分，痒得睡不着"}
     words |= {"course": "一阵一阵的", "place": "手肘", "chills": "裹着被子还发抖"}
@@ -185,16 +145,7 @@ def test_nothing_of_the_record_is_denied_or_told_for_another_thing(question, tex
 
 
 @pytest.mark.parametrize(
-    ("complaint", "question", "text"),
-    [
-        ("headache", "头痛是搏动性的吗？", "掉白皮。"),
-        ("rash", "是水泡还是疙瘩？", "掉白皮。"),
-        ("rash", "疹子疼痛吗？", "一碰就疼。"),
-        ("rash", "有疼痛感吗？", "一碰就疼。"),
-        ("dizziness", "头晕是一下子来的吗？", "突然就来了。"),
-        ("palpitations", "心跳乱不乱？", "没有心跳不齐。"),
-        ("fatigue", "疼不疼？", "不疼。"),
-    ],
+    ("complaint", "question", "text"), cases_of(__file__, "asked_of_the_complaint")
 )
 def test_what_is_asked_of_the_complaint_is_more_than_that_it_is_there(complaint, question, text):
     words = {"character": "掉白皮", "onset": "突然就来了"}
