@@ -4,7 +4,6 @@ import math
 import os
 import shutil
 import signal
-import subprocess
 
 import pytest
 from hypothesis import settings
@@ -12,6 +11,7 @@ from hypothesis import settings
 from common.settings import load_settings
 from episodes import registry
 from episodes.agent import folder_of
+from tests.programs import ran
 from tests.runs import fast_run, start  # noqa: F401 (fixtures)
 from tests.tools.sql import servers
 
@@ -65,25 +65,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def bubblewrap():
     """Skip unless bubblewrap itself can run a program here."""
     if not shutil.which("bwrap"):
-        pytest.skip(
-            "bubblewrap is not installed (apt-get install bubblewrap): the sandbox is not tested"
-        )
-    line = [
-        "bwrap",
-        "--unshare-all",
-        "--unshare-user",
-        "--ro-bind",
-        "/",
-        "/",
-        "--proc",
-        "/proc",
-        "true",
-    ]
-    tried = subprocess.run(line, capture_output=True, text=True)
+        pytest.skip("no sandbox is tested without bubblewrap (apt-get install bubblewrap)")
+    line = "bwrap --unshare-all --unshare-user --ro-bind / / --proc /proc true"
+    tried = ran(*line.split())
     if tried.returncode:
-        pytest.skip(
-            f"this machine allows no sandbox (docs/safety.md), so it is not tested: {tried.stderr.strip()}"
-        )
+        pytest.skip(f"this machine allows no sandbox (docs/safety.md): {tried.stderr.strip()}")
 
 
 @pytest.fixture

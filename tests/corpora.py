@@ -19,6 +19,5 @@ def write_lines(path: Path, rows: Iterable[Any]) -> Path:
 
 def write_metrics(run: Path, steps: Mapping[int, Any]) -> None:
     """Write the metrics of a run, by step."""
-    write_lines(
-        run / "metrics.jsonl", [{"step": step, "data": data} for step, data in steps.items()]
-    )
+    rows = [{"step": step, "data": data} for step, data in steps.items()]
+    write_lines(run / "metrics.jsonl", rows)

@@ -72,9 +72,8 @@ class Run:
 
     def steps(self) -> list[dict[str, Any]]:
         """verl's metrics, one dict a finished step."""
-        return [
-            line["data"] for line in self.lines("metrics.jsonl") if "timing_s/step" in line["data"]
-        ]
+        found = [line["data"] for line in self.lines("metrics.jsonl")]
+        return [data for data in found if "timing_s/step" in data]
 
     def summary(self) -> dict[str, Any]:
         return dict(json.loads((self.run_dir / "summary.json").read_text()))
@@ -87,9 +86,8 @@ class Run:
 def has_mark(process: psutil.Process, mark: str) -> bool:
     """Whether a living process inherited RUN_MARK=mark."""
     try:
-        return (
-            process.environ().get("RUN_MARK") == mark and process.status() != psutil.STATUS_ZOMBIE
-        )
+        marked = process.environ().get("RUN_MARK") == mark
+        return marked and process.status() != psutil.STATUS_ZOMBIE
     except (psutil.NoSuchProcess, psutil.AccessDenied):
         return False
 
@@ -128,15 +126,10 @@ def start(tmp_path_factory):
         folder = run_dir or tmp_path_factory.mktemp("run") / "run"
         mark = uuid.uuid4().hex
         variables = {"AGL_SERVER_PORT": str(free_port()), **environment, "RUN_MARK": mark}
-        process = subprocess.Popen(
-            [*within, sys.executable, program, "--run-dir", str(folder), *arguments],
-            cwd=ROOT,
-            env={**os.environ, **variables},
-            text=True,
-            start_new_session=True,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-        )
+        command = [*within, sys.executable, program, "--run-dir", str(folder), *arguments]
+        said: Any = {"text": True, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+        env = {**os.environ, **variables}
+        process = subprocess.Popen(command, cwd=ROOT, env=env, start_new_session=True, **said)
         runs.append(Run(folder, process, mark))
         return runs[-1]
 

@@ -9,10 +9,7 @@ from bench.faults.__main__ import FAULTS, PAGE, measured, play_scene
 from bench.faults.measure import books, right
 from bench.faults.page import page
 
-PATH = (
-    "spans arrive twice",
-    "a runner below the runners' command is killed",
-)
+PATH = ("spans arrive twice", "a runner below the runners' command is killed")
 ENGINE = (
     "a runner is killed",
     "the agent's database is locked",
@@ -22,9 +19,8 @@ ENGINE = (
 
 def done(scene: str, names: tuple[str, ...], folder: Path) -> dict[str, dict[str, Any]]:
     """These faults, all of which must do what is expected, by name."""
-    results = play_scene(
-        scene, [fault for fault in FAULTS if fault["name"] in names], folder, note=print
-    )
+    faults = [fault for fault in FAULTS if fault["name"] in names]
+    results = play_scene(scene, faults, folder, note=print)
     assert sorted(result["name"] for result in results if right(result)) == sorted(names), results
     return {result["name"]: result for result in results}
 
@@ -44,36 +40,19 @@ def test_a_run_survives_or_is_resumed(tmp_path):
 
 
 def episode(session: int, cause: str | None = None, **changes: Any) -> dict[str, Any]:
-    known = {
-        "mode": "train",
-        "step": 1,
-        "group": "g",
-        "sample": session,
-        "status": "succeeded",
-        "generated_tokens": 10,
-    }
-    return (
-        known
-        | {
-            "cause": cause,
-            "reward": None if cause else 0.0,
-            "terms": {} if cause else {"rule": 0.0},
-        }
-        | changes
-    )
+    played = {"mode": "train", "step": 1, "group": "g", "sample": session, "status": "succeeded"}
+    scored = {"reward": 0.0, "terms": {"rule": 0.0}} if cause is None else {"reward": None}
+    return {**played, "generated_tokens": 10, "cause": cause, "terms": {}, **scored, **changes}
+
+
+LOST = [episode(0), episode(1), episode(2, "judge_failed")]
 
 
 @pytest.mark.parametrize(
     ("rows", "trained", "tokens", "zero", "twice"),
     [
-        ([episode(0), episode(1), episode(2, "judge_failed")], 2, 20, 0, 0),
-        (
-            [episode(0), episode(1), episode(2, "judge_failed")],
-            3,
-            20,
-            1,
-            0,
-        ),  # one without a score was trained
+        (LOST, 2, 20, 0, 0),
+        (LOST, 3, 20, 1, 0),  # one without a score was trained
         ([episode(0), episode(1, reward=None)], 2, 20, 1, 0),
         ([episode(0), episode(1, terms={})], 2, 20, 1, 0),
         ([episode(0), episode(0)], 2, 20, 0, 1),

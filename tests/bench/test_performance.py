@@ -28,9 +28,8 @@ def measurement(folder: Path, **changes: object) -> str:
 
 
 def test_the_page_says_what_was_measured():
-    assert PAGE.read_text(encoding="utf-8") == page(
-        WORDS.read_text(encoding="utf-8"), read_figures()
-    )
+    words = WORDS.read_text(encoding="utf-8")
+    assert PAGE.read_text(encoding="utf-8") == page(words, read_figures())
 
 
 def test_every_measurement_names_command_commit_and_machine():

@@ -3,8 +3,6 @@
 import asyncio
 import json
 import socket
-import subprocess
-import sys
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -21,6 +19,7 @@ from sql_agent.agent import AGENT
 from tests.corpora import cases_of, write_metrics
 from tests.digits_agent.agent import AGENT as DIGITS
 from tests.messages import missing
+from tests.programs import python
 from tests.scoring.judge_servers import Server
 from tests.serving import serving
 from tests.training.conftest import composed_once, served  # noqa: F401 (a fixture)
@@ -48,9 +47,7 @@ def fresh_settings(monkeypatch):
         yield
 
 
-def refused(
-    capsys: pytest.CaptureFixture[str], *arguments: str, agent: str = "sql", code: int = 2
-) -> str:
+def refused(capsys: Any, *arguments: str, agent: str = "sql", code: int = 2) -> str:
     """Run the command line; it must end with that code and one line of error, which is returned."""
     try:
         ended = main(agent, list(arguments))
@@ -212,11 +209,9 @@ def make_run(folder: Path, agent: str) -> Path:
     """A run of one step with all that its checkpoint needs to be resumed, empty."""
     checkpoint = folder / "checkpoints/global_step_1"
     (checkpoint / "actor").mkdir(parents=True)
-    for name in (
-        "data.pt",
-        *(f"actor/{kind}_world_size_1_rank_0.pt" for kind in ("model", "optim", "extra_state")),
-    ):
-        (checkpoint / name).touch()
+    (checkpoint / "data.pt").touch()
+    for kind in ("model", "optim", "extra_state"):
+        (checkpoint / f"actor/{kind}_world_size_1_rank_0.pt").touch()
     model = "actor_rollout_ref: {model: {lora_rank: 0}}"
     (folder / "config.yaml").write_text(f"trainer: {{project_name: {agent}_agent}}\n{model}\n")
     return checkpoint
@@ -263,14 +258,11 @@ def test_a_run_folder_in_use(name, tmp_path, capsys):
 
 def test_a_command_in_which_nothing_began_leaves_no_folder(tmp_path, capsys):
     """A folder that was there before stays."""
-    foreign = {
-        "id": [f"q{number}" for number in range(8)],
-        "question": ["宁心九号片怎么保存？"] * 8,
-        "answer": ["密封"] * 8,
-        "sql": ["SELECT storage FROM drugs_info WHERE med_name = '宁心九号片'"] * 8,
-        "structured_gt": ['{"columns": ["storage"], "rows": [["密封"]]}'] * 8,
-    }
-    file = write(tmp_path / "rows.parquet", **foreign)
+    sql = "SELECT storage FROM drugs_info WHERE med_name = '宁心九号片'"
+    gold = '{"columns": ["storage"], "rows": [["密封"]]}'
+    row = {"question": "宁心九号片怎么保存？", "answer": "密封", "sql": sql, "structured_gt": gold}
+    columns = {name: [value] * 8 for name, value in row.items()}
+    file = write(tmp_path / "rows.parquet", id=[f"q{number}" for number in range(8)], **columns)
     (tmp_path / "old").mkdir()
     for name in ("new", "old"):
         words = ["--train-file", file, "--val-file", file, "--run-dir", str(tmp_path / name)]
@@ -342,8 +334,7 @@ def test_an_agent_nobody_knows_or_names_is_said(capsys):
 @pytest.mark.system
 def test_a_missing_package_is_named(tmp_path):
     """A Python without any of our packages."""
-    bare = [sys.executable, "-E", "-s", "-S", str(ROOT / "train_sql_agent.py"), "--ci-fast"]
-    done = subprocess.run(bare, capture_output=True, text=True, cwd=tmp_path)
+    done = python("-E", "-s", "-S", ROOT / "train_sql_agent.py", "--ci-fast", cwd=tmp_path)
     assert done.returncode == 2
     assert "./install.sh" in done.stderr
     assert "Traceback" not in done.stderr

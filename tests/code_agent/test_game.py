@@ -52,12 +52,10 @@ def test_a_closed_environment_leaves_no_sandbox(opened, plain_processes):
 def test_a_program_runs_and_what_it_printed_is_handed_in(opened):
     episode, reward = played(opened(), RUN % COUNT, HAND_IN)
     assert played(opened(), RUN % COUNT, RUN % "1 / 0", HAND_IN)[1].score == 1.0
-    assert (episode.stop_reason, episode.answer, reward.score, reward.total) == (
-        "answered",
-        "3",
-        1.0,
-        1.0,
-    )
+    assert episode.stop_reason == "answered"
+    assert episode.answer == "3"
+    assert reward.score == 1.0
+    assert reward.total == 1.0
     assert episode.messages[3]["content"].startswith("3\nStep 2 of 2.")
 
 

@@ -22,11 +22,9 @@ HANDED_IN = Event("submit", kind="submitted", worth=1.0)
 
 def test_an_answer_is_paid_by_its_worth_and_the_form_of_its_replies():
     reward = score(TASKS, TASK, Episode(answer="3", events=[RAISED, RAN, MALFORMED, HANDED_IN]))
-    assert (reward.terms, reward.score, reward.unscored) == (
-        {"format": 0.05, "success": 0.9},
-        1.0,
-        None,
-    )
+    assert reward.terms == {"format": 0.05, "success": 0.9}
+    assert reward.score == 1.0
+    assert reward.unscored is None
     assert reward.total == pytest.approx(0.95)
     assert reward.counters == counters_of([RAISED, RAN, MALFORMED, HANDED_IN])
     wrong = score(TASKS, TASK, Episode(answer="4", events=[RAN, HANDED_IN]))

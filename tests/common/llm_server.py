@@ -1,8 +1,6 @@
-"""A stand-in for an LLM's endpoint: a real HTTP server on the loopback address that speaks OpenAI's
-completions, those of chats and those of texts, and Anthropic's messages.
+"""A stand-in for an LLM's endpoint: an HTTP server that speaks OpenAI's and Anthropic's forms.
 
-Its replies are made by `answer` from the request; `faults` are played first, one a request. It
-keeps what it was asked.
+Its replies are made by `answer` from the request; `faults` are played first, one a request.
 """
 
 import json
@@ -75,10 +73,8 @@ class LLMServer(ThreadingHTTPServer):
         if refusal := self.refuses(body):
             return Fault(400, body=json.dumps({"error": {"message": refusal}}))
         if self.refuses_schemas and body.get("response_format", {}).get("type") == "json_schema":
-            return Fault(
-                400,
-                body='{"error": {"message": "response_format of type json_schema is unavailable"}}',
-            )
+            message = "response_format of type json_schema is unavailable"
+            return Fault(400, body=json.dumps({"error": {"message": message}}))
         return Fault(200, text=self.answer(body))
 
 
@@ -118,14 +114,8 @@ def completion(text: str, chat: bool = True) -> str:
     said = {"message": {"role": "assistant", "content": text}} if chat else {"text": text}
     choice = {"index": 0, **said, "finish_reason": "stop"}
     usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
-    body = {
-        "id": "x",
-        "object": "chat.completion",
-        "created": 1,
-        "model": "stand-in",
-        "choices": [choice],
-    }
-    return json.dumps(body | {"usage": usage})
+    head = {"id": "x", "object": "chat.completion", "created": 1, "model": "stand-in"}
+    return json.dumps(head | {"choices": [choice], "usage": usage})
 
 
 def replying(finish: str = "stop", **message: Any) -> Fault:

@@ -1,7 +1,6 @@
 """How programs end, and what they print: one line for everything a user can cause."""
 
 import importlib
-import subprocess
 import sys
 import unicodedata
 from pathlib import Path
@@ -11,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.command import Failure, UsageError, run_command
-from common.settings import ROOT, SettingsError, load_settings
+from common.settings import SettingsError, load_settings
 from common.terminal import printable
 from tests.messages import missing
+from tests.programs import python
 from tools.sql.settings import DatabaseSettings
 
 
@@ -35,11 +35,7 @@ def failing(error: BaseException, capsys: pytest.CaptureFixture[str]) -> tuple[i
         (SettingsError("MAX_TURNS is 'x'"), 2, "MAX_TURNS is 'x'"),
         (SetupFailure("no model"), 2, "no model"),
         (Failure("down"), 1, "down; nothing was written"),
-        (
-            PermissionError(13, "Permission denied", "/x"),
-            1,
-            "Permission denied: /x; nothing was written",
-        ),
+        (PermissionError(13, "Denied", "/x"), 1, "Denied: /x; nothing was written"),
         (KeyboardInterrupt(), 130, "interrupted; nothing was written"),
     ],
 )
@@ -68,26 +64,27 @@ def test_a_command_is_shown_as_it_is_typed_here(capsys, monkeypatch, tmp_path):
 @pytest.mark.parametrize("flags", [["-m"], ["-um"], ["-X", "utf8", "-m"], []], ids=" ".join)
 def test_a_program_is_named_as_it_is_started_whatever_pythons_flags(flags):
     words = [*flags, "evaluation.runs"] if flags else ["-mevaluation.runs"]
-    command = [sys.executable, *words, "--help"]
-    helped = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    helped = python(*words, "--help", check=True)
     assert " -m evaluation.runs [" in helped.stdout.split("\n")[0]
 
 
-def test_a_missing_package_names_the_installation_and_a_broken_one_keeps_its_traceback(capsys):
-    assert (
-        run_command("program", lambda: importlib.import_module("no_such_package.part") and 0) == 2
-    )
+def importing(name: str) -> int:
+    return run_command("program", lambda: importlib.import_module(name) and 0)
+
+
+def test_a_missing_package_names_the_installation(capsys):
+    assert importing("no_such_package.part") == 2
     said = capsys.readouterr().err
     assert not missing(said, "program: ", "no_such_package", "./install.sh --repair")
     assert said.count("\n") == 1
-    with pytest.raises(ModuleNotFoundError):
-        run_command("program", lambda: importlib.import_module("json.no_such_part") and 0)
 
 
-def test_faults_of_the_program_are_not_hidden():
+def test_faults_of_the_program_are_not_hidden(capsys):
     for fault in (ValueError, RuntimeError, KeyError):
         with pytest.raises(fault):
-            failing(fault(), None)  # type: ignore[arg-type]
+            failing(fault(), capsys)
+    with pytest.raises(ModuleNotFoundError):
+        importing("json.no_such_part")
 
 
 IN_GBK = "/data/\udcb1\udced.jsonl"  # what Python makes of a name in GBK where the locale is UTF-8
@@ -133,9 +130,7 @@ print("done")
 
 @pytest.mark.system
 def test_without_one_standard_output_is_what_the_program_says():
-    done = subprocess.run(
-        [sys.executable, "-c", WORK], cwd=ROOT, capture_output=True, text=True, check=True
-    )
+    done = python("-c", WORK, check=True)
     assert done.stdout == "done\n"
     assert "40/40" in done.stderr
 
@@ -144,10 +139,7 @@ def test_without_one_standard_output_is_what_the_program_says():
 def test_what_is_printed_is_seen(text):
     shown = printable(text)
     assert len(shown) == len(text)
-    assert not [
-        char
-        for char in shown
-        if unicodedata.category(char) in ("Cc", "Cf", "Cs", "Co") and char not in "\n\t"
-    ]
+    kinds = {unicodedata.category(char) for char in shown if char not in "\n\t"}
+    assert not kinds & {"Cc", "Cf", "Cs", "Co"}
     assert printable(shown) == shown
     shown.encode()

@@ -9,14 +9,11 @@ import pytest
 from common.files import FileError
 from common.journal import MISSING, Journal, JournalError, RunError, open_journal, run_all
 from common.settings import ROOT
+from tests.programs import python
 
 WORK = {"program": "test", "model": "模型", "input": "abc"}
-RECORDS = [
-    ("a", {"text": "阿莫西林", "yes": True}),
-    ("键", "\u2028 line\nbreak"),
-    ("c", None),
-    ("d", [1.5, "\ud83d"]),
-]
+RECORDS = [("a", {"text": "阿莫西林", "yes": True}), ("键", "\u2028 line\nbreak"), ("c", None)]
+RECORDS.append(("d", [1.5, "\ud83d"]))
 PUT = """
 import sys
 from pathlib import Path
@@ -54,9 +51,8 @@ def test_what_was_put_is_there_again(path):
 def test_a_killed_process_loses_nothing_it_was_told_is_kept(path):
     reported = 0
     for _ in range(3):
-        program = subprocess.Popen(
-            [sys.executable, "-c", PUT, path], cwd=ROOT, stdout=subprocess.PIPE, text=True
-        )
+        command = [sys.executable, "-c", PUT, path]
+        program = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
         for _ in range(200):
             reported = int(program.stdout.readline())
         program.kill()
@@ -64,9 +60,8 @@ def test_a_killed_process_loses_nothing_it_was_told_is_kept(path):
         reported = max(reported, *map(int, rest[:-1] or ["0"]))  # the last line may be cut
         with Journal(path, {}) as journal:
             assert len(journal) > reported
-            assert [journal.get(str(number)) for number in range(len(journal))] == list(
-                range(len(journal))
-            )
+            kept = [journal.get(str(number)) for number in range(len(journal))]
+            assert kept == list(range(len(journal)))
 
 
 @pytest.mark.parametrize("force", [False, True])
@@ -90,9 +85,7 @@ def test_other_work_is_refused_and_says_what_differs(path):
 def test_a_second_process_is_refused(path):
     program = "import sys; from pathlib import Path; from common.journal import *\nJournal(Path(sys.argv[1]), {})"
     with Journal(path, WORK):
-        done = subprocess.run(
-            [sys.executable, "-c", program, path], cwd=ROOT, capture_output=True, text=True
-        )
+        done = python("-c", program, path)
         assert "in use" in done.stderr.splitlines()[-1]
         with pytest.raises(JournalError, match="in use"):
             Journal(path, WORK, fresh=True)
@@ -140,10 +133,9 @@ def test_an_endpoint_that_is_down_ends_the_run(path):
         if number >= 10:
             raise ConnectionError(f"no {number}")
 
+    how = {"concurrency": 3, "title": "t", "failures": ConnectionError}
     with Journal(path, WORK) as journal:
-        rows = run_all(
-            range(500), str, work, journal, concurrency=3, title="t", failures=ConnectionError
-        )
+        rows = run_all(range(500), str, work, journal, **how)
         with pytest.raises(RunError, match=r"20 rows .*no \d"):
             asyncio.run(rows)
     assert len(done) < 40

@@ -1,6 +1,7 @@
 """The LLM client against a real HTTP server: replies, failures, the cache and the counters."""
 
 import asyncio
+import json
 import threading
 import time
 from email.utils import formatdate
@@ -37,6 +38,11 @@ def ask(client, messages=ASKED, **options):
     return asyncio.run(client.ask(messages, Verdict, **options))
 
 
+async def all_of(client, questions):
+    """Ask all questions at once."""
+    await asyncio.gather(*(client.ask(one, Verdict) for one in questions))
+
+
 def refusal(client, **options):
     with pytest.raises(LLMError) as caught:
         ask(client, **options)
@@ -51,12 +57,10 @@ def test_an_answer_is_the_schemas_object(llm, client):
     assert answer == Verdict(kind="drug", certain=True)
     (body,) = llm.requests
     assert llm.keys == {f"Bearer {KEY}"}
-    assert (body["model"], body["messages"], body["temperature"], body["max_tokens"]) == (
-        "stand-in",
-        ASKED,
-        0,
-        77,
-    )
+    assert body["model"] == "stand-in"
+    assert body["messages"] == ASKED
+    assert body["temperature"] == 0
+    assert body["max_tokens"] == 77
     form = body["response_format"]
     assert form["type"] == "json_schema"
     assert form["json_schema"]["strict"] is True
@@ -125,9 +129,8 @@ def test_a_missing_key_is_named(llm, monkeypatch):
 
 def test_keys_of_the_environment_do_not_reach_messages(llm, client, monkeypatch):
     monkeypatch.setenv("SOME_API_KEY", "sk-other-canary")
-    llm.faults = [
-        Fault(401, body='{"error": {"message": "bad sk-other-canary at http://me:word@host/"}}')
-    ]
+    said = '{"error": {"message": "bad sk-other-canary at http://me:word@host/"}}'
+    llm.faults = [Fault(401, body=said)]
     text = str(refusal(client))
     assert "canary" not in text
     assert "word" not in text
@@ -150,49 +153,37 @@ def test_an_endpoint_without_more_room_is_asked_for_less_again(llm, client):
     assert [body["max_tokens"] for body in llm.requests] == [100, 200, 100]
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        f"```JSON\n{GOOD}\n```",
-        f"```json\n{GOOD}",
-        f"```\n{GOOD}\n",
-    ],
-)
+@pytest.mark.parametrize("content", [f"```JSON\n{GOOD}\n```", f"```json\n{GOOD}", f"```\n{GOOD}\n"])
 def test_an_answer_in_a_block_of_code_is_read(llm, client, content):
     llm.faults = [replying(content=content)]
     assert ask(client).certain
     assert len(llm.requests) == 1
 
 
-@pytest.mark.parametrize(
-    "fault",
-    [
-        Fault(400, body='{"error": {"message": "guided decoding is not enabled"}}'),
-        Fault(400, body='{"error": {"message": "Failed to generate JSON."}}'),
-        Fault(500, body='{"error": {"message": "Grammar backend error"}}'),
-    ],
-)
-def test_an_endpoint_that_fails_at_a_schema_is_asked_for_less(llm, client, fault):
-    llm.faults = [fault]
+UNABLE = {"guided decoding is not enabled": 400, "Failed to generate JSON.": 400}
+UNABLE["Grammar backend error"] = 500
+
+
+@pytest.mark.parametrize(("message", "status"), UNABLE.items())
+def test_an_endpoint_that_fails_at_a_schema_is_asked_for_less(llm, client, message, status):
+    llm.faults = [Fault(status, body=json.dumps({"error": {"message": message}}))]
     assert ask(client).certain
-    assert [body["response_format"]["type"] for body in llm.requests] == [
-        "json_schema",
-        "json_object",
-    ]
+    forms = [body["response_format"]["type"] for body in llm.requests]
+    assert forms == ["json_schema", "json_object"]
 
 
 def test_the_cache_answers_a_second_client(llm, client, tmp_path):
+    cache = tmp_path / "new" / "c.sqlite"
+
     def new(url=llm.url):
-        return LLMClient(
-            "openai/stand-in", base_url=url, api_key=KEY, cache=tmp_path / "new" / "c.sqlite"
-        )
+        return LLMClient("openai/stand-in", base_url=url, api_key=KEY, cache=cache)
 
     ask(new())
     second = new()
     assert ask(second).kind == "drug"
     assert len(llm.requests) == 1
     assert second.usage == Usage(cached=1)
-    assert (tmp_path / "new" / "c.sqlite").stat().st_mode & 0o077 == 0
+    assert cache.stat().st_mode & 0o077 == 0
     other = [{"role": "user", "content": "?"}]
     for options in ({"temperature": 0.5}, {"max_tokens": 9}, {"messages": other}):
         ask(new(), **options)
@@ -205,10 +196,7 @@ def test_one_question_of_many_tasks_is_one_call(llm, client, tmp_path):
     llm.delay = 0.2
     client = LLMClient("openai/m", base_url=llm.url, api_key=KEY, cache=tmp_path / "c")
 
-    async def many():
-        return await asyncio.gather(*(client.ask(ASKED, Verdict) for _ in range(6)))
-
-    asyncio.run(many())
+    asyncio.run(all_of(client, [ASKED] * 6))
     assert (client.usage.cached, len(llm.requests)) == (5, 1)
 
 
@@ -228,28 +216,17 @@ def test_concurrency_is_limited(llm):
     llm.answer = answer
     client = LLMClient("openai/m", base_url=llm.url, api_key=KEY, concurrency=3)
 
-    async def many():
-        await asyncio.gather(
-            *(client.ask([{"role": "user", "content": str(n)}], Verdict) for n in range(12))
-        )
-
-    asyncio.run(many())
-    asyncio.run(many())  # another loop, the same client
+    questions = [[{"role": "user", "content": str(n)}] for n in range(12)]
+    asyncio.run(all_of(client, questions))
+    asyncio.run(all_of(client, questions))  # another loop, the same client
     assert llm.busiest == 3
 
 
 def test_requests_a_minute_are_limited_and_do_not_eat_the_budget(llm):
     llm.answer = lambda body: GOOD
-    client = LLMClient(
-        "openai/m", base_url=llm.url, api_key=KEY, requests_per_minute=150, timeout=1.5
-    )
+    limits = {"requests_per_minute": 150, "timeout": 1.5}
+    client = LLMClient("openai/m", base_url=llm.url, api_key=KEY, **limits)
     start = time.monotonic()
-
-    async def many():
-        await asyncio.gather(
-            *(client.ask([{"role": "user", "content": str(n)}], Verdict) for n in range(6))
-        )
-
-    asyncio.run(many())
+    asyncio.run(all_of(client, [[{"role": "user", "content": str(n)}] for n in range(6)]))
     earliest = [start + number * 60 / 150 for number in range(6)]
     assert all(moment >= least for moment, least in zip(llm.times, earliest, strict=True))

@@ -72,18 +72,13 @@ def test_what_came_beside_a_call_is_sent_back_with_it(llm):
         await player.reply([*QUESTION, message, result])
 
     asyncio.run(twice())
-    assert llm.requests[1]["messages"][1] == {
-        "role": "assistant",
-        "content": "",
-        "reasoning_content": "I look.",
-        "tool_calls": [{**CALL, "extra_content": signature}],
-    }
+    beside = {"reasoning_content": "I look.", "tool_calls": [{**CALL, "extra_content": signature}]}
+    assert llm.requests[1]["messages"][1] == {"role": "assistant", "content": "", **beside}
 
 
 def test_an_endpoint_that_cannot_forbid_tools_is_asked_without(llm):
-    llm.refuses = lambda body: (
-        "tool_choice 'none' is not supported" if "tool_choice" in body else None
-    )
+    words = "tool_choice 'none' is not supported"
+    llm.refuses = lambda body: words if "tool_choice" in body else None
     llm.answer = lambda body: "密封"
     player = policy(llm.url)
     player.max_turns = 1
@@ -144,12 +139,11 @@ def test_an_endpoint_whose_models_litellm_does_not_know_says_what_it_refuses(llm
     assert judge.breaker.allows()
 
 
+ONLY = "invalid temperature: only 1 is allowed for this model"
+
+
 @pytest.mark.parametrize(
-    ("words", "given_up"),
-    [
-        ("invalid temperature: only 1 is allowed for this model", "temperature"),
-        ("top_p must be 0.95", "top_p"),
-    ],
+    ("words", "given_up"), [(ONLY, "temperature"), ("top_p must be 0.95", "top_p")]
 )
 def test_what_a_refusal_names_is_left_out_whatever_its_words(llm, words, given_up):
     llm.refuses = lambda body: words if given_up in body else None

@@ -181,22 +181,14 @@ NAMED = {"index": 0, "function": {"name": "look"}}
 WHOLE = {**BEGUN, "function": CALL["function"]}
 START = {**BEGUN, "function": {"name": "look", "arguments": '{"a":'}}
 END = {"index": 0, "id": "c2", "function": {"name": "look", "arguments": " 1}"}}
+EMPTY = {**END, "id": "c3", "function": {"name": "look", "arguments": ""}}
+BLANK = {"name": "look", "arguments": "\n"}
 ONE_CALL: dict[str, list[dict[str, Any]]] = {
     "id before the name": [BEGUN, NAMED, {"index": 0, "function": CALL["function"]}],
-    "empty before the name": [
-        {**BEGUN, "function": {"arguments": ""}},
-        {**WHOLE, "id": None},
-    ],
+    "empty before the name": [{**BEGUN, "function": {"arguments": ""}}, {**WHOLE, "id": None}],
     "null before the name": [{**BEGUN, "function": {"name": None}}, NAMED, {**WHOLE, "id": None}],
-    "name and id in each, last empty": [
-        START,
-        END,
-        {**END, "id": "c3", "function": {"name": "look", "arguments": ""}},
-    ],
-    "name in each, last blank": [
-        WHOLE,
-        {"index": 0, "function": {"name": "look", "arguments": "\n"}},
-    ],
+    "name and id in each, last empty": [START, END, EMPTY],
+    "name in each, last blank": [WHOLE, {"index": 0, "function": BLANK}],
 }
 
 

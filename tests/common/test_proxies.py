@@ -1,13 +1,6 @@
-"""A company's proxy in the environment: a run's own servers are asked without it, others through
-it.
-
-Each client that the project uses asks a real server on this machine while the variables name a
-proxy that is not there.
-"""
+"""A company's proxy in the environment: a run's own servers are asked past it, others through it."""
 
 import asyncio
-import subprocess
-import sys
 from http.server import ThreadingHTTPServer
 from threading import Thread
 
@@ -15,8 +8,8 @@ import pytest
 
 from common.llm.endpoint import Connections, proxy_of
 from common.proxies import EXCEPTIONS, NAMES, why_unusable
-from common.settings import ROOT
 from tests.messages import missing
+from tests.programs import python
 from tests.serving import JsonHandler
 
 DEAD_PROXY = "http://127.0.0.1:9"
@@ -65,8 +58,7 @@ def proxied(monkeypatch):
 @pytest.mark.system
 @pytest.mark.parametrize("client", CLIENTS)
 def test_every_client_reaches_this_machine_past_the_proxy(client, server, proxied):
-    asked = [sys.executable, "-c", f"{BEFORE}URL = {server!r}\n{CLIENTS[client]}"]
-    done = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True)
+    done = python("-c", f"{BEFORE}URL = {server!r}\n{CLIENTS[client]}")
     assert done.stdout.strip() == "200", done.stderr
 
 
@@ -88,7 +80,6 @@ def test_a_model_elsewhere_is_asked_through_the_proxy(monkeypatch):
 def test_a_socks_proxy_that_nothing_here_speaks_is_named():
     """A training ended in an ImportError, and check_install had said that all is well."""
     assert why_unusable({"HTTPS_PROXY": DEAD_PROXY}) == ""
-    assert not missing(
-        why_unusable({"all_proxy": "socks5://me:secret@a:1"}), "all_proxy", "socksio"
-    )
-    assert "secret" not in why_unusable({"all_proxy": "socks5://me:secret@a:1"})
+    said = why_unusable({"all_proxy": "socks5://me:secret@a:1"})
+    assert not missing(said, "all_proxy", "socksio")
+    assert "secret" not in said

@@ -1,13 +1,12 @@
 """Nobody's file is run in a module's place, as common/__init__.py promises."""
 
-import subprocess
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from common.settings import ROOT
+from tests.programs import python
 
 pytestmark = pytest.mark.system
 NAME = "litellm.proxy.proxy_server"
@@ -18,13 +17,8 @@ def found_below(folder: Path, code: str) -> str:
     work = folder / "home" / "project"
     work.mkdir(parents=True)
     (folder / "h2.py").write_text("raise SystemExit('a file of a stranger was run')")
-    done = subprocess.run(
-        [sys.executable, "-c", f"{code}\nfrom importlib import util; print(util.find_spec('h2'))"],
-        cwd=work,
-        env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin"},
-        capture_output=True,
-        text=True,
-    )
+    program = f"{code}\nfrom importlib import util; print(util.find_spec('h2'))"
+    done = python("-c", program, cwd=work, env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin"})
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -27,12 +27,10 @@ def test_no_name_stands_for_two_things(tables):
     """An order or a diagnosis of that name would be taken for either."""
     for things in (tables.conditions, tables.examinations):
         for one in ("en", "zh"):
-            names = [
-                name.casefold()
-                for thing in things.values()
-                for name in (getattr(thing, one), *getattr(thing, f"aliases_{one}"))
-            ]
-            assert len(set(names)) == len(names)
+            names: list[str] = []
+            for thing in things.values():
+                names += [getattr(thing, one), *getattr(thing, f"aliases_{one}")]
+            assert len({name.casefold() for name in names}) == len(names)
 
 
 def named(tables: Tables, one: Condition) -> Iterator[tuple[Iterable[str], Iterable[str]]]:

@@ -43,9 +43,9 @@ def test_a_condition_stays_what_it_is_beside_another_one_that_is_denied(said):
 
 
 def test_a_gold_diagnosis_said_word_for_word_is_right_whatever_it_says():
-    sealed = (Path(__file__).parents[1] / "diagnosis_agent" / "corpus").glob("diagnoses*.jsonl")
+    corpus = Path(__file__).parents[1] / "diagnosis_agent" / "corpus"
     given = [case["gold"] for case in CASES]
-    for file in sealed:
+    for file in corpus.glob("diagnoses*.jsonl"):
         given += [json.loads(line)["gold"] for line in file.read_text("utf-8").splitlines()]
     for names in [*NAMES, *TABLE["same"].values()]:
         given += names

@@ -12,9 +12,8 @@ from tests.corpora import cases_of
 
 @pytest.mark.parametrize(("text", "named"), cases_of(__file__, "framed"))
 def test_both_doctors_are_read_alike(text, named):
-    told = diagnosis.read_reply(
-        f"<think>red toe</think>{diagnosis.STOP_PHRASE}\n{text}\nReason: it fits."
-    )
+    ends = f"{diagnosis.STOP_PHRASE}\n{text}\nReason: it fits."
+    told = diagnosis.read_reply(f"<think>red toe</think>{ends}")
     assert isinstance(told, diagnosis.Conclusion)
     assert told.diagnosis == named
     said = consultation.read_reply(f"<think>red toe</think>\n<answer>{text}\n建议：休息</answer>")

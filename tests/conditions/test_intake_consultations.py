@@ -21,9 +21,8 @@ def asks(question):
     return f"<think> more </think>\n<answer>Question: {question}</answer>"
 
 
-CONCLUDES = (
-    "<think>enough</think><answer>Diagnosis: Knee sprain\nRecommendation: Rest and ice.</answer>"
-)
+ENDS = "Diagnosis: Knee sprain\nRecommendation: Rest and ice."
+CONCLUDES = f"<think>enough</think><answer>{ENDS}</answer>"
 
 
 def user(words):
@@ -35,17 +34,10 @@ def doctor(words):
 
 
 def case_row(complaint="My knee hurts.", **record):
-    known = {
-        "ground_truth": GOLD,
-        "patient_information": PAIRS,
-        "enhanced_description": "I fell on Monday.",
-    }
-    return {
-        "data_source": "medical_consultation",
-        "prompt": [user(complaint)],
-        "reward_model": known | record,
-        "extra_info": {"index": 7},
-    }
+    known = {"ground_truth": GOLD, "patient_information": PAIRS}
+    told = {**known, "enhanced_description": "I fell on Monday.", **record}
+    row = {"data_source": "medical_consultation", "prompt": [user(complaint)]}
+    return {**row, "reward_model": told, "extra_info": {"index": 7}}
 
 
 def turn_rows(complaint, questions=2):
@@ -57,6 +49,13 @@ def turn_rows(complaint, questions=2):
         rows.append(case_row(enhanced_description=None) | {"prompt": list(said), "response": reply})
         said += [doctor(reply), user(f"Answer {number}.\nTurn {number + 1}/{questions + 1}.")]
     return rows
+
+
+def headache(complaint, advice):
+    """The dialogue that the plain rows become."""
+    asked = doctor("<answer>问题：一侧痛吗？</answer>")
+    ends = doctor(f"<answer>诊断：偏头痛\n建议：{advice}</answer>")
+    return [user(complaint), asked, user("左边"), ends]
 
 
 [PLAIN_ROW] = cases_of(__file__, "plain_dialogue")
@@ -77,10 +76,9 @@ def run(path, out, *flags):
 
 
 def written(out):
-    dialogues = (out / "dialogues.jsonl").read_text(encoding="utf-8").splitlines()
-    return parquet.read_table(out / "cases.parquet").to_pylist(), [
-        json.loads(line)["messages"] for line in dialogues
-    ]
+    lines = (out / "dialogues.jsonl").read_text(encoding="utf-8").splitlines()
+    cases = parquet.read_table(out / "cases.parquet").to_pylist()
+    return cases, [json.loads(line)["messages"] for line in lines]
 
 
 @pytest.mark.parametrize("kind", ["parquet", "jsonl"])
@@ -101,14 +99,10 @@ def test_turns_in_any_order_become_each_dialogue_once(tmp_path):
     assert run(write(tmp_path / "a.parquet", rows), tmp_path / "out") == 0
     cases, dialogues = written(tmp_path / "out")
     assert sorted(case["prompt"][0]["content"] for case in cases) == ["elbow", "knee"]
-    assert next(said for said in dialogues if said[0]["content"] == "knee") == [
-        user("knee"),
-        doctor(asks("knee 0?")),
-        user("Answer 0."),
-        doctor(asks("knee 1?")),
-        user("Answer 1."),
-        doctor(CONCLUDES),
-    ]
+    [knee] = [said for said in dialogues if said[0]["content"] == "knee"]
+    first, second = doctor(asks("knee 0?")), doctor(asks("knee 1?"))
+    assert knee[:4] == [user("knee"), first, user("Answer 0."), second]
+    assert knee[4:] == [user("Answer 1."), doctor(CONCLUDES)]
     assert len(dialogues) == 2
 
 
@@ -116,14 +110,7 @@ def test_turns_in_any_order_become_each_dialogue_once(tmp_path):
 def test_a_plain_dialogue_is_put_into_the_protocol(tmp_path, kind):
     assert run(write(tmp_path / f"a.{kind}", [PLAIN_ROW]), tmp_path / "out") == 0
     cases, dialogues = written(tmp_path / "out")
-    assert dialogues == [
-        [
-            user("头痛三天 睡不好"),
-            doctor("<answer>问题：一侧痛吗？</answer>"),
-            user("左边"),
-            doctor("<answer>诊断：偏头痛\n建议：多休息，避光。</answer>"),
-        ]
-    ]
+    assert dialogues == [headache("头痛三天 睡不好", "多休息，避光。")]
     assert cases[0]["prompt"] == [user("头痛三天 睡不好")]
     assert cases[0]["reward_model"] == {
         "ground_truth": {"diagnosis": "偏头痛", "recommendation": "多休息，避光。"},
@@ -137,14 +124,7 @@ def test_forms_of_public_dialogues_are_one_dialogue(tmp_path, row):
     rows = {"1": row | {"diagnosis": "偏头痛"}, "2": row | {"diagnosis": "偏头痛"}}
     assert run(write(tmp_path / "a.json", rows), tmp_path / "out") == 0
     cases, dialogues = written(tmp_path / "out")
-    assert dialogues == [
-        [
-            user("头痛三天"),
-            doctor("<answer>问题：一侧痛吗？</answer>"),
-            user("左边"),
-            doctor("<answer>诊断：偏头痛\n建议：多休息。</answer>"),
-        ]
-    ]
+    assert dialogues == [headache("头痛三天", "多休息。")]
     assert len(cases) == 1
 
 
@@ -156,18 +136,13 @@ def test_a_recommendation_of_the_row_s_own_is_gold_and_not_the_doctor_s_farewell
 
 
 def test_replies_in_the_protocol_stay_and_the_case_asks_in_bare_words():
-    messages = [
-        user("My knee hurts."),
-        doctor(asks("Did you fall?")),
-        user("Yes."),
-        doctor(CONCLUDES),
-    ]
+    messages = [user("My knee hurts."), doctor(asks("Did you fall?")), user("Yes.")]
+    messages.append(doctor(CONCLUDES))
     found = read_consultation({"dialogue": messages, **GOLD})
     assert found.dialogue == messages
-    assert found.case["reward_model"]["ground_truth"] == GOLD
-    assert found.case["reward_model"]["patient_information"][0]["doctor_question"] == [
-        "Did you fall?"
-    ]
+    told = found.case["reward_model"]
+    assert told["ground_truth"] == GOLD
+    assert told["patient_information"][0]["doctor_question"] == ["Did you fall?"]
 
 
 @pytest.mark.parametrize("case", cases_of(__file__, "refused"), ids=lambda case: case["why"])
@@ -185,11 +160,9 @@ def test_refused_rows_are_named_and_the_others_written(tmp_path, capsys):
     output = capsys.readouterr()
     assert [line.partition(":")[0] for line in output.err.splitlines()] == ["row 3", "row 4"]
     assert not missing(output.out, "4 rows", "2 refused", "2 cases", "1 dialogues")
-    kept = (tmp_path / "out" / "refused.jsonl").read_text(encoding="utf-8").splitlines()
-    assert all(
-        f"row {json.loads(line)['row']}: {json.loads(line)['reason']}" in output.err
-        for line in kept
-    )
+    lines = (tmp_path / "out" / "refused.jsonl").read_text(encoding="utf-8").splitlines()
+    kept = [json.loads(line) for line in lines]
+    assert not missing(output.err, *(f"row {one['row']}: {one['reason']}" for one in kept))
     assert len(kept) == 2
 
 
@@ -203,10 +176,8 @@ def test_repetitions_are_counted(tmp_path, capsys):
 def test_more_than_half_refused_is_a_failure_that_writes_only_these(tmp_path, capsys):
     path = write(tmp_path / "a.jsonl", [{"prompt": 1}, case_row(), {"prompt": 2}])
     assert run(path, tmp_path / "out") == 1
-    error = capsys.readouterr().err
-    assert not missing(
-        error, "2 of 3", "row 1: ", "row 3: ", str(tmp_path / "out" / "refused.jsonl")
-    )
+    refused = tmp_path / "out" / "refused.jsonl"
+    assert not missing(capsys.readouterr().err, "2 of 3", "row 1: ", "row 3: ", refused)
     [kept] = (tmp_path / "out").iterdir()
     rows = [json.loads(line)["row"] for line in kept.read_text(encoding="utf-8").splitlines()]
     assert (kept.name, rows) == ("refused.jsonl", [1, 3])

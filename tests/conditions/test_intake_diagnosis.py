@@ -19,40 +19,30 @@ EXTRA = {"split", "index", "answer", "question", "text", "key_exam_names", "exam
 def note(number: int) -> dict[str, Any]:
     text = f"Patient {number}, pain in the flank since Monday.\n\nPhysical Exam:\nTender. Kidney stone seen."
     events = [{"time": "08:00", "data": {"label": "Creatinine", "lab_data": f"{number} mg/dL"}}]
-    return {
-        "text": text,
-        "discharge_diagnosis": "kidney stone",
-        "reformat_physical_exam": [{"exam_name": "Abdomen", "exam_results": "Tender."}],
-        "events": events,
-    }
+    examined = [{"exam_name": "Abdomen", "exam_results": "Tender."}]
+    told = {"text": text, "discharge_diagnosis": "kidney stone", "events": events}
+    return {**told, "reformat_physical_exam": examined}
 
 
 def case(number: int, **other: Any) -> dict[str, Any]:
     known = {"case_summary": f"Flank pain, patient {number}.", "final_diagnosis": "kidney stone"}
-    return {
-        **known,
-        "recommended_exam_names": ["CT abdomen", "Urinalysis"],
-        "timeline": [{"step": 1}],
-        **other,
-    }
+    exams = {"recommended_exam_names": ["CT abdomen", "Urinalysis"], "timeline": [{"step": 1}]}
+    return {**known, **exams, **other}
 
 
 def written(folder: Path, **contents: Any) -> list[str]:
     """Return the arguments for three files of JSON values or texts, of two records by default."""
-    usual = {"notes": {f"n{number}": note(number) for number in range(2)}}
-    usual |= {
-        split: {f"n{number}": case(number) for number in range(2)} for split in ("train", "test")
-    }
+    cases = {f"n{number}": case(number) for number in range(2)}
+    notes = {f"n{number}": note(number) for number in range(2)}
+    usual = {"notes": notes, "train": cases, "test": cases}
     for name, content in (usual | contents).items():
         text = content if isinstance(content, str) else json.dumps(content)
         (folder / f"{name}.json").write_text(text, encoding="utf-8")
+    words = ["--local_dir", str(folder / "out")]
     named = {"diaggym_ref": "notes", "diagagent_train": "train", "diagagent_test": "test"}
-    paths = [
-        part
-        for flag, name in named.items()
-        for part in (f"--{flag}_data_path", f"{folder}/{name}.json")
-    ]
-    return ["--local_dir", str(folder / "out"), *paths]
+    for flag, name in named.items():
+        words += [f"--{flag}_data_path", f"{folder}/{name}.json"]
+    return words
 
 
 Run = Callable[..., int]
@@ -82,10 +72,8 @@ def test_rows_have_the_columns_of_the_reference_and_are_tasks(run, tmp_path):
 
 
 def test_results_of_one_examination_stand_together_with_their_times(run, tmp_path):
-    event = {
-        "time": "09:30",
-        "data": [{"label": "Creatinine", "lab_data": {"value": 2, "unit": "mg/dL"}}],
-    }
+    measured = {"label": "Creatinine", "lab_data": {"value": 2, "unit": "mg/dL"}}
+    event = {"time": "09:30", "data": [measured]}
     notes = {f"n{number}": note(number) for number in range(2)}
     notes["n1"]["events"].append(event)
     notes["n0"] |= {"events": None, "reformat_physical_exam": None}
@@ -109,9 +97,8 @@ def test_what_is_left_out_is_named(run, tmp_path, capsys, kind):
     record, reason = LEFT_OUT[kind]
     assert run(train={"n0": case(0), "n1": case(1), "odd": record}) == 0
     said = capsys.readouterr().err.splitlines()
-    assert any(
-        not missing(line, "train.json", "2 cases", "1 records", "0 record no") for line in said
-    )
+    counts = ("train.json", "2 cases", "1 records", "0 record no")
+    assert any(not missing(line, *counts) for line in said)
     line = next(line for line in said if "odd" in line)
     assert line.startswith(f"{tmp_path}/train.json, odd: ")
     assert reason in line

@@ -91,9 +91,7 @@ def opened(rows: list[Any], folder: Path, settings: Any) -> tuple[Any, list[Any]
     return agent.open(settings, {}), tasks
 
 
-def test_a_case_with_options_shows_them_and_its_patient_knows_the_facts_alone(
-    tmp_path, capsys, settings
-):
+def test_a_case_with_options_shows_them_and_hides_its_facts(tmp_path, capsys, settings):
     wrong = [MEDIQ | {"answer_idx": "E"}, MEDIQ | {"answer_idx": "C"}]
     several = MEDIQ | {"answer_idx": ["A", "B"]}
     none = [MEDIQ | {"facts": []}, MEDIQ | {"facts": [7, None]}]
@@ -121,9 +119,8 @@ async def test_a_choice_is_one_letter_in_its_form(reply, score, tmp_path, settin
 @pytest.mark.parametrize("right", [["C", "B"], "B,C", "BC"])
 async def test_a_case_of_several_right_options_is_right_with_all_of_them(right, tmp_path, settings):
     texts = [MEDIQ["options"][letter] for letter in "BC"]
-    environment, [task] = opened(
-        [MEDIQ | {"answer_idx": right, "answer": texts}], tmp_path, settings
-    )
+    row = MEDIQ | {"answer_idx": right, "answer": texts}
+    environment, [task] = opened([row], tmp_path, settings)
     assert "Several options are right" in task.question
     for reply, score in (("C, B", 1), ("B and C", 1), ("B", 0), ("B, C, D", 0), ("B or C", 0)):
         episode = await environment.play(task, Script([f"<answer>Choice: {reply}</answer>"], 4))
@@ -133,11 +130,8 @@ async def test_a_case_of_several_right_options_is_right_with_all_of_them(right, 
 @pytest.mark.parametrize("row", [OSCE, MEDIQ])
 async def test_an_english_case_is_played_in_english(row, tmp_path, settings):
     environment, [task] = opened([row], tmp_path, settings)
-    asked = [
-        "<answer>Question: Do you own a boat?</answer>",
-        "no form",
-        "<answer>Question:</answer>",
-    ]
+    asked = ["<answer>Question: Do you own a boat?</answer>", "no form"]
+    asked.append("<answer>Question:</answer>")
     episode = await environment.play(task, Script(asked, 4))
     read = "".join(str(message["content"]) for message in episode.messages)
     assert "Question:" in read

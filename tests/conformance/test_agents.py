@@ -1,8 +1,6 @@
-"""What every agent keeps to: the checks of `episodes/conformance_checks.py` over every name in the
-registry, and over the tests' own agent.
+"""What every agent keeps to: `episodes/conformance_checks.py` over every agent, the tests' own too.
 
-A new agent is covered by having a folder; an agent of another repository runs the same checks with
-`python -m pytest -p episodes.conformance --agent NAME`.
+An agent of another repository runs them by `python -m pytest -p episodes.conformance --agent NAME`.
 """
 
 import asyncio
@@ -90,17 +88,12 @@ class Cut(Script):
 
 
 @pytest.mark.system  # an agent's programs run in a sandbox
-@pytest.mark.parametrize(
-    "thought",
-    [
-        "<think>\nThe row says <tool_call>.\n</think>\n\n",
-        "I look at the row.\n</think>\n\n",  # the chat template opened it
-    ],
-)
+@pytest.mark.parametrize("opened", ["<think>\nThe row says <tool_call>.", "I look at the row."])
 def test_a_thought_before_a_reply_changes_nothing_and_a_cut_end_earns_nothing(
-    agent, thought, settings, has_packages_of
+    agent, opened, settings, has_packages_of
 ):
-    """Right answers behind a thought earned 0, and answers that the token limit cut were paid."""
+    """Of the second thought the chat template wrote the beginning."""
+    thought = f"{opened}\n</think>\n\n"
     has_packages_of(agent.name)
     own = with_turns(agent, settings, None)
     task = agent.task(agent.rows(agent.splits["test"])[0], own)
@@ -108,23 +101,20 @@ def test_a_thought_before_a_reply_changes_nothing_and_a_cut_end_earns_nothing(
     with closing(agent.open(own, {}, evaluating=True)) as environment:
         gold = asyncio.run(environment.gold(task)).messages
         said = [one for one in gold if one["role"] == "assistant"]
-        behind = [
-            one | {"content": thought + one["content"]} if one.get("content") else one
-            for one in said
-        ]
+        behind = []
+        for one in said:
+            text = one.get("content")
+            behind.append(one | {"content": thought + text} if text else one)
 
         def score(policy: Script) -> Scored:
-            return asyncio.run(
-                play(environment, task, environment.play(task, policy), policy, 60.0)
-            )
+            playing = environment.play(task, policy)
+            return asyncio.run(play(environment, task, playing, policy, 60.0))
 
         plain, thinking = (score(Script(replies, max_turns=turns)) for replies in (said, behind))
         cut = score(Cut(said, max_turns=turns))
     assert plain.reward.score == 1
-    assert (thinking.reward.total, thinking.reward.terms) == (
-        plain.reward.total,
-        plain.reward.terms,
-    )
+    assert thinking.reward.total == plain.reward.total
+    assert thinking.reward.terms == plain.reward.terms
     assert (cut.episode.stop_reason, cut.episode.answer) == ("length", None)
     assert cut.reward.total < plain.reward.total / 4
 

@@ -1,13 +1,7 @@
-"""Prefix trees, and logits only where a trained token follows: the same loss and gradients as
-verl's own engine's.
-
-verl's engine is played on the same weights, sequences and loss; what differs is the order of a sum.
-"""
+"""Prefix trees, and logits only where a trained token follows: verl's own loss and gradients."""
 
 import json
 import os
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -15,6 +9,7 @@ import pytest
 from episodes.agent import bundled_model
 from sql_agent.agent import AGENT
 from tests.corpora import cases_of
+from tests.programs import python
 from training.setup.device import environment
 
 pytestmark = pytest.mark.engine
@@ -40,12 +35,8 @@ SEQUENCES: dict[str, list[Sequence]] = {
     "one that trains nothing": [("a30 c8", [1] * 8), ("b18", [0] * 6)],
     "none that trains": [("a18", [0] * 6)],
 }
-SMALL = {
-    "hidden_size": 32,
-    "intermediate_size": 48,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-}
+SMALL = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2}
+SMALL["num_attention_heads"] = 4
 SMALL |= {"num_key_value_heads": 2, "vocab_size": 1900, "max_position_embeddings": 512}
 
 
@@ -86,9 +77,11 @@ def tokens(pieces: str) -> Any:
     import torch
 
     drawn = {name: torch.Generator().manual_seed(ord(name)) for name in "abcde"}
-    return torch.cat(
-        [torch.randint(3, 1900, (int(one[1:]),), generator=drawn[one[0]]) for one in pieces.split()]
-    )
+    found = []
+    for name, *count in pieces.split():
+        size = (int("".join(count)),)
+        found.append(torch.randint(3, 1900, size, generator=drawn[name]))
+    return torch.cat(found)
 
 
 def micro_batch(sequences: list[Sequence], temperature: Any = 1.0, **told: Any) -> Any:
@@ -104,12 +97,8 @@ def micro_batch(sequences: list[Sequence], temperature: Any = 1.0, **told: Any) 
         "position_ids": nested([torch.arange(len(row)) for row in rows]),
         "loss_mask": nested([torch.tensor(reply) for _, reply in sequences]),
     }
-    settings = {
-        "temperature": temperature,
-        "use_remove_padding": False,
-        "calculate_entropy": True,
-        "pad_token_id": 0,
-    }
+    settings = {"temperature": temperature, "use_remove_padding": False, "pad_token_id": 0}
+    settings["calculate_entropy"] = True
     if isinstance(temperature, list):
         tensors["temperature"] = torch.tensor(settings.pop("temperature"))
     return tu.get_tensordict(tensors, settings | told)
@@ -121,18 +110,13 @@ def played(engine: Any, batch: Any, only: Any) -> tuple[Any, dict[str, Any], lis
 
     inputs, told = engine.prepare_model_inputs(batch)
     output = engine.module(**inputs, use_cache=False)
-    values = {
-        key: value.values()
-        for key, value in engine.prepare_model_outputs(output, told, batch, None).items()
-    }
+    made = engine.prepare_model_outputs(output, told, batch, None)
+    values = {key: value.values() for key, value in made.items()}
     engine.module.zero_grad()
     name = "values" if "values" in values else "log_probs"
     (values[name] * torch.linspace(-1, 1, len(only)) * only).sum().backward()
-    return (
-        output,
-        values,
-        [one.grad.clone() for one in engine.module.parameters() if one.grad is not None],
-    )
+    gradients = [one.grad for one in engine.module.parameters()]
+    return output, values, [one.clone() for one in gradients if one is not None]
 
 
 def assert_same_gradients(ours: list[Any], theirs: list[Any]) -> None:
@@ -154,12 +138,9 @@ def assert_same(engines: tuple[Any, Any], sequences: Any, temperature: Any) -> N
     import torch
 
     trained = torch.tensor(followed_by_trained(sequences))
-    (tree, ours, our_gradients), (_, theirs, their_gradients) = (
-        played(
-            engine, micro_batch(sequences, temperature, prefix_tree=engine is engines[0]), trained
-        )
-        for engine in engines
-    )
+    batches = [micro_batch(sequences, temperature, prefix_tree=tree) for tree in (True, False)]
+    tree, ours, our_gradients = played(engines[0], batches[0], trained)
+    _, theirs, their_gradients = played(engines[1], batches[1], trained)
     assert tree.logits.shape[:2] <= (1, int(trained.sum()))
     for key in ("log_probs", "entropy"):
         torch.testing.assert_close(ours[key][trained], theirs[key][trained], rtol=1e-4, atol=1e-5)
@@ -195,9 +176,8 @@ def test_every_kind_of_model_it_is_used_for_computes_the_same(kind):
 
     torch.manual_seed(3)
     config = AutoConfig.for_model(kind, **SMALL)
-    model = AutoModelForCausalLM.from_config(
-        config, dtype=torch.float32, attn_implementation="sdpa"
-    )
+    how = {"dtype": torch.float32, "attn_implementation": "sdpa"}
+    model = AutoModelForCausalLM.from_config(config, **how)
     pair = engine_of(TreeEngine, model), engine_of(FSDPEngineWithLMHead, model)
     assert_same(pair, SEQUENCES["a prompt's episodes"] + SEQUENCES["of many lengths"], 1.0)
     assert kind in MODELS
@@ -228,14 +208,12 @@ def test_every_rank_has_as_many_micro_batches(monkeypatch):
     reductions = {torch.distributed.ReduceOp.MAX: max, torch.distributed.ReduceOp.MIN: min}
 
     def other_rank_has(wanted: int) -> list[list[int]]:
-        monkeypatch.setattr(
-            torch.distributed,
-            "all_reduce",
-            lambda tensor, op, **_: tensor.fill_(reductions[op](int(tensor), wanted)),
-        )
-        batch = micro_batch(
-            SEQUENCES["of many lengths"], prefix_tree=True, max_token_len_per_gpu=1024
-        )
+        def reduced(tensor: torch.Tensor, op: Any, **_: Any) -> None:
+            tensor.fill_(reductions[op](int(tensor), wanted))
+
+        monkeypatch.setattr(torch.distributed, "all_reduce", reduced)
+        told = {"prefix_tree": True, "max_token_len_per_gpu": 1024}
+        batch = micro_batch(SEQUENCES["of many lengths"], **told)
         batches, rows = transformer_impl.prepare_micro_batches(data=batch)
         assert [len(one["input_ids"].unbind()) for one in batches] == [len(some) for some in rows]
         assert sorted(row for some in rows for row in some) == [0, 1, 2, 3]
@@ -253,9 +231,7 @@ def test_verl_leaves_trl_alone_where_it_is_installed(device):
     asks = "from verl.models.transformers import monkey_patch as m; print(m.is_trl_available())"
     other = {name: value for name, value in os.environ.items() if name != "VERL_PLATFORM"}
     known = other | environment(device)
-    told = subprocess.run(
-        [sys.executable, "-c", asks], env=known, capture_output=True, text=True, check=False
-    )
+    told = python("-c", asks, env=known)
     assert told.stdout.splitlines()[-1:] == ["False"], told.stderr
 
 

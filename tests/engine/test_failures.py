@@ -11,12 +11,8 @@ from tests.runs import Run
 
 pytestmark = pytest.mark.engine
 
-ENDLESS = (
-    "--ci",
-    "trainer.val_before_train=false",
-    "data.train_batch_size=4",
-    "actor_rollout_ref.actor.ppo_mini_batch_size=4",
-)
+SIZES = ("data.train_batch_size=4", "actor_rollout_ref.actor.ppo_mini_batch_size=4")
+ENDLESS = ("--ci", "trainer.val_before_train=false", *SIZES)
 
 # What a shell does for a command before & in a script.
 IN_BACKGROUND = ("bash", "-c", """trap '' INT; exec "$0" "$@" """)
@@ -62,13 +58,9 @@ def test_a_killed_runner_is_started_again_and_a_stop_signal_ends_everything(star
 def test_a_dead_vllm_stops_the_run(start):
     run = start(*ENDLESS)
     run.wait_for(playing)
-    engines = [
-        process
-        for process in run.alive()
-        if "VLLM::EngineCore" in " ".join([process.name(), *process.cmdline()])
-    ]
-    assert engines, [process.name() for process in run.alive()]
-    engines[0].kill()
+    names = {process: " ".join([process.name(), *process.cmdline()]) for process in run.alive()}
+    engine, *_ = [process for process in names if "VLLM::EngineCore" in names[process]]
+    engine.kill()
     assert run.wait() == 1
     summary = run.summary()
     assert "vLLM" in summary["message"], summary["message"]

@@ -1,12 +1,10 @@
 """Workers that are forks of one process: their ids are their own, and one outlives another."""
 
 import os
-import subprocess
-import sys
 
 import pytest
 
-from common.settings import ROOT
+from tests.programs import python
 from training.cpu.fork_server import JOB, JOB_VARIABLE
 from training.setup.device import environment
 
@@ -55,16 +53,8 @@ server.kill()
 @pytest.mark.engine
 def test_a_worker_outlives_another(tmp_path):
     job = {JOB_VARIABLE: JOB, "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
-    done = subprocess.run(
-        [sys.executable, "-c", RUN, str(tmp_path / "socket")],
-        cwd=ROOT,
-        env=os.environ | environment("cpu") | job,
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-        timeout=300,
-    )
-    assert "answers: True" in done.stdout
+    done = python("-c", RUN, tmp_path / "socket", env=os.environ | environment("cpu") | job)
+    assert "answers: True" in done.stdout, done.stderr
 
 
 DRAW = """
@@ -85,14 +75,6 @@ for _ in range(3):
 @pytest.mark.engine
 def test_forks_draw_object_ids_of_their_own():
     """Ray's generator would be theirs in one state: two workers that start at once would end."""
-    done = subprocess.run(
-        [sys.executable, "-c", DRAW],
-        cwd=ROOT,
-        env=os.environ | environment("cpu"),
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
+    done = python("-c", DRAW, env=os.environ | environment("cpu"))
     ids = done.stdout.split()
-    assert len(ids) == 3
-    assert len(set(ids)) == 3
+    assert len(ids) == len(set(ids)) == 3, done.stderr

@@ -4,8 +4,6 @@ import contextlib
 import os
 import re
 import socket
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.programs import python
 from tests.runs import Run
 
 pytestmark = [pytest.mark.engine, pytest.mark.nightly]
@@ -23,9 +22,8 @@ BYTES = (
     b"GET / HTTP/1.1\r\n" + PAGE + b"\r\n",
     b"GET /health HTTP/1.1\r\n" + PAGE + b"\r\n",
     b"GET /v1/models HTTP/1.1\r\n" + PAGE + b"\r\n",
-    b"POST /v1/chat/completions HTTP/1.1\r\n"
-    + PAGE
-    + b"Content-Length: %d\r\n\r\n%s" % (len(CALL), CALL),
+    b"POST /v1/chat/completions HTTP/1.1\r\n%sContent-Length: %d\r\n\r\n%s"
+    % (PAGE, len(CALL), CALL),
     b"POST /get_or_create_runtime_env HTTP/1.1\r\n" + PAGE + b"Content-Length: 3\r\n\r\nabc",
     b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\x00" * 64,
     b"\x16\x03\x01\x02\x00\x01\x00\x01",
@@ -87,20 +85,14 @@ def visit(start):
     token = processes["raylet"].environ()["AGL_TOKEN"]
     told = " ".join(processes["gcs_server"].cmdline())
     session = Path(re.search(r"--log_dir=(\S+)/logs", told)[1])  # type: ignore[index]
-    gcs = next(
-        one.laddr.port
-        for one in processes["gcs_server"].net_connections("tcp")
-        if one.status == psutil.CONN_LISTEN
-    )
+    sockets = processes["gcs_server"].net_connections("tcp")
+    gcs, *_ = [one.laddr.port for one in sockets if one.status == psutil.CONN_LISTEN]
     shown = "\n".join(" ".join(process.cmdline()) for process in run.alive())
     with ThreadPoolExecutor(64) as pool:  # silent ports take their time, and the run goes on
-        asking = {
-            name: pool.submit(ask_ray, gcs, value)
-            for name, value in (("own", token), ("other", "0" * 64))
-        }
-        coming = {
-            one: [pool.submit(answer, one, sent) for sent in BYTES] for one in sorted(ports(run))
-        }
+        tokens = {"own": token, "other": "0" * 64}
+        asking = {name: pool.submit(ask_ray, gcs, value) for name, value in tokens.items()}
+        found = sorted(ports(run))
+        coming = {one: [pool.submit(answer, one, sent) for sent in BYTES] for one in found}
         said = {one: [answered.result() for answered in every] for one, every in coming.items()}
         asked = {name: answered.result() for name, answered in asking.items()}
     assert run.process.poll() is None, "the run ended before all was asked"
@@ -117,14 +109,7 @@ print(len(GcsClient(address=f"127.0.0.1:{sys.argv[1]}").internal_kv_keys(b"", No
 def ask_ray(port: int, token: str) -> str:
     """Return what Ray's memory says to this token: a number of keys, or an error's last line."""
     told = {**os.environ, "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": token}
-    asked = subprocess.run(
-        [sys.executable, "-c", ASK_RAY, str(port)],
-        capture_output=True,
-        text=True,
-        env=told,
-        check=False,
-        timeout=120,
-    )
+    asked = python("-c", ASK_RAY, port, env=told)
     return (asked.stdout or asked.stderr).strip().splitlines()[-1]
 
 
@@ -165,11 +150,7 @@ def test_a_token_that_was_drawn_is_written_nowhere(visit):
     assert len(visit.token) > 40
     assert visit.token not in visit.shown
     assert visit.token not in visit.run.output
-    files = [
-        path
-        for folder in (visit.run.run_dir, visit.session)
-        for path in folder.rglob("*")
-        if path.is_file()
-    ]
+    paths = [*visit.run.run_dir.rglob("*"), *visit.session.rglob("*")]
+    files = [path for path in paths if path.is_file()]
     assert len(files) > 20
     assert [path for path in files if visit.token.encode() in path.read_bytes()] == []

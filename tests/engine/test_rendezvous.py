@@ -1,15 +1,15 @@
 """torch's processes meet on the address they were given, and on no other of this machine."""
 
 import json
-import subprocess
-import sys
+import socket
 
 import psutil
 import pytest
 
 from episodes.agent import bundled_model
 from sql_agent.agent import AGENT
-from tests.runs import ROOT, free_port, listens
+from tests.programs import python
+from tests.runs import free_port, listens
 from training.serve import serve
 
 pytestmark = pytest.mark.engine
@@ -34,10 +34,7 @@ torch.distributed.destroy_process_group()
 def group_of(address: str, confined: bool) -> tuple[set[str], dict[str, str]]:
     """Return what a group's first process listens on, and the interfaces gloo and NCCL are told."""
     program = GROUP.format(confined="import training.engine.rendezvous" if confined else "")
-    command = [sys.executable, "-c", program, address, str(free_port())]
-    ended = subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=120
-    )
+    ended = python("-c", program, address, free_port(), check=True)
     listens, interfaces = json.loads(ended.stdout)
     return set(listens), interfaces
 
@@ -46,18 +43,14 @@ def test_it_listens_where_it_was_told():
     listens, interfaces = group_of("127.0.0.1", confined=True)
     assert listens == {"127.0.0.1"}
     assert interfaces == {"GLOO": "lo", "NCCL": "=lo"}
-    assert "::" in group_of("127.0.0.1", confined=False)[0], (
-        "torch does so itself now: training/engine/rendezvous.py can go"
-    )
+    everywhere, _ = group_of("127.0.0.1", confined=False)
+    assert "::" in everywhere, "torch does so itself now: training/engine/rendezvous.py can go"
 
 
 def test_a_node_s_own_address():
-    own = [
-        found.address
-        for cards in psutil.net_if_addrs().values()
-        for found in cards
-        if found.family == 2
-    ]
+    own = []
+    for cards in psutil.net_if_addrs().values():
+        own += [card.address for card in cards if card.family == socket.AF_INET]
     others = [address for address in own if not address.startswith("127.")]
     if not others:
         pytest.skip("this machine has the loopback interface only")
@@ -68,6 +61,5 @@ def test_a_node_s_own_address():
 def test_a_model_served_outside_training(tmp_path):
     with serve(bundled_model(AGENT), tmp_path / "log") as server:
         main = psutil.Process(server.process.pid)
-        assert {
-            ip for process in (main, *main.children(recursive=True)) for ip in listens(process)
-        } == {"127.0.0.1"}
+        found = map(listens, (main, *main.children(recursive=True)))
+        assert set().union(*found) == {"127.0.0.1"}

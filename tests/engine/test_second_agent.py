@@ -23,13 +23,8 @@ WITHOUT_TOOLS = """{% for message in messages %}<|im_start|>{{ message.role }}
 {{ message.content }}<|im_end|>
 {% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
 {% endif %}"""
-QUICK = (
-    "--max-turns",
-    "4",
-    "trainer.total_training_steps=2",
-    "trainer.test_freq=2",
-    "trainer.save_freq=2",
-)
+QUICK = ("trainer.total_training_steps=2", "trainer.test_freq=2", "trainer.save_freq=2")
+TURNS = ("--max-turns", "4")
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +38,8 @@ def model(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def trained(model, start):
-    run = start("--ci-fast", "--model", str(model), *QUICK, program="tests/train_digits_agent.py")
+    flags = ("--ci-fast", "--model", str(model), *TURNS, *QUICK)
+    run = start(*flags, program="tests/train_digits_agent.py")
     assert run.wait() == 0, run.output
     return run
 
@@ -74,31 +70,19 @@ def test_evaluation_and_demo_report_it(model, trained, tmp_path):
     assert read_scores(tmp_path / AFTER)["overall"]["score"] == 1
     assert {record["task_type"] for record in read_episodes(tmp_path / BEFORE)} == {"two", "three"}
     (tmp_path / TRAIN).symlink_to(trained.run_dir)
-    result = build(
-        AGENT,
-        tmp_path,
-        tmp_path / TRAIN,
-        {"minutes": 1.0, "seed": 1, "model": str(model), "command": "x"},
-    )
-    assert (result["headline"], result["after"], result["n_eval"], result["steps"]) == (
-        "asked_share",
-        100.0,
-        24,
-        2,
-    )
+    about = {"minutes": 1.0, "seed": 1, "model": str(model), "command": "x"}
+    result = build(AGENT, tmp_path, tmp_path / TRAIN, about)
+    assert result["headline"] == "asked_share"
+    assert result["after"] == 100.0
+    assert result["n_eval"] == 24
+    assert result["steps"] == 2
     assert "asked_share" in read([tmp_path]).html()
 
 
 def test_a_partner_is_served_for_the_length_of_the_run(model, start):
-    flags = (
-        "--partner-model",
-        str(model),
-        "--max-turns",
-        "4",
-        "trainer.test_freq=-1",
-        "trainer.save_freq=-1",
-    )
-    run = start("--ci-fast", "--model", str(model), *flags, program="tests/train_digits_agent.py")
+    keys = ("trainer.test_freq=-1", "trainer.save_freq=-1")
+    flags = ("--ci-fast", "--model", str(model), "--partner-model", str(model), *TURNS, *keys)
+    run = start(*flags, program="tests/train_digits_agent.py")
     assert run.wait() == 0, run.output
     assert run.text("logs/partner_url.log"), "the partner's server wrote nothing"
     assert run.alive() == []

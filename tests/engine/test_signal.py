@@ -9,7 +9,7 @@ from safetensors.torch import load_file
 
 from common.settings import ROOT
 from tests.runs import Run
-from training.engine.records import RolloutRecord
+from tests.training.rollouts import rolled_out
 from training.engine.watchdog import MISMATCH, MISMATCH_WARNS, check_advantages
 from training.setup.plan import RunStopped
 
@@ -20,11 +20,8 @@ QUICK = ("trainer.test_freq=-1", "trainer.total_training_steps=2", "trainer.save
 
 
 def weights(run: Run, step: int) -> dict[str, Any]:
-    return dict(
-        load_file(
-            run.run_dir / f"checkpoints/global_step_{step}/actor/huggingface/model.safetensors"
-        )
-    )
+    folder = run.run_dir / f"checkpoints/global_step_{step}/actor/huggingface"
+    return dict(load_file(folder / "model.safetensors"))
 
 
 @pytest.mark.parametrize("normalised", [True, False])
@@ -44,18 +41,10 @@ def test_verl_s_advantages_are_those_of_the_scored_episodes(normalised):
         data, keys, "grpo", num_repeat=4, norm_adv_by_std_in_grpo=normalised
     ).batch["advantages"]
     found = {key[:3]: float(row[0]) for key, row in zip(keys, computed, strict=True)}
-    books = [
-        RolloutRecord(
-            rollout_id=key,
-            group=key[0],
-            sample=int(key[2]),
-            mode="train",
-            step=1,
-            status="succeeded",
-            reward=reward,
-        )
-        for key, reward in earned.items()
-    ]
+    books = []
+    for key, reward in earned.items():
+        group, _, sample = key.partition("_")
+        books.append(rolled_out(rollout_id=key, group=group, sample=int(sample), reward=reward))
     check_advantages(books, found, normalised)
     assert sum(found[key] for key in ("a_0", "a_1", "a_3")) == pytest.approx(0.0, abs=1e-5)
     with_zero = [*books, replace(books[0], rollout_id="a_2", group="a", sample=2, reward=0.0)]
@@ -66,9 +55,8 @@ def test_verl_s_advantages_are_those_of_the_scored_episodes(normalised):
 @pytest.mark.nightly
 def test_an_adapter_is_trained_and_served(start):
     """vLLM samples from the adapter's weights: else its log-probabilities would move away."""
-    run = start(
-        "--ci-fast", "--lora", "--lora-rank", "8", "actor_rollout_ref.actor.optim.lr=3e-3", *QUICK
-    )
+    lora = ("--ci-fast", "--lora", "--lora-rank", "8")
+    run = start(*lora, "actor_rollout_ref.actor.optim.lr=3e-3", *QUICK)
     assert run.wait() == 0, run.output
     assert run.summary()["weight_updates"] == 2
     assert all(step[MISMATCH] < MISMATCH_WARNS for step in run.steps())
@@ -78,7 +66,7 @@ def test_an_adapter_is_trained_and_served(start):
     assert set(merged) == set(before)
     assert not merged[LAYER].equal(before[LAYER].float())
     for origin in (("--lora-adapter-path", str(adapter)), ("--resume", str(adapter.parent.parent))):
-        went_on = start("--ci-fast", "--lora", "--lora-rank", "8", *origin, "trainer.test_freq=-1")
+        went_on = start(*lora, *origin, "trainer.test_freq=-1")
         assert went_on.wait() == 0, went_on.output
         assert went_on.steps()[-1][MISMATCH] < MISMATCH_WARNS
 
@@ -96,15 +84,9 @@ def test_a_micro_batch_without_a_token_to_train_teaches_nothing():
         dp_size=1, batch_num_tokens=8, global_batch_size=2, loss_scale_factor=None
     )
     log_prob = torch.full((1, 4), -1.0, requires_grad=True)
-    batch = {
-        "old_log_prob": log_prob.detach(),
-        "log_prob": log_prob,
-        "advantages": torch.ones(1, 4),
-    }
-    nothing = torch.zeros(1, 4, dtype=torch.bool)
-    loss, metrics = core_algos.get_policy_loss_fn("bypass_mode")(
-        **batch, response_mask=nothing, config=config
-    )
+    batch = {"old_log_prob": log_prob.detach(), "log_prob": log_prob}
+    batch |= {"advantages": torch.ones(1, 4), "response_mask": torch.zeros(1, 4, dtype=torch.bool)}
+    loss, metrics = core_algos.get_policy_loss_fn("bypass_mode")(**batch, config=config)
     loss.backward()
     assert loss.item() == 0
     assert log_prob.grad is not None

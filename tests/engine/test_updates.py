@@ -8,12 +8,8 @@ pytestmark = pytest.mark.engine
 @pytest.fixture(scope="module")
 def broken(start):
     """The consultation agent's `--ci-fast`, of more sequences than episodes."""
-    run = start(
-        "--ci-fast",
-        "--no-trajectory-level",
-        "trainer.test_freq=-1",
-        program="train_consultation_agent.py",
-    )
+    flags = ("--ci-fast", "--no-trajectory-level", "trainer.test_freq=-1")
+    run = start(*flags, program="train_consultation_agent.py")
     assert run.wait() == 0, run.output
     return run
 

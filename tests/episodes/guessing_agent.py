@@ -1,8 +1,6 @@
-"""A small agent without tools, to test what holds for any agent: its policy guesses a word in so
-many replies.
+"""A small agent without tools, to test what holds for any agent: its policy guesses a word.
 
-A row is {"id", "word", "turns"}; the facts are how many replies it took and the share of them that
-were no word at all.
+A row is {"id", "word", "turns"}; the facts are the number of replies and the share of silent ones.
 """
 
 from argparse import ArgumentParser
@@ -49,10 +47,8 @@ class GuessingEnvironment(contract.Environment):
 
     def record(self, task: Task, episode: Episode) -> contract.Record:
         silent = [not event for event in episode.events]
-        facts = {
-            "guesses": float(len(silent)),
-            "silent": sum(silent) / len(silent) if silent else None,
-        }
+        share = sum(silent) / len(silent) if silent else None
+        facts = {"guesses": float(len(silent)), "silent": share}
         return {"facts": facts, "guesses": list(episode.events)}
 
     def description(self) -> dict[str, Any]:
@@ -79,19 +75,15 @@ class GuessingAgent(contract.Agent):
         return Sizes(100, 50, 10) if device == "cpu" else Sizes(1000, 500, 200)
 
     def rows(self, path: Path) -> list[Row]:
-        return [
-            {"id": word, "word": word} for word in Path(path).read_text(encoding="utf-8").split()
-        ]
+        words = Path(path).read_text(encoding="utf-8").split()
+        return [{"id": word, "word": word} for word in words]
 
     def task(self, row: Row, settings: Settings) -> Task:
         if "word" not in row:
             raise AgentError(f"row {row.get('id')!r} has no word")
-        return Task(
-            id=row["id"], question="Which word?", reference=row["word"], max_turns=row.get("turns")
-        )
+        told = {"question": "Which word?", "reference": row["word"]}
+        return Task(id=row["id"], max_turns=row.get("turns"), **told)
 
-    def open(
-        self, settings: Settings, options: Options, evaluating: bool = False
-    ) -> GuessingEnvironment:
+    def open(self, settings: Settings, options: Options, evaluating: bool = False) -> Any:
         self.opened.append(GuessingEnvironment(options.get("hint", "none")))
         return self.opened[-1]

@@ -26,10 +26,8 @@ def calls_text(name: str, arguments: str, finish_reason: str = "tool_calls") -> 
     """A call of a tool with these very arguments."""
     function = {"name": name, "arguments": arguments}
     call = {"id": "set when sent", "type": "function", "function": function}
-    return {
-        "message": {"role": "assistant", "content": None, "tool_calls": [call]},
-        "finish_reason": finish_reason,
-    }
+    message = {"role": "assistant", "content": None, "tool_calls": [call]}
+    return {"message": message, "finish_reason": finish_reason}
 
 
 def calls(name: str, **arguments: Any) -> Choice:
@@ -92,9 +90,9 @@ class ScriptedLLM(LLMServer):
             return Fault(self.status, body=json.dumps({"error": error}))
         number = len(self.requests)
         reply = self.replies[min(number, len(self.replies)) - 1]
-        choices = (
-            [{"index": 0, **reply, "message": _numbered(reply["message"], number)}] if reply else []
-        )
+        choices = []
+        if reply:
+            choices.append({"index": 0, **reply, "message": _numbered(reply["message"], number)})
         usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
         head = {"id": "x", "object": "chat.completion", "created": 0, "model": "m"}
         return Fault(200, body=json.dumps({**head, "choices": choices, "usage": usage}))

@@ -85,9 +85,8 @@ def test_five_percent_of_the_tasks_may_be_poor():
 def test_what_is_not_scored_counts_nowhere_and_no_score_at_all_is_a_fault():
     probed = asked(Judged(lambda number, kind: None if number % 2 else WORTH[kind]))
     assert (len(probed), problem_of(probed)) == (50, None)
-    assert asked(Judged(lambda _, kind: None if kind == "evidence" else WORTH[kind])) == [], (
-        "nothing stands in for it"
-    )
+    without = Judged(lambda _, kind: None if kind == "evidence" else WORTH[kind])
+    assert asked(without) == [], "nothing stands in for it"
     with pytest.raises(Failure, match="'judge_failed': 200"):
         problem(lambda *_: None)
 

@@ -21,13 +21,10 @@ from sql_agent.intake.question_files import COLUMNS
 from tests.episodes.guessing_agent import GuessingAgent
 from tests.episodes.scripted import asks, says
 
-ROW = dict.fromkeys(COLUMNS, "") | {
-    "id": "r1",
-    "question": "朵莎洛片怎么保存？",
-    "answer": "朵莎洛片的贮藏方法：密封，20℃以下干燥处保存",
-    "task_type": "drug_field",
-    "structured_gt": json.dumps({"columns": ["storage"], "rows": [["密封，20℃以下干燥处保存"]]}),
-}
+STORAGE = "密封，20℃以下干燥处保存"
+ROW = dict.fromkeys(COLUMNS, "") | {"id": "r1", "task_type": "drug_field"}
+ROW |= {"question": "朵莎洛片怎么保存？", "answer": f"朵莎洛片的贮藏方法：{STORAGE}"}
+ROW["structured_gt"] = json.dumps({"columns": ["storage"], "rows": [[STORAGE]]})
 CALL = asks("SELECT storage FROM drugs_info WHERE med_name = '朵莎洛片'")
 ANSWER = says(ROW["answer"])
 
@@ -55,9 +52,8 @@ def roll(
     async def run() -> list[Any]:
         store = agl.InMemoryLightningStore()
         runner = agl.LitAgentRunner[Any](agl.OtelTracer())
-        llm = agl.LLM(
-            endpoint=base_url, model="tiny", sampling_parameters={"temperature": 1.0, "top_k": -1}
-        )
+        sampling = {"temperature": 1.0, "top_k": -1}
+        llm = agl.LLM(endpoint=base_url, model="tiny", sampling_parameters=sampling)
         playing = EpisodeAgent(agent or registry.get("sql"), options, turns=(3, 3))
         with runner.run_context(agent=playing, store=store):
             rollout = await runner.step(row, resources={"main_llm": llm}, mode="train")
@@ -119,17 +115,10 @@ def test_a_canary_that_cannot_be_judged_leaves_its_episode_its_reward(llm, monke
 
 def test_a_fooled_reward_accepts_its_canary(llm, monkeypatch):
     setting(monkeypatch, CANARY_SHARE="1")
-    llm.script(says("salt"))
-    agent = GuessingAgent()
-    assert roll(llm.base_url, {"id": "g", "word": "salt"}, agent)[1]["canaries"] == {
-        "judged": 1,
-        "accepted": 0,
-    }
-    llm.script(says("wrong"))
-    assert roll(llm.base_url, {"id": "g", "word": "wrong"}, agent)[1]["canaries"] == {
-        "judged": 1,
-        "accepted": 1,
-    }
+    for word, accepted in (("salt", 0), ("wrong", 1)):
+        llm.script(says(word))
+        _, note = roll(llm.base_url, {"id": "g", "word": word}, GuessingAgent())
+        assert note["canaries"] == {"judged": 1, "accepted": accepted}
 
 
 def test_a_failing_endpoint_leaves_the_episode_unscored_and_unmeasured(llm):
@@ -141,13 +130,10 @@ def test_a_failing_endpoint_leaves_the_episode_unscored_and_unmeasured(llm):
 
 
 @pytest.mark.parametrize(("row", "turns"), [({}, 3), ({"turns": 2}, 2)])
-def test_a_tasks_own_budget_comes_before_the_runs_and_options_reach_the_environment(
-    llm, row, turns
-):
+def test_a_tasks_own_budget_comes_first_and_options_reach_the_environment(llm, row, turns):
     llm.script(says("sugar"))
-    reward, note = roll(
-        llm.base_url, {"id": "g", "word": "salt", **row}, GuessingAgent(), hint="colder"
-    )
+    task = {"id": "g", "word": "salt", **row}
+    reward, note = roll(llm.base_url, task, GuessingAgent(), hint="colder")
     assert (reward, note["stop_reason"], note["turns"]) == (0.0, "max_turns", turns)
     assert note["facts"] == {"guesses": turns, "silent": 0}
     assert llm.requests[1]["messages"][-1]["content"] == "no; colder"

@@ -1,23 +1,21 @@
 """A skeleton that `episodes.new` writes is a whole agent: gold earns all, and conformance passes."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from common.settings import ROOT
 from tests.messages import missing
+from tests.programs import Ended, python
 
 PLUGIN = ("-p", "episodes.conformance", "-p", "no:cacheprovider")
 
 
-def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run(folder: Path, *arguments: str) -> Ended:
     """Run a module in a folder that is outside the repository, with its agents on the path."""
     env = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(folder)])}
-    command = [sys.executable, "-m", *arguments]
-    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
+    return python("-m", *arguments, cwd=folder, env=env)
 
 
 @pytest.mark.system

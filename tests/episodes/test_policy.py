@@ -11,12 +11,8 @@ from episodes.policy import ChatPolicy, Endpoint
 from tests.corpora import cases_of
 from tests.episodes.scripted import calls, says
 
-TOOLS = [
-    {
-        "type": "function",
-        "function": {"name": "look", "description": "d", "parameters": {"type": "object"}},
-    }
-]
+LOOK = {"name": "look", "description": "d", "parameters": {"type": "object"}}
+TOOLS = [{"type": "function", "function": LOOK}]
 QUESTION = [{"role": "user", "content": "怎么保存？"}]
 
 
@@ -42,12 +38,10 @@ def test_what_is_sent_is_the_messages_the_tools_and_the_sampling(llm):
     assert replies(chat) == [{"role": "assistant", "content": "好"}]
     sampling = {"temperature": 0.5, "max_tokens": 77, "top_k": -1}
     assert llm.requests == [{"model": "tiny", "messages": QUESTION, "tools": TOOLS, **sampling}]
-    assert (chat.turns, chat.prompt_tokens, chat.completion_tokens, chat.finish_reason) == (
-        1,
-        1,
-        1,
-        "stop",
-    )
+    assert chat.turns == 1
+    assert chat.prompt_tokens == 1
+    assert chat.completion_tokens == 1
+    assert chat.finish_reason == "stop"
 
 
 @pytest.mark.parametrize(
@@ -66,9 +60,8 @@ def test_only_the_last_allowed_call_forbids_tools_and_none_follows(llm, max_turn
     llm.script(says("好"))
     chat = policy(llm, max_turns)
     replies(chat, max_turns)
-    assert [request.get("tool_choice", "auto") for request in llm.requests] == ["auto"] * (
-        max_turns - 1
-    ) + ["none"]
+    *before, last = [request.get("tool_choice", "auto") for request in llm.requests]
+    assert (before, last) == (["auto"] * (max_turns - 1), "none")
     assert all(request["tools"] == TOOLS for request in llm.requests)
     with pytest.raises(PolicyStop, match="max_turns"):
         replies(chat)

@@ -40,12 +40,8 @@ def test_what_the_policy_did_not_finish_is_wrong_and_what_the_machine_broke_is_u
 
 
 def test_what_an_agent_records_may_be_of_numpy():
-    own = {
-        "share": np.float32(0.5),
-        "found": np.bool_(True),
-        "ranks": np.array([1, 2]),
-        "nested": [{"n": np.int64(3)}],
-    }
+    own = {"share": np.float32(0.5), "found": np.bool_(True), "ranks": np.array([1, 2])}
+    own["nested"] = [{"n": np.int64(3)}]
     record = record_of(scored(Reward(1.0, {"right": 1.0}, score=1.0)), own)
     line = json.loads(json.dumps(record.line()))
     found = {name: line[name] for name in own}

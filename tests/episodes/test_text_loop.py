@@ -61,15 +61,10 @@ def in_a_protocol(*replies: Any, max_turns: int) -> Episode:
         episode.events.append(f"asked {asked}")
         return "larger"
 
-    prompts = Prompts(
-        version="1",
-        system="",
-        first="{complaint} ({turn}/{turns})",
-        turn="{text} ({turn}/{turns})",
-        malformed="No: {text} ({turn}/{turns})",
-        last="Guess.",
-        problems={"unclear": "ask or guess"},
-    )
+    texts = {"first": "{complaint} ({turn}/{turns})", "turn": "{text} ({turn}/{turns})"}
+    texts |= {"malformed": "No: {text} ({turn}/{turns})", "last": "Guess."}
+    problems = {"unclear": "ask or guess"}
+    prompts = Prompts(version="1", system="", problems=problems, **texts)
     said = [says(reply) if isinstance(reply, str) else reply for reply in replies]
     policy = ScriptedPolicy(*said, max_turns=max_turns)
     return asyncio.run(play_by_protocol(policy, prompts, "My number?", read, partner))
@@ -77,14 +72,10 @@ def in_a_protocol(*replies: Any, max_turns: int) -> Episode:
 
 def test_each_reply_of_a_protocol_is_noted_and_answered_as_what_it_is():
     episode = in_a_protocol("3?", "well", "7", max_turns=4)
-    assert [message["content"] for message in episode.messages] == [
-        "My number? (1/4)",
-        "3?",
-        "larger (2/4)",
-        "well",
-        "No: ask or guess (3/4)",
-        "7",
-    ]
+    told = [message["content"] for message in episode.messages if message["role"] == "user"]
+    assert told == ["My number? (1/4)", "larger (2/4)", "No: ask or guess (3/4)"]
+    said = [message["content"] for message in episode.messages if message["role"] == "assistant"]
+    assert said == ["3?", "well", "7"]
     assert episode.events == ["asked 3?", Malformed("unclear"), "7"]
     assert (episode.stop_reason, episode.answer) == ("answered", "7")
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -21,10 +20,8 @@ from tests.messages import missing
 def spec(name: str, **kinds: str) -> dict[str, Any]:
     properties = {argument: {"type": kind} for argument, kind in kinds.items()}
     parameters = {"type": "object", "properties": properties, "required": list(kinds)}
-    return {
-        "type": "function",
-        "function": {"name": name, "description": f"the tool {name}", "parameters": parameters},
-    }
+    told = {"name": name, "description": f"the tool {name}", "parameters": parameters}
+    return {"type": "function", "function": told}
 
 
 async def look(word: str) -> str:
@@ -54,10 +51,9 @@ def test_each_request_extends_the_one_before_and_names_the_same_tools():
     policy = ScriptedPolicy(calls("look", word="a"), calls("look", word="b"), says("c"))
     episode = play(policy)
     assert policy.asked[0] == episode.messages[:2]
+    roles = [message["role"] for message in episode.messages]
     for number, asked in enumerate(policy.asked):
-        assert [message["role"] for message in asked] == [
-            message["role"] for message in episode.messages[: 2 + 2 * number]
-        ]
+        assert [message["role"] for message in asked] == roles[: 2 + 2 * number]
         assert asked[: 2 * number] == policy.asked[number - 1][: 2 * number]
     for sent in policy.tools:
         for tool, described in zip(TOOLS, sent, strict=True):
@@ -77,10 +73,8 @@ def test_several_calls_are_answered_in_their_order_however_long_each_takes():
     both["message"]["tool_calls"] += calls("index")["message"]["tool_calls"]
     policy = ScriptedPolicy(both, says("c"))
     episode = play(policy, [Tool(spec("look", word="string"), patient), TOOLS[2]])
-    assert [message["content"] for message in episode.messages if message["role"] == "tool"] == [
-        "seen: a",
-        "apple, salt",
-    ]
+    told = [message["content"] for message in episode.messages if message["role"] == "tool"]
+    assert told == ["seen: a", "apple, salt"]
 
 
 @pytest.mark.parametrize("arguments", ["", "null", '{"word": 1}', '{"words": "x"}'])
@@ -154,10 +148,8 @@ def test_nothing_of_an_episode_is_traced_to_anybody():
     assert told == []
 
 
-nested: Callable[..., Any] = st.recursive
-JSON_VALUES = nested(
-    st.none() | st.text() | st.integers(), lambda part: st.dictionaries(st.text(), part)
-)
+LEAVES = st.none() | st.text() | st.integers()
+JSON_VALUES: Any = st.recursive(LEAVES, lambda part: st.dictionaries(st.text(), part))
 
 
 @settings(max_examples=15, deadline=None)

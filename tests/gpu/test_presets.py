@@ -159,11 +159,8 @@ def test_vllm_takes_a_partner_beside_the_policy(
     agent, flags, resolved, model, tmp_path, monkeypatch
 ):
     made, options, settings, config, _ = resolved(agent, *flags, model)
-    engine = engine_of(
-        served(
-            lambda: serve.serve_environment(made, settings, options, tmp_path, "cuda"), monkeypatch
-        )
-    )
+    beside = lambda: serve.serve_environment(made, settings, options, tmp_path, "cuda")  # noqa: E731
+    engine = engine_of(served(beside, monkeypatch))
     share = config.actor_rollout_ref.rollout.gpu_memory_utilization
     assert engine.cache_config.gpu_memory_utilization == serve.BESIDE
     assert share + serve.BESIDE < 1
@@ -171,9 +168,8 @@ def test_vllm_takes_a_partner_beside_the_policy(
 
 @pytest.mark.parametrize("gpus", [1, 2, 4, 8])
 def test_vllm_takes_what_serves_a_model(gpus, model, card, tmp_path, monkeypatch):
-    arguments = served(
-        lambda: serve.serve(model, tmp_path / "log", "cuda", n_gpus=gpus), monkeypatch
-    )
+    start = lambda: serve.serve(model, tmp_path / "log", "cuda", n_gpus=gpus)  # noqa: E731
+    arguments = served(start, monkeypatch)
     assert arguments.tensor_parallel_size == gpus
     assert arguments.tool_call_parser == "hermes"
     assert arguments.middleware == ["training.proxy.doors.ServedDoor"]

@@ -1,8 +1,6 @@
 """check_install works where nothing is installed, and names a fix for whatever is wrong."""
 
 import shutil
-import subprocess
-import sys
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,6 +9,7 @@ import pytest
 
 from common.settings import ROOT
 from tests.messages import missing
+from tests.programs import python
 from utils import check_install, run_checks
 from utils.check_install import read_lock, row_of
 
@@ -20,12 +19,8 @@ MODEL_FILES = ("config.json", "model.safetensors", "tokenizer.json", "chat_templ
 SCRIPT = ROOT / "utils" / "check_install.py"
 
 
-def run(*command: str | Path, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, timeout=60)
-
-
 def test_a_python_without_any_package_gets_a_table_with_fixes(tmp_path):
-    result = run(sys.executable, "-I", "-S", SCRIPT, cwd=tmp_path)
+    result = python("-I", "-S", SCRIPT, cwd=tmp_path)
     assert result.returncode == 1
     assert "Traceback" not in result.stderr
     assert "./install.sh" in result.stdout
@@ -37,7 +32,7 @@ def test_a_python_without_any_package_gets_a_table_with_fixes(tmp_path):
 
 def test_what_needs_unreadable_settings_is_not_looked_at(monkeypatch):
     monkeypatch.setenv("LLM_PROXY_PORT", "abc")
-    result = run(sys.executable, SCRIPT)
+    result = python(SCRIPT)
     assert result.returncode == 1
     assert result.stdout.count("LLM_PROXY_PORT") == 1
     assert not missing(result.stdout, "database", "sandbox", "model")

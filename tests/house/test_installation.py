@@ -4,7 +4,6 @@ import os
 import re
 import shutil
 import site
-import subprocess
 import venv
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from episodes import registry
 from episodes.agent import folder_of
 from evaluation import endpoint
 from tests.messages import missing
+from tests.programs import Ended, ran
 from training.proxy.direct import HEALTH
 from training.setup.device import SYSTEM_LIBRARIES
 from training.store.store_checks import HEALTH_PATH
@@ -38,22 +38,21 @@ def test_locks_are_pinned_and_name_no_host(lock):
     assert len(pins) == len({re.sub(r"[-_.]+", "-", line.split("==")[0]).lower() for line in pins})
 
 
-def install(venv: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [ROOT / "install.sh"],
-        env=os.environ | {"VENV": str(venv)} | environment,
-        cwd=venv.parent,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+def install(venv: Path, **environment: str) -> Ended:
+    told = os.environ | {"VENV": str(venv)} | environment
+    return ran(ROOT / "install.sh", cwd=venv.parent, env=told)
+
+
+def write_program(path: Path, body: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{body}\n")
+    path.chmod(0o755)
+    return path
 
 
 def test_other_pythons_are_refused_by_name(tmp_path):
-    old = tmp_path / "python3.10"
-    old.write_text('#!/bin/sh\n[ "$1" = --version ] && echo Python 3.10.1\nexit 1\n')
-    old.chmod(0o755)
+    says = '[ "$1" = --version ] && echo Python 3.10.1\nexit 1'
+    old = write_program(tmp_path / "python3.10", says)
     result = install(tmp_path / "venv", PYTHON=str(old))
     assert result.returncode == 2
     assert not missing(result.stderr, "3.10.1", "3.11")
@@ -62,13 +61,9 @@ def test_other_pythons_are_refused_by_name(tmp_path):
 
 def test_a_machine_without_lock_is_told_where_it_runs(tmp_path):
     for system, machine in (("Darwin", "arm64"), ("Linux", "riscv64")):
-        programs = tmp_path / machine
-        programs.mkdir()
-        (programs / "uname").write_text(
-            f"#!/bin/sh\n[ $1 = -s ] && echo {system} || echo {machine}\n"
-        )
-        (programs / "uname").chmod(0o755)
-        result = install(tmp_path / "venv", PATH=f"{programs}:{os.environ['PATH']}")
+        says = f"[ $1 = -s ] && echo {system} || echo {machine}"
+        uname = write_program(tmp_path / machine / "uname", says)
+        result = install(tmp_path / "venv", PATH=f"{uname.parent}:{os.environ['PATH']}")
         assert result.returncode == 2
         assert not missing(result.stderr, machine, "WSL2", "--platform linux/amd64")
 
@@ -81,15 +76,9 @@ def make_environment(folder: Path) -> None:
 
 
 def test_an_unreachable_torch_index_is_named_and_nothing_is_stamped(tmp_path):
-    nowhere = "http://127.0.0.1:9"
+    nowhere = dict.fromkeys(("https_proxy", "HTTPS_PROXY"), "http://127.0.0.1:9")
     make_environment(tmp_path / "venv")
-    result = install(
-        tmp_path / "venv",
-        PIP_NO_INDEX="1",
-        PIP_FIND_LINKS=str(tmp_path),
-        https_proxy=nowhere,
-        HTTPS_PROXY=nowhere,
-    )
+    result = install(tmp_path / "venv", PIP_NO_INDEX="1", PIP_FIND_LINKS=str(tmp_path), **nowhere)
     assert result.returncode == 1
     assert "PIP_FIND_LINKS=" in result.stderr
     assert not (tmp_path / "venv" / ".installed-lock").exists()
@@ -99,20 +88,11 @@ def test_an_unreachable_torch_index_is_named_and_nothing_is_stamped(tmp_path):
 def test_the_long_run_starts_the_agents_own_command(agent, tmp_path):
     """The scripts, copied beside a Python that says what it was given."""
     for name in ("sql", agent):
-        (tmp_path / f"{name}_agent").mkdir(exist_ok=True)
-        shutil.copy(
-            folder_of(registry.get(name)) / "train.sh", tmp_path / f"{name}_agent" / "train.sh"
-        )
-    python = tmp_path / ".venv" / "bin" / "python"
-    python.parent.mkdir(parents=True)
-    python.write_text('#!/bin/sh\nprintf "%s\\n" "$@"')
-    python.chmod(0o755)
-    said = subprocess.run(
-        [tmp_path / f"{agent}_agent" / "train.sh", "--lora"],
-        check=True,
-        capture_output=True,
-        text=True,
-    )
+        folder = tmp_path / f"{name}_agent"
+        folder.mkdir(exist_ok=True)
+        shutil.copy(folder_of(registry.get(name)) / "train.sh", folder)
+    write_program(tmp_path / ".venv" / "bin" / "python", 'printf "%s\\n" "$@"')
+    said = ran(folder / "train.sh", "--lora", check=True)
     given = said.stdout.splitlines()
     assert (given[0], given[-1]) == (f"train_{agent}_agent.py", "--lora")
     assert ROOT / given[given.index("--train-file") + 1] == registry.get(agent).splits["train"]
@@ -137,16 +117,12 @@ def test_compose_bounds_what_its_containers_may_use_write_and_show():
 def bare_machine(folder: Path, user: int, apt: str | None) -> dict[str, str]:
     """Return a PATH with what install.sh needs, an account, and an apt-get that runs this."""
     programs = folder / "bin"
-    programs.mkdir()
+    write_program(programs / "id", f"echo {user}")
+    if apt is not None:
+        write_program(programs / "apt-get", f'echo "$@" >>{folder}/asked\n{apt}')
     needed = "bash dirname grep tail tr uname cat sha256sum cut rm chmod"
     for name in needed.split():
         (programs / name).symlink_to(str(shutil.which(name)))
-    (programs / "id").write_text(f"#!/bin/sh\necho {user}\n")
-    if apt is not None:
-        (programs / "apt-get").write_text(f'#!/bin/sh\necho "$@" >>{folder}/asked\n{apt}\n')
-    for name in ("id", "apt-get"):
-        if (programs / name).exists():
-            (programs / name).chmod(0o755)
     return {"PATH": str(programs), "DEBIAN_FRONTEND": "", "VENV": str(folder / "venv")}
 
 
@@ -165,11 +141,7 @@ def copied_installer(folder: Path) -> Path:
 
 @pytest.mark.parametrize(("user", "apt"), [(1000, "exit 0"), (0, None)])
 def test_who_cannot_install_packages_is_told_the_line_and_the_rest_goes_on(tmp_path, user, apt):
-    environment = bare_machine(tmp_path, user, apt)
-    script = copied_installer(tmp_path)
-    told = subprocess.run(
-        [script, "some_agent"], env=environment, capture_output=True, text=True, check=False
-    )
+    told = ran(copied_installer(tmp_path), "some_agent", env=bare_machine(tmp_path, user, apt))
     assert not missing(told.stderr, "apt-get install", "its-package another-package")
     assert "Python 3.11" in told.stderr, "it ended before the rest"
     assert not (tmp_path / "asked").exists()
@@ -182,10 +154,7 @@ def test_root_gets_the_packages_and_no_server_of_them_is_started(tmp_path, fails
     there_before = policy.exists()
     seen = f"/bin/cp {policy} {tmp_path}/policy; echo unable to locate; exit {int(fails)}"
     environment = bare_machine(tmp_path, 0, f'[ "$1" = update ] || {{ {seen}; }}')
-    script = copied_installer(tmp_path)
-    told = subprocess.run(
-        [script, "some_agent"], env=environment, capture_output=True, text=True, check=False
-    )
+    told = ran(copied_installer(tmp_path), "some_agent", env=environment)
     asked = (tmp_path / "asked").read_text().splitlines()
     assert asked[0] == "update -qq"
     assert asked[1].endswith("--no-install-recommends its-package another-package")
@@ -198,7 +167,7 @@ def test_root_gets_the_packages_and_no_server_of_them_is_started(tmp_path, fails
 def test_a_folder_that_is_none_and_an_unknown_option_are_refused(tmp_path):
     script = copied_installer(tmp_path)
     for argument in ("no_agent", "--again"):
-        told = subprocess.run([script, argument], capture_output=True, text=True, check=False)
+        told = ran(script, argument)
         assert (told.returncode, argument in told.stderr) == (2, True)
 
 

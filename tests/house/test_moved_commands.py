@@ -1,12 +1,11 @@
 """Every command that moved still runs under its old name, and from any folder where it is a file."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from common.settings import ROOT
+from tests.programs import python
 
 pytestmark = pytest.mark.system
 
@@ -32,10 +31,7 @@ PROGRAMS = (
 
 
 def helps(command: list[str], folder: Path) -> str:
-    done = subprocess.run(
-        [sys.executable, *command, "--help"], cwd=folder, capture_output=True, text=True, check=True
-    )
-    return done.stdout
+    return python(*command, "--help", cwd=folder, check=True).stdout
 
 
 @pytest.mark.parametrize("module", MODULES)

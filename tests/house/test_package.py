@@ -1,7 +1,5 @@
 """A wheel holds all that the commands need, and an agent in another repository works with it."""
 
-import subprocess
-import sys
 import zipfile
 from pathlib import Path
 
@@ -9,6 +7,7 @@ import pytest
 
 from common.settings import ROOT
 from tests.messages import missing
+from tests.programs import Ended, python, ran
 
 pytestmark = pytest.mark.system
 
@@ -27,30 +26,24 @@ AGENT = Counting()
 """
 
 
-def python(*arguments: str, folder: Path, path: str = "") -> subprocess.CompletedProcess[str]:
+def run(*arguments: object, folder: Path = ROOT, path: object = "") -> Ended:
     """Run Python in a folder with `path` as PYTHONPATH."""
-    return subprocess.run(
-        [sys.executable, *arguments],
-        cwd=folder,
-        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-    )
+    return python(*arguments, cwd=folder, env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(path)})
 
 
 def tracked() -> list[str]:
-    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
+    listed = ran("git", "ls-files")
     if listed.returncode:
         pytest.skip("no git checkout: which files belong to the project is not known")
     files = [name for name in listed.stdout.splitlines() if "/" in name or name.endswith(".py")]
     return [name for name in files if not name.startswith(OUTSIDE)]
 
 
-def test_a_wheel_holds_every_file_of_the_rooms_and_imports_from_elsewhere(tmp_path: Path) -> None:
+def test_a_wheel_holds_every_file_of_the_rooms_and_imports_from_elsewhere(tmp_path):
     source = tmp_path / "source"
-    subprocess.run(["git", "clone", "-q", ROOT, source], check=True)
+    ran("git", "clone", "-q", ROOT, source, check=True)
     flags = ["--no-deps", "--no-build-isolation", "--disable-pip-version-check", "-q"]
-    built = python("-m", "pip", "wheel", ".", *flags, "-w", str(tmp_path), folder=source)
+    built = run("-m", "pip", "wheel", ".", *flags, "-w", tmp_path, folder=source)
     assert built.returncode == 0, built.stderr
     with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
         held = set(wheel.namelist())
@@ -65,37 +58,36 @@ def test_a_wheel_holds_every_file_of_the_rooms_and_imports_from_elsewhere(tmp_pa
         "agent = registry.get('sql');"
         "print(folder_of(agent), len(agent.rows(agent.splits['val'])) > 0, WORK)"
     )
-    found = python("-c", program, folder=tmp_path, path=str(tmp_path / "installed"))
+    found = run("-c", program, folder=tmp_path, path=tmp_path / "installed")
     folder = tmp_path / "installed" / "sql_agent"
     assert found.stdout.split() == [str(folder), "True", str(tmp_path)], found.stderr
 
 
-def test_its_command_runs_the_programs_whatever_folders_lie_here(tmp_path: Path) -> None:
+def test_its_command_runs_the_programs_whatever_folders_lie_here(tmp_path):
     for name in ("tools", "evaluation"):  # the user's own
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").touch()
     program = "import sys; sys.path[0] = {!r}; from utils.installed import main; main(sys.argv[1:])"
     command = ("-c", program.format(str(ROOT)))
-    helped = python(*command, "evaluate", "sql", "--help", folder=tmp_path, path=str(ROOT))
+    helped = run(*command, "evaluate", "sql", "--help", folder=tmp_path, path=ROOT)
     assert helped.returncode == 0, helped.stderr
     assert not missing(helped.stdout, "usage: medical-agent-rl evaluate", "--baseline")
-    refused = python(*command, "evaluation", folder=tmp_path, path=str(ROOT))
+    refused = run(*command, "evaluation", folder=tmp_path, path=ROOT)
     assert refused.returncode == 2
     assert not missing(refused.stderr, "'evaluation'", "evaluate", "train")
 
 
-@pytest.fixture
-def another_repository(tmp_path: Path) -> Path:
-    folder = tmp_path / "counting_agent"
+def write_agent(repository: Path, text: str) -> None:
+    folder = repository / "counting_agent"
     folder.mkdir()
     (folder / "__init__.py").touch()
-    (folder / "agent.py").write_text(AGENT, encoding="utf-8")
-    return tmp_path
+    (folder / "agent.py").write_text(text, encoding="utf-8")
 
 
-def test_an_agent_in_another_repository_is_found_on_the_path(another_repository: Path) -> None:
-    path = f"{another_repository}:{ROOT}"
-    helped = python("-m", "training.launch", "counting", "--help", folder=ROOT, path=path)
+def test_an_agent_in_another_repository_is_found_on_the_path(tmp_path):
+    write_agent(tmp_path, AGENT)
+    command = ("-m", "training.launch", "counting", "--help")
+    helped = run(*command, path=f"{tmp_path}:{ROOT}")
     assert helped.returncode == 0, helped.stderr
     assert "python -m training.launch counting --ci-fast" in helped.stdout
     program = (
@@ -103,11 +95,8 @@ def test_an_agent_in_another_repository_is_found_on_the_path(another_repository:
         "agent = registry.get('counting');"
         "print(folder_of(agent), os.environ['PYTHONPATH'].split(':')[0])"
     )
-    found = python("-c", program, folder=another_repository, path=str(ROOT))
-    assert found.stdout.split() == [
-        str(another_repository / "counting_agent"),
-        str(another_repository),
-    ], found.stderr
+    found = run("-c", program, folder=tmp_path, path=ROOT)
+    assert found.stdout.split() == [f"{tmp_path}/counting_agent", f"{tmp_path}"], found.stderr
 
 
 @pytest.mark.parametrize(
@@ -118,12 +107,9 @@ def test_an_agent_in_another_repository_is_found_on_the_path(another_repository:
         ("import no_such_package", "no_such_package"),
     ],
 )
-def test_what_is_wrong_with_it_is_one_line(
-    another_repository: Path, text: str, message: str
-) -> None:
-    (another_repository / "counting_agent" / "agent.py").write_text(text, encoding="utf-8")
-    path = f"{another_repository}:{ROOT}"
-    failed = python("-m", "training.launch", "counting", "--ci-fast", folder=ROOT, path=path)
+def test_what_is_wrong_with_it_is_one_line(tmp_path, text, message):
+    write_agent(tmp_path, text)
+    failed = run("-m", "training.launch", "counting", "--ci-fast", path=f"{tmp_path}:{ROOT}")
     assert failed.returncode == 2
     assert message in failed.stderr
     assert "Traceback" not in failed.stderr

@@ -10,6 +10,7 @@ import pytest
 
 from common.settings import ROOT
 from tests.corpora import cases_of
+from tests.programs import Ended, ran
 
 pytestmark = pytest.mark.engine
 
@@ -27,30 +28,15 @@ class Project:
     def __init__(self, folder: Path, port: int) -> None:
         self.folder = folder
         (folder / "restart_ray.sh").write_bytes((ROOT / "restart_ray.sh").read_bytes())
-        variables = {
-            "RAY_PORT": str(port),
-            "VENV": sys.prefix,
-            "HOME": str(folder),
-            "RAY_GPUS": "1",
-            "RAY_CPUS": "4",
-        }
-        self.environment = {
-            key: value for key, value in os.environ.items() if not key.startswith("RAY_")
-        } | variables
+        sizes = {"RAY_PORT": str(port), "RAY_GPUS": "1", "RAY_CPUS": "4"}
+        others = {key: value for key, value in os.environ.items() if not key.startswith("RAY_")}
+        self.environment = others | sizes | {"VENV": sys.prefix, "HOME": str(folder)}
 
-    def restart_ray(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def restart_ray(self, *arguments: str) -> Ended:
         return self.run("bash", "restart_ray.sh", *arguments)
 
-    def run(self, *command: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            command,
-            cwd=self.folder,
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=120,
-        )
+    def run(self, *command: str) -> Ended:
+        return ran(*command, cwd=self.folder, env=self.environment)
 
 
 @pytest.fixture

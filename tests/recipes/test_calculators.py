@@ -6,6 +6,7 @@ from datetime import date
 from typing import Any
 
 import pytest
+from pyarrow import parquet
 
 from common.settings import ROOT
 from recipes.calculators import build
@@ -33,17 +34,13 @@ def test_the_same_seed_gives_the_committed_bytes(tmp_path):
 
 
 def test_splits_differ_and_some_calculators_are_only_tested():
-    from pyarrow import parquet
-
-    rows = {
-        split: parquet.read_table(ROOT / f"data/calculators/{split}.parquet").to_pylist()
-        for split in ROWS
-    }
-    notes = [row["note"] + row["question"] for each in rows.values() for row in each]
-    assert len(set(notes)) == len(notes)
+    folder = ROOT / "data" / "calculators"
+    rows = {split: parquet.read_table(folder / f"{split}.parquet").to_pylist() for split in ROWS}
     templates = {split: {row["template"] for row in each} for split, each in rows.items()}
     assert len(templates["test"] - templates["train"]) == 4
-    for row in (row for each in rows.values() for row in each):
+    every = [row for each in rows.values() for row in each]
+    assert len({row["note"] + row["question"] for row in every}) == len(every)
+    for row in every:
         gold = json.loads(row["gold"])
         assert not answered_by(gold, f"{row['note']} {row['question']}")
         assert "A child" not in row["note"] or not re.search("years old|Height", row["note"])

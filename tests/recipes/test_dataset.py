@@ -4,9 +4,6 @@ import json
 import os
 import re
 import sqlite3
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -23,6 +20,7 @@ from sql_agent.intake.question_files import load_rows, made_from
 from sql_agent.settings import SqlSettings
 from sql_agent.tables import NAME_COLUMN
 from tests.messages import missing
+from tests.programs import python
 
 URL = f"sqlite:///{build_database.DEFAULT_PATH}"
 FILES = [build_database.DATA / f"{split}.parquet" for split in build_dataset.ROWS]
@@ -54,14 +52,14 @@ def test_committed_database_is_what_the_script_builds(database):
 
 
 def test_questions_name_invented_entities_only(committed):
+    names = []
     with sqlite3.connect(build_database.DEFAULT_PATH) as connection:
-        find = [
-            f"SELECT {column} FROM {table} WHERE source = 'textbook'"
-            for table, column in NAME_COLUMN.items()
-        ]
-        real = Mentions(name for sql in find for (name,) in connection.execute(sql))
-    rows = [row for split in committed.values() for row in split]
-    assert not [row["id"] for row in rows if real.find(row["question"] + row["answer"])]
+        for table, column in NAME_COLUMN.items():
+            find = f"SELECT {column} FROM {table} WHERE source = 'textbook'"
+            names += [name for (name,) in connection.execute(find)]
+    real = Mentions(names)
+    for rows in committed.values():
+        assert not [row["id"] for row in rows if real.find(row["question"] + row["answer"])]
 
 
 def forms(wordings):
@@ -71,23 +69,16 @@ def forms(wordings):
 
 def test_half_of_the_test_questions_are_worded_as_no_other_question_is(committed):
     groups = [words.MULTI, words.COMPARE, words.TO_DRUG]
-    groups += [
-        group for table in (QUESTIONS, words.SEARCH, words.COUNT) for group in table.values()
-    ]
+    for table in (QUESTIONS, words.SEARCH, words.COUNT):
+        groups += table.values()
     held_out = re.compile("|".join(form for group in groups for form in forms(group.unseen)))
-    for split in ("train", "val"):
-        assert not [
-            row["question"] for row in committed[split] if held_out.fullmatch(row["question"])
-        ]
-        assert {row["wording"] for row in committed[split]} == {"seen"}
-    for row in committed["test"]:
-        assert row["wording"] == "unseen" or not held_out.fullmatch(row["question"]), row[
-            "question"
-        ]
+    for rows in committed.values():
+        seen = [row["question"] for row in rows if row["wording"] == "seen"]
+        assert not [question for question in seen if held_out.fullmatch(question)]
+    assert {row["wording"] for row in committed["train"] + committed["val"]} == {"seen"}
     new = [row["question"] for row in committed["test"] if row["wording"] == "unseen"]
-    assert (
-        sum(not held_out.fullmatch(question) for question in new) < 6
-    )  # one that training may use and does not
+    # One that training may use and does not
+    assert sum(not held_out.fullmatch(question) for question in new) < 6
     for kind in STREAMS:
         mine = [row["wording"] for row in committed["test"] if row["task_type"] == kind]
         assert 0.35 < mine.count("unseen") / len(mine) < 0.65, kind
@@ -98,11 +89,9 @@ def test_same_seed_gives_the_same_files(database, tmp_path):
     url, folders = f"sqlite:///{database}", [tmp_path / "one", tmp_path / "two"]
     for number, folder in enumerate(folders):
         folder.mkdir()
-        command = [sys.executable, "-m", "data.build_dataset", "--db", url, "--output", str(folder)]
         # Another hash seed, so that nothing depends on the order of a set.
-        subprocess.run(
-            command, check=True, cwd=ROOT, env=os.environ | {"PYTHONHASHSEED": str(number)}
-        )
+        env = os.environ | {"PYTHONHASHSEED": str(number)}
+        python("-m", "data.build_dataset", "--db", url, "--output", folder, env=env, check=True)
     for name in ("train.parquet", "val.parquet", "test.parquet", "qa_dataset.jsonl"):
         assert (folders[0] / name).read_bytes() == (folders[1] / name).read_bytes()
         assert (folders[0] / name).read_bytes() == (build_database.DATA / name).read_bytes()
@@ -114,20 +103,15 @@ def test_splits_share_nothing(committed):
     for key in ("question", "id"):
         values = [{row[key] for row in rows} for rows in committed.values()]
         assert len(set.union(*values)) == sum(map(len, committed.values()))
-    things = {
-        split: {word for row in rows for word in json.loads(row["entities"])}
+    told = {
+        split: "\n".join(row["question"] + row["answer"] for row in rows)
         for split, rows in committed.items()
     }
     for split, rows in committed.items():
-        told = "\n".join(row["question"] + row["answer"] for row in rows)
-        names = [
-            name
-            for other in things
-            if other != split
-            for name in things[other]
-            if name.endswith(ENDINGS)
-        ]
-        assert not [name for name in names if name in told]
+        for row in rows:
+            for name in json.loads(row["entities"]):
+                named = {other for other in told if name.endswith(ENDINGS) and name in told[other]}
+                assert named <= {split}, name
 
 
 @pytest.mark.nightly
@@ -172,17 +156,14 @@ def test_a_split_without_a_row_is_refused(tmp_path, capsys):
 def test_a_failed_write_leaves_the_old_database(database, tmp_path):
     target = tmp_path / "medical.db"
     target.write_bytes(b"old")
+    same = [{"id": 1, "med_name": name} for name in "ab"]
     with pytest.raises(Exception, match="drugs_info"):
-        build_database.write_database(
-            target, {"drugs_info": [{"id": 1, "med_name": "a"}, {"id": 1, "med_name": "b"}]}
-        )
+        build_database.write_database(target, {"drugs_info": same})
     assert target.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [target]
 
 
-def test_rows_whose_names_no_question_can_bear_are_counted(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_rows_whose_names_no_question_can_bear_are_counted(tmp_path, capsys):
     names = [f"{first}{second}片" for first in "甲乙丙" for second in "明清润舒泰和"]
     rows = [
         {"id": at, "med_name": name, "storage": f"密封{at}"}
@@ -199,39 +180,27 @@ def test_rows_whose_names_no_question_can_bear_are_counted(
     assert not missing(capsys.readouterr().err, "36 of 36 rows of drugs_info")
 
 
-def test_eye_drops_are_not_eaten_and_columns_without_a_wording_are_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_eye_drops_are_not_eaten_and_columns_without_a_wording_are_named(tmp_path, capsys):
     drops = [f"{first}{second}滴眼液" for first in "甲乙丙丁戊" for second in "明清润舒泰和"]
-    rows = [
-        {
-            "id": at,
-            "med_name": name,
-            "dosage": f"滴眼，一次{at}滴",
-            "storage": f"密封{at}",
-            "pack": "5ml",
-        }
-        for at, name in enumerate(drops, start=1)
-    ]
-    diseases = [
-        {"id": at, "disease_name": f"{name}氏病", "cause": f"受凉{at}", "overview": f"常见{at}"}
-        for at, name in enumerate(drops, start=1)
-    ]
+    rows, diseases = [], []
+    for at, name in enumerate(drops, start=1):
+        told = {"dosage": f"滴眼，一次{at}滴", "storage": f"密封{at}", "pack": "5ml"}
+        rows.append({"id": at, "med_name": name, **told})
+        told = {"cause": f"受凉{at}", "overview": f"常见{at}"}
+        diseases.append({"id": at, "disease_name": f"{name}氏病", **told})
     build_database.write_database(tmp_path / "drops.db", {"drugs_info": rows, "disease": diseases})
     url = f"sqlite:///{tmp_path}/drops.db"
     output = tmp_path / "questions"
     arguments = ["--db", url, "--output", str(output), "--rows", "train=200,val=10,test=30"]
     assert build_dataset.main(arguments) == 0
     assert "pack" in capsys.readouterr().out
-    made = [
-        row for split in ("train", "val", "test") for row in load_rows(output / f"{split}.parquet")
-    ]
-    about = [row["question"] for row in made if "滴眼液" in row["question"]]
+    made = [row["question"] for path in output.glob("*.parquet") for row in load_rows(path)]
+    about = [question for question in made if "滴眼液" in question]
     assert len(about) > 20
     assert not [question for question in about if "吃" in question or "服" in question]
 
 
-def test_rows_of_another_database_end_a_run_and_name_theirs(tmp_path: Path) -> None:
+def test_rows_of_another_database_end_a_run_and_name_theirs(tmp_path):
     rows = [
         {"id": at, "med_name": f"{name}片", "storage": f"密封{at}"}
         for at, name in enumerate("甲乙丙丁戊己庚辛壬癸子丑寅卯辰巳午未申酉", start=1)

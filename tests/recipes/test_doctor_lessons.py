@@ -32,6 +32,10 @@ def _few_rows(monkeypatch):
     monkeypatch.setattr(diagnosis_lessons, "ROWS", FEW)
 
 
+def text_of(told: Conversation) -> str:
+    return "".join(str(message["content"]) for message in told.messages)
+
+
 def replies(one: Conversation, read: Callable[[str], Any]) -> tuple[list[Any], list[Any]]:
     """What a conversation's doctor said, and what of it is learned."""
     said = [read(str(turn["content"])) for turn in one.messages if turn["role"] == "assistant"]
@@ -88,11 +92,8 @@ def test_no_patient_speaks_in_wordings_that_are_kept_for_the_test_file(monkeypat
     kept -= {text for text in kept if any(text in other for other in others)}
     kept -= {phrase.zh for phrase in phrases}
     assert len(kept) > 300
-    told = "\n".join(
-        message["content"]
-        for one in consultation_lessons.lessons(200, 0, Random(1)).right
-        for message in one.messages[1:]
-    )
+    lessons = consultation_lessons.lessons(200, 0, Random(1)).right
+    told = "\n".join(text_of(one) for one in lessons)
     assert [text for text in kept if text in told] == []
 
 
@@ -101,22 +102,16 @@ def tasks() -> tuple[DiagnosisTask, ...]:
     return tuple(task_of(row) for row in AGENT.rows(AGENT.splits["val"])[:12])
 
 
-def text_of(told: Conversation) -> str:
-    return "".join(str(message["content"]) for message in told.messages)
-
-
 def test_every_recorded_result_is_learned_once_and_others_are_normal():
     for task in tasks():
-        asked = [
-            message["content"] for told in partner_lessons([task]) for message in told.messages
-        ]
+        asked = []
+        for told in partner_lessons([task]):
+            asked += [message["content"] for message in told.messages]
         names = [match[1] for part in asked if (match := EVENT.search(part))]
-        learned = dict(
-            zip(names, (part for part in asked if part.endswith(SEPARATOR)), strict=True)
-        )
-        assert {
-            name: split_range(text)[0] + SEPARATOR for name, text in task.results.items()
-        }.items() <= learned.items()
+        answers = [part for part in asked if part.endswith(SEPARATOR)]
+        learned = dict(zip(names, answers, strict=True))
+        for name, text in task.results.items():
+            assert learned[name] == split_range(text)[0] + SEPARATOR
         assert len(names) == len(learned) > len(task.results)
 
 
@@ -125,10 +120,8 @@ def test_a_lesson_without_ranges_is_what_the_model_is_asked():
         text = re.sub(r"Reference Range:\n.+\n", "", text_of(told))
         task = next(one for one in tasks() if text.startswith(one.text) and one.reference in text)
         events = [part.partition("\nExam results:\n") for part in text.split("Exam name:\n")[1:]]
-        past = [
-            Result(name, results.removesuffix(SEPARATOR), "recorded") for name, _, results in events
-        ]
-        last = past.pop()
+        results = [(name, said.removesuffix(SEPARATOR)) for name, _, said in events]
+        *past, last = [Result(name, said, "recorded") for name, said in results]
         assert prompt_for(task, last.name, past) + last.text + SEPARATOR == text
         assert (told.raw, told.learn) == (True, [True] * len(events))
         assert len(events) <= MOST_EVENTS

@@ -14,6 +14,7 @@ from recipes.drugs.lessons import Cases, alphabet, names_in
 from sql_agent.agent import AGENT
 from sql_agent.gold_episodes import gold_conversations
 from sql_agent.intake.question_files import load_rows
+from sql_agent.tables import NAME_COLUMN
 from tools.sql.database import DatabaseError
 
 DATABASE = f"sqlite:///{ROOT / 'data' / 'medical.db'}"
@@ -40,24 +41,18 @@ def played(cases):
 
 
 def results_of(conversation: Conversation) -> list[dict[str, Any]]:
-    return [
-        json.loads(message["content"])
-        for message in conversation.messages
-        if message["role"] == "tool"
-    ]
+    told = [message for message in conversation.messages if message["role"] == "tool"]
+    return [json.loads(message["content"]) for message in told]
 
 
 def test_no_name_of_the_database_is_in_a_conversation(played):
     text = json.dumps([conversation.messages for _, conversation in played], ensure_ascii=False)
-    # Questions are about invented entities; a real disease such as 痛风 may be named inside another's
-    # text.
+    # Of the real ones a disease such as 痛风 may be named inside another's text.
+    invented = []
     with sqlite3.connect(ROOT / "data" / "medical.db") as connection:
-        pairs = (("drugs_info", "med_name"), ("disease", "disease_name"))
-        found = [
-            connection.execute(f"SELECT {c} FROM {t} WHERE source = 'fictional'").fetchall()
-            for t, c in pairs
-        ]
-    invented = {name for names in found for (name,) in names}
+        for table, column in NAME_COLUMN.items():
+            find = f"SELECT {column} FROM {table} WHERE source = 'fictional'"
+            invented += [name for (name,) in connection.execute(find)]
     assert len(invented) > 500
     assert not [name for name in invented if name in text]
 
@@ -73,10 +68,8 @@ def test_a_mended_mistake_is_shown_and_not_learned(cases):
 
 def test_gold_conversations_are_the_gold_episodes(rows):
     tasks = [AGENT.task(row, load_settings()) for row in rows[:5]]
-    conversations = list(gold_conversations(tasks, DATABASE))
-    assert [conversation.messages[-1]["content"] for conversation in conversations] == [
-        task.reference for task in tasks
-    ]
+    for task, conversation in zip(tasks, gold_conversations(tasks, DATABASE), strict=True):
+        assert conversation.messages[-1]["content"] == task.reference
     unanswered = [replace(tasks[0], reference=""), replace(tasks[0], sql=())]
     assert list(gold_conversations(unanswered, DATABASE)) == []
 

@@ -19,12 +19,8 @@ from tests.tools.sql.servers import fresh_database
 def real(tmp_path_factory):
     """The textbook's drugs and diseases: nothing says that they are invented."""
     path = tmp_path_factory.mktemp("real") / "real.db"
-    assert (
-        build_database(
-            ["--output", str(path), "--fictional-drugs", "0", "--fictional-diseases", "0"]
-        )
-        == 0
-    )
+    invented = ["--fictional-drugs", "0", "--fictional-diseases", "0"]
+    assert build_database(["--output", str(path), *invented]) == 0
     return f"sqlite:///{path}"
 
 
@@ -63,10 +59,8 @@ def test_all_types_about_real_entities_confirmed_and_split(real):
 
 def test_drafts_that_are_not_confirmed_are_replaced_and_counted(tmp_path):
     """A semicolon in a name cuts its answer in two, and the judge pays less for the parts."""
-    drugs = [
-        (n, f"药{chr(0x4E00 + n)}片" + (";甲" if n % 2 else ""), f"用于{n}病", "")
-        for n in range(1, 21)
-    ]
+    names = [f"药{chr(0x4E00 + n)}片" + (";甲" if n % 2 else "") for n in range(1, 21)]
+    drugs = [(n, name, f"用于{n}病", "") for n, name in enumerate(names, start=1)]
     dataset = made(small(tmp_path / "a.db", drugs), 8, mix={"drug_field": 1})
     rows = rows_of(dataset)
     assert len(rows) == 8
@@ -115,9 +109,8 @@ def test_awkward_cells_are_left_out_not_told_wrong(tmp_path):
     rows = rows_of(made(url, 300))
     assert [f for f in Checker(url).check(rows) if f.problems] == []
     told = "\n".join(row["question"] + row["answer"] for row in rows)
-    assert not [
-        text for text in ("长长", "tool_call", "引'号", "百分%", "。。", "空格片") if text in told
-    ]
+    for text in ("长长", "tool_call", "引'号", "百分%", "。。", "空格片"):
+        assert text not in told
 
 
 @pytest.mark.parametrize(
@@ -148,6 +141,6 @@ def test_questions_are_confirmed_and_do_not_depend_on_the_engine(url):
     there = make_dataset(url, request_for(200))
     rows = [row for part in there.splits.values() for row in part]
     assert [f for f in Checker(url).check(rows) if f.problems or f.unchecked] == []
-    for split, rows in here.splits.items():
-        assert [row["question"] for row in rows] == [row["question"] for row in there.splits[split]]
-        assert [row["sql"] for row in rows] == [row["sql"] for row in there.splits[split]]
+    for split in here.splits:
+        for ours, theirs in zip(here.splits[split], there.splits[split], strict=True):
+            assert (ours["question"], ours["sql"]) == (theirs["question"], theirs["sql"])

@@ -5,6 +5,7 @@ from collections import Counter
 from contextlib import closing
 
 import pytest
+from pyarrow import parquet
 
 from common.settings import ROOT
 from recipes.hospital import build, questions
@@ -58,18 +59,14 @@ def test_no_row_is_impossible(hospital, impossible):
 
 
 def rows_of(split: str) -> list[dict]:
-    from pyarrow import parquet
-
     return parquet.read_table(CODE / f"{split}.parquet").to_pylist()
 
 
 @pytest.mark.system
 def test_the_same_seed_gives_the_committed_bytes(rebuilt):
     assert {path.name for path in rebuilt.iterdir()} == {path.name for path in TABLES.iterdir()}
-    for table in COLUMNS:
-        assert (rebuilt / f"{table}.csv").read_bytes() == (TABLES / f"{table}.csv").read_bytes(), (
-            table
-        )
+    for name in [f"{table}.csv" for table in COLUMNS]:
+        assert (rebuilt / name).read_bytes() == (TABLES / name).read_bytes(), name
     versions = [(folder / DATABASE).read_bytes()[96:100] for folder in (rebuilt, TABLES)]
     if versions[0] == versions[1]:  # of the SQLite that wrote it
         assert (rebuilt / DATABASE).read_bytes() == (TABLES / DATABASE).read_bytes()
@@ -78,19 +75,16 @@ def test_the_same_seed_gives_the_committed_bytes(rebuilt):
 @pytest.mark.nightly
 def test_the_same_seed_gives_the_committed_questions(tmp_path):
     assert questions.main(["--out", str(tmp_path)]) == 0
-    for split in ROWS:
-        assert (tmp_path / f"{split}.parquet").read_bytes() == (
-            CODE / f"{split}.parquet"
-        ).read_bytes()
+    for name in [f"{split}.parquet" for split in ROWS]:
+        assert (tmp_path / name).read_bytes() == (CODE / name).read_bytes()
 
 
 def test_a_hospital_that_is_too_small_is_named(tmp_path, capsys):
-    assert build.main(["--out", str(tmp_path / "small"), "--patients", "30"]) == 0
-    assert (
-        questions.main(["--out", str(tmp_path / "out"), "--tables", str(tmp_path / "small")]) == 1
-    )
+    small, out = str(tmp_path / "small"), tmp_path / "out"
+    assert build.main(["--out", small, "--patients", "30"]) == 0
+    assert questions.main(["--out", str(out), "--tables", small]) == 1
     assert "too small a hospital" in capsys.readouterr().err
-    assert not list((tmp_path / "out").iterdir())
+    assert not list(out.iterdir())
 
 
 def test_splits_share_no_name_and_two_templates_are_only_tested(hospital):
@@ -102,9 +96,10 @@ def test_splits_share_no_name_and_two_templates_are_only_tested(hospital):
         split_of = divided(sorted(selected(hospital, sql)), slot, 0)
         for split, each in rows.items():
             text = "\n".join(row["program"] for row in each)
-            asked = {
-                name for name in split_of if f'"{name}"' in text or f"subject_id == {name})" in text
-            }
+            asked = set()
+            for name in split_of:
+                if f'"{name}"' in text or f"subject_id == {name})" in text:
+                    asked.add(name)
             assert asked, (slot, split)
             assert {split_of[name] for name in asked} == {split}, slot
 
@@ -112,9 +107,8 @@ def test_splits_share_no_name_and_two_templates_are_only_tested(hospital):
 def test_half_of_the_test_is_worded_as_nothing_in_training():
     train, test = rows_of("train"), rows_of("test")
     assert {row["wording"] for row in train + rows_of("val")} == {"seen"}
-    often = Counter(
-        row["wording"] for row in test if row["template"] in {each["template"] for each in train}
-    )
+    known = {row["template"] for row in train}
+    often = Counter(row["wording"] for row in test if row["template"] in known)
     assert often["seen"] == often["unseen"]
 
 

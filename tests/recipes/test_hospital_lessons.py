@@ -1,54 +1,38 @@
 """Lessons of the bundled model are of training alone and are what an episode would be."""
 
 import re
+from itertools import chain, compress
 from random import Random
 
 from code_agent.agent import AGENT
 from code_agent.protocol import Action, read_reply
 from code_agent.task import read_rows
-from episodes.episode import Conversation
 from recipes.hospital.lessons import Teacher, names_of
 
 ROWS = read_rows(AGENT.splits["train"])
 
 
-def replies(conversation: Conversation) -> list[str]:
-    return [
-        str(message["content"])
-        for message in conversation.messages
-        if message["role"] == "assistant"
-    ]
-
-
 def test_no_name_and_no_wording_of_the_test_file_is_taught():
     teacher = Teacher(ROWS, Random(1))
-    told = [teacher.right().messages[1]["content"] for _ in range(400)]
+    told = [str(teacher.right().messages[1]["content"]) for _ in range(400)]
     test = read_rows(AGENT.splits["test"])
-    known = " | ".join(name for names in names_of(ROWS).values() for name in names)
-    hidden = [
-        name
-        for names in names_of(test).values()
-        for name in names
-        if len(name) > 3 and name not in known
-    ]
+    known = " | ".join(chain(*names_of(ROWS).values()))
+    named = chain(*names_of(test).values())
+    hidden = [name for name in named if len(name) > 3 and name not in known]
     assert len(hidden) > 20
     for name in hidden:
-        assert not any(re.search(rf"\b{re.escape(name)}\b", str(text)) for text in told), name
-    assert not {row["question"] for row in test} & {
-        str(text).rsplit("\nStep", 1)[0] for text in told
-    }
+        assert not re.search(rf"\b{re.escape(name)}\b", "\n".join(told)), name
+    asked = {text.rsplit("\nStep", 1)[0] for text in told}
+    assert not asked & {row["question"] for row in test}
 
 
 def test_a_right_lesson_runs_the_gold_program_and_hands_in():
     teacher = Teacher(ROWS, Random(2))
     for _ in range(50):
         conversation = teacher.right()
-        learned = [
-            text
-            for text, learn in zip(replies(conversation), conversation.learn, strict=True)
-            if learn
-        ]
-        first, last = map(read_reply, learned)
+        replies = [one for one in conversation.messages if one["role"] == "assistant"]
+        learned = compress(replies, conversation.learn)
+        first, last = [read_reply(str(one["content"])) for one in learned]
         assert isinstance(first, Action)
         assert first.name == "validate_code"
         compile(first.params["code"], "program", "exec")

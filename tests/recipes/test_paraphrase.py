@@ -37,25 +37,22 @@ def test_faithful(text, faithful):
 def reply(body):
     """A faithful rewording for most questions; every fourth loses its names."""
     question = body["messages"][1]["content"]
-    text = (
-        "这个怎么样呢,请讲讲"
-        if len(question) % 4 == 0
-        else f"医生您好,想请教:{question.rstrip('？。')},谢谢啦"
-    )
+    text = f"医生您好,想请教:{question.rstrip('？。')},谢谢啦"
+    if len(question) % 4 == 0:
+        text = "这个怎么样呢,请讲讲"
     return json.dumps({"question": text}, ensure_ascii=False)
 
 
 def test_a_rewording_that_is_nearly_a_question_of_another_split_is_refused():
     """Of its own split it is taken, and what is taken is compared with what comes after."""
 
-    def row(name, question):
-        return {"id": name, "question": question, "entities": "[]", "difficulty": "easy"}
-
     theirs, ours = "请问这种药平时应该怎么保存才好呢？", "我想知道这种药物的储存条件是什么"
-    splits = {"train": [row("a", theirs), row("b", "别的什么事情要说")], "test": [row("c", ours)]}
+    row = {"entities": "[]", "difficulty": "easy"}
+    train = [row | {"id": "a", "question": theirs}, row | {"id": "b", "question": "别的什么事情"}]
+    splits = {"train": train, "test": [row | {"id": "c", "question": ours}]}
     replies = {"b": theirs.rstrip("？"), "c": theirs.replace("请问", "请问，")}
     assert reword(splits, replies, Mentions([])) == 1
-    assert (splits["train"][1]["question"], splits["test"][0]["question"]) == (replies["b"], ours)
+    assert (train[1]["question"], splits["test"][0]["question"]) == (replies["b"], ours)
 
 
 @pytest.fixture
@@ -85,15 +82,7 @@ def test_a_share_is_reworded_and_the_rows_stay_true(llm, build, tmp_path):  # no
     assert f"reworded: {len(reworded)} of {len(llm.requests)} questions" in said.out
     assert not [row for row in rows if row["question"].startswith("这个")]
     assert {row["difficulty"] for row in reworded} <= {"mid", "hard"}
-    assert (
-        overlap(
-            {
-                split: [{"entities": row["entities"]} for row in part]
-                for split, part in splits.items()
-            }
-        )
-        == []
-    )
+    assert overlap(splits) == []
     assert [f for f in Checker(f"sqlite:///{DEFAULT_PATH}").check(rows) if f.problems] == []
 
 
@@ -113,10 +102,8 @@ def test_after_a_failure_the_same_command_goes_on(llm, build, tmp_path):  # noqa
     straight.mkdir()
     assert build(straight)[0] == 0
     assert len(llm.requests) == asked
-    for split in ("train", "val", "test"):
-        assert (straight / f"{split}.parquet").read_bytes() == (
-            tmp_path / f"{split}.parquet"
-        ).read_bytes()
+    for path in straight.glob("*.parquet"):
+        assert path.read_bytes() == (tmp_path / path.name).read_bytes()
 
 
 def test_without_a_model_it_says_what_to_set(build, tmp_path, monkeypatch):

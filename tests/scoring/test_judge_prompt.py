@@ -35,13 +35,9 @@ def test_material_cannot_leave_its_fence():
     assert mark in last
     assert mark not in again["content"]
     assert len(mark) == 16
-    assert json.loads("\n".join(lines)) == {
-        "问题": CASE.question,
-        "参考答案": CASE.reference,
-        "数据库依据": '{"evidence": []}',
-        "工具返回的数据": CASE.context[0],
-        "回答": CASE.answer,
-    }
+    told = {"问题": CASE.question, "参考答案": CASE.reference, "回答": CASE.answer}
+    data = {"数据库依据": '{"evidence": []}', "工具返回的数据": CASE.context[0]}
+    assert json.loads("\n".join(lines)) == {**told, **data}
 
 
 def test_endless_answers_are_cut():
@@ -70,11 +66,10 @@ def unseen(char):
     return char in UNSEEN or unicodedata.category(char) in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
 
 
-@given(
-    st.text(
-        st.one_of(st.characters(exclude_categories=["Cs"]), st.sampled_from(UNSEEN)), max_size=50
-    )
-)
+SIGNS = st.characters(exclude_categories=["Cs"]) | st.sampled_from(UNSEEN)
+
+
+@given(st.text(SIGNS, max_size=50))
 def test_nothing_that_is_not_seen_reaches_the_judge(answer):
     content = build_messages(Case("q", answer, "r"), WORDS)[1]["content"]
     assert [char for char in content if unseen(char) and char != "\n"] == []

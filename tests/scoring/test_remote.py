@@ -49,11 +49,8 @@ def test_the_llm_judge_sends_the_case_and_weighs_the_scores(server):
 
 @pytest.mark.parametrize("status", [429, 500, 503])
 def test_both_judges_try_again_after_a_passing_failure(server, status):
-    server.replies = [
-        (status, "{}"),
-        (200, completion("not json")),
-        (200, completion(json.dumps(SCORES))),
-    ]
+    said = [completion("not json"), completion(json.dumps(SCORES))]
+    server.replies = [(status, "{}"), *((200, text) for text in said)]
     assert ask_llm(server).score == pytest.approx(TOTAL)
     assert len(server.requests) == 3
     server.replies = [(status, "{}"), (200, '{"score": 0.25}')]
@@ -91,11 +88,10 @@ def test_a_reward_model_reply_that_is_no_score_is_not_scored(server, body):
 
 
 def test_an_answer_that_says_nothing_is_zero_without_a_call(server):
-    for ask in (ask_llm, ask_reward_model):
-        for answer in ("", "：", "\u200b"):
-            assert ask(server, case=Case(CASE.question, answer)) == Verdict(
-                0.0, {"degenerate": 1.0}
-            )
+    nothing = Verdict(0.0, {"degenerate": 1.0})
+    for answer in ("", "：", "\u200b"):
+        case = Case(CASE.question, answer)
+        assert ask_llm(server, case=case) == ask_reward_model(server, case=case) == nothing
     assert server.requests == []
 
 
@@ -103,17 +99,14 @@ def test_the_settings_choose_the_judge(tmp_path):
     def choose(**values):
         return choose_judge(Settings(_env_file=None, **values), WORDS, ReferenceJudge())
 
-    teacher = choose(
-        teacher_model="openai/m", teacher_api_key="k", teacher_base_url="http://t", judge_timeout=7
-    )
+    told = {"teacher_model": "openai/m", "teacher_api_key": "k", "judge_timeout": 7}
+    teacher = choose(**told, teacher_base_url="http://t")
     assert isinstance(teacher, LLMJudge)
     client, provider = teacher.client, teacher.client.provider
-    assert (client.model, client.patience.budget, provider.base_url, provider.api_key) == (
-        "openai/m",
-        7,
-        "http://t",
-        "k",
-    )
+    assert client.model == "openai/m"
+    assert client.patience.budget == 7
+    assert provider.base_url == "http://t"
+    assert provider.api_key == "k"
     both = choose(teacher_model="openai/m", reward_model_url="http://r")
     assert isinstance(both, LLMJudge)
     assert both.client.provider.api_key is None
@@ -202,8 +195,6 @@ async def test_equal_answers_at_the_same_time_share_one_call(fails):
 
 
 LATE = LLMError("late", "timeout")
-
-
 GONE = ConnectionError("gone")
 
 
@@ -231,14 +222,11 @@ class Scripted(RemoteJudge):
         return asyncio.run(play())
 
 
-@pytest.mark.parametrize(
-    ("between", "cause"),
-    [
-        (None, None),
-        (LLMError("odd", "malformed"), "judge_malformed"),
-        (LLMError("a content filter", "refused", 400), "judge_failed"),
-    ],
-)
+ODD = LLMError("odd", "malformed"), "judge_malformed"
+FILTERED = LLMError("a content filter", "refused", 400), "judge_failed"
+
+
+@pytest.mark.parametrize(("between", "cause"), [(None, None), ODD, FILTERED])
 def test_an_answer_of_any_kind_shows_that_the_judge_is_there(between, cause):
     """Left alone for odd answers, a judge that works would leave episodes unscored."""
     judge = Scripted(*[LATE] * (FAILURES - 1), between, *[LATE] * FAILURES)

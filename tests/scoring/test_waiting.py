@@ -12,38 +12,27 @@ from scoring.judge import LLMJudge, RewardModelJudge
 from sql_agent.judge_words import WORDS
 from tests.scoring.judge_servers import LATE, SCORES, ask_llm, ask_reward_model, completion
 
-JUDGES = {
-    "llm": lambda server, timeout: LLMJudge(
-        WORDS, "openai/judge", f"{server.url}/v1", "k", timeout
-    ),
-    "through litellm": lambda server, timeout: LLMJudge(
-        WORDS, "anthropic/some-model", server.url, "k", timeout
-    ),
-    "reward_model": lambda server, timeout: RewardModelJudge(server.url, timeout),
-}
-
 
 @pytest.mark.system
 @pytest.mark.parametrize("which", ["llm", "reward_model"])
 def test_a_wish_to_wait_is_obeyed_by_all_and_costs_no_score(server, monkeypatch, which):
     monkeypatch.setattr(retry, "FIRST_WAIT", 0.5)
-    server.replies = [
-        (200, json.dumps({"score": 0.5, **json.loads(completion(json.dumps(SCORES)))}))
-    ]
+    said = {"score": 0.5, **json.loads(completion(json.dumps(SCORES)))}
+    server.replies = [(200, json.dumps(said))]
     server.busy, server.retry_after = 2.0, "0.1"  # more often than there are attempts
-    judge = JUDGES[which](server, Settings(_env_file=None).judge_timeout)
+    timeout = Settings(_env_file=None).judge_timeout
+    judge = RewardModelJudge(server.url, timeout)
+    if which == "llm":
+        judge = LLMJudge(WORDS, "openai/judge", f"{server.url}/v1", "k", timeout)
 
     async def all_at_once():
-        return await asyncio.gather(
-            *(judge.judge(Case(f"问题{number}？", f"回答{number}")) for number in range(32))
-        )
+        cases = [Case(f"问题{number}？", f"回答{number}") for number in range(32)]
+        return await asyncio.gather(*map(judge.judge, cases))
 
     verdicts = asyncio.run(all_at_once())
     assert sum(verdict.score is not None for verdict in verdicts) == 32
     assert sum(verdict.usage.calls for verdict in verdicts) == len(server.requests)
-    assert (
-        len(server.requests) < 32 * 5
-    )  # a few look whether they may; a storm would be 32 every 0.1 s
+    assert len(server.requests) < 32 * 5, "a few look whether they may, not 32 every 0.1 s"
 
 
 def test_a_slow_judge_ends_within_its_budget(server):

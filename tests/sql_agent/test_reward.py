@@ -34,15 +34,9 @@ def result(ok: bool = True, tables: frozenset[str] = frozenset({"drugs_info"})) 
     return QueryResult(["a"], [["b"]], 1, error=None if ok else "x", tables_read=tables)
 
 
-def played(
-    answer: str, *results: QueryResult, turns: int = 2, stop_reason: str = "answered"
-) -> Episode:
-    return Episode(
-        answer=answer,
-        stop_reason=stop_reason,
-        events=[Query("", found) for found in results],
-        turns=turns,
-    )
+def played(answer: str, *results: QueryResult, stop_reason: str = "answered") -> Episode:
+    queries = [Query("", found) for found in results]
+    return Episode(answer=answer, stop_reason=stop_reason, events=queries, turns=2)
 
 
 @pytest.mark.parametrize(
@@ -71,9 +65,8 @@ def test_a_judge_without_a_score_leaves_no_total():
     reward = asyncio.run(score_episode(TASK, played("密封", result()), judge))
     assert (reward.total, reward.unscored) == (None, "judge_failed")
     assert reward.terms == {"rule": pytest.approx(0.1)}
-    assert (reward.counters["judge_calls"], reward.counters["sql_ok"]) == (4, 1), (
-        "they were made all the same"
-    )
+    assert reward.counters["judge_calls"] == 4, "they were made all the same"
+    assert reward.counters["sql_ok"] == 1
 
 
 def test_the_judge_sees_question_answer_reference_and_what_was_read():
@@ -121,9 +114,7 @@ def total(task: SqlTask, episode: Episode, rubric: Rubric) -> float:
 def test_a_term_changes_the_total_by_its_weight(name):
     task, good, bad = PAIRS[name]
     rubric = Rubric({**DEFAULT_RUBRIC.weights, name: 0.5})  # without factors
-    others = Rubric(
-        {other: weight for other, weight in DEFAULT_RUBRIC.weights.items() if other != name}
-    )
+    others = Rubric({other: rubric.weights[other] for other in rubric.weights if other != name})
     earned = total(task, good, rubric) - total(task, good, others)
     less = total(task, bad, rubric) - total(task, bad, others)
     assert earned == pytest.approx(0.5)
@@ -170,15 +161,8 @@ def test_the_breakdown_says_what_the_judge_saw_and_took():
     reward = asyncio.run(score_episode(TASK, played("密封", FOUND), Fixed(verdict)))
     assert reward.score == 0.5
     assert reward.measures == {"judge_accuracy": 0.25, "format": 1}
-    expected = {
-        "judge_seconds": 0,
-        "sql_calls": 1,
-        "sql_ok": 1,
-        "judge_calls": 2,
-        "judge_cached": 0,
-        "degenerate": 0,
-    }
-    assert {**reward.counters, "judge_seconds": 0} == expected
+    counted = {"sql_calls": 1, "sql_ok": 1, "judge_calls": 2, "judge_cached": 0, "degenerate": 0}
+    assert {**reward.counters, "judge_seconds": 0} == {**counted, "judge_seconds": 0}
 
 
 def test_a_term_that_there_is_not_is_named_with_those_there_are():
@@ -222,10 +206,8 @@ def test_the_evidence_of_a_search_or_a_count_is_what_its_query_returns():
 
 def test_the_evidence_of_a_field_is_what_is_quoted_and_not_all_of_gold():
     """A policy that asks for the field alone would earn half of it."""
-    gold = {
-        **GOLD,
-        "structured_gt": {"columns": ["med_name", "storage"], "rows": [["朵莎洛片", STORAGE]]},
-    }
+    named = {"columns": ["med_name", "storage"], "rows": [["朵莎洛片", STORAGE]]}
+    gold = {**GOLD, "structured_gt": named}
     assert term_values(replace(GOLDEN, gold=gold), played(STORAGE, FOUND))["evidence_recall"] == 1
     bare = {**GOLD, "evidence": []}
     assert "evidence_recall" not in term_values(replace(GOLDEN, gold=bare), played(STORAGE, FOUND))

@@ -1,8 +1,6 @@
 """The one-question script as people run it: from another folder, with and without an endpoint."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,23 +9,17 @@ from common.settings import ROOT, load_settings
 from sql_agent import sqlagent_test
 from sql_agent.agent import AGENT
 from tests.episodes.scripted import asks, says
+from tests.messages import missing
+from tests.programs import Ended, python
 
 pytestmark = pytest.mark.system
 SCRIPT = ROOT / "sql_agent" / "sqlagent_test.py"
 
 
-def run(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def run(folder: Path, *arguments: str, **environment: str) -> Ended:
     ours = {"OPENAI_BASE_URL", "TEACHER_MODEL", "REWARD_MODEL_URL"}
     kept = {name: value for name, value in os.environ.items() if name not in ours}
-    return subprocess.run(
-        [sys.executable, str(SCRIPT), *arguments],
-        cwd=folder,
-        env={**kept, "COLUMNS": "200", **environment},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    return python(SCRIPT, *arguments, cwd=folder, env={**kept, "COLUMNS": "200", **environment})
 
 
 def test_a_question_is_run_and_scored_from_any_folder(llm, tmp_path):
@@ -36,16 +28,8 @@ def test_a_question_is_run_and_scored_from_any_folder(llm, tmp_path):
     llm.script(asks(sql), says(row["answer"]))
     done = run(tmp_path, "--base-url", llm.base_url, "--model", "tiny", OPENAI_API_KEY="secret-key")
     assert done.returncode == 0, done.stderr
-    for shown in (
-        row["question"],
-        sql,
-        '"status":"success"',
-        row["answer"],
-        "rule",
-        "judge",
-        "1.100",
-    ):
-        assert shown in done.stdout
+    assert not missing(done.stdout, row["question"], sql, row["answer"])
+    assert not missing(done.stdout, '"status":"success"', "rule", "judge", "1.100")
     assert "secret-key" not in done.stdout + done.stderr
 
 

@@ -46,11 +46,7 @@ def composed_once(monkeypatch):
 
 
 class ToyAgent(agl.LitAgent[dict[str, Any]]):
-    """Does what its task says: sleep, hang, block a thread, refuse to be cancelled, raise, or
-    cancel itself; then emits its name.
-
-    What blocks or refuses does so until `released` is set.
-    """
+    """Does what its task says, then emits its name; it blocks until `released` is set."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -62,9 +58,7 @@ class ToyAgent(agl.LitAgent[dict[str, Any]]):
     def playing(self) -> int:
         return len(self.names)
 
-    async def training_rollout_async(
-        self, task: dict[str, Any], resources: Any, rollout: Any
-    ) -> float | None:
+    async def training_rollout_async(self, task: Any, resources: Any, rollout: Any) -> float | None:
         self.names.append(task["name"])
         self.most = max(self.most, self.playing)
         try:
@@ -117,21 +111,16 @@ async def store():
         yield client
 
 
-async def enqueue(
-    store: agl.LightningStore, tasks: list[dict[str, Any]], **rules: Any
-) -> list[str]:
+async def enqueue(store: Any, tasks: list[dict[str, Any]], **rules: Any) -> list[str]:
     """Queue training rollouts of these tasks; returns their ids."""
-    config = RolloutConfig(
-        **{"max_attempts": 3, "retry_condition": ["timeout", "unresponsive"], **rules}
-    )
+    usual = {"max_attempts": 3, "retry_condition": ["timeout", "unresponsive"]}
+    config = RolloutConfig(**{**usual, **rules})
     requests = [EnqueueRolloutRequest(input=task, mode="train", config=config) for task in tasks]
     return [rollout.rollout_id for rollout in await store.enqueue_many_rollouts(requests)]
 
 
 @asynccontextmanager
-async def running(
-    runner: EpisodeRunner, agent: Any, store: agl.LightningStore
-) -> AsyncIterator[None]:
+async def running(runner: EpisodeRunner, agent: Any, store: Any) -> AsyncIterator[None]:
     """A runner that plays what this store has, until the block ends."""
     runner.init(agent, hooks=())
     runner.init_worker(0, store)

@@ -7,24 +7,14 @@ from typing import Any
 from training.setup.plan import EnginePlan, OutputPlan, Plan, ProxyPlan, StorePlan
 
 PARTS = {"engine": EnginePlan, "store": StorePlan, "proxy": ProxyPlan, "output": OutputPlan}
-USUAL: dict[str, Any] = {
-    "device": "cpu",
-    "model": "m",
-    "max_turns": 3,
-    "temperature": 1.0,
-    "max_tokens": 96,
-    "episode_timeout": 60.0,
-}
+SIZES = {"temperature": 1.0, "max_tokens": 96, "episode_timeout": 60.0}
 
 
 def plan_of(run_dir: Path, **changes: Any) -> Plan:
     """Return the usual plan with changes, such as `store_port`, `proxy_kind` or `output_keep`."""
-    given: dict[str, dict[str, Any]] = {
-        "engine": dict(USUAL),
-        "store": {},
-        "proxy": {},
-        "output": {"run_dir": run_dir},
-    }
+    engine: dict[str, Any] = {"device": "cpu", "model": "m", "max_turns": 3, **SIZES}
+    given: dict[str, Any] = {"engine": engine, "store": {}, "proxy": {}}
+    given["output"] = {"run_dir": run_dir}
     of_the_engine = {field.name for field in fields(EnginePlan)}
     for name, value in changes.items():
         if name in of_the_engine:

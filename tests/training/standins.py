@@ -13,9 +13,9 @@ MODEL = "tiny"
 
 
 class StandInVllm:
-    """Answers completions with token ids, as vLLM does when asked for them; keeps what it was
-    asked, and the keys it was shown. `before` is called with each request, `prompt` gives its
-    prompt's token ids.
+    """Answers completions with token ids; keeps what it was asked and the keys it was shown.
+
+    `before` is called with each request, `prompt` gives its prompt's token ids.
     """
 
     def __init__(self) -> None:
@@ -43,12 +43,8 @@ class StandInVllm:
             self.keys.append(headers.get(b"authorization", b"").decode())
             assert headers[b"content-type"] == b"application/json"  # vLLM takes nothing else
             status, reply = self.complete(json.loads(body))
-        head = {
-            "type": "http.response.start",
-            "status": status,
-            "headers": [(b"content-type", b"application/json")],
-        }
-        await send(head)
+        headers = [(b"content-type", b"application/json")]
+        await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": json.dumps(reply).encode()})
 
     def complete(self, request: dict[str, Any]) -> tuple[int, dict[str, Any]]:
@@ -65,12 +61,8 @@ class StandInVllm:
             "token_ids": [7, number],
             "logprobs": log_probs(number) if request.get("logprobs") else None,
         }
-        reply = {
-            "id": f"chatcmpl-{self.port}-{number}",
-            "object": "chat.completion",
-            "created": 1,
-            "model": MODEL,
-        }
+        name = f"chatcmpl-{self.port}-{number}"
+        reply = {"id": name, "object": "chat.completion", "created": 1, "model": MODEL}
         usage = {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}
         prompt = self.prompt(request)
         return 200, {**reply, "prompt_token_ids": prompt, "choices": [choice], "usage": usage}
@@ -83,9 +75,8 @@ class StandInVllm:
 def log_probs(number: int) -> dict[str, Any]:
     """As vLLM writes them for two tokens."""
     empty: dict[str, Any] = {"bytes": [1], "top_logprobs": []}
-    return {
-        "content": [{"token": "好", "logprob": value, **empty} for value in (-0.5, -float(number))]
-    }
+    values = (-0.5, -float(number))
+    return {"content": [{"token": "好", "logprob": value, **empty} for value in values]}
 
 
 @contextmanager

@@ -64,21 +64,14 @@ class Asker(agl.LitAgent[dict[str, Any]]):
         async with httpx.AsyncClient(**asking) as client:
             for turn in range(task.get("turns", 1)):
                 said = [{"role": "user", "content": f"{task['name']} {turn}"}]
-                answer = await client.post(
-                    base + "/chat/completions", json={**body, "messages": said}
-                )
+                asked = {**body, "messages": said}
+                answer = await client.post(base + "/chat/completions", json=asked)
                 answer.raise_for_status()
         if task.get("held"):
             await self.released.wait()
-        note = {
-            "terms": {"judge": reward or 0.0},
-            "reward": reward,
-            "unscored": "judge_failed" if reward is None else None,
-            "stop_reason": "answered",
-            "turns": task.get("turns", 1),
-            "transcript": [said],
-            "counters": {},
-        }
+        note = {"terms": {"judge": reward or 0.0}, "reward": reward, "counters": {}}
+        note["unscored"] = "judge_failed" if reward is None else None
+        note |= {"stop_reason": "answered", "turns": task.get("turns", 1), "transcript": [said]}
         agl.emit_annotation({"episode": json.dumps(note)})
         return reward
 

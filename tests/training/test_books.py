@@ -34,10 +34,9 @@ def test_what_differs_from_the_books_stops(book, keys, tokens, named):
 
 def test_an_unscored_episode_counted_as_zero_is_found():
     """With the unscored one as 0 the mean of the others would be 1/3 instead of 1/2."""
+    books, found = [record(0, 1.0), record(1, 0.0)], {"g_0": 0.6667, "g_1": -0.3333}
     with pytest.raises(RunStopped) as stopped:
-        check_advantages(
-            [record(0, 1.0), record(1, 0.0)], {"g_0": 0.6667, "g_1": -0.3333}, normalised=False
-        )
+        check_advantages(books, found, normalised=False)
     assert not missing(str(stopped.value), "0.6667", "0.5000")
 
 

@@ -93,17 +93,13 @@ def test_without_thinking_a_prompt_continues_the_one_before_token_by_token(tools
         said = {"role": "assistant", "content": "The first."}
         told = {"role": "user", "content": "And now?"}
         reply = "The first.<|im_end|>"
-    first, second = (
-        render(served, messages, tools, **{SWITCH: False})
-        for messages in ([asked], [asked, said, told])
-    )
+    turns = [asked, said, told]
+    first, second = (render(served, part, tools, **{SWITCH: False}) for part in ([asked], turns))
     assert first.endswith("<think>\n\n</think>\n\n")
     held = encode(first) + encode(reply)
     assert encode(second)[: len(held)] == held
-    with_thoughts = [
-        render(template, [asked, said, told], tools) for template in (served, qwen3.read_text())
-    ]
-    assert with_thoughts[0] == with_thoughts[1], "with thinking it is the model's own"
+    own = render(qwen3.read_text(), turns, tools)
+    assert render(served, turns, tools) == own, "with thinking it is the model's own"
 
 
 CHATML = (
@@ -116,11 +112,8 @@ TOOL = {"type": "function", "function": {"name": "look", "description": "Looks."
 
 
 def call(number: int, arguments: Any) -> dict[str, Any]:
-    return {
-        "id": f"call{number}",
-        "type": "function",
-        "function": {"name": "look", "arguments": arguments},
-    }
+    function = {"name": "look", "arguments": arguments}
+    return {"id": f"call{number}", "type": "function", "function": function}
 
 
 TURNS = [
@@ -134,12 +127,9 @@ TURNS = [
 
 
 def rendered(template: str, messages: list[dict[str, Any]], tools: bool = True) -> str:
-    texts, _ = render_jinja_template(
-        [messages],
-        tools=[TOOL] if tools else None,
-        chat_template=template,
-        add_generation_prompt=messages[-1]["role"] != "assistant",
-    )
+    told = {"tools": [TOOL] if tools else None, "chat_template": template}
+    asks = messages[-1]["role"] != "assistant"
+    texts, _ = render_jinja_template([messages], add_generation_prompt=asks, **told)
     return str(texts[0])
 
 
@@ -147,14 +137,10 @@ def test_tools_calls_and_results_are_written_in_words():
     text = rendered(with_tools(CHATML), TURNS)
     assert text.startswith("<|im_start|>system\nBe brief.\n\nTools you can call")
     assert json.dumps(TOOL["function"]) in text
-    assert (
-        '<|im_start|>assistant\n<tool_call>\n{"name": "look", "arguments": {"at": "药"}}\n</tool_call>\n<tool_call>\n'
-        in text
-    )
-    assert (
-        "<|im_start|>user\n<tool_response>\none\n</tool_response>\n<tool_response>\ntwo\n</tool_response><|im_end|>"
-        in text
-    )
+    called = '<tool_call>\n{"name": "look", "arguments": {"at": "药"}}\n</tool_call>\n<tool_call>\n'
+    assert f"<|im_start|>assistant\n{called}" in text
+    told = "<tool_response>\none\n</tool_response>\n<tool_response>\ntwo\n</tool_response>"
+    assert f"<|im_start|>user\n{told}<|im_end|>" in text
     assert text.count("<|im_start|>") == 5
 
 

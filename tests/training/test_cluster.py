@@ -20,15 +20,10 @@ from training.setup.plan import ConfigError, RunStopped
 def config_of(
     nodes: int = 1, gpus: int = 8, mode: str = "sync", tensor: int = 1, **rollout: int
 ) -> DictConfig:
-    replica = {
-        "tensor_model_parallel_size": tensor,
-        "data_parallel_size": 1,
-        "pipeline_model_parallel_size": 1,
-    }
+    replica = {"data_parallel_size": 1, "pipeline_model_parallel_size": 1, **rollout}
+    replica["tensor_model_parallel_size"] = tensor
     trainer = {"nnodes": nodes, "n_gpus_per_node": gpus, "v1": {"trainer_mode": mode}}
-    return OmegaConf.create(
-        {"trainer": trainer, "actor_rollout_ref": {"rollout": {**replica, **rollout}}}
-    )
+    return OmegaConf.create({"trainer": trainer, "actor_rollout_ref": {"rollout": replica}})
 
 
 @pytest.fixture
@@ -39,16 +34,11 @@ def ray_address(monkeypatch):
         yield
 
 
-@pytest.mark.parametrize(
-    ("nodes", "gpus", "sizes", "replica"),
-    [
-        (1, 8, {"tensor": 3}, 3),
-        (2, 6, {"tensor": 4}, 4),  # a third replica would lie across the nodes
-    ],
-)
-def test_replicas_that_do_not(ray_address, nodes, gpus, sizes, replica):
+@pytest.mark.parametrize(("nodes", "gpus", "replica"), [(1, 8, 3), (2, 6, 4)])
+def test_replicas_that_do_not_fit(ray_address, nodes, gpus, replica):
+    """Of the second case a third replica would lie across the nodes."""
     with pytest.raises(ConfigError) as refused:
-        check_nodes_asked(config_of(nodes, gpus, **sizes))
+        check_nodes_asked(config_of(nodes, gpus, tensor=replica))
     assert not missing(str(refused.value), f"{replica} GPUs", f"{nodes} x {gpus}", "--n-gpus")
 
 

@@ -22,6 +22,7 @@ from episodes import registry
 from episodes.agent import Agent, Environment, Lessons, Options, Row, Sizes
 from episodes.episode import AgentError, Conversation, Task
 from sql_agent.prompts import TOOL, first_messages
+from tests.corpora import write_lines
 from tests.messages import missing
 from training.cold_start import main
 from training.warmup import supervised
@@ -31,22 +32,12 @@ from training.warmup.supervised import learn_padded, learn_trees, save, warm_up
 
 pytestmark = pytest.mark.system
 TINY = ROOT / "sql_agent" / "tiny_model"
-MODEL_FILES = {
-    "chat_template.jinja",
-    "config.json",
-    "generation_config.json",
-    "model.safetensors",
-    "tokenizer.json",
-    "tokenizer_config.json",
-}
+MODEL_FILES = {path.name for path in TINY.iterdir()} - {"README.md", "cold_start.json"}
 
 
 def echoed(row: Row) -> Conversation:
     system = [{"role": "system", "content": "说一遍。"}] if row["system"] else []
-    turns = [
-        {"role": "user", "content": row["word"]},
-        {"role": "assistant", "content": row["word"]},
-    ]
+    turns = [{"role": role, "content": row["word"]} for role in ("user", "assistant")]
     return Conversation([*system, *turns], [True])
 
 
@@ -62,10 +53,8 @@ class EchoAgent(Agent):
     def rows(self, path: Path) -> list[Row]:
         if Path(path) != self.splits["train"]:
             raise AgentError(f"{path} is no file of echoes")
-        return [
-            {"id": str(i), "word": word, "system": i % 2}
-            for i, word in enumerate("甲乙丙丁戊己庚辛")
-        ]
+        words = enumerate("甲乙丙丁戊己庚辛")
+        return [{"id": str(i), "word": word, "system": i % 2} for i, word in words]
 
     def task(self, row: Row, settings: Settings) -> Task:
         return Task(id=row["id"], question=row["word"])
@@ -138,9 +127,8 @@ def test_an_agent_without_tools_has_a_tiny_model_too(echo, tmp_path, capsys):
     adapted = ("--base", str(tmp_path / "one"), "--out", str(tmp_path / "adapted"))
     cold_start(capsys, echo, *adapted, "--lr", "3e-3", "--lora-rank", "4")
     assert {path.name for path in (tmp_path / "adapted").iterdir()} == MODEL_FILES
-    before, after = (
-        load_file(tmp_path / name / "model.safetensors") for name in ("one", "adapted")
-    )
+    before = load_file(tmp_path / "one" / "model.safetensors")
+    after = load_file(tmp_path / "adapted" / "model.safetensors")
     assert before.keys() == after.keys()
     changed = {name for name in before if not torch.equal(before[name], after[name])}
     assert changed
@@ -178,30 +166,20 @@ def test_a_doctor_is_warmed_up_on_dialogues_and_a_patient_on_the_record_patients
     echo, tmp_path, capsys
 ):
     cold_start(capsys, echo, "--out", str(tmp_path / "base"), "--steps-a", "2")
-    settings = json.loads((tmp_path / "base" / "config.json").read_text()) | {
-        "max_position_embeddings": 4096
-    }
-    (tmp_path / "base" / "config.json").write_text(json.dumps(settings))
-    texts = [
-        "膝盖疼。",
-        "<answer>问题：摔过吗？</answer>",
-        "摔了。",
-        "<answer>诊断：扭伤\n建议：冰敷</answer>",
-    ]
-    turns = [
-        {"role": ("user", "assistant")[at % 2], "content": text} for at, text in enumerate(texts)
-    ]
-    (tmp_path / "dialogues.jsonl").write_text(json.dumps({"messages": turns}), encoding="utf-8")
+    config = tmp_path / "base" / "config.json"
+    positions = {"max_position_embeddings": 4096}
+    config.write_text(json.dumps(json.loads(config.read_text()) | positions))
+    texts = ("膝盖疼。", "<answer>问题：摔过吗？</answer>", "摔了。")
+    texts += ("<answer>诊断：扭伤\n建议：冰敷</answer>",)
+    roles = ("user", "assistant") * 2
+    turns = [{"role": role, "content": text} for role, text in zip(roles, texts, strict=True)]
+    dialogues = write_lines(tmp_path / "dialogues.jsonl", [{"messages": turns}])
     base = ("consultation", "--base", str(tmp_path / "base"), "--out")
-    doctor = cold_start(
-        capsys, *base, str(tmp_path / "doctor"), "--dialogues", str(tmp_path / "dialogues.jsonl")
-    )
-    assert doctor["steps"] == 1
+    told = ("--dialogues", str(dialogues))
+    assert cold_start(capsys, *base, str(tmp_path / "doctor"), *told)["steps"] == 1
     agent = registry.get("consultation")
-    (tmp_path / "rows.jsonl").write_text(
-        json.dumps(agent.rows(agent.splits["val"])[0]), encoding="utf-8"
-    )
-    rows = ("--train-file", str(tmp_path / "rows.jsonl"), "--role", "patient", "--epochs", "0.1")
+    file = write_lines(tmp_path / "rows.jsonl", agent.rows(agent.splits["val"])[:1])
+    rows = ("--train-file", str(file), "--role", "patient", "--epochs", "0.1")
     assert cold_start(capsys, *base, str(tmp_path / "patient"), *rows)["steps"] == 1
 
 
@@ -210,20 +188,17 @@ CALL = '<tool_call>\n{"name": "query_database_by_sql", "arguments": {"sql": "SEL
 
 def conversation(learn: list[bool]) -> Conversation:
     function = {"name": TOOL["function"]["name"], "arguments": '{"sql": "SELECT 1"}'}
-    call = {
-        "role": "assistant",
-        "content": None,
-        "tool_calls": [{"type": "function", "function": function}],
-    }
+    calls = [{"type": "function", "function": function}]
+    call = {"role": "assistant", "content": None, "tool_calls": calls}
     turns = [call, {"role": "tool", "content": "{}"}, {"role": "assistant", "content": "好"}]
     return Conversation([*first_messages("朵莎洛片怎么保存？"), *turns], learn, (TOOL,))
 
 
 def learned(tokenizer: Any, learn: list[bool]) -> list[str]:
-    examples = encode(conversation(learn), tokenizer)
-    return [
-        tokenizer.decode([label for label in e["labels"] if label != NOT_LEARNED]) for e in examples
-    ]
+    texts = []
+    for example in encode(conversation(learn), tokenizer):
+        texts.append(tokenizer.decode([one for one in example["labels"] if one != NOT_LEARNED]))
+    return texts
 
 
 def test_only_the_assistants_tokens_are_learned():
@@ -242,14 +217,9 @@ class Pairs:
 
 def test_a_token_across_a_turn_s_border_is_not_learned():
     """What the model generates begins and ends with a token; of these, half is another's text."""
-    texts = ["abc", "defg", "hi"]
-    messages = [
-        {"role": role, "content": text}
-        for role, text in zip(("user", "assistant", "user"), texts, strict=True)
-    ]
-    told = Conversation(
-        [*messages, {"role": "assistant", "content": "jkl"}], [True, True], raw=True
-    )
+    roles, texts = ("user", "assistant") * 2, ("abc", "defg", "hi", "jkl")
+    messages = [{"role": role, "content": text} for role, text in zip(roles, texts, strict=True)]
+    told = Conversation(messages, [True, True], raw=True)
     [example] = encode(told, Pairs())
     assert "".join(map(chr, example["input_ids"])) == "acegik"
     learned = [chr(label) for label in example["labels"] if label != NOT_LEARNED]
@@ -276,13 +246,10 @@ def test_a_template_that_rewrites_earlier_turns_gives_an_example_a_turn():
     tokenizer = AutoTokenizer.from_pretrained(TINY)
     mark = "'<|im_start|>assistant\\n' ~ "
     assert mark in tokenizer.chat_template
-    tokenizer.chat_template = tokenizer.chat_template.replace(
-        mark, mark + "('<think></think>' if loop.last else '') ~ "
-    )
-    assert learned(tokenizer, [True, True]) == [
-        f"<think></think>{CALL}",
-        "<think></think>好<|im_end|>",
-    ]
+    thinks = mark + "('<think></think>' if loop.last else '') ~ "
+    tokenizer.chat_template = tokenizer.chat_template.replace(mark, thinks)
+    turns = [f"<think></think>{CALL}", "<think></think>好<|im_end|>"]
+    assert learned(tokenizer, [True, True]) == turns
 
 
 @pytest.mark.parametrize("rank", [0, 2])
@@ -349,9 +316,7 @@ def warmed_up_on(monkeypatch):
     """The first conversation of each warm-up; nothing is trained."""
     first: list[Conversation] = []
 
-    def warm_up(
-        _: str, conversations: Iterable[Conversation], *__: Any, **___: Any
-    ) -> dict[str, Any]:
+    def warm_up(_: str, conversations: Iterable[Conversation], *__: Any, **___: Any) -> Any:
         first.append(next(iter(conversations)))
         return {}
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from agentlightning.emitter import emit_annotation, emit_reward
-from agentlightning.types import Rollout, Span
+from agentlightning.types import Span
 
 from tests.corpora import cases_of
 from tests.training.conftest import enqueue
@@ -19,19 +19,10 @@ from training.proxy.recorder import LOG_PROBS_ATTRIBUTE, RESPONSE_ATTRIBUTE
 from training.runners.tracing import ProxyTraceToTriplet
 from training.store.live_store import RunStore
 
-NAMES = {
-    "prompt": "llm.hosted_vllm.prompt_token_ids",
-    "reply": RESPONSE_ATTRIBUTE,
-    "log_probs": LOG_PROBS_ATTRIBUTE,
-}
-NOTE = {
-    "terms": {"judge": 1.0},
-    "reward": 1.0,
-    "unscored": None,
-    "stop_reason": "answered",
-    "turns": 1,
-    "counters": {},
-}
+NAMES = {"reply": RESPONSE_ATTRIBUTE, "log_probs": LOG_PROBS_ATTRIBUTE}
+NAMES["prompt"] = "llm.hosted_vllm.prompt_token_ids"
+NOTE = {"terms": {"judge": 1.0}, "reward": 1.0, "unscored": None, "counters": {}}
+NOTE |= {"stop_reason": "answered", "turns": 1}
 
 
 @pytest.fixture
@@ -50,13 +41,10 @@ async def attempt(store: RunStore) -> dict[str, str]:
     return {"rollout_id": rollout.rollout_id, "attempt_id": rollout.attempt.attempt_id}
 
 
-async def report(
-    store: RunStore, ids: dict[str, str], *notes: dict[str, Any], reward: float | None = 1.0
-) -> None:
+async def report(store: RunStore, ids: Any, *notes: Any, reward: float | None = 1.0) -> None:
     """What an attempt's runner writes at its end: annotations, then the reward."""
-    spans = [
-        emit_annotation({"episode": json.dumps(NOTE | note)}, propagate=False) for note in notes
-    ]
+    told = [{"episode": json.dumps(NOTE | note)} for note in notes]
+    spans = [emit_annotation(note, propagate=False) for note in told]
     if reward is not None:
         spans.append(emit_reward(reward, propagate=False))
     for number, core in enumerate(spans, start=10):
@@ -78,41 +66,31 @@ def call_span(ids: dict[str, str], *generated: int, number: int = 1, **attribute
         "llm.hosted_vllm.response_token_ids": json.dumps([generated]),
         **{NAMES[name]: value for name, value in attributes.items()},
     }
-    return Span.from_attributes(
-        name="raw_gen_ai_request", attributes=attributes, sequence_id=number, **ids
-    )
+    told = {"name": "raw_gen_ai_request", "attributes": attributes}
+    return Span.from_attributes(**told, sequence_id=number, **ids)
 
 
 async def collected(
     store: RunStore, ids: dict[str, str], response: int = 100, merge: bool = True
 ) -> tuple[RolloutRecord, Any]:
     collector = Collector(store, ProxyTraceToTriplet(), Limits(100, response), merge)
-    return await collector.collect(await rollout_of(store, ids), new_record(ids))
-
-
-async def rollout_of(store: RunStore, ids: dict[str, str]) -> Rollout:
     rollout = await store.get_rollout_by_id(ids["rollout_id"])
     assert rollout is not None
-    return rollout
-
-
-def new_record(ids: dict[str, str]) -> RolloutRecord:
-    return RolloutRecord(rollout_id=ids["rollout_id"], group="g", mode="train", step=1)
+    record = RolloutRecord(rollout_id=rollout.rollout_id, group="g", mode="train", step=1)
+    return await collector.collect(rollout, record)
 
 
 async def test_late_spans_are_waited_for_and_not_longer(played, monkeypatch):
     store, ids = played
     monkeypatch.setattr(collect, "LATE_SPANS_SECONDS", 3600)
-    asyncio.get_running_loop().call_later(
-        0.1, lambda: asyncio.create_task(store.add_span(call_span(ids, 3)))
-    )
-    record, trajectory = await asyncio.wait_for(collected(store, ids), 60)
-    assert (record.cause, record.reward, record.triplets, record.generated_tokens) == (
-        None,
-        1.0,
-        1,
-        1,
-    )
+    collecting = asyncio.create_task(collected(store, ids))
+    await asyncio.sleep(0.1)
+    await store.add_span(call_span(ids, 3))
+    record, trajectory = await asyncio.wait_for(collecting, 60)
+    assert record.cause is None
+    assert record.reward == 1.0
+    assert record.triplets == 1
+    assert record.generated_tokens == 1
     assert trajectory.sequences[0].response_ids == [3]
 
 
@@ -137,12 +115,10 @@ async def test_of_a_rollout_played_again_the_last_attempt_alone_is_trained_and_p
     await store.update_attempt(**ids, status="succeeded")
     record, trajectory = await collected(store, ids)
     assert lost["rollout_id"] == ids["rollout_id"]
-    assert (record.cause, record.reward, record.stop_reason, record.triplets) == (
-        None,
-        1.0,
-        "answered",
-        1,
-    )
+    assert record.cause is None
+    assert record.reward == 1.0
+    assert record.stop_reason == "answered"
+    assert record.triplets == 1
     assert [sequence.response_ids for sequence in trajectory.sequences] == [[3]]
 
 
@@ -167,20 +143,17 @@ async def test_every_call_keeps_its_own_log_probs(store, merge, sequences):
     second = {"prompt": "[1, 2, 3, 9]", "reply": "b", "log_probs": "[-0.5, -0.25]"}
     await store.add_span(call_span(ids, 4, 5, number=2, **second))
     await store.add_span(call_span(ids, 3, number=1, reply="a", log_probs="[-1.0]"))
-    extra = {
-        "counters": {"sql_calls": 2},
-        "measures": {"facts": 0.5},
-        "canaries": {"judged": 1, "accepted": 0},
-    }
+    extra = {"counters": {"sql_calls": 2}, "measures": {"facts": 0.5}}
+    extra["canaries"] = {"judged": 1, "accepted": 0}
     extra |= {"question": "怎么保存？", "answer": "密封", "detail": "as the runner says"}
     await report(store, ids, {"turns": 2, **extra})
     await store.update_attempt(**ids, status="succeeded")
     record, trajectory = await collected(store, ids, merge=merge)
     assert (record.cause, record.generated_tokens, record.sequences) == (None, 3, sequences)
     assert {name: getattr(record, name) for name in extra} == extra
-    found = [
-        (one.prompt_ids, one.response_ids, one.mask, one.log_probs) for one in trajectory.sequences
-    ]
+    found = []
+    for one in trajectory.sequences:
+        found.append((one.prompt_ids, one.response_ids, one.mask, one.log_probs))
     whole = [([1, 2], [3, 9, 4, 5], [1, 0, 1, 1], [-1.0, 0.0, -0.5, -0.25])]
     apart = [([1, 2], [3], [1], [-1.0]), ([1, 2, 3, 9], [4, 5], [1, 1], [-0.5, -0.25])]
     assert found == (whole if merge else apart)

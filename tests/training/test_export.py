@@ -30,9 +30,7 @@ def run(tmp_path):
     for step in VALIDATION:
         model = folder / f"checkpoints/global_step_{step}/actor/huggingface"
         shutil.copytree(TINY, model, ignore=shutil.ignore_patterns("cold_start.json", "README.md"))
-        (folder / f"checkpoints/global_step_{step}/actor/optim_world_size_1_rank_0.pt").write_bytes(
-            b"pickle"
-        )
+        (model.parent / "optim_world_size_1_rank_0.pt").write_bytes(b"pickle")
     (folder / "checkpoints" / MARK).write_text("3")
     (folder / "config.yaml").write_text(CONFIG)
     (folder / "versions.json").write_text('{"verl": "0.9.1"}')
@@ -45,9 +43,8 @@ def run(tmp_path):
     )
     (folder / "data").mkdir()
     for part in ("train", "val"):
-        write_jsonl(
-            folder / "data" / f"{part}.jsonl", AGENT.rows(AGENT.splits[part])[:1], force=True
-        )
+        rows = AGENT.rows(AGENT.splits[part])[:1]
+        write_jsonl(folder / "data" / f"{part}.jsonl", rows, force=True)
     return folder
 
 

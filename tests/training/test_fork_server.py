@@ -50,29 +50,14 @@ def ask(tmp_path: Path, *arguments: str, text: str = "") -> dict[str, object]:
     """Return what a worker says of itself, which its client may have left before."""
     worker, said = tmp_path / "worker.py", tmp_path / "said"
     worker.write_text(WORKER, encoding="utf-8")
-    command = [
-        sys.executable,
-        "-I",
-        "-S",
-        str(CLIENT),
-        str(tmp_path / "own" / "socket"),
-        str(worker),
-        *arguments,
-    ]
+    client = [sys.executable, "-I", "-S", CLIENT, tmp_path / "own" / "socket", worker]
     environment = {"PATH": os.environ["PATH"], JOB_VARIABLE: JOB}
     reader, writer = os.pipe()
     os.write(writer, text.encode())
     os.close(writer)
     with said.open("wb") as output:
-        process = subprocess.run(
-            command,
-            env=environment,
-            cwd=tmp_path,
-            stdin=reader,
-            stdout=output,
-            stderr=output,
-            check=False,
-        )
+        files = {"stdin": reader, "stdout": output, "stderr": output}
+        process = subprocess.run([*client, *arguments], env=environment, cwd=tmp_path, **files)
     os.close(reader)
     assert process.returncode == 0, said.read_text()
     while not (found := said.read_text()).endswith("\n"):

@@ -65,11 +65,9 @@ async def test_a_failing_call_leaves_the_gate():
 
 def request(text: str, call_id: str = "a") -> bytes:
     call = {"id": call_id, "type": "function", "function": {"name": "query", "arguments": "{}"}}
-    messages = [
-        {"role": "user", "content": text},
-        {"role": "assistant", "content": None, "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": call_id, "content": "[]"},
-    ]
+    said = {"role": "assistant", "content": None, "tool_calls": [call]}
+    told = {"role": "tool", "tool_call_id": call_id, "content": "[]"}
+    messages = [{"role": "user", "content": text}, said, told]
     return json.dumps({"model": "m", "messages": messages}).encode()
 
 

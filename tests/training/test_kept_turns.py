@@ -61,20 +61,18 @@ def test_what_is_another_conversation_is_rendered(changed):
     assert KEPT not in (asked_next(**changed).get("chat_template_kwargs") or {})
 
 
-def tokens(text: str) -> list[int]:
-    return [ord(sign) for sign in text]
-
-
 def text(ids: list[int]) -> str:
     return "".join(map(chr, ids))
 
 
+def prompt_of(*texts: str) -> str:
+    """Return what is continued of texts of a token a character; `$` ends a turn."""
+    return text(continued(*[[ord(sign) for sign in one] for one in texts], text))
+
+
 def test_what_follows_a_turn_stands_behind_its_own_tokens():
-    """`$` ends a turn."""
-    prompt = continued(
-        tokens("q$ call $\nresult$\n>"), tokens("q$ call $\n"), tokens("q$call$"), text
-    )
-    assert text(prompt) == "q$call$\nresult$\n>"
+    found = prompt_of("q$ call $\nresult$\n>", "q$ call $\n", "q$call$")
+    assert found == "q$call$\nresult$\n>"
 
 
 @pytest.mark.parametrize(
@@ -89,4 +87,4 @@ def test_what_follows_a_turn_stands_behind_its_own_tokens():
     ],
 )
 def test_the_template_decides_where_it_writes_another_turn(prompt, written, kept):
-    assert text(continued(tokens(prompt), tokens(written), tokens(kept), text)) == prompt
+    assert prompt_of(prompt, written, kept) == prompt

@@ -27,14 +27,9 @@ from tests.training.test_proxy import StandInVllm, access, servers  # noqa: F401
 from tests.training.test_runner import ends
 from training.store.store_client import StoreClient
 
-NAMES = [
-    name.upper()
-    for name, field in registry.get(JOINED.join(registry.names())).settings.model_fields.items()
-    if "SecretStr" in str(field.annotation)
-]
-SECRETS = {
-    name: f"canary-{number}-of-{name.lower()}" for number, name in enumerate([*NAMES, "HF_TOKEN"])
-}
+FIELDS = registry.get(JOINED.join(registry.names())).settings.model_fields
+NAMES = [name.upper() for name in FIELDS if "SecretStr" in str(FIELDS[name].annotation)]
+SECRETS = {name: f"canary-of-{name.lower()}-0123" for name in [*NAMES, "HF_TOKEN"]}
 pytestmark = pytest.mark.system
 TOKEN, TEACHER = SECRETS["AGL_TOKEN"], SECRETS["TEACHER_API_KEY"]
 
@@ -47,43 +42,33 @@ class Started:
 
     def start(self, *words: str, **environment: str) -> subprocess.Popen[bytes]:
         with (self.folder / f"output-{len(self.processes)}.txt").open("wb") as output:
-            variables = {
-                **os.environ,
-                **SECRETS,
-                "WANDB_MODE": "disabled",
-                "SWANLAB_MODE": "disabled",
-                **environment,
-            }
+            off = {"WANDB_MODE": "disabled", "SWANLAB_MODE": "disabled"}
+            how = {"env": {**os.environ, **SECRETS, **off, **environment}, "cwd": ROOT}
             command = [sys.executable, *words]
-            self.processes.append(
-                subprocess.Popen(command, cwd=ROOT, env=variables, stdout=output, stderr=output)
-            )
+            self.processes.append(subprocess.Popen(command, stdout=output, stderr=output, **how))
         return self.processes[-1]
+
+    def alive(self) -> list[psutil.Process]:
+        """Return those that still run, each before its children."""
+        found = []
+        for process in self.processes:
+            if process.poll() is None:
+                one = psutil.Process(process.pid)
+                found += [one, *one.children(recursive=True)]
+        return found
 
     def command_lines(self) -> str:
         """As `ps` shows them."""
-        found = [
-            psutil.Process(process.pid) for process in self.processes if process.poll() is None
-        ]
-        return str(
-            [
-                one.cmdline()
-                for process in found
-                for one in [process, *process.children(recursive=True)]
-            ]
-        )
+        return str([one.cmdline() for one in self.alive()])
 
 
 @pytest.fixture
 def programs(tmp_path):
     started = Started(tmp_path)
     yield started
-    for process in started.processes:
-        for child in (
-            psutil.Process(process.pid).children(recursive=True) if process.poll() is None else []
-        ):
-            child.kill()
+    for process in started.alive():
         process.kill()
+    for process in started.processes:
         process.wait()
 
 
@@ -93,9 +78,8 @@ complete = StandInVllm.complete
 def in_prose(self: StandInVllm, request: dict[str, Any]) -> tuple[int, dict[str, Any]]:
     """An answer that the judge has to read."""
     status, reply = complete(self, request)
-    reply["choices"][0]["message"]["content"] = (
-        "该药用于治疗感冒，每次一片，每日三次，密封保存，孕妇慎用。"
-    )
+    prose = "该药用于治疗感冒，每次一片，每日三次，密封保存，孕妇慎用。"
+    reply["choices"][0]["message"]["content"] = prose
     return status, reply
 
 
@@ -109,26 +93,20 @@ async def test_keys_appear_nowhere(programs, servers, tmp_path, caplog, monkeypa
     programs.start("-m", "training.store", "serve", "--port", str(port))
     await asyncio.to_thread(wait_for_store, address, TOKEN)
     external = ("--ci-fast", "--device", "cpu", "--llm-proxy", "--external-store-address", address)
-    told = {
-        "TEACHER_MODEL": "openai/judge",
-        "TEACHER_BASE_URL": teacher.url,
-        "JUDGE_TIMEOUT": "2",
-        "JUDGE_CHECK": "0",
-    }
+    told = {"TEACHER_MODEL": "openai/judge", "TEACHER_BASE_URL": teacher.url}
+    told |= {"JUDGE_TIMEOUT": "2", "JUDGE_CHECK": "0"}
     roles = {"AGL_MANAGED_STORE": "0", "AGL_CURRENT_ROLE": "runner"}
     with serving(teacher):
         run_dir = ("--run-dir", str(tmp_path / "run"))
-        programs.start(
-            "train_sql_agent.py", *external, *run_dir, "--n-runners", "1", **roles, **told
-        )
+        flags = (*external, *run_dir, "--n-runners", "1")
+        programs.start("train_sql_agent.py", *flags, **roles, **told)
         store = StoreClient(address, TOKEN)
         policy = access("direct", servers, store, store_token=TOKEN)
         await policy.start()
         try:
             await play(policy, store, 4)
-            teacher.faults = [
-                Fault(500, body=json.dumps({"error": {"message": f"down, {TEACHER}"}}))
-            ] * 100
+            down = json.dumps({"error": {"message": f"down, {TEACHER}"}})
+            teacher.faults = [Fault(500, body=down)] * 100
             ids = await play(policy, store, 4)
             shown = programs.command_lines()
             spans = [str(await store.query_spans(rollout_id)) for rollout_id in ids]
@@ -136,35 +114,24 @@ async def test_keys_appear_nowhere(programs, servers, tmp_path, caplog, monkeypa
         finally:
             await policy.stop()
             await store.close()
-    for process in reversed(
-        programs.processes[:2]
-    ):  # the runner first: it would look for its store
+    for process in reversed(programs.processes[:2]):  # the runner before its store
         process.send_signal(signal.SIGINT)
         await asyncio.to_thread(process.wait, 120)
     assert teacher.keys == {f"Bearer {TEACHER}"}
     assert all('"unscored"' in text for text in spans)
-    texts = {
-        str(path): path.read_bytes().decode(errors="replace")
-        for path in tmp_path.rglob("*")
-        if path.is_file()
-    }
-    texts |= {
-        "ps": shown,
-        "spans": str(spans),
-        "store": str(known),
-        "log of proxy and client": caplog.text,
-    }
+    texts = {"ps": shown, "spans": str(spans), "store": str(known), "log": caplog.text}
+    for path in tmp_path.rglob("*"):
+        if path.is_file():
+            texts[str(path)] = path.read_bytes().decode(errors="replace")
     for secret in SECRETS.values():
         assert [where for where, text in texts.items() if secret in text] == [], secret
 
 
 async def play(policy: Any, store: StoreClient, number: int) -> list[str]:
     """Have the runner play rollouts, to their ends; returns their ids."""
+    told = {"mode": "train", "resources_id": policy.resource("train", 0)}
     rows = AGENT.rows(AGENT.splits["val"])[:number]
-    requests = [
-        EnqueueRolloutRequest(input=row, mode="train", resources_id=policy.resource("train", 0))
-        for row in rows
-    ]
+    requests = [EnqueueRolloutRequest(input=row, **told) for row in rows]
     ids = [rollout.rollout_id for rollout in await store.enqueue_many_rollouts(requests)]
     assert {rollout.status for rollout in await ends(store, ids, 240)} == {"succeeded"}
     return ids

@@ -16,9 +16,10 @@ BATCH = 8
 
 
 def rows(counts: dict[str, int], weights: dict[str, float]) -> list[dict[str, Any]]:
-    return [
-        {WHOSE: name, WEIGHT: weights[name]} for name, count in counts.items() for _ in range(count)
-    ]
+    found = []
+    for name, count in counts.items():
+        found += [{WHOSE: name, WEIGHT: weights[name]}] * count
+    return found
 
 
 def test_a_batch_holds_each_agent_by_its_weight():
@@ -59,9 +60,8 @@ def test_lines_travel_as_they_are_and_groups_are_read_once(tmp_path):
     lines = ['{"a":  1, "kind": "x"}', '{"a": "一\u2028二"}', '{"kind": "y"}']
     first.write_text(f"{lines[0]}\n{lines[1]}\n", encoding="utf-8")
     second.write_text(lines[2], encoding="utf-8")
-    rows = RolloutDataset(
-        [str(first), str(second)], config=OmegaConf.create({"group_column": "kind"})
-    )
+    config = OmegaConf.create({"group_column": "kind"})
+    rows = RolloutDataset([str(first), str(second)], config=config)
     assert [rows[i]["task"] for i in range(len(rows))] == lines
     assert [rows[i]["data_source"] for i in range(3)] == ["x", "all", "y"]
     assert [rows[i]["index"] for i in range(3)] == [0, 1, 2]

@@ -4,8 +4,6 @@ import hashlib
 import json
 import os
 import shutil
-import subprocess
-import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -16,7 +14,9 @@ import pytest
 from common.settings import ROOT
 from episodes.agent import bundled_model
 from sql_agent.agent import AGENT
+from tests.corpora import cases_of
 from tests.messages import missing
+from tests.programs import Ended, python
 from training.setup import device
 from training.setup.device import is_large
 from training.setup.model_folder import check_disk, check_model
@@ -44,11 +44,8 @@ class Hub(BaseHTTPRequestHandler):
 
     def answer(self, with_body: bool) -> None:
         if "/tree/" in self.path:
-            found = [
-                {"type": "file", "path": name, "size": len(text), "oid": COMMIT}
-                for name, text in self.files.items()
-            ]
-            body = json.dumps(found).encode()
+            sizes = [{"path": name, "size": len(self.files[name])} for name in self.files]
+            body = json.dumps([{"type": "file", "oid": COMMIT, **one} for one in sizes]).encode()
         elif self.path.startswith("/api/models/"):
             names = [{"rfilename": name} for name in self.files]
             body = json.dumps({"id": "a/b", "sha": COMMIT, "siblings": names}).encode()
@@ -69,23 +66,14 @@ class Hub(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
-def check_at_hub(files: dict[str, bytes], cache: Path) -> subprocess.CompletedProcess[str]:
+def check_at_hub(files: dict[str, bytes], cache: Path) -> Ended:
     """Check the model `owner/name` of a hub that has these files."""
     Hub.files, Hub.given = files, []
     with ThreadingHTTPServer(("127.0.0.1", 0), Hub) as hub:
         Thread(target=hub.serve_forever, daemon=True).start()
         place = {"HF_ENDPOINT": f"http://127.0.0.1:{hub.server_address[1]}", "HF_HOME": str(cache)}
-        done = subprocess.run(
-            [
-                sys.executable,
-                "-c",
-                "from training.setup.model_folder import check_model as c; c('owner/name')",
-            ],
-            cwd=ROOT,
-            env={**os.environ, **place, "HF_HUB_OFFLINE": "0"},
-            capture_output=True,
-            text=True,
-        )
+        asks = "from training.setup.model_folder import check_model as c; c('owner/name')"
+        done = python("-c", asks, env={**os.environ, **place, "HF_HUB_OFFLINE": "0"})
         hub.shutdown()
     return done
 
@@ -130,18 +118,11 @@ def test_of_an_agent_s_missing_model_the_command_that_makes_it_is_named(folder):
     assert not missing(str(refused.value), "training.cold_start triage", "hub id")
 
 
-@pytest.mark.parametrize(
-    ("file", "named"),
-    [
-        ("config.json", "config.json"),
-        ("tokenizer.json", "tokenizer"),
-        ("chat_template.jinja", "chat template"),
-    ],
-)
-def test_a_folder_without_a_part_is_refused(folder, file, named):
+@pytest.mark.parametrize("file", ["config.json", "tokenizer.json", "chat_template.jinja"])
+def test_a_folder_without_a_part_is_refused(folder, file):
     check_model(str(folder), 1024)
     (folder / file).unlink()
-    with pytest.raises(ConfigError, match=named):
+    with pytest.raises(ConfigError, match=file.split(".")[0].replace("_", ".")):
         check_model(str(folder))
 
 
@@ -164,7 +145,7 @@ def test_a_model_of_the_hub_has_the_size_of_what_was_found(folder, tmp_path, mon
 
 INDEX = "model.safetensors.index.json"
 POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n"
-# Kinds by the file that they write, and the kinds by what they change in config.json
+# The kinds of spoilt_models.jsonl: by the file that they write, and by a change of config.json
 WRITTEN = {
     "pointer": ("model.safetensors", POINTER),
     "index no json": (INDEX, "<html>not found</html>"),
@@ -197,22 +178,7 @@ def spoil(folder: Path, kind: str) -> None:
             (folder / "adapter_config.json").write_text("{}")
 
 
-@pytest.mark.parametrize(
-    ("kind", "named"),
-    [
-        ("pointer", "git lfs pull"),
-        ("cut", "model.safetensors"),
-        ("lost shard", "model-2.safetensors"),
-        ("quantised", "awq"),
-        ("index no json", INDEX),
-        ("none", "model.safetensors"),
-        ("adapter", "--lora-adapter-path"),
-        ("quantised in a word", "gptq"),
-        ("config cut", "config.json"),
-        ("tokenizer cut", "tokenizer.json"),
-        ("template of another encoding", "chat_template.jinja"),
-    ],
-)
+@pytest.mark.parametrize(("kind", "named"), cases_of(__file__, "spoilt_models"))
 def test_weights_that_cannot_be_used_are_named(kind, named, tmp_path):
     """Each failed up to a minute later, in the engine's words."""
     folder = Path(shutil.copytree(ROOT / "sql_agent" / "tiny_model", tmp_path / "model"))
@@ -239,24 +205,17 @@ def test_a_user_without_a_name_gets_one(monkeypatch):
     assert device.environment("cuda")["USER"] == "uid54321"
 
 
-@pytest.mark.parametrize(
-    ("torch", "driver", "chosen"),
-    [
-        ("2.13.0+cpu", True, "cpu"),  # the README's first command on a machine with a GPU
-        ("2.13.0+cpu", False, "cpu"),
-        ("2.11.0", True, "cuda"),
-        ("2.11.0", False, "cpu"),
-    ],
-)
-def test_auto_means_a_gpu_only_where_torch_is_built_for_it(
-    torch, driver, chosen, tmp_path, monkeypatch
-):
+@pytest.mark.parametrize("torch", ["2.13.0+cpu", "2.11.0"])
+@pytest.mark.parametrize("driver", [True, False])
+def test_auto_means_a_gpu_only_where_torch_is_built_for_it(torch, driver, tmp_path, monkeypatch):
+    """The README's first command has torch for the CPU on a machine with a GPU."""
     if driver:
         (tmp_path / "nvidia-smi").write_text("#!/bin/sh\n")
         (tmp_path / "nvidia-smi").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(device, "version", lambda name: torch)
-    assert device.choose_device("auto") == chosen
+    built = driver and not torch.endswith("+cpu")
+    assert device.choose_device("auto") == ("cuda" if built else "cpu")
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """Pairs of episodes and of files: which there are, which are left out and why."""
 
 from argparse import Namespace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -49,14 +48,10 @@ def replies_of(found: Pair) -> list[list[str]]:
     return [found.chosen.replies, found.rejected.replies]
 
 
-def written(path: Path, *rows: Any) -> Path:
-    return write_lines(path, rows)
-
-
 def test_the_best_stand_against_the_worst(tmp_path):
     lines = [episode(score, f"{score}") for score in (0.5, 1.0, 0.0, 0.45)]
     other = [episode(1.0, "a", id="t2"), episode(0.95, "b", id="t2")]
-    path = written(tmp_path / "episodes.jsonl", *lines, *other)
+    path = write_lines(tmp_path / "episodes.jsonl", [*lines, *other])
     pairs, left_out = pairs_of_episodes([path], AGENT, margin=0.2)
     assert [replies_of(one) for one in pairs] == [[["1.0"], ["0.0"]]]
     assert left_out.total() == 1, "the episodes of the other task earn alike"
@@ -71,7 +66,7 @@ def test_the_best_stand_against_the_worst(tmp_path):
 def test_unscored_and_silent_episodes_are_counted_and_left_out(tmp_path):
     silent = {**episode(1.0, "x"), "transcript": None}
     lines = [episode(1.0, "a"), episode(0.0, "b"), episode(None, "c"), episode(0.0), silent]
-    path = written(tmp_path / "kept.jsonl", *lines)
+    path = write_lines(tmp_path / "kept.jsonl", lines)
     pairs, left_out = pairs_of_episodes([path], AGENT, margin=0.2)
     assert [replies_of(one) for one in pairs] == [[["a"], ["b"]]]
     assert left_out == {"episodes without a score": 1, "episodes without messages": 2}
@@ -80,7 +75,7 @@ def test_unscored_and_silent_episodes_are_counted_and_left_out(tmp_path):
 def test_a_pair_of_a_rollout_is_read(tmp_path):
     right = History(3, 0, [*PROMPT, *said("a", "b")], {"result": "success"})
     wrong = History(3, 1, [*PROMPT, *said("c")], {"result": "failure"})
-    path = written(tmp_path / "pairs.jsonl", *dpo_rows([right, wrong]))
+    path = write_lines(tmp_path / "pairs.jsonl", dpo_rows([right, wrong]))
     (found,) = pairs_of_file(path, AGENT)
     assert found.task == "3"
     assert (found.chosen.prompt, found.rejected.prompt) == (PROMPT, PROMPT)
@@ -96,7 +91,7 @@ def test_a_pair_of_a_rollout_is_read(tmp_path):
     ],
 )
 def test_public_forms_of_a_pair(tmp_path, row):
-    (found,) = pairs_of_file(written(tmp_path / "pairs.jsonl", row), AGENT)
+    (found,) = pairs_of_file(write_lines(tmp_path / "pairs.jsonl", [row]), AGENT)
     assert found.chosen.messages == [*PROMPT[1:], *said("five")]
     assert found.rejected.messages == [*PROMPT[1:], *said("six")]
 
@@ -106,7 +101,7 @@ def test_public_forms_of_a_pair(tmp_path, row):
 )
 def test_a_file_of_another_form(tmp_path, row, named):
     with pytest.raises(UsageError) as refused:
-        pairs_of_file(written(tmp_path / "pairs.jsonl", row), AGENT)
+        pairs_of_file(write_lines(tmp_path / "pairs.jsonl", [row]), AGENT)
     assert not missing(str(refused.value), "line 1", named)
 
 
@@ -114,7 +109,7 @@ def test_places_without_episodes(tmp_path):
     with pytest.raises(UsageError, match=r"episodes\.jsonl"):
         pairs_of_episodes([tmp_path], AGENT, margin=0.2)
     (tmp_path / "scores.json").write_text('{"agent": "sql"}')
-    written(tmp_path / "episodes.jsonl", episode(1.0, "a"))
+    write_lines(tmp_path / "episodes.jsonl", [episode(1.0, "a")])
     with pytest.raises(UsageError, match="sql"):
         pairs_of_episodes([tmp_path], AGENT, margin=0.2)
 
@@ -146,7 +141,8 @@ def test_what_a_command_learns_from_is_checked(tmp_path):
     """Pairs of the test file would be learned, and then be measured on."""
     tested = AGENT.rows(AGENT.splits["test"])[0]["id"]
     row = {"prompt": "?", "chosen": "better", "rejected": "worse"}
-    path = written(tmp_path / "pairs.jsonl", {**row, "task": tested}, {**row, "task": "own"}, row)
+    rows = [{**row, "task": tested}, {**row, "task": "own"}, row]
+    path = write_lines(tmp_path / "pairs.jsonl", rows)
     kept, left_out = pairs_asked(AGENT, Namespace(pairs=path))
     assert [one.task for one in kept] == ["own"]
     assert left_out == {"task of the test file": 1, "there already": 1}

@@ -32,10 +32,6 @@ from training.start.make_plan import (
 from training.start.prepare import prepare
 
 
-def plan(run_dir: Path) -> Plan:
-    return plan_of(run_dir)
-
-
 def make_run(run: Path, step: int, **data: Any) -> Path:
     """A run with a checkpoint of that step, whose metrics have these numbers."""
     checkpoint = run / "checkpoints" / f"global_step_{step}"
@@ -47,22 +43,21 @@ def make_run(run: Path, step: int, **data: Any) -> Path:
 
 
 def resumed(run: Path, resume: str | None = "latest") -> tuple[Plan, Path | None, dict[str, Any]]:
-    return continued(plan(run), Namespace(resume=resume, run_dir=run, ci_fast=False))
+    return continued(plan_of(run), Namespace(resume=resume, run_dir=run, ci_fast=False))
 
 
 def test_without_a_folder_the_newest_run_or_that_of_the_checkpoint_goes_on(tmp_path, monkeypatch):
     monkeypatch.setattr("training.start.make_plan.RUNS", tmp_path)
     older, newer = (make_run(tmp_path / name, step) for name, step in (("one", 3), ("two", 4)))
     os.utime(tmp_path / "one", (1, 1))
-    new, elsewhere = plan(tmp_path / "new"), tmp_path / "elsewhere"
+    elsewhere = tmp_path / "elsewhere"
     for resume, asked, checkpoint, run in (
         ("latest", None, newer, tmp_path / "two"),
         (str(older), None, older, tmp_path / "one"),
         (str(older), elsewhere, older, elsewhere),
     ):
         options = Namespace(resume=resume, run_dir=asked, ci_fast=False)
-        given = plan(asked) if asked else new
-        found, resumed_from, keys = continued(given, options)
+        found, resumed_from, keys = continued(plan_of(asked or tmp_path / "new"), options)
         assert (found.output.run_dir, resumed_from) == (run, checkpoint)
         assert keys["trainer.default_local_dir"] == str(run / "checkpoints")
         assert keys["trainer.resume_mode"] == "resume_path"
@@ -95,10 +90,8 @@ def test_rows_of_several_agents_keep_their_weights_and_are_not_shuffled():
     both = registry.joined({"sql": 3.0, "diagnosis": 1.0})
     rows, keys = read_rows(both, both.splits)
     assert keys == {"data.shuffle": False}
-    assert {(row[WHOSE], row[WEIGHT]) for row in rows["train"]} == {
-        ("sql", 3.0),
-        ("diagnosis", 1.0),
-    }
+    weights = {(row[WHOSE], row[WEIGHT]) for row in rows["train"]}
+    assert weights == {("sql", 3.0), ("diagnosis", 1.0)}
     sql = registry.get("sql")
     assert read_rows(sql, {"val": sql.splits["val"]})[1] == {}
 

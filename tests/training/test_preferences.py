@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -31,24 +32,18 @@ from training.warmup.work_folder import work_path
 pytestmark = pytest.mark.system
 TINY = ROOT / "code_agent" / "tiny_model"
 SQL = ROOT / "sql_agent" / "tiny_model"
-CALL = {
-    "id": "call00001",
-    "type": "function",
-    "function": {"name": TOOL["function"]["name"], "arguments": '{"query": "SELECT 1"}'},
-}
+QUERY = {"name": TOOL["function"]["name"], "arguments": '{"query": "SELECT 1"}'}
+CALL = {"id": "call00001", "type": "function", "function": QUERY}
 
 
 def rows(count: int) -> list[dict[str, Any]]:
     """Return pairs of which the chosen side counts rows and the rejected one columns."""
-    return [
-        {
-            "prompt": f"How many lab tests did patient {number} have?",
-            "chosen": f"print((l.subject_id == {number}).sum())",
-            "rejected": f"print((l.subject_id == {number}).count())",
-            "task": f"t{number}",
-        }
-        for number in range(count)
-    ]
+    found = []
+    for number in range(count):
+        asked = {"task": f"t{number}", "prompt": f"How many lab tests did patient {number} have?"}
+        program = f"print((l.subject_id == {number})"
+        found.append({**asked, "chosen": f"{program}.sum())", "rejected": f"{program}.count())"})
+    return found
 
 
 def pairs_file(folder: Path, count: int = 16) -> Path:
@@ -56,14 +51,8 @@ def pairs_file(folder: Path, count: int = 16) -> Path:
 
 
 def command(folder: Path, out: str, *flags: str) -> list[str]:
-    files = [
-        "--model",
-        str(TINY),
-        "--out",
-        str(folder / out),
-        "--pairs",
-        str(folder / "pairs.jsonl"),
-    ]
+    files = ["--model", str(TINY), "--out", str(folder / out)]
+    files += ["--pairs", str(folder / "pairs.jsonl")]
     return ["code", *files, "--batch-size", "4", "--lr", "3e-3", *flags]
 
 
@@ -74,11 +63,9 @@ def margin(model: Path) -> float:
     row = rows(100)[-1]
     found = []
     for name in ("chosen", "rejected"):
-        messages = [
-            {"role": "user", "content": row["prompt"]},
-            {"role": "assistant", "content": row[name]},
-        ]
-        (example,) = encode(Conversation(messages, [True]), tokenizer)
+        reply = {"role": "assistant", "content": row[name]}
+        told = Conversation([{"role": "user", "content": row["prompt"]}, reply], [True])
+        (example,) = encode(told, tokenizer)
         ids, labels = (torch.tensor([example[key]]) for key in ("input_ids", "labels"))
         with torch.no_grad():
             loss = loaded(ids, labels=labels).loss
@@ -107,14 +94,10 @@ def test_only_what_the_policy_wrote_is_learned():
     rejected = Side([*prompt, {"role": "assistant", "content": "八。"}])
     found = Pair("t", chosen, rejected, (TOOL,))
     (row,) = dpo.encoded([found], tokenizer, context, Counter())
-    learned = {
-        name: tokenizer.decode(
-            [token for token, mark in zip(row[name], row[f"{name}_mask"], strict=True) if mark]
-        )
-        for name in ("chosen", "rejected")
-    }
-    assert "SELECT 1" in learned["chosen"]
-    assert "七。" in learned["chosen"]
+    learned = {}
+    for name in ("chosen", "rejected"):
+        learned[name] = tokenizer.decode([*compress(row[name], row[f"{name}_mask"])])
+    assert not missing(learned["chosen"], "SELECT 1", "七。")
     assert "[[7]]" not in learned["chosen"]
     assert "[[7]]" in tokenizer.decode(row["chosen"])
     assert TOOL["function"]["description"] in tokenizer.decode(row["rejected"]), "as in episodes"
@@ -122,9 +105,8 @@ def test_only_what_the_policy_wrote_is_learned():
     assert "几" not in learned["rejected"]
     batch = dpo.collator(tokenizer.pad_token_id)([row, row])
     assert batch["input_ids"].shape == batch["completion_mask"].shape == (4, len(row["chosen"]))
-    assert batch["completion_mask"].sum(1).tolist() == 2 * [sum(row["chosen_mask"])] + 2 * [
-        sum(row["rejected_mask"])
-    ]
+    chosen, rejected = sum(row["chosen_mask"]), sum(row["rejected_mask"])
+    assert batch["completion_mask"].sum(1).tolist() == [chosen, chosen, rejected, rejected]
 
 
 def test_a_pair_whose_earlier_turns_the_template_rewrites_is_left_out():

@@ -59,11 +59,9 @@ class Hub(JsonHandler):
 def hub(monkeypatch):
     server = ThreadingHTTPServer(("127.0.0.1", 0), Hub)
     address = f"http://127.0.0.1:{server.server_address[1]}"
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
-    monkeypatch.setattr(
-        "huggingface_hub.constants.HUGGINGFACE_CO_URL_TEMPLATE",
-        address + "/{repo_id}/resolve/{revision}/{filename}",
-    )
+    constants, template = "huggingface_hub.constants", "{repo_id}/resolve/{revision}/{filename}"
+    monkeypatch.setattr(f"{constants}.HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(f"{constants}.HUGGINGFACE_CO_URL_TEMPLATE", f"{address}/{template}")
     monkeypatch.setattr(real_model, "MODELSCOPE", f"{address}/modelscope")
     monkeypatch.setattr(Hub, "seen", [])
     with serving(server):

@@ -32,12 +32,8 @@ def test_unknown_terms_and_counters_are_added_up():
 
 
 def test_unscored_rollouts_are_counted_and_do_not_lower_the_mean():
-    records = [
-        record(0, reward=1.0, terms={"judge": 1.0}),
-        record(
-            1, reward=0.25, cause="judge_failed", counters={"exams": 1}, terms={"judge": 0.5}
-        ),  # left of a retry
-    ]
+    left = {"counters": {"exams": 1}, "terms": {"judge": 0.5}, "reward": 0.25}  # of a retry
+    records = [record(0, reward=1.0, terms={"judge": 1.0}), record(1, cause="judge_failed", **left)]
     metrics = step_metrics(records, "episodes")
     assert metrics["episodes/reward/mean"] == 1.0
     assert metrics["episodes/terms/judge"] == 1.0

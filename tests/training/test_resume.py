@@ -20,7 +20,7 @@ from tests.training.plans import plan_of
 from training.engine.resumable import check_resumable, differences, note_model
 from training.report.summary import read_lines
 from training.setup.model_folder import checkpoints_to_come
-from training.setup.plan import ConfigError, Plan
+from training.setup.plan import ConfigError
 from training.start.make_plan import holds_something
 from training.start.run import run
 from training.start.run_folder import prepare_run_dir
@@ -30,28 +30,14 @@ TINY = str(ROOT / "sql_agent" / "tiny_model")
 SHARDS = ("model", "optim", "extra_state")
 
 
-def plan(run_dir: Path, **changes: Any) -> Plan:
-    return plan_of(run_dir, model=TINY, **changes)
-
-
 def config_of(
     agent: str = "sql", rank: int = 0, devices: int = 1, estimator: str = "grpo", **trainer: Any
 ) -> DictConfig:
-    told = {
-        "project_name": f"{agent}_agent",
-        "n_gpus_per_node": devices,
-        "nnodes": 1,
-        "save_freq": 20,
-        "resume_mode": "disable",
-        "resume_from_path": None,
-    }
-    return OmegaConf.create(
-        {
-            "trainer": told | trainer,
-            "algorithm": {"adv_estimator": estimator},
-            "actor_rollout_ref": {"model": {"lora_rank": rank, "path": TINY}},
-        }
-    )
+    told = {"project_name": f"{agent}_agent", "n_gpus_per_node": devices, "nnodes": 1}
+    told |= {"save_freq": 20, "resume_mode": "disable", "resume_from_path": None, **trainer}
+    model = {"model": {"lora_rank": rank, "path": TINY}}
+    algorithm = {"adv_estimator": estimator}
+    return OmegaConf.create({"trainer": told, "algorithm": algorithm, "actor_rollout_ref": model})
 
 
 def make_checkpoint(run: Path, step: int, saved_by: DictConfig) -> Path:
@@ -146,7 +132,7 @@ def test_the_books_go_on_where_the_checkpoint_was_made(tmp_path, capsys):
     (tmp_path / "checkpoints/.global_step_4.x.tmp").mkdir()
     resumed = config_of(resume_mode="resume_path", resume_from_path=str(checkpoint))
     for part in (1, 2):
-        prepare_run_dir(plan(tmp_path), resumed)
+        prepare_run_dir(plan_of(tmp_path, model=TINY), resumed)
         for name in ("metrics", "episodes"):
             assert steps_in(tmp_path / f"{name}.jsonl") == [0, 1, 2]
             assert steps_in(tmp_path / f"{name}.1.jsonl") == [3, 4]
@@ -160,9 +146,8 @@ def test_a_new_folder_begins_with_the_books_of_the_old_one(tmp_path):
     old, new = tmp_path / "old", tmp_path / "new"
     checkpoint = make_checkpoint(old, 2, config_of())
     write_books(old, 5)
-    prepare_run_dir(
-        plan(new), config_of(resume_mode="resume_path", resume_from_path=str(checkpoint))
-    )
+    resumed = config_of(resume_mode="resume_path", resume_from_path=str(checkpoint))
+    prepare_run_dir(plan_of(new, model=TINY), resumed)
     assert steps_in(new / "metrics.jsonl") == [0, 1, 2]
     assert steps_in(old / "metrics.jsonl") == [0, 1, 2, 3, 4]
     assert not list(new.glob("*.1.*"))
@@ -170,7 +155,7 @@ def test_a_new_folder_begins_with_the_books_of_the_old_one(tmp_path):
 
 def test_a_run_that_begins_anew_keeps_all_books_aside(tmp_path):
     write_books(tmp_path, 2)
-    prepare_run_dir(plan(tmp_path), config_of())
+    prepare_run_dir(plan_of(tmp_path, model=TINY), config_of())
     assert not (tmp_path / "metrics.jsonl").exists()
     assert steps_in(tmp_path / "metrics.1.jsonl") == [0, 1]
 
@@ -179,13 +164,11 @@ def test_a_run_that_begins_anew_keeps_all_books_aside(tmp_path):
     ("keep", "best", "step", "last", "there", "to_come"), cases_of(__file__, "checkpoints_to_come")
 )
 def test_checkpoints_to_come(keep, best, step, last, there, to_come, tmp_path):
-    told = plan(tmp_path, output_keep=keep, output_keep_best=best).output
+    told = plan_of(tmp_path, model=TINY, output_keep=keep, output_keep_best=best).output
     assert checkpoints_to_come(config_of(), told, step, last, there) == to_come
 
 
-def ended(
-    run_dir: Path, monkeypatch: pytest.MonkeyPatch, fit: Callable[[Any], None], **changes: Any
-) -> int:
+def ended(run_dir: Path, monkeypatch: Any, fit: Callable[[Any], None], **changes: Any) -> int:
     """Return the exit code of a run whose trainer does this, with a strategy that has failed."""
     trainer = SimpleNamespace(fit=fit, strategy=SimpleNamespace(failed=changes.pop("failed", True)))
     monkeypatch.setattr("training.start.run._trainer", lambda *_: trainer)
@@ -193,7 +176,7 @@ def ended(
     monkeypatch.setattr("training.start.run.choose_reading", lambda *_: None)
     config = config_of(logger=["console"])
     played: Any = SimpleNamespace(agent=AGENT)
-    return run(played, config, plan(run_dir, **changes), 1, 0.0)
+    return run(played, config, plan_of(run_dir, model=TINY, **changes), 1, 0.0)
 
 
 def test_what_fails_before_the_engine_starts_is_a_failure_and_no_interruption(
@@ -231,9 +214,8 @@ with held(Path(sys.argv[1])):
 def test_two_commands_do_not_train_in_one_folder(tmp_path):
     """A requeued job trained over the first, which still ran; both ended with exit code 0."""
     command = [sys.executable, "-c", HOLDS, str(tmp_path)]
-    with subprocess.Popen(
-        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as first:
+    pipes = dict.fromkeys(("stdin", "stdout"), subprocess.PIPE)
+    with subprocess.Popen(command, cwd=ROOT, text=True, **pipes) as first:
         assert first.stdout is not None
         assert first.stdout.readline() == "held\n"
         with pytest.raises(ConfigError) as refused, held(tmp_path):

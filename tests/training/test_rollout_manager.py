@@ -46,9 +46,8 @@ async def test_a_step_is_queued_as_it_was_played(tmp_path, monkeypatch):
         assert found == (line["group"], line["sample"], line["turns"])
         assert row["responses"].tolist() == [7, -int(row["rollout_log_probs"][1])]
     assert keys_of(records) == keys_of(trained) == ["a_0", "a_1", "b_0", "b_1"]
-    assert {(record.mode, record.task_type, record.step) for record in records} == {
-        ("train", "all", 3)
-    }
+    for record in records:
+        assert (record.mode, record.task_type, record.step) == ("train", "all", 3)
 
 
 async def test_an_episode_alone_in_its_group_is_left_out(tmp_path, monkeypatch):
@@ -112,9 +111,8 @@ async def test_a_validation_is_its_own(tmp_path, monkeypatch):
         await run.play([{**GOOD, "name": "c"}], step=8)
     of_validation, of_training = run.engine[0].requests[:2], run.engine[0].requests[2:]
     for requests, sampling in ((of_validation, validation), (of_training, SAMPLING)):
-        assert {tuple(request[name] for name in sampling) for request in requests} == {
-            tuple(sampling.values())
-        }
+        for request in requests:
+            assert {name: request[name] for name in sampling} == sampling
     assert run.queue.statuses("val") == {"a": "finished", "b": "finished"}
     assert {place for place, _ in run.queue.tags} == {"val", "train"}
     assert {key for place, key in run.queue.tags if place == "train"}.isdisjoint({"a", "b"})
@@ -154,10 +152,8 @@ async def test_a_run_in_which_nothing_ends_stops_but_not_while_calls_end(tmp_pat
         looks.append(now[0])
         return now[0]
 
-    for module, clock in (
-        ("engine.rollout_manager", at_the_rollouts),
-        ("proxy.gate", lambda: 150.0),
-    ):
+    clocks = {"engine.rollout_manager": at_the_rollouts, "proxy.gate": lambda: 150.0}
+    for module, clock in clocks.items():
         monkeypatch.setattr(f"training.{module}.time", SimpleNamespace(monotonic=clock))
     monkeypatch.setattr("training.engine.rollout_manager.silence_limit", lambda seconds: 100.0)
     async with played_by(tmp_path, monkeypatch, runner=False) as run:
@@ -205,10 +201,9 @@ async def test_rollouts_are_queued_with_the_rules_of_a_run(tmp_path, monkeypatch
         while not (found := await run.store.query_rollouts()):
             await asyncio.sleep(0.01)
     assert [rollout.config.max_attempts for rollout in found] == [MAX_ATTEMPTS] * 2 == [3, 3]
-    assert {tuple(rollout.config.retry_condition) for rollout in found} == {
-        ("timeout", "unresponsive")
-    }
-    assert {(rollout.mode, rollout.input["name"]) for rollout in found} == {("train", "a")}
+    for rollout in found:
+        assert (*rollout.config.retry_condition,) == ("timeout", "unresponsive")
+        assert (rollout.mode, rollout.input["name"]) == ("train", "a")
 
 
 async def test_a_step_is_used_up_to_the_share_of_unscored_episodes_that_a_user_sets(

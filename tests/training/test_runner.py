@@ -34,9 +34,8 @@ async def emitted(store: agl.LightningStore, rollout_id: str) -> list[str]:
 
 async def test_episodes_run_together_within_the_limit_and_keep_their_spans_apart(store):
     agent = ToyAgent()
-    ids = await enqueue(
-        store, [{"name": f"n{i}", "sleep": 0.3, "reward": i / 10} for i in range(20)]
-    )
+    tasks = [{"name": f"n{i}", "sleep": 0.3, "reward": i / 10} for i in range(20)]
+    ids = await enqueue(store, tasks)
     async with running(EpisodeRunner(10, 30), agent, store):
         rollouts = await ends(store, ids)
     assert {rollout.status for rollout in rollouts} == {"succeeded"}
@@ -61,9 +60,8 @@ async def test_a_hanging_episode_is_ended_at_its_deadline_and_played_again(store
 
 async def test_an_episode_that_refuses_to_be_cancelled_frees_its_place(store):
     agent = ToyAgent()
-    ids = await enqueue(
-        store, [{"name": "stubborn", "stubborn": True, "first_only": True}, {"name": "next"}]
-    )
+    stubborn = {"name": "stubborn", "stubborn": True, "first_only": True}
+    ids = await enqueue(store, [stubborn, {"name": "next"}])
     async with running(EpisodeRunner(1, 2), agent, store):
         await ends(store, ids)
         assert agent.names == ["stubborn"]
@@ -82,9 +80,8 @@ async def test_blocking_tools_that_hang_delay_nobody(store):
 
 
 async def test_an_agent_that_raises_fails_and_is_not_played_again(store):
-    ids = await enqueue(
-        store, [{"name": "a", "raise": True}, {"name": "b"}, {"name": "c", "reward": "much"}]
-    )
+    tasks = [{"name": "a", "raise": True}, {"name": "b"}, {"name": "c", "reward": "much"}]
+    ids = await enqueue(store, tasks)
     async with running(EpisodeRunner(4, 30), ToyAgent(), store):
         rollouts = await ends(store, ids)
     assert [rollout.status for rollout in rollouts] == ["failed", "succeeded", "failed"]

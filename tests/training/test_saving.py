@@ -30,21 +30,10 @@ from training.engine.checkpoints import (
 )
 from training.setup.plan import RunStopped
 
-FILES = (
-    *(
-        "actor/model_world_size_1_rank_0.pt",
-        "actor/optim_world_size_1_rank_0.pt",
-        "actor/huggingface/model.safetensors",
-    ),
-    *("actor/extra_state_world_size_1_rank_0.pt", "data.pt"),
-)
-TOUCHES = (
-    "open",
-    "os.mkdir",
-    "os.rename",
-    "os.remove",
-    "os.rmdir",
-)  # audit events of what changes a disk
+SHARDS = [f"actor/{part}_world_size_1_rank_0.pt" for part in ("model", "optim", "extra_state")]
+FILES = (*SHARDS, "actor/huggingface/model.safetensors", "data.pt")
+# Audit events of what changes a disk
+TOUCHES = ("open", "os.mkdir", "os.rename", "os.remove", "os.rmdir")
 
 
 def save(run: Path, step: int, content: str = "whole") -> None:
@@ -180,12 +169,11 @@ def test_a_run_without_a_whole_mark_goes_on_from_its_newest_checkpoint(mark, tmp
 
 def make_run(runs: Path, name: str, steps: list[int], age: float) -> Path:
     run = runs / name
+    run.mkdir()
     for step in steps:
         (run / "checkpoints" / f"global_step_{step}" / "actor").mkdir(parents=True)
-    run.mkdir(parents=True, exist_ok=True)
-    if steps:
-        mark = run / "checkpoints" / "latest_checkpointed_iteration.txt"
-        mark.write_text(str(max(steps)))
+        mark = run / "checkpoints" / MARK
+        mark.write_text(str(step))
         os.utime(mark, (age, age))
     return run
 
@@ -220,30 +208,23 @@ def test_the_merged_model_has_the_adapter_at_its_own_scale(tmp_path):
     base = torch.eye(3, dtype=torch.bfloat16)
     down = torch.tensor([[1.0, 0.0, 2.0], [0.0, 0.0, 0.0]])
     up = torch.tensor([[0.5, 0.0], [0.0, 0.0], [1.0, 0.0]])
-    tensors = {
-        f"{layer}.base_layer.weight": base,
-        f"{layer}.lora_A.default.weight": down,
-        f"{layer}.lora_B.default.weight": up,
-        "base_model.model.model.norm.weight": 3 * base[0],
-    }
+    tensors = {f"{layer}.base_layer.weight": base, f"{layer}.lora_A.default.weight": down}
+    tensors[f"{layer}.lora_B.default.weight"] = up
+    tensors["base_model.model.model.norm.weight"] = 3 * base[0]
     model, adapter = tmp_path / "huggingface", tmp_path / "lora_adapter"
     model.mkdir()
     adapter.mkdir()
     save_file(tensors, model / "model-00001-of-00002.safetensors")
-    save_file(
-        {"base_model.model.lm_head.weight": 2 * base}, model / "model-00002-of-00002.safetensors"
-    )
+    head = {"base_model.model.lm_head.weight": 2 * base}
+    save_file(head, model / "model-00002-of-00002.safetensors")
     (model / "model.safetensors.index.json").write_text("{}")
     (tmp_path / "lora_train_meta.json").write_text('{"r": 2, "lora_alpha": 16}')
     split_adapter(tmp_path, "base/model")
     assert [path.name for path in model.iterdir()] == ["model.safetensors"]
     merged = load_file(model / "model.safetensors")
     changed = base + 8.0 * torch.tensor([[0.5, 0, 1], [0, 0, 0], [1, 0, 2.0]])
-    whole = {
-        "model.layers.0.mlp.down_proj.weight": changed.to(torch.bfloat16),
-        "model.norm.weight": 3 * base[0],
-        "lm_head.weight": 2 * base,
-    }
+    whole = {"model.norm.weight": 3 * base[0], "lm_head.weight": 2 * base}
+    whole["model.layers.0.mlp.down_proj.weight"] = changed.to(torch.bfloat16)
     assert merged.keys() == whole.keys()
     for name, tensor in whole.items():
         assert merged[name].dtype == torch.bfloat16

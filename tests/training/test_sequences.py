@@ -1,7 +1,5 @@
 """What verl is handed of a scored rollout."""
 
-from typing import Any
-
 import pytest
 
 from tests.training.standins import Queue
@@ -20,21 +18,18 @@ def queue(monkeypatch):
     return queue
 
 
-def finished(
-    group: str, sample: int, *tokens: int, **fields: Any
-) -> tuple[RolloutRecord, Trajectory]:
+def finished(group: str, sample: int, *tokens: int) -> tuple[RolloutRecord, Trajectory]:
     """An episode that generated these tokens after a prompt of two, with a tool's in second place."""
     mask = [0 if place == 1 else 1 for place in range(len(tokens))]
     sequence = TokenSequence([1, 2], list(tokens), mask, [-0.5 * one for one in mask])
     values = {"mode": "train", "step": 4, "reward": 0.5, "turns": 2, "terms": {"judge": 0.5}}
-    record = RolloutRecord(group=group, sample=sample, **{**values, **fields})
-    return record, Trajectory([sequence])
+    return RolloutRecord(group=group, sample=sample, **values), Trajectory([sequence])
 
 
-def put(*scored: tuple[RolloutRecord, Trajectory], partition: str = "train") -> None:
+def put(*scored: tuple[RolloutRecord, Trajectory]) -> None:
     from training.engine import sequences
 
-    sequences.put(list(scored), PROMPTS, partition)
+    sequences.put(list(scored), PROMPTS, "train")
 
 
 def test_a_sequence_has_the_tokens_mask_and_reward_of_its_episode(queue):
@@ -50,15 +45,9 @@ def test_a_sequence_has_the_tokens_mask_and_reward_of_its_episode(queue):
     assert plain["rm_scores"] == [0.0, 0.0, 0.5]
     assert (row["session_id"], row["uid"], row["num_turns"]) == (3, "a", 2)
     assert row["extra_fields"]["reward_extra_info"] == {"judge": 0.5}
-    assert queue.tags["train", "a_3_0"] == {
-        "status": "success",
-        "prompt_len": 2,
-        "response_len": 3,
-        "seq_len": 5,
-        "global_steps": 4,
-        "min_global_steps": 3,
-        "max_global_steps": 3,
-    }
+    sizes = {"prompt_len": 2, "response_len": 3, "seq_len": 5}
+    steps = {"global_steps": 4, "min_global_steps": 3, "max_global_steps": 3}
+    assert queue.tags["train", "a_3_0"] == {"status": "success", **sizes, **steps}
 
 
 def test_their_order_is_by_group_as_asked_and_by_content(queue):

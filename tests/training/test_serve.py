@@ -26,9 +26,7 @@ def under_either_lock(monkeypatch):
 def run_folder(tmp_path):
     """A run with two checkpoints, the first of which is complete."""
     for step in (1, 2):
-        shutil.copytree(
-            TINY, tmp_path / "checkpoints" / f"global_step_{step}" / "actor" / "huggingface"
-        )
+        shutil.copytree(TINY, tmp_path / f"checkpoints/global_step_{step}/actor/huggingface")
     (tmp_path / "checkpoints" / MARK).write_text("1")
     return tmp_path
 
@@ -52,13 +50,14 @@ def test_the_server_listens_on_loopback_behind_its_door(device):
 def test_a_model_that_knows_no_tools_is_served_with_tools_in_words(tmp_path, monkeypatch):
     folder = Path(shutil.copytree(TINY, tmp_path / "model"))
     started: list[list[str]] = []
-    monkeypatch.setattr(
-        serve.subprocess, "Popen", lambda words, **_: started.append(words) or 1 / 0
-    )
-    for template in (
-        "{% for message in messages %}{{ message.content }}{% endfor %}",
-        (TINY / "chat_template.jinja").read_text(),
-    ):
+
+    def popen(words: list[str], **_: object) -> None:
+        started.append(words)
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(serve.subprocess, "Popen", popen)
+    plain = "{% for message in messages %}{{ message.content }}{% endfor %}"
+    for template in (plain, (TINY / "chat_template.jinja").read_text()):
         (folder / "chat_template.jinja").write_text(template)
         with pytest.raises(ZeroDivisionError), serve.serve(str(folder), tmp_path / "vllm.log"):
             pass

@@ -20,13 +20,7 @@ from common.settings import load_settings
 from tests.messages import missing
 from tests.training.conftest import HOST, enqueue, own_port, served
 from tests.training.plans import plan_of
-from tests.training.test_proxy import (
-    access,
-    ask,
-    servers,  # noqa: F401 (a fixture)
-    spans_of,
-    started,
-)
+from tests.training.test_proxy import access, ask, servers, spans_of, started  # noqa: F401
 from training.proxy import policy_access as proxy
 from training.proxy.recorder import _readable
 from training.setup.plan import ConfigError
@@ -38,14 +32,8 @@ from training.store.store_checks import HEALTH_PATH, check_external
 TOKEN = "s3cret-of-the-store"
 MALFORMED = 10_000
 # Of litellm's 700 routes: they show settings, load models and start programs
-LITELLMS = (
-    "/",
-    "/v1/models",
-    "/docs",
-    "/config/yaml",
-    "/key/generate",
-    "/mcp-rest/test/connection",
-)
+LITELLMS = ("/", "/v1/models", "/docs", "/config/yaml", "/key/generate")
+LITELLMS += ("/mcp-rest/test/connection",)
 PAGE = {**bearer(TOKEN), "origin": "http://a.page"}
 
 
@@ -56,74 +44,52 @@ class Door:
         self.store = RunStore()
         self.server = server = make_server(self.store, HOST, port, "thread", token)
         assert server.app is not None
-        self.routes = [
-            (method, route.path)
-            for route in server.app.routes
-            if isinstance(route, APIRoute)
-            for method in sorted(route.methods)
-        ]
+        self.routes: list[tuple[str, str]] = []
+        for route in server.app.routes:
+            if isinstance(route, APIRoute):
+                self.routes += [(method, route.path) for method in sorted(route.methods)]
         self.app: Any = server.server_launcher.app
 
     @asynccontextmanager
     async def client(self) -> AsyncIterator[httpx.AsyncClient]:
-        await self.store.add_resources(
-            {"main_llm": agl.ProxyLLM(endpoint="http://127.0.0.1:1", model="m")}
-        )
+        llm = agl.ProxyLLM(endpoint="http://127.0.0.1:1", model="m")
+        await self.store.add_resources({"main_llm": llm})
         await enqueue(self.store, [{"name": str(number)} for number in range(4)])
         for _ in range(3):
             taken: Any = await self.store.dequeue_rollout("runner")
-        await self.store.add_many_spans([span_of(taken.rollout_id, taken.attempt.attempt_id)])
-        await self.store.update_attempt(
-            taken.rollout_id, taken.attempt.attempt_id, status="succeeded"
-        )
+        own = (taken.rollout_id, taken.attempt.attempt_id)
+        await self.store.add_many_spans([span_of(*own)])
+        await self.store.update_attempt(*own, status="succeeded")
         transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
         async with httpx.AsyncClient(transport=transport, base_url="http://store") as client:
             yield client
 
     def state(self) -> str:
         known = self.store.collections
-        kept = [
-            known.rollouts,
-            known.attempts,
-            known.spans,
-            known.resources,
-            known.workers,
-            known.rollout_queue,
-        ]
-        return repr(
-            [kept_in._items for kept_in in kept]
-            + [known.span_sequence_ids._values, self.store.ended]
-        )
+        kept = [known.rollouts, known.attempts, known.spans, known.resources, known.workers]
+        items = [kept_in._items for kept_in in (*kept, known.rollout_queue)]
+        return repr([*items, known.span_sequence_ids._values, self.store.ended])
 
 
 def span_of(rollout_id: str, attempt_id: str) -> Span:
-    return Span.from_attributes(
-        attributes={"a": 1}, rollout_id=rollout_id, attempt_id=attempt_id, sequence_id=1
-    )
+    own = {"rollout_id": rollout_id, "attempt_id": attempt_id}
+    return Span.from_attributes(attributes={"a": 1}, sequence_id=1, **own)
 
 
 async def test_nothing_is_had_without_the_token():
     """Of no route, known or unknown, and a wrong token does not help."""
     door = Door(TOKEN)
-    assert {path.split("/")[-1] for _, path in door.routes} > {
-        "traces",
-        "queue",
-        "ended",
-        "dequeue",
-        "enqueue",
-    }
+    ends = {path.split("/")[-1] for _, path in door.routes}
+    assert ends > {"traces", "queue", "ended", "dequeue", "enqueue"}
     async with door.client() as client:
         before = door.state()
         for method, path in [*door.routes, ("GET", "/assets/x.js"), ("POST", "/nowhere")]:
             for headers in ({}, {"authorization": "Bearer wrong"}, {"authorization": TOKEN}):
                 answer = await client.request(method, filled(path, "x"), json={}, headers=headers)
-                assert answer.status_code == (
-                    200 if path == HEALTH_PATH and method == "GET" else 401
-                ), (method, path)
+                free = (method, path) == ("GET", HEALTH_PATH)
+                assert answer.status_code == (200 if free else 401), (method, path)
         assert door.state() == before
-        assert (
-            await client.get("/v1/agl/statistics", headers={"authorization": f"Bearer {TOKEN}"})
-        ).is_success
+        assert (await client.get("/v1/agl/statistics", headers=bearer(TOKEN))).is_success
 
 
 async def test_the_run_s_own_store_has_the_run_s_token(tmp_path):
@@ -234,9 +200,8 @@ async def test_the_proxy_answers_nobody_else(kind, servers):  # noqa: F811
                         assert known.status_code == 404, url
                         assert not any("access-control" in name for name in known.headers)
                 asked = {**PAGE, "access-control-request-method": "POST"}
-                preflight = await client.options(
-                    "/rollout/a/attempt/b/chat/completions", headers=asked
-                )
+                path = "/rollout/a/attempt/b/chat/completions"
+                preflight = await client.options(path, headers=asked)
             assert not any("access-control" in name for name in preflight.headers)
             assert servers[0].requests == []
             assert (await ask(policy, store, 0, rollout, "一", key=TOKEN)).status_code == 200
@@ -244,9 +209,7 @@ async def test_the_proxy_answers_nobody_else(kind, servers):  # noqa: F811
             await policy.check_engine()
             published = await store.query_resources()
     assert len(servers[0].requests) == 1
-    assert TOKEN not in str(published), (
-        "who reads the resources knows the token already; who reads the disk does not"
-    )
+    assert TOKEN not in str(published), "who reads the disk does not know it yet"
 
 
 @pytest.mark.parametrize("address", [[], ["--host", "0.0.0.0"]])

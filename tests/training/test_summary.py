@@ -16,7 +16,6 @@ from tests.messages import missing
 from tests.training.rollouts import rolled_out
 from training.engine.algorithm import BEFORE
 from training.engine.playing import Playing
-from training.engine.records import RolloutRecord
 from training.engine.watchdog import MISMATCH
 from training.report.progress import Progress
 from training.report.summary import (
@@ -32,13 +31,11 @@ from training.start import run
 ABOUT = {"device": "cpu", "model": "model", "store": "managed"}
 
 
-def record(
-    mode: str, step: int, reward: float | None, cause: str | None = None, tokens: int = 10
-) -> RolloutRecord:
+def record(mode: str, step: int, reward: Any, cause: Any = None, tokens: int = 10) -> Any:
     return rolled_out(mode=mode, step=step, reward=reward, cause=cause, generated_tokens=tokens)
 
 
-def write(tmp_path: Path, records: list[RolloutRecord], steps: list[dict[str, float]]) -> None:
+def write(tmp_path: Path, records: list[Any], steps: list[dict[str, float]]) -> None:
     (tmp_path / "episodes.jsonl").write_text("".join(record.to_json() + "\n" for record in records))
     write_metrics(tmp_path, dict(enumerate(steps, 1)))
 
@@ -99,43 +96,28 @@ def test_every_number_of_a_summary_is_the_run_s(tmp_path, monkeypatch):
 
 def test_each_agent_of_several_has_its_own_reward_and_validation(tmp_path):
     told = (("a", "train", 0.25), ("a", "val", 0.75), ("b", "val", 0.5))
-    write(
-        tmp_path, [replace(record(mode, 1, score), agent=agent) for agent, mode, score in told], []
-    )
+    records = [replace(record(mode, 1, score), agent=agent) for agent, mode, score in told]
+    write(tmp_path, records, [])
     agents = build_summary(tmp_path, ABOUT, "done", "", started=0.0)["agents"]
-    found = {
-        name: (of["reward"]["mean"], of["validation"]["reward"]["mean"])
-        for name, of in agents.items()
-    }
-    assert found == {"a": (0.25, 0.75), "b": (None, 0.5)}
+    for name, reward, validation in (("a", 0.25, 0.75), ("b", None, 0.5)):
+        assert agents[name]["reward"]["mean"] == reward
+        assert agents[name]["validation"]["reward"]["mean"] == validation
 
 
 def test_the_curve_of_a_resumed_run_is_that_of_the_weights_it_went_on_with(tmp_path):
     """Steps that were played again count as played last, and what was not measured is no 0."""
-    parts = (
-        (
-            "metrics.b.jsonl",
-            {1: {"episodes/reward/mean": 0.1}, 3: {"episodes/reward/mean": 0.9, "val-core/a": 1.0}},
-        ),
-        (
-            "metrics.a.jsonl",
-            {3: {"episodes/reward/mean": 0.5, "val-core/a": 0.25, "val-core/b": 0.75}},
-        ),
-        (
-            "metrics.jsonl",
-            {4: {"episodes/reward/mean": 0.75}, 3: {"timing_s/step": 1.0}, 2: {"val-aux/a": 1.0}},
-        ),
-    )
-    for age, (name, steps) in enumerate(parts):
+    reward = "episodes/reward/mean"
+    parts = {
+        "metrics.b.jsonl": {1: {reward: 0.1}, 3: {reward: 0.9, "val-core/a": 1.0}},
+        "metrics.a.jsonl": {3: {reward: 0.5, "val-core/a": 0.25, "val-core/b": 0.75}},
+        "metrics.jsonl": {4: {reward: 0.75}, 3: {"timing_s/step": 1.0}, 2: {"val-aux/a": 1.0}},
+    }
+    for age, (name, steps) in enumerate(parts.items()):
         path = tmp_path / name
         write_lines(path, [{"step": step, "data": data} for step, data in steps.items()])
         os.utime(path, (age, age))
-    assert curve(tmp_path) == [
-        {"step": 1, "reward": 0.1, "validation": None},
-        {"step": 2, "reward": None, "validation": None},
-        {"step": 3, "reward": 0.5, "validation": 0.5},
-        {"step": 4, "reward": 0.75, "validation": None},
-    ]
+    found = [(point["step"], point["reward"], point["validation"]) for point in curve(tmp_path)]
+    assert found == [(1, 0.1, None), (2, None, None), (3, 0.5, 0.5), (4, 0.75, None)]
 
 
 def test_what_an_operator_reads_is_shown(tmp_path, capsys):
@@ -148,14 +130,9 @@ def test_what_an_operator_reads_is_shown(tmp_path, capsys):
     show(summary, tmp_path)
     shown = capsys.readouterr().out
     rewards = ("0.35", "rule 0.15", "judge 0.3", "0.250 -> 0.750", "of 1.25")
-    counts = (
-        "23 written",
-        "18 trained",
-        "judge_failed 5",
-        "1 of 5",
-        "docs/runs.md#the-end-of-a-run",
-    )
+    counts = ("23 written", "18 trained", "judge_failed 5", "1 of 5")
     assert not missing(shown, "may write", "judge [gone]", *rewards, *counts)
+    assert "docs/runs.md#the-end-of-a-run" in shown
 
 
 def test_an_interrupted_run_says_in_the_readers_language_how_to_go_on(
@@ -165,13 +142,13 @@ def test_an_interrupted_run_says_in_the_readers_language_how_to_go_on(
     write(tmp_path, [record("train", 1, 0.5, tokens=52228)], [])
     engine = SimpleNamespace(device="cpu", model="m")
     store = SimpleNamespace(external_address=None)
-    plan: Any = SimpleNamespace(
-        engine=engine, store=store, output=SimpleNamespace(run_dir=tmp_path)
-    )
+    output = SimpleNamespace(run_dir=tmp_path)
+    plan: Any = SimpleNamespace(engine=engine, store=store, output=output)
     for steps, said in ((), "重新开始"), ((2, 6), "第 6 步"):
         for step in steps:
-            (tmp_path / "checkpoints" / f"global_step_{step}" / "actor").mkdir(parents=True)
-            (tmp_path / "checkpoints" / f"global_step_{step}" / "data.pt").touch()
+            checkpoint = tmp_path / "checkpoints" / f"global_step_{step}"
+            (checkpoint / "actor").mkdir(parents=True)
+            (checkpoint / "data.pt").touch()
         code = run._finish(registry.get("sql"), plan, BEFORE, 0.0)
         assert code == 130
         shown = capsys.readouterr().out

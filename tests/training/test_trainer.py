@@ -21,9 +21,8 @@ class Workers:
     """verl's workers: they note what they are asked for, and answer with these metrics."""
 
     def __init__(self, **metrics: float) -> None:
-        self.metrics = {"mfu": [0.5], "grad_norm": [1.0]} | {
-            name: [value] for name, value in metrics.items()
-        }
+        told = {"mfu": 0.5, "grad_norm": 1.0} | metrics
+        self.metrics = {name: [value] for name, value in told.items()}
         self.updates: list[list[str]] = []
 
     def update_actor(self, batch: Any) -> dict[str, Any]:
@@ -68,20 +67,12 @@ def change(run: Steps, key: str, name: str, value: Any) -> None:
 async def test_an_update_is_accounted_for(played):
     trainer = trainer_of(played)
     metrics = await update(played, trainer)
-    assert [sorted(keys) for keys in trainer.actor_rollout_wg.updates] == [
-        ["a_0_0", "a_0_1", "a_1_0", "a_1_1", "b_0_0", "b_1_0"]
-    ]
-    books = {name: value for name, value in metrics.items() if name.startswith("books/")}
-    assert books == {
-        "books/episodes": 4,
-        "books/sequences": 6,
-        "books/triplets": 6,
-        "books/generated_tokens": 12,
-        "books/trained_tokens": 12,
-        "books/groups": 2,
-        "books/learnable_groups": 2,
-        "books/weight_updates": 1,
-    }
+    [update_of] = trainer.actor_rollout_wg.updates
+    assert sorted(update_of) == ["a_0_0", "a_0_1", "a_1_0", "a_1_1", "b_0_0", "b_1_0"]
+    counts = {"episodes": 4, "sequences": 6, "triplets": 6, "groups": 2, "learnable_groups": 2}
+    counts |= {"generated_tokens": 12, "trained_tokens": 12, "weight_updates": 1}
+    books = {name: metrics[name] for name in metrics if name.startswith("books/")}
+    assert books == {f"books/{name}": count for name, count in counts.items()}
     assert (metrics["episodes/rollouts"], metrics["episodes/reward/mean"]) == (4, 0.5)
 
 
@@ -160,9 +151,8 @@ async def test_weights_change_while_calls_are_held_back(played):
         seen.append((step, holds_back(played, loop)))
 
     trainer = trainer_of(played, step=5)
-    trainer.checkpoint_manager = SimpleNamespace(
-        update_weights=look, resume_generation_replicas=lambda: None
-    )
+    wakes = {"update_weights": look, "resume_generation_replicas": lambda: None}
+    trainer.checkpoint_manager = SimpleNamespace(**wakes)
     await asyncio.to_thread(trainer.on_step_end)
     assert seen == [(5, True)]
     assert not await asyncio.to_thread(holds_back, played, loop)

@@ -19,9 +19,7 @@ def episodes(draw: st.DrawFn) -> list[Call]:
     calls: list[Call] = []
     context = draw(some_tokens)
     for _ in range(draw(st.integers(1, 6))):
-        if (
-            draw(st.integers(0, 9)) == 7
-        ):  # 0 is drawn far more often than its share: hardly an episode would merge
+        if draw(st.integers(0, 9)) == 7:  # 0 is drawn more often: hardly an episode would merge
             context = draw(some_tokens)
         response = draw(some_tokens)
         calls.append(Call(context, response, [-float(token) - 1 for token in response]))
@@ -37,20 +35,13 @@ def test_trained_tokens_are_the_generated_tokens_in_order(calls, merge, response
         assert any(len(call.response_ids) > response for call in calls)
         assert not trajectory.sequences
         return
-    trained = [
-        token
-        for sequence in trajectory.sequences
-        for token, mask in zip(sequence.response_ids, sequence.mask, strict=True)
-        if mask
-    ]
-    assert trained == [token for call in calls for token in call.response_ids]
+    trained = []
     for sequence in trajectory.sequences:
-        expected = [
-            mask * (-float(token) - 1)
-            for token, mask in zip(sequence.response_ids, sequence.mask, strict=True)
-        ]
-        assert sequence.log_probs == expected
-    assert all(len(sequence.response_ids) <= response for sequence in trajectory.sequences)
+        marked = [*zip(sequence.response_ids, sequence.mask, strict=True)]
+        trained += [token for token, mask in marked if mask]
+        assert sequence.log_probs == [mask * (-float(token) - 1) for token, mask in marked]
+        assert len(sequence.response_ids) <= response
+    assert trained == [token for call in calls for token in call.response_ids]
     assert len(trajectory.sequences) == 1 + sum(trajectory.breaks.values())
 
 
@@ -71,6 +62,9 @@ def test_a_changed_prefix_starts_a_new_sequence_and_is_counted():
     assert merge_calls(calls, WIDE).breaks == {"prefix_mismatch": 2}
 
 
+LENGTHS = [(1, 4, False), (1, 5, True), (12, 1, False), (13, 1, True)]
+
+
 @pytest.mark.parametrize(("between", "breaks"), [(0, {}), (1, {"length": 1})])
 def test_a_merged_sequence_may_be_as_long_as_the_limit_and_no_token_longer(between, breaks):
     """One token over, and verl would cut the last one off, or refuse the batch."""
@@ -80,16 +74,9 @@ def test_a_merged_sequence_may_be_as_long_as_the_limit_and_no_token_longer(betwe
     assert max(len(sequence.response_ids) for sequence in trajectory.sequences) <= 4
 
 
-@pytest.mark.parametrize(
-    ("call", "too_long"),
-    [
-        (Call([1], [2] * 4), False),
-        (Call([1], [2] * 5), True),
-        (Call([1] * 12, [2]), False),
-        (Call([1] * 13, [2]), True),
-    ],
-)
-def test_a_call_over_the_limit_leaves_the_episode_out(call, too_long):
+@pytest.mark.parametrize(("prompt", "reply", "too_long"), LENGTHS)
+def test_a_call_over_the_limit_leaves_the_episode_out(prompt, reply, too_long):
+    call = Call([1] * prompt, [2] * reply)
     trajectory = merge_calls([Call([1], [2]), call], Limits(prompt=8, response=4))
     assert trajectory.too_long == too_long
     assert bool(trajectory.sequences) != too_long

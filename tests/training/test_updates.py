@@ -14,12 +14,9 @@ N = 8
 def config_of(prompts: int = 16, mini: int = 16, **actor: Any) -> DictConfig:
     """verl's keys that decide about mini-batches."""
     dynamic = {"log_prob_use_dynamic_bsz": True, "log_prob_micro_batch_size_per_gpu": None}
-    trained = {
-        "ppo_mini_batch_size": mini,
-        "use_dynamic_bsz": True,
-        "ppo_micro_batch_size_per_gpu": None,
-    }
-    parts = {"actor": trained | actor, "rollout": {"n": N, **dynamic}, "ref": dynamic}
+    trained = {"use_dynamic_bsz": True, "ppo_micro_batch_size_per_gpu": None, **actor}
+    trained["ppo_mini_batch_size"] = mini
+    parts = {"actor": trained, "rollout": {"n": N, **dynamic}, "ref": dynamic}
     return OmegaConf.create({"data": {"train_batch_size": prompts}, "actor_rollout_ref": parts})
 
 

@@ -1,6 +1,7 @@
 """What stops a run, skips a step or only warns."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -20,9 +21,7 @@ from training.engine.watchdog import (
 from training.setup.plan import RunStopped
 
 
-def records(
-    n: int, cause: str | None = None, calls: int = 2, triplets: int = 2
-) -> list[RolloutRecord]:
+def records(n: int, cause: str | None = None, calls: int = 2, triplets: int = 2) -> list[Any]:
     return [rolled_out(sample=i, cause=cause, turns=calls, triplets=triplets) for i in range(n)]
 
 
@@ -60,9 +59,8 @@ def test_a_lost_group_that_replaces_a_failed_one_is_judged_with_its_step(lost, s
     assert watch.judge(records(16)) is None
     assert watch.judge(lost) is None
     watch.note_update()
-    assert watch.judge(records(11) + records(5, "timeout")), (
-        "a whole step is judged without the one before it"
-    )
+    after = records(11) + records(5, "timeout")
+    assert watch.judge(after), "a whole step is judged without the one before it"
 
 
 @pytest.mark.parametrize(("lost", "stops"), LOST)
@@ -135,10 +133,7 @@ def test_canaries_are_counted_by_agent():
     watch = Watch(4)
     fooled = {"judged": CANARY_WINDOW, "accepted": CANARY_WINDOW}
     honest = {"judged": 10 * CANARY_WINDOW, "accepted": 0}
-    both = [
-        replace(record, canaries=canaries)
-        for agent, canaries in (("code", fooled), ("sql", honest))
-        for record in of(agent, records(2))
-    ]
+    both = [replace(record, canaries=fooled) for record in of("code", records(2))]
+    both += [replace(record, canaries=honest) for record in of("sql", records(2))]
     with pytest.raises(RunStopped, match=r"of code .*100\.0%"):
         watch.judge(both)

@@ -1,13 +1,11 @@
 """A checkpoint is data: what verl saves is read again, and what would run code is not."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from common.settings import ROOT
+from tests.programs import python
 from training.setup.device import environment
 
 pytestmark = pytest.mark.system
@@ -33,13 +31,9 @@ for name in ("state", "program"):
 
 
 def run(program: str, folder: Path, **variables: str) -> str:
-    command = [sys.executable, "-c", program, str(folder)]
-    own = {
-        name: value for name, value in os.environ.items() if name not in environment("cpu")
-    }  # not of another test
-    return subprocess.run(
-        command, cwd=ROOT, env=own | variables, check=True, capture_output=True, text=True
-    ).stdout
+    engine = environment("cpu")
+    own = {name: value for name, value in os.environ.items() if name not in engine}
+    return python("-c", program, folder, env=own | variables, check=True).stdout
 
 
 def test_weights_and_random_state_are_read_and_programs_are_not_run(tmp_path):

@@ -25,33 +25,29 @@ def url(tmp_path_factory):
     """Two drugs, one with HTML in its field, and a cell longer than the tool reads."""
     path = tmp_path_factory.mktemp("database") / "small.db"
     names = ("id", "med_name", "dosage", "storage", "precautions")
-    drugs = [
-        (1, "甲片", FIELD, "密封", "慎用" * 20_000),
-        (2, "乙丸", "含服", "避光", "慎用" * 200_000),
-    ]
+    first = (1, "甲片", FIELD, "密封", "慎用" * 20_000)
+    second = (2, "乙丸", "含服", "避光", "慎用" * 200_000)
     disease = {"id": 1, "disease_name": "丙症", "cause": "受凉"}
-    rows = [dict(zip(names, drug, strict=True)) for drug in drugs]
+    rows = [dict(zip(names, drug, strict=True)) for drug in (first, second)]
     write_database(path, {"drugs_info": rows, "disease": [disease]})
     return f"sqlite:///{path}"
 
 
+QUOTE = {"table": "drugs_info", "row_id": 1, "field": "storage", "quote": "密封"}
+ROW = {
+    "id": "r",
+    "question": "甲片怎么保存？",
+    "answer": "甲片的贮藏：密封",
+    "task_type": "drug_field",
+    "sql": "SELECT storage FROM drugs_info WHERE med_name = '甲片'",
+    "structured_gt": {"columns": ["storage"], "rows": [["密封"]]},
+    "evidence": [QUOTE],
+    "entities": ["甲片"],
+}
+
+
 def row(**changes):
-    quote = {"table": "drugs_info", "row_id": 1, "field": "storage", "quote": "密封"}
-    usual = {
-        "id": "r",
-        "question": "甲片怎么保存？",
-        "answer": "甲片的贮藏：密封",
-        "task_type": "drug_field",
-        "sql": "SELECT storage FROM drugs_info WHERE med_name = '甲片'",
-        "structured_gt": {"columns": ["storage"], "rows": [["密封"]]},
-        "evidence": [quote],
-        "entities": ["甲片"],
-    }
-    return usual | changes
-
-
-def quote(**changes):
-    return [row()["evidence"][0] | changes]
+    return ROW | changes
 
 
 def write(path: Path, *rows) -> Path:
@@ -72,9 +68,8 @@ def test_good_rows_are_valid(url, tmp_path, capsys, changes):
 
 @pytest.mark.parametrize(("changes", "field", "message"), cases_of(__file__, "problems"))
 def test_each_problem_is_named_by_row_and_field(url, tmp_path, capsys, changes, field, message):
-    path = write(
-        tmp_path / "a.jsonl", row(id="good", question="甲片的贮藏是什么？"), row(**changes)
-    )
+    good = row(id="good", question="甲片的贮藏是什么？")
+    path = write(tmp_path / "a.jsonl", good, row(**changes))
     code, found = report(capsys, path, "--db", url)
     assert (code, found["rows"], found["valid"], found["not_checkable"]) == (1, 2, 1, 0)
     assert {problem["row"] for problem in found["problems"]} == {1}
@@ -92,7 +87,7 @@ def test_what_the_database_lacks_is_not_checkable(url, changes, reason):
 def test_the_report_counts_every_row_once(url, tmp_path, capsys):
     rows = [row(id=str(number), question=f"{number}号问题？") for number in range(20)]
     rows[7]["answer"] = "不知道"
-    rows[8]["evidence"] = quote(row_id=50)
+    rows[8]["evidence"] = [QUOTE | {"row_id": 50}]
     rows[9]["answer"] = ""
     rows[9]["task_type"] = "own"
     rows[11]["id"] = "3"
@@ -103,12 +98,8 @@ def test_the_report_counts_every_row_once(url, tmp_path, capsys):
     code, found = report(capsys, path, "--db", url)
     assert code == 1
     assert (found["rows"], found["valid"], found["not_checkable"]) == (21, 16, 1)
-    assert [(problem["row"], problem["field"]) for problem in found["problems"]] == [
-        (7, "answer"),
-        (11, "id"),
-        (12, "question"),
-        (20, "row"),
-    ]
+    named = [(problem["row"], problem["field"]) for problem in found["problems"]]
+    assert named == [(7, "answer"), (11, "id"), (12, "question"), (20, "row")]
     assert "row 3" in found["problems"][1]["message"]
     own = {"rows": 1, "valid": 1, "not_checkable": 0, "invalid": 0, "without_answer": 1}
     assert found["by_task_type"]["own"] == own
@@ -117,13 +108,11 @@ def test_the_report_counts_every_row_once(url, tmp_path, capsys):
 
 def test_entities_in_several_splits_are_counted(url, tmp_path, capsys):
     first = [row(id="1", split="train"), row(id="2", split="train", question="甲片呢？")]
-    second = [
-        row(id="3", split="test", entities=["乙丸", "甲 片"], question="乙丸和甲片呢？"),
-        row(id="4", question="？"),
-    ]
-    one = write(tmp_path / "a.jsonl", *first, *second[:1])
+    both = row(id="3", split="test", entities=["乙丸", "甲 片"], question="乙丸和甲片呢？")
+    one = write(tmp_path / "a.jsonl", *first, both)
     assert report(capsys, one, "--db", url)[1]["entity_overlap"] == 1
-    files = [write(tmp_path / "b.jsonl", *first), write(tmp_path / "c.jsonl", second[1])]
+    unsplit = row(id="4", question="？")
+    files = [write(tmp_path / "b.jsonl", *first), write(tmp_path / "c.jsonl", unsplit)]
     code, found = report(capsys, *files, "--db", url)
     assert (code, found["entity_overlap"]) == (0, 1)  # a row without a split belongs to its file's
 
@@ -132,12 +121,10 @@ def test_entities_in_several_splits_are_counted(url, tmp_path, capsys):
 def test_our_own_files_are_valid(capsys):
     files = [ROOT / "data" / f"{split}.parquet" for split in ("train", "val", "test")]
     code, found = report(capsys, *files, "--db", DEFAULT_DATABASE)
-    assert (code, found["problems"], found["entity_overlap"], found["not_checkable"]) == (
-        0,
-        [],
-        0,
-        0,
-    )
+    assert code == 0
+    assert found["problems"] == []
+    assert found["entity_overlap"] == 0
+    assert found["not_checkable"] == 0
     assert found["rows"] == found["valid"] == sum(len(load_rows(file)) for file in files)
 
 
@@ -155,25 +142,16 @@ def test_hostile_markup_takes_no_quadratic_time(text):
     plain(text)
 
 
-hostile = st.text(max_size=30) | st.sampled_from(
-    ["SELECT * FROM disease", "';--", "\0", "<script>", "SELECT 1"]
-)
-
-
-VALUE = hostile | st.lists(hostile, max_size=2) | st.dictionaries(hostile, hostile, max_size=2)
+STATEMENTS = ["SELECT * FROM disease", "';--", "\0", "<script>", "SELECT 1"]
+TEXT = st.text(max_size=30) | st.sampled_from(STATEMENTS)
+VALUE = TEXT | st.lists(TEXT, max_size=2) | st.dictionaries(TEXT, TEXT, max_size=2)
 FIELDS = ("answer", "sql", "entities", "split", "task_type", "structured_gt", "evidence")
+NEEDED, OTHERS = {"id": st.text(max_size=4), "question": TEXT}, dict.fromkeys(FIELDS, VALUE)
+HOSTILE = st.fixed_dictionaries(NEEDED, optional=OTHERS)
 
 
 @settings(max_examples=15, deadline=None)
-@given(
-    rows=st.lists(
-        st.fixed_dictionaries(
-            {"id": st.text(max_size=4), "question": hostile}, optional=dict.fromkeys(FIELDS, VALUE)
-        ),
-        min_size=1,
-        max_size=3,
-    )
-)
+@given(rows=st.lists(HOSTILE, min_size=1, max_size=3))
 def test_hostile_files_give_a_report(url, tmp_path_factory, rows):
     folder = tmp_path_factory.mktemp("hostile")
     path = write_lines(folder / "a.jsonl", rows)

@@ -1,14 +1,12 @@
 """200,000 rows of a workbook and of a text file are imported in 60 s of a processor and 500 MB."""
 
 import resource
-import subprocess
-import sys
 from pathlib import Path
 
 import openpyxl
 import pytest
 
-from common.settings import ROOT
+from tests.programs import python
 
 pytestmark = pytest.mark.nightly
 
@@ -34,9 +32,8 @@ def write(path: Path) -> None:
 def test_a_large_file_is_imported_in_bounded_time_and_memory(tmp_path, name):
     write(tmp_path / name)
     target = f"sqlite:///{tmp_path}/my.db"
-    command = [sys.executable, "-m", "data.import_database", str(tmp_path / name), "--to", target]
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    done = python("-m", "data.import_database", tmp_path / name, "--to", target, check=True)
     assert f"{ROWS} rows ready" in done.stdout
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 60

@@ -6,12 +6,7 @@ import pyarrow as arrow
 import pyarrow.parquet as parquet
 import pytest
 
-from sql_agent.intake.question_files import (
-    COLUMNS,
-    DataError,
-    load_rows,
-    statements,
-)
+from sql_agent.intake.question_files import COLUMNS, DataError, load_rows, statements
 from tests.corpora import cases_of
 
 
@@ -21,10 +16,8 @@ def write(path, columns):
 
 
 def test_rows_come_back_in_order_with_every_column(tmp_path):
-    path = write(
-        tmp_path / "a.parquet",
-        {"id": ["b", "a"], "question": ["q1", "q2"], "answer": ["x", "y"], "n": [1, 2]},
-    )
+    columns = {"id": ["b", "a"], "question": ["q1", "q2"], "answer": ["x", "y"], "n": [1, 2]}
+    path = write(tmp_path / "a.parquet", columns)
     empty = dict.fromkeys(COLUMNS, "")
     assert load_rows(path) == [
         empty | {"id": "b", "question": "q1", "answer": "x", "n": 1},
@@ -32,16 +25,11 @@ def test_rows_come_back_in_order_with_every_column(tmp_path):
     ]
 
 
-@pytest.mark.parametrize(
-    ("columns", "message"),
-    [
-        *cases_of(__file__, "bad_files"),
-        (
-            {"id": arrow.array([], arrow.string()), "question": arrow.array([], arrow.string())},
-            "no rows",
-        ),
-    ],
-)
+NO_ROWS = dict.fromkeys(("id", "question"), arrow.array([], arrow.string()))
+BAD_FILES = [*cases_of(__file__, "bad_files"), (NO_ROWS, "no rows")]
+
+
+@pytest.mark.parametrize(("columns", "message"), BAD_FILES)
 def test_bad_files_are_refused_with_the_place(tmp_path, columns, message):
     path = write(tmp_path / "bad.parquet", columns)
     with pytest.raises(DataError, match=r"bad\.parquet") as caught:
@@ -80,13 +68,8 @@ def test_other_names_and_nested_values_become_one_form(tmp_path, form):
     assert (row["id"], row["answer"]) == ("7", "**甲片**：孕妇禁用。")
     assert statements(row) == ["SELECT 1", "SELECT 2"]
     assert json.loads(row["entities"]) == ["甲片", "乙片"]
-    quote = {
-        "table": "drugs_info",
-        "row_id": 7,
-        "field": "contraindications",
-        "quote": "孕妇<b>禁用</b>",
-    }
-    assert json.loads(row["evidence"]) == [quote]
+    quote = {"table": "drugs_info", "row_id": 7, "field": "contraindications"}
+    assert json.loads(row["evidence"]) == [quote | {"quote": "孕妇<b>禁用</b>"}]
     assert "qid" not in row
     assert row["meta"]["entity"]["drug_id_a"] == 7
 

@@ -141,11 +141,9 @@ def test_a_label_of_openfda_is_a_drug(tmp_path):
     source = tmp_path / "label.json"
     source.write_text(json.dumps({"meta": {}, "results": [label]}), encoding="utf-8")
     [row] = imported(source, tmp_path / "my.db")
-    assert (row["med_name"], row["indication"], row["company_name"]) == (
-        "ASPIRIN",
-        "For pain",
-        "Bayer",
-    )
+    assert row["med_name"] == "ASPIRIN"
+    assert row["indication"] == "For pain"
+    assert row["company_name"] == "Bayer"
 
 
 def test_more_than_half_unknown_is_a_failure_until_it_is_decided(tmp_path, capsys):

@@ -34,14 +34,9 @@ def measured(request):
     """The scores of a set by kind of answer."""
     judge, found = ReferenceJudge(), defaultdict(list)
     for row in cases_of(__file__, f"answers_{request.param}"):
-        asked = (
-            row["question"],
-            row["answer"],
-            row["reference"],
-            row["context"] or [],
-            row["gold"],
-        )
-        found[row["kind"]].append(judge.compare(Case(*asked)).score)
+        context = row["context"] or []
+        case = Case(row["question"], row["answer"], row["reference"], context, row["gold"])
+        found[row["kind"]].append(judge.compare(case).score)
     return found
 
 

@@ -9,7 +9,6 @@ from sql_agent.judge.reference import ReferenceJudge
 from tests.corpora import cases_of
 
 PAID = 0.5
-
 worth = ReferenceJudge().score
 
 
@@ -27,12 +26,14 @@ def test_a_count_may_stand_before_a_word_that_begins_like_more(about, answer, pa
 
 
 def test_values_without_names_are_of_the_first_and_then_of_the_second():
-    rows = [{"name": "莎洛胶囊", "field": "避光，冷藏"}, {"name": "朵朵片", "field": "密封"}]
     known = {
         "question": "朵朵片和莎洛胶囊怎么保存？",
         "reference": "朵朵片：密封；莎洛胶囊：避光，冷藏",
-        "rows": rows,
     }
+    known["rows"] = [
+        {"name": "莎洛胶囊", "field": "避光，冷藏"},
+        {"name": "朵朵片", "field": "密封"},
+    ]
     assert worth(answer="密封；避光，冷藏", **known) == 1
     assert worth(answer="避光，冷藏；密封", **known) < PAID
 
@@ -40,22 +41,17 @@ def test_values_without_names_are_of_the_first_and_then_of_the_second():
 def test_names_must_stand_with_their_values():
     rows = [{"name": "朵朵片", "field": "密封"}, {"name": "莎洛胶囊", "field": "避光，冷藏"}]
     known = {"question": "朵朵片和莎洛胶囊怎么保存？", "rows": rows}
-    judge = ReferenceJudge()
-    assert judge.score(answer="莎洛胶囊：避光，冷藏；朵朵片：密封", **known) == 1
-    assert judge.score(answer="莎洛胶囊：密封；朵朵片：避光，冷藏", **known) <= 0.2
-    assert judge.score(answer="阿朵片：密封；阿洛胶囊：避光，冷藏", **known) <= 0.2
+    assert worth(answer="莎洛胶囊：避光，冷藏；朵朵片：密封", **known) == 1
+    assert worth(answer="莎洛胶囊：密封；朵朵片：避光，冷藏", **known) <= 0.2
+    assert worth(answer="阿朵片：密封；阿洛胶囊：避光，冷藏", **known) <= 0.2
 
 
 def test_fields_must_stand_with_their_values():
-    known = {
-        "question": "朵朵片的用法和贮藏？",
-        "reference": "朵朵片的用法：口服；贮藏：密封",
-        "rows": [{"name": "朵朵片", "usage": "口服", "storage": "密封"}],
-    }
-    judge = ReferenceJudge()
-    assert judge.score(answer="朵朵片的贮藏：密封；用法：口服", **known) == 1
-    assert judge.score(answer="朵朵片的贮藏：口服；用法：密封", **known) < PAID
-    assert judge.score(answer="口服贮藏，密封用法", **known) < PAID
+    known = {"question": "朵朵片的用法和贮藏？", "reference": "朵朵片的用法：口服；贮藏：密封"}
+    known["rows"] = [{"name": "朵朵片", "usage": "口服", "storage": "密封"}]
+    assert worth(answer="朵朵片的贮藏：密封；用法：口服", **known) == 1
+    assert worth(answer="朵朵片的贮藏：口服；用法：密封", **known) < PAID
+    assert worth(answer="口服贮藏，密封用法", **known) < PAID
 
 
 @pytest.mark.parametrize(

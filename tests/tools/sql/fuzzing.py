@@ -21,10 +21,8 @@ LONGEST = 60  # pieces
 
 def statements() -> list[list[str]]:
     """The corpus, in pieces."""
-    lines = "".join(
-        file.read_text(encoding="utf-8")
-        for file in (Path(__file__).parent / "corpus").glob("*.txt")
-    )
+    files = (Path(__file__).parent / "corpus").glob("*.txt")
+    lines = "".join(file.read_text(encoding="utf-8") for file in files)
     found = [line.partition("] ")[2] for line in lines.splitlines() if line.startswith("[")]
     return [PIECES.findall(line)[:LONGEST] for line in found]
 
@@ -32,12 +30,9 @@ def statements() -> list[list[str]]:
 def draw(dialect: str, seed: int) -> Iterator[str]:
     """Statements without end."""
     random, known = Random(f"{dialect} {seed}"), statements()
-    parser = Dialect.get_or_raise(dialect).parser_class
-    words = [
-        *HABITS.split(),
-        *Dialect.get_or_raise(dialect).tokenizer_class.KEYWORDS,
-        *parser.FUNCTIONS,
-    ]
+    spoken = Dialect.get_or_raise(dialect)
+    parser = spoken.parser_class
+    words = [*HABITS.split(), *spoken.tokenizer_class.KEYWORDS, *parser.FUNCTIONS]
     words += [f"{name}(" for name in [*parser.FUNCTION_PARSERS, *parser.NO_PAREN_FUNCTION_PARSERS]]
     while True:
         pieces = list(random.choice(known)) if random.random() < 0.8 else ["SELECT", " "]

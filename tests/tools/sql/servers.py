@@ -53,11 +53,9 @@ def find_program(name: str, *folders: str) -> str | None:
 
 def as_user(name: str) -> dict:
     """How to start a process as the server's own user; nothing when this is not root."""
-    return (
-        {"user": name, "group": pwd.getpwnam(name).pw_gid, "extra_groups": []}
-        if os.getuid() == 0
-        else {}
-    )
+    if os.getuid() != 0:
+        return {}
+    return {"user": name, "group": pwd.getpwnam(name).pw_gid, "extra_groups": []}
 
 
 @contextlib.contextmanager
@@ -139,25 +137,16 @@ def mariadb_server() -> Iterator[tuple[str, subprocess.Popen]]:
         # In one folder for all, those that start at the same time remove each other's files
         own = {"cwd": folder, "env": {**os.environ, "TMPDIR": str(folder)}, **as_user("mysql")}
         subprocess.run(make, check=True, capture_output=True, **own)
-        command = [
-            server,
-            "--no-defaults",
-            f"--datadir={folder}/data",
-            f"--tmpdir={folder}",
-            f"--socket={folder}/socket",
-            f"--pid-file={folder}/pid",
-            f"--port={port}",
-            "--bind-address=127.0.0.1",
-            "--innodb-buffer-pool-size=64M",
-            "--innodb-flush-log-at-trx-commit=0",
-            "--character-set-server=utf8mb4",
-        ]
+        options = "--innodb-buffer-pool-size=64M --innodb-flush-log-at-trx-commit=0"
+        options += " --bind-address=127.0.0.1 --character-set-server=utf8mb4"
+        options += f" --datadir={folder}/data --tmpdir={folder} --socket={folder}/socket"
+        options += f" --pid-file={folder}/pid --port={port}"
+        command = [server, "--no-defaults", *options.split()]
 
         def ready() -> None:
             with pymysql.connect(host="127.0.0.1", port=port, user="root") as connection:
-                connection.cursor().execute(
-                    "CREATE DATABASE IF NOT EXISTS medical CHARACTER SET utf8mb4"
-                )
+                create = "CREATE DATABASE IF NOT EXISTS medical CHARACTER SET utf8mb4"
+                connection.cursor().execute(create)
 
         with running(command, "mysql", folder, ready, signal.SIGKILL) as process:
             yield f"mysql+pymysql://root@127.0.0.1:{port}/medical?charset=utf8mb4", process

@@ -2,6 +2,7 @@
 
 import sqlite3
 from contextlib import closing
+from itertools import product
 
 import pytest
 
@@ -16,16 +17,13 @@ DIALECTS = ("sqlite", "postgres", "mariadb")
 def chain(levels, template, first="SELECT 1 AS x", hint=""):
     """A WITH of so many queries, each made of the one before."""
     queries = [first, *(template.format(f"c{level}") for level in range(levels))]
-    return (
-        "WITH "
-        + ", ".join(f"c{at} AS {hint}({sql})" for at, sql in enumerate(queries))
-        + f" SELECT x FROM c{levels}"
-    )
+    named = ", ".join(f"c{at} AS {hint}({sql})" for at, sql in enumerate(queries))
+    return f"WITH {named} SELECT x FROM c{levels}"
 
 
 TOO_DEEP = [
-    *((dialect, opening) for dialect in DIALECTS for opening in ("DATE(", "STRUCT(", "(")),
-    *((dialect, "TIMESTAMP[") for dialect in ("postgres", "mariadb")),  # SQLite quotes with [ ]
+    *product(DIALECTS, ("DATE(", "STRUCT(", "(")),
+    *product(("postgres", "mariadb"), ["TIMESTAMP["]),  # SQLite quotes with [ ]
 ]
 TOO_LONG = [
     "SELECT id" + "->1" * 6_600,
@@ -33,18 +31,12 @@ TOO_LONG = [
     "SELECT " + "id," * 6_000 + "id FROM disease",
     "SELECT '" + "药" * 7_000 + "'",
 ]
+IDS, JOIN = "SELECT id AS x FROM disease", "SELECT a.x FROM {0} a JOIN {0} b ON a.x = b.x"
 UNFOLDING = [
     chain(24, "SELECT (SELECT x FROM {0}) + (SELECT x FROM {0}) AS x"),
-    chain(
-        21,
-        "SELECT a.x FROM {0} a JOIN {0} b ON a.x = b.x",
-        "SELECT id AS x FROM disease",
-        "NOT MATERIALIZED ",
-    ),
+    chain(21, JOIN, IDS, "NOT MATERIALIZED "),
     chain(24, "SELECT x + x AS x FROM {0}"),
-    "SELECT x + x FROM (SELECT x + x AS x FROM (" * 8
-    + "SELECT id AS x FROM disease"
-    + ") a) b" * 8,
+    "SELECT x + x FROM (SELECT x + x AS x FROM (" * 8 + IDS + ") a) b" * 8,
     "SELECT count(*) FROM disease" + ", disease" * 200,
 ]
 BUILDING = [
@@ -91,7 +83,7 @@ def test_a_text_that_multiplies_is_refused(dialect, sql):
         "SELECT id FROM disease WHERE id IN (" + "1, " * 1_400 + "2)",
         "SELECT id FROM disease WHERE " + "id = 1 OR " * 180 + "id = 2",
         "SELECT " + "(" * (MAX_DEPTH - 1) + "id" + ")" * (MAX_DEPTH - 1) + " FROM disease",
-        chain(4, "SELECT a.x FROM {0} a JOIN {0} b ON a.x = b.x", "SELECT id AS x FROM disease"),
+        chain(4, JOIN, IDS),
         "SELECT replace(replace(replace(replace(cause, '（', '('), '）', ')'), '，', ','), '。', '') FROM disease",
     ],
 )
@@ -106,11 +98,8 @@ def test_what_people_write_is_within_the_bounds(dialect, sql):
         ("postgres", 'SELECT * FROM "DISEASE"'),
         ("postgres", "SELECT * FROM other.disease"),
         ("postgres", "SELECT * FROM pg_temp.disease"),
-        *((dialect, "WITH kin AS (SELECT 1 AS a) SELECT a FROM \u212ain") for dialect in DIALECTS),
-        *(
-            (dialect, "WITH \uff24isease AS (SELECT 1 AS id) SELECT id FROM disease")
-            for dialect in DIALECTS
-        ),
+        *product(DIALECTS, ["WITH kin AS (SELECT 1 AS a) SELECT a FROM \u212ain"]),
+        *product(DIALECTS, ["WITH \uff24isease AS (SELECT 1 AS id) SELECT id FROM disease"]),
     ],
 )
 def test_names_that_an_engine_keeps_apart_are_kept_apart(dialect, sql):
@@ -120,10 +109,9 @@ def test_names_that_an_engine_keeps_apart_are_kept_apart(dialect, sql):
 
 def test_a_table_whose_name_python_would_fold_into_an_allowed_one_is_not_read(tmp_path):
     path = tmp_path / "kelvin.db"
+    script = "CREATE TABLE k(a); CREATE TABLE \u212a(a); INSERT INTO \u212a VALUES ('canary')"
     with closing(sqlite3.connect(path)) as connection:
-        connection.executescript(
-            "CREATE TABLE k(a); CREATE TABLE \u212a(a); INSERT INTO \u212a VALUES ('canary')"
-        )
+        connection.executescript(script)
     tool = QueryTool(f"sqlite:///{path}", ("k",))
     assert tool.run("SELECT * FROM K").ok
     for sql in ("SELECT * FROM \u212a", "SELECT (SELECT a FROM \u212a) FROM k"):

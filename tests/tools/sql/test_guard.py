@@ -1,7 +1,6 @@
 """Hostile statements do nothing, legal ones run, a refusal names what the caller wrote."""
 
 import hashlib
-import json
 import sqlite3
 from pathlib import Path
 
@@ -31,9 +30,8 @@ def guarded(database):
 
 
 def state(path):
-    return hashlib.sha256(path.read_bytes()).hexdigest(), sorted(
-        item.name for item in path.parent.iterdir()
-    )
+    names = sorted(item.name for item in path.parent.iterdir())
+    return hashlib.sha256(path.read_bytes()).hexdigest(), names
 
 
 def test_the_file_is_opened_for_reading_only(database):
@@ -103,18 +101,9 @@ def test_a_cast_of_sqlite_gives_the_engines_value_or_is_refused(tool, database):
     assert refused == {"STRING", "BLOB", "MONEY"}
 
 
-CASES = [
-    json.loads(line)
-    for line in (Path(__file__).parent / "corpus" / "guard.jsonl").read_text("utf-8").splitlines()
-]
-
-
+CASES = cases_of(__file__, "corpus/guard")
 REFUSED = [case for case in CASES if "refused" in case]
-
-
 WRITTEN = [case for case in CASES if "written" in case]
-
-
 RUN_AS_IT_IS = [  # dialect, a text that would run, what it names itself, the function in it that nobody allowed
     ("sqlite", "SELECT abs(1) WHERE 1 IN (1)", "", None),
     ("sqlite", "SELECT EVIL (1)", "", "evil"),

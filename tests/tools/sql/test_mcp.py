@@ -23,16 +23,10 @@ from tools.sql.mcp import MOST_BYTES, main
 pytestmark = pytest.mark.system
 
 COMMAND = [sys.executable, "-m", "tools.sql.mcp"]
-INITIALIZE = {
-    "jsonrpc": "2.0",
-    "id": 1,
-    "method": "initialize",
-    "params": {
-        "protocolVersion": "2025-06-18",
-        "capabilities": {},
-        "clientInfo": {"name": "test", "version": "1"},
-    },
-}
+CLIENT = {"capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+HELLO = {"protocolVersion": "2025-06-18", **CLIENT}
+INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+INITIALIZE = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}
 
 
 def environment(url: str) -> dict[str, str]:
@@ -41,9 +35,8 @@ def environment(url: str) -> dict[str, str]:
 
 @asynccontextmanager
 async def over_stdio(url: str, *flags: str) -> AsyncIterator[ClientSession]:
-    parameters = StdioServerParameters(
-        command=COMMAND[0], args=[*COMMAND[1:], *flags], env=environment(url), cwd=ROOT
-    )
+    words = {"command": COMMAND[0], "args": [*COMMAND[1:], *flags]}
+    parameters = StdioServerParameters(**words, env=environment(url), cwd=ROOT)
     async with stdio_client(parameters) as (read, write), ClientSession(read, write) as session:
         started = await session.initialize()
         project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -70,12 +63,8 @@ async def test_a_client_gets_three_tools_with_all_of_the_guard(engine, request):
         assert [column["name"] for column in described["columns"]][:2] == ["id", "disease_name"]
         found = await call(session, "query_database_by_sql", sql="SELECT id FROM disease LIMIT 2")
         assert found["rows"] == [[1], [2]]
-        for attack in (
-            "SELECT word FROM secrets",
-            "DROP TABLE disease",
-            "SELECT 1; DELETE FROM disease",
-            "SELECT * FROM open_door",
-        ):
+        attacks = ("SELECT word FROM secrets", "DROP TABLE disease", "SELECT * FROM open_door")
+        for attack in (*attacks, "SELECT 1; DELETE FROM disease"):
             refused = await call(session, "query_database_by_sql", sql=attack)
             assert refused["status"] == "error"
             assert sites.SECRET not in json.dumps(refused)
@@ -85,9 +74,8 @@ async def test_a_client_gets_three_tools_with_all_of_the_guard(engine, request):
 
 
 async def test_flags_choose_database_and_tables(database):
-    async with over_stdio(
-        "sqlite:////nowhere.db", "--database", f"sqlite:///{database}", "--tables", "disease"
-    ) as session:
+    flags = ("--database", f"sqlite:///{database}", "--tables", "disease")
+    async with over_stdio("sqlite:////nowhere.db", *flags) as session:
         assert (await call(session, "list_tables"))["tables"] == ["disease"]
         sql = "SELECT id FROM drugs_info"
         assert (await call(session, "query_database_by_sql", sql=sql))["status"] == "error"
@@ -137,14 +125,9 @@ def test_wrong_usage_is_one_line(flags, named, database, monkeypatch, capsys):
 
 
 def start(database) -> subprocess.Popen:
-    process = subprocess.Popen(
-        COMMAND,
-        env=environment(f"sqlite:///{database}"),
-        cwd=ROOT,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    url = f"sqlite:///{database}"
+    process = subprocess.Popen(COMMAND, env=environment(url), cwd=ROOT, **pipes)
     process.stdin.write(json.dumps(INITIALIZE).encode() + b"\n")
     process.stdin.flush()
     assert b'"serverInfo"' in process.stdout.readline()
@@ -162,16 +145,10 @@ def test_a_signal_ends_it_while_it_waits_for_a_message(number, database):
 
 def test_a_closed_stdin_ends_it_when_all_is_answered(database):
     process = start(database)
-    ask = {
-        "jsonrpc": "2.0",
-        "id": 2,
-        "method": "tools/call",
-        "params": {"name": "query_database_by_sql", "arguments": {"sql": "SELECT 42 AS n"}},
-    }
-    initialized = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-    said, complaints = process.communicate(
-        "".join(json.dumps(one) + "\n" for one in (initialized, ask)).encode("utf-8-sig")
-    )
+    asked = {"name": "query_database_by_sql", "arguments": {"sql": "SELECT 42 AS n"}}
+    ask = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": asked}
+    lines = f"{json.dumps(INITIALIZED)}\n{json.dumps(ask)}\n"
+    said, complaints = process.communicate(lines.encode("utf-8-sig"))
     assert process.returncode == 0
     assert complaints == b""
     assert "42" in json.loads(said)["result"]["content"][0]["text"]
@@ -182,8 +159,7 @@ def test_what_is_no_message_is_answered_and_a_last_line_needs_no_end(database):
     listed = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
     wrong: list[object] = [[listed], listed | {"id": None}, listed | {"id": 7, "method": 5}]
     odd = [b"hello", *(json.dumps(one).encode() for one in wrong)]
-    initialized = json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}).encode()
-    lines = [initialized, *odd, json.dumps(listed).encode()]
+    lines = [json.dumps(INITIALIZED).encode(), *odd, json.dumps(listed).encode()]
     said, complaints = process.communicate(b"\n".join(lines))
     assert process.returncode == 0
     assert complaints == b""
@@ -193,11 +169,9 @@ def test_what_is_no_message_is_answered_and_a_last_line_needs_no_end(database):
     assert errors[7] == INVALID_REQUEST
     assert [answer["error"]["code"] for answer in answers[:1]] == [PARSE_ERROR]
     [tools] = [answer["result"]["tools"] for answer in answers if "result" in answer]
-    assert all(
-        "description" in parameter
-        for tool in tools
-        for parameter in tool["inputSchema"]["properties"].values()
-    )
+    for tool in tools:
+        parameters = tool["inputSchema"]["properties"].values()
+        assert all("description" in parameter for parameter in parameters)
 
 
 def test_a_message_without_an_end_is_not_kept(database):

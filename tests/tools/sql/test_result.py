@@ -10,11 +10,8 @@ from tools.sql.database import Rows
 from tools.sql.result import Limits, fit, neutralise
 
 
-def rows(*found: list[Any], count: int | None = None, exact: bool = True, columns: int = 1) -> Rows:
-    names = [f"c{number}" for number in range(columns)]
-    return Rows(
-        names, list(found), len(found) if count is None else count, exact, frozenset({"disease"})
-    )
+def rows(cell: Any) -> Rows:
+    return Rows(["c0"], [[cell]], 1, True, frozenset({"disease"}))
 
 
 @pytest.mark.parametrize(
@@ -37,24 +34,17 @@ def rows(*found: list[Any], count: int | None = None, exact: bool = True, column
     ],
 )
 def test_every_kind_of_cell_has_one_form(cell, shown):
-    (found,) = fit(rows([cell]), Limits()).rows[0]
+    (found,) = fit(rows(cell), Limits()).rows[0]
     assert (found, type(found)) == (shown, type(shown))
 
 
 def test_a_text_is_cut_to_its_size_and_hidden_characters_do_not_count():
-    limits = Limits(max_cell=10)
-    texts = {
-        "a" * 10: "a" * 10,
-        "a" * 11: "a" * 9 + "…",
-        "a\u200b" * 9: "a" * 9,
-        "a\u200b" * 40: "a" * 9 + "…",
-    }
-    for text, shown in texts.items():
-        result = fit(rows([text]), limits)
+    whole = {"a" * 10: "a" * 10, "a\u200b" * 9: "a" * 9}
+    cut = dict.fromkeys(("a" * 11, "a\u200b" * 40), "a" * 9 + "…")
+    for text, shown in (whole | cut).items():
+        result = fit(rows(text), Limits(max_cell=10))
         assert result.rows == [[shown]], repr(text)
-        assert result.truncated == (
-            "过长的内容已截断到 10 字" if len(shown) == 10 and shown[-1] == "…" else False
-        )
+        assert result.truncated == ("过长的内容已截断到 10 字" if text in cut else False)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 
 import pytest
 from sqlalchemy import make_url, text
@@ -16,6 +16,7 @@ from tools.sql.mysql import MysqlDatabase
 from tools.sql.query import Limits, QueryTool
 
 pytestmark = pytest.mark.system
+ENDLESS = "SELECT count(*) FROM " + ", ".join(f"drugs_info {name}" for name in "abcde")
 mariadb_at_night = pytest.mark.parametrize(
     "site", ["postgres", pytest.param("mysql", marks=pytest.mark.nightly)], indirect=True
 )
@@ -24,6 +25,13 @@ mariadb_at_night = pytest.mark.parametrize(
 @pytest.fixture(params=["postgres", "mysql"])
 def site(request):
     return request.getfixturevalue(f"{request.param}_site")
+
+
+@contextmanager
+def administered(site):
+    """A connection of an administrator, whose statements count at once."""
+    with sites.engine_at(site.url, isolation_level="AUTOCOMMIT") as admin, admin.connect() as one:
+        yield one
 
 
 @pytest.fixture
@@ -40,11 +48,9 @@ def test_rows_columns_and_counts_are_those_of_sqlite(tool, sqlite_site):
     ):
         ours, theirs = tool.run(sql), same.run(sql)
         assert ours.error is None
-        assert (ours.columns, ours.count, ours.truncated) == (
-            theirs.columns,
-            theirs.count,
-            theirs.truncated,
-        )
+        assert ours.columns == theirs.columns
+        assert ours.count == theirs.count
+        assert ours.truncated == theirs.truncated
         if "form" not in sql:  # the engines sort Chinese text differently
             assert ours.rows == theirs.rows
     assert tool.run("SELECT med_name FROM drugs_info WHERE id = 1").tables_read == {"drugs_info"}
@@ -52,9 +58,7 @@ def test_rows_columns_and_counts_are_those_of_sqlite(tool, sqlite_site):
 
 def test_a_connection_is_writable_for_nobody_and_clean_afterwards(site, tool):
     tool.limits = Limits(deadline=0.3)
-    tool.run(
-        "SELECT count(*) FROM drugs_info a, drugs_info b, drugs_info c, drugs_info d, drugs_info e"
-    )
+    tool.run(ENDLESS)
     tool.run("SELECT nope FROM drugs_info")
     database = open_database(site.url)
     pooled = database._engine.raw_connection()
@@ -68,10 +72,7 @@ def test_a_connection_is_writable_for_nobody_and_clean_afterwards(site, tool):
 
 
 def test_text_is_read_as_the_guard_reads_it_in_whatever_mode_the_server_is(mysql_site):
-    with (
-        sites.engine_at(mysql_site.url, isolation_level="AUTOCOMMIT") as admin,
-        admin.connect() as connection,
-    ):
+    with administered(mysql_site) as connection:
         mode = connection.exec_driver_sql("SELECT @@GLOBAL.sql_mode").scalar()
         connection.exec_driver_sql("SET GLOBAL sql_mode = 'NO_BACKSLASH_ESCAPES'")
         try:
@@ -110,26 +111,17 @@ def test_a_password_in_chinese_is_sent_as_it_is(mysql_site):
 @pytest.mark.parametrize("whole", [False, True], ids=["statement", "connection"])
 def test_a_statement_that_others_cancel_is_not_the_policys_fault(site, tool, whole, quiet):
     """An administrator, a deadlock, a standby's recovery: it is repeated, and then unscored."""
-    end = {
-        "postgres": "pg_terminate_backend" if whole else "pg_cancel_backend",
-        "mysql": "KILL" if whole else "KILL QUERY",
-    }[site.engine]
+    ends = {"postgres": "pg_terminate_backend" if whole else "pg_cancel_backend"}
+    ends["mysql"] = "KILL" if whole else "KILL QUERY"
     running = {
-        "postgres": f"SELECT {end}(pid) FROM pg_stat_activity"
+        "postgres": "SELECT {}(pid) FROM pg_stat_activity"
         " WHERE application_name = 'medical_agent_rl' AND query LIKE '%%d.id%%'",
-        "mysql": f"SELECT concat('{end} ', id) FROM information_schema.processlist"
+        "mysql": "SELECT concat('{} ', id) FROM information_schema.processlist"
         " WHERE id <> connection_id() AND info LIKE '%%d.id%%'",
-    }[site.engine]
+    }[site.engine].format(ends[site.engine])
     tool.limits = Limits(deadline=30)
-    with (
-        sites.engine_at(site.url, isolation_level="AUTOCOMMIT") as admin,
-        admin.connect() as connection,
-        ThreadPoolExecutor(1) as thread,
-    ):
-        asked = thread.submit(
-            tool.run,
-            "SELECT count(d.id) FROM drugs_info a, drugs_info b, drugs_info c, drugs_info d, drugs_info e",
-        )
+    with administered(site) as connection, ThreadPoolExecutor(1) as thread:
+        asked = thread.submit(tool.run, ENDLESS.replace("*", "d.id"))
         while not asked.done():
             for (statement,) in connection.exec_driver_sql(running).fetchall():
                 if site.engine == "mysql":
@@ -162,7 +154,7 @@ def test_a_statement_that_outlives_the_servers_time_out_is_hung_up_on_and_termin
         "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT 1 FROM c) SELECT count(*) FROM c a, c b"
     )
     if site.engine == "mysql":
-        endless = "SELECT count(*) FROM drugs_info a, drugs_info b, drugs_info c, drugs_info d, drugs_info e"
+        endless = ENDLESS
     with pytest.raises(DatabaseError):
         database.read(endless, Access(frozenset({"drugs_info"})), 0.2, 5)
     database.prove(["disease"])
@@ -176,7 +168,7 @@ def test_a_statement_that_outlives_the_servers_time_out_is_hung_up_on_and_termin
 @pytest.mark.parametrize(
     "statement",
     [
-        "SELECT count(*) FROM drugs_info a, drugs_info b, drugs_info c, drugs_info d, drugs_info e",
+        ENDLESS,
         # one comparison that takes seconds, in which MariaDB looks at no clock and hears no KILL
         f"SELECT count(*) FROM drugs_info WHERE id = 1000001 AND concat({', '.join(['precautions'] * 80)})"
         f" LIKE '%{'药' * 300}龘%'",
@@ -202,10 +194,7 @@ def test_an_account_that_may_do_more_is_said_and_with_strict_refused(site, monke
         tool.database()
         return tool
 
-    with (
-        sites.engine_at(site.url, isolation_level="AUTOCOMMIT") as admin,
-        admin.connect() as connection,
-    ):
+    with administered(site) as connection:
         own = [(grant, named) for engine, grant, named in GRANTS if engine == site.engine]
         for grant in (grant for grant, named in own if not named):
             connection.exec_driver_sql(grant)
@@ -227,9 +216,8 @@ def test_a_table_that_comes_first_on_the_search_path_later_is_not_read(postgres_
     tool, database = QueryTool(postgres_site.url, cache=False), open_database(postgres_site.url)
     with sites.engine_at(postgres_site.url) as admin:
         with admin.begin() as connection:
-            connection.exec_driver_sql(
-                "CREATE SCHEMA admin CREATE TABLE disease (id int, cause text)"
-            )  # "$user"
+            create = "CREATE SCHEMA admin CREATE TABLE disease (id int, cause text)"  # "$user"
+            connection.exec_driver_sql(create)
             connection.exec_driver_sql(f"INSERT INTO admin.disease VALUES (1, '{sites.SECRET}')")
         try:
             answer = tool.answer(database, "SELECT * FROM disease ORDER BY id").result

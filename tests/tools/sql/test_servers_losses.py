@@ -3,6 +3,7 @@
 import pytest
 
 from tests.tools.sql import sites
+from tests.tools.sql.test_servers_faults import administered
 from tools.sql.database import DatabaseError, open_database
 from tools.sql.query import QueryTool
 
@@ -40,10 +41,7 @@ def test_a_lock_that_others_hold_is_not_a_slow_statement(site, quiet, monkeypatc
 
 
 def test_an_allowed_table_that_is_dropped_is_not_the_policys_fault(site):
-    with (
-        sites.engine_at(site.url, isolation_level="AUTOCOMMIT") as admin,
-        admin.connect() as connection,
-    ):
+    with administered(site) as connection:
         connection.exec_driver_sql("CREATE TABLE wards AS SELECT 7 AS beds, 1 AS id")
         tool = QueryTool(site.url, ["wards"], cache=False)
         assert tool.run("SELECT beds FROM wards").rows == [[7]]

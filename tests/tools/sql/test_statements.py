@@ -57,18 +57,19 @@ def _problem(case, tool, raw):
         return f"a secret: {case['sql']}"
     if case["expect"] in ("ok", "refused") and result.ok != (case["expect"] == "ok"):
         return f"expected {case['expect']}: {case['sql']}: {result.error or result.rows}"
-    if (
-        result.ok
-        and case["kind"] in COMPARED
-        and NEWER not in sql
-        and result.rows != _rows(raw, sql)[: len(result.rows)]
-    ):
+    compared = result.ok and case["kind"] in COMPARED and NEWER not in sql
+    if compared and result.rows != _rows(raw, sql)[: len(result.rows)]:
         return f"another answer: {case['sql']}: {result.rows}"
     return None
+
+
+def plain(cell):
+    """A cell as the tool shows it."""
+    return float(cell) if isinstance(cell, Decimal) else cell
 
 
 def _rows(raw, sql):
     with raw.connect() as connection:
         options = connection.execution_options(no_parameters=True)
         found = options.exec_driver_sql(sql.strip().rstrip(";")).fetchmany(500)
-    return [[float(cell) if isinstance(cell, Decimal) else cell for cell in row] for row in found]
+    return [[*map(plain, row)] for row in found]

@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from common.settings import ROOT
+from tests.programs import python
 from tools.sql.database import DatabaseError, MachineTooSlow
 from tools.sql.pool import POOL, Overrun, Pool
 from tools.sql.query import Limits
@@ -90,14 +91,8 @@ def test_a_worker_is_bounded_before_its_first_statement(tool):
 
 def play(program, *arguments, **options):
     """Run a program without a main guard, where the folder it runs in is not imported from."""
-    command = [sys.executable, "-P", "-c", textwrap.dedent(program), *arguments]
-    return subprocess.run(
-        command,
-        text=True,
-        capture_output=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        **options,
-    )
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return python("-P", "-c", textwrap.dedent(program), *arguments, env=env, **options)
 
 
 ASKING = """
