@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from conditions.published import agentclinic, mediq, symptomcheck
 from conditions.published.cases import PublishedCase, case_rows, right_letters
+from conditions.published.readers import AGENTCLINIC, MEDIQ, SYMPTOMCHECK
 from conditions.table import load_tables
 from episodes import row_files
 from episodes.agent import Row
 from episodes.episode import AgentError, Task
 
 WAYS = "choose --patient llm or --patient served"
-PUBLISHED = (*agentclinic.READERS, *symptomcheck.READERS, *mediq.READERS)
+PUBLISHED = (*AGENTCLINIC, SYMPTOMCHECK, MEDIQ)
 PREFIX = "Patient's description:"  # how the reference's prompts begin what the patient says
 
 

@@ -5,14 +5,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from conditions.published import agentclinic, symptomcheck
 from conditions.published.cases import PublishedCase, case_rows
+from conditions.published.readers import AGENTCLINIC, SYMPTOMCHECK
 from conditions.table import load_tables
 from episodes import row_files
 from episodes.agent import Row
 from episodes.episode import AgentError, Task
 
-PUBLISHED = (*agentclinic.READERS, *symptomcheck.READERS)
+PUBLISHED = (*AGENTCLINIC, SYMPTOMCHECK)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,1 +1,1 @@
-"""Readers of public test sets of cases, each recognised by what its rows hold."""
+"""Cases of public test sets."""

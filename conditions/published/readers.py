@@ -1,7 +1,10 @@
-"""AgentClinic's cases: OSCE examinations made from MedQA (`agentclinic_medqa*.jsonl`), and image
-challenges (`agentclinic_nejm*.jsonl`), which are read without their image.
+"""Readers of public test sets, each recognised by the keys of its rows.
 
-Source: https://github.com/SamuelSchmidgall/AgentClinic, MIT.
+AgentClinic (MIT, https://github.com/SamuelSchmidgall/AgentClinic): OSCE examinations made from
+MedQA, and image challenges, which are read without their image. symptomcheck-bench (MIT,
+https://github.com/medaks/symptomcheck-bench): histories with a diagnosis, and no examinations.
+mediQ (CC BY 4.0, https://github.com/stellalisy/mediQ): a question with options, and the atomic
+facts that a patient answers from.
 """
 
 import re
@@ -15,6 +18,7 @@ from conditions.published.cases import (
     Record,
     UnusableCase,
     age_of,
+    right_letters,
     sex_of,
     text_of,
     words,
@@ -36,6 +40,15 @@ LAST_QUESTION = re.compile(r"[^.?!]*\?\s*$")
 ITEM = re.compile(
     r"(?:^|\s-\s|(?<=[.;])\s)([A-Z][^:]{2,80}):\s*([^:]+?)(?=\s-\s|\s[A-Z][^:.;]{2,80}:|$)"
 )
+TOLD = {
+    "chief_complaints": "Chief complaint",
+    "presentation": "Presentation",
+    "absent_findings": "Absent findings",
+    "physical_history": "Past medical history",
+    "family_history": "Family history",
+    "social_history": "Social history",
+}
+NUMBER = re.compile(r"^\s*\d+\s*[.)]\s*")
 
 
 def osce_case(row: Record, number: int) -> PublishedCase:
@@ -124,11 +137,69 @@ def image_case(row: Record, number: int) -> PublishedCase:
     )
 
 
-READERS = (
+def vignette(row: Record, number: int) -> PublishedCase:
+    """Return the case of a vignette."""
+    diagnosis = text_of(row["correct_diagnosis"])
+    who = text_of(row["demographics"])
+    if not diagnosis:
+        raise UnusableCase("have no diagnosis")
+    parts = [f"{label}: {text_of(row[key])}" for key, label in TOLD.items() if row.get(key)]
+    return PublishedCase(
+        id=str(number),
+        complaint=text_of(row["chief_complaints"]),
+        summary="\n".join([who, *parts]),
+        diagnosis=diagnosis,
+        age=age_of(who),
+        sex=sex_of(who),
+    )
+
+
+def choice(row: Record, number: int) -> PublishedCase:
+    """Return the case of a question. The doctor knows the first item of the context at the start."""
+    options = row["options"]
+    if not isinstance(options, dict) or len(options) < 2:
+        raise UnusableCase("have no right option")
+    try:
+        right = right_letters(row["answer_idx"], options)
+    except (ValueError, TypeError):
+        raise UnusableCase("have no right option") from None
+    answer = row["answer"]
+    told = {str(one).strip() for one in (answer if isinstance(answer, list) else [answer])}
+    texts = {str(options[letter]).strip() for letter in right.split(", ")}
+    if told != texts and not (len(texts) > 1 and all(text in str(answer) for text in texts)):
+        raise UnusableCase("have an answer that is not the text of their option")
+    facts = [NUMBER.sub("", fact).strip() for fact in row["facts"] or [] if isinstance(fact, str)]
+    if not row["context"] or not any(facts):
+        raise UnusableCase("have no facts")
+    start = " ".join(str(row["context"][0]).split())
+    known = "\n".join(filter(None, facts))
+    return PublishedCase(
+        id=str(row.get("id", number)),
+        complaint=start,
+        summary=known,
+        diagnosis="; ".join(sorted(told)),
+        age=age_of(known),
+        sex=sex_of(known),
+        kind="options",
+        question=str(row["question"]).strip(),
+        options={str(name): str(text) for name, text in options.items()},
+        right=right,
+    )
+
+
+AGENTCLINIC = (
     Reader("AgentClinic (OSCE)", frozenset({"OSCE_Examination"}), osce_case),
     Reader(
         "AgentClinic (NEJM image challenges)",
         frozenset({"question", "patient_info", "physical_exams", "answers"}),
         image_case,
     ),
+)
+SYMPTOMCHECK = Reader(
+    "symptomcheck-bench", frozenset({"correct_diagnosis", "demographics", *TOLD}), vignette
+)
+MEDIQ = Reader(
+    "mediQ",
+    frozenset({"question", "options", "answer", "answer_idx", "context", "facts"}),
+    choice,
 )
