@@ -12,7 +12,7 @@ from random import Random
 from types import MappingProxyType
 
 from common.command import UsageError
-from conditions.condition_types import Examination, Part, Range, Spread
+from conditions.condition_types import Examination, Range, Spread
 
 # Standard deviations that a drawn number is from the mean at most: none becomes negative
 WIDEST = 2.5
@@ -113,7 +113,14 @@ def draw_result(
     for _ in range(ATTEMPTS):
         numbers = {}
         for part, known in examination.parts.items():
-            numbers[part] = _number(known, known.reference(sex, age), spreads.get(part), random)
+            usual = known.reference(sex, age)
+            spread = spreads.get(part)
+            mean, sd = (spread.mean, spread.sd) if spread else (usual.mean, usual.sd)
+            reach = WIDEST * sd
+            low, high = (mean - reach, mean + reach) if spread else (usual.low, usual.high)
+            while not low <= (value := random.gauss(mean, sd)) <= high:
+                pass
+            numbers[part] = round(value, known.decimals)
         part, derive = DERIVED.get(name, ("", None))
         if derive:
             known = examination.parts[part]
@@ -127,11 +134,3 @@ def draw_result(
         f"conditions.toml: no {examination.en} of a {sex} "
         f"patient of {age} whose numbers fit together"
     )
-
-
-def _number(part: Part, usual: Range, spread: Spread | None, random: Random) -> float:
-    mean, sd = (spread.mean, spread.sd) if spread else (usual.mean, usual.sd)
-    low, high = (mean - WIDEST * sd, mean + WIDEST * sd) if spread else (usual.low, usual.high)
-    while not low <= (value := random.gauss(mean, sd)) <= high:
-        pass
-    return round(value, part.decimals)

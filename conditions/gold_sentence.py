@@ -39,18 +39,15 @@ def diseases_in(sentence: str) -> tuple[str, ...]:
     of_it = [clause.strip() for clause in clauses if not ASIDE.search(clause)]
     if len(clauses) > len(of_it) > 0:
         first = "，".join(of_it)
-    named = [*_named(first), *(text.strip() for text in INSIDE.findall(first))]
+    led = (_alternatives(first[lead.end() :]) for lead in LEAD.finditer(first))
+    named = next(filter(None, led), [])
+    bare = unframed(first)
+    short = len(bare.split()) <= LONGEST if bare.isascii() else len(bare) <= BARE
+    if short and not named:
+        named = _alternatives(bare)
+    named = [*named, *map(str.strip, INSIDE.findall(first))]
     several = ["; ".join(parts) for name in named if len(parts := AND.split(name)) > 1]
     return tuple(dict.fromkeys(filter(None, (*named, *several, sentence.strip(" .。")))))
-
-
-def _named(sentence: str) -> list[str]:
-    for lead in LEAD.finditer(sentence):
-        if found := _alternatives(sentence[lead.end() :]):
-            return found
-    bare = unframed(sentence)
-    short = len(bare.split()) <= LONGEST if bare.isascii() else len(bare) <= BARE
-    return _alternatives(bare) if short else []
 
 
 def _alternatives(text: str) -> list[str]:

@@ -36,14 +36,14 @@ def spelt_out(said: str) -> str:
 
 def without_initials(said: str, names: Sequence[str]) -> str:
     """Return a text without initials in parentheses of the words before them, or of a name."""
-    return GLOSS.sub(lambda gloss: " " if _glosses(gloss, names) else gloss[0], said)
 
+    def without(gloss: re.Match[str]) -> str:
+        word = gloss[1].lower()
+        known = words_of(word) != {word} or word in known_words()
+        named = (said[: gloss.start()], *names)
+        return gloss[0] if known or not any(_stands_for(word, name) for name in named) else " "
 
-def _glosses(gloss: re.Match[str], names: Sequence[str]) -> bool:
-    word = gloss[1].lower()
-    if words_of(word) != {word} or word in known_words():
-        return False
-    return any(_stands_for(word, name) for name in (gloss.string[: gloss.start()], *names))
+    return GLOSS.sub(without, said)
 
 
 def _stands_for(word: str, name: str) -> bool:
@@ -52,16 +52,15 @@ def _stands_for(word: str, name: str) -> bool:
     ends = {len(word)}  # where what stands for the words behind may begin
     for part in reversed(plain(name).split()):
         small = part in {*TABLE["said"]["small"], "with"}
-        ends = {
-            start
-            for start in range(len(word) + 1)
-            if any(_shortens(word[start:end], part, small) for end in ends if end >= start)
-        }
+        starts = set[int]()
+        for end in ends:
+            for start in range(end + 1):
+                letters = word[start:end]
+                in_order = iter(part)
+                first = small or letters[:1] == part[0]
+                if first and all(letter in in_order for letter in letters):
+                    starts.add(start)
+        ends = starts
         if len(part) > 1 and 0 in ends:
             return True
     return False
-
-
-def _shortens(letters: str, part: str, small: bool) -> bool:
-    rest = iter(part)
-    return (small or letters[:1] == part[0]) and all(letter in rest for letter in letters)

@@ -133,7 +133,16 @@ class LLMSimulator:
             return Result(" ".join(name.split())[:LONGEST], UNAVAILABLE, "unavailable")
         if earlier := repeated(found, past):
             return earlier
-        text = await self._result(task, found, past)
+        case = [VERSION, self.source, self.temperature, context(task), found.casefold()]
+        key = hashlib.sha256(json.dumps(case).encode()).hexdigest()
+        async with self._same.setdefault(key, asyncio.Lock()):
+            try:
+                text = self.kept.get(key)
+                if text is None:
+                    text = self.kept.keep(key, await self.draw(task, found, past))
+            except LLMError as error:
+                cause = CAUSES.get(error.cause, "simulator_failed")
+                raise EpisodeError(cause, str(error)) from None
         return Result(found, text, "recorded") if text else Result(found, WITHHELD, "withheld")
 
     async def check(self) -> None:
@@ -146,19 +155,6 @@ class LLMSimulator:
                 f"the simulator gives no usable result ({error}); start it, look at "
                 "SIMULATOR_MODEL, SIMULATOR_BASE_URL and SIMULATOR_API_KEY, or choose record"
             ) from None
-
-    async def _result(self, task: DiagnosisTask, name: str, past: Sequence[Result]) -> str:
-        case = [VERSION, self.source, self.temperature, context(task), name.casefold()]
-        key = hashlib.sha256(json.dumps(case).encode()).hexdigest()
-        async with self._same.setdefault(key, asyncio.Lock()):
-            try:
-                kept = self.kept.get(key)
-                if kept is None:
-                    kept = self.kept.keep(key, await self.draw(task, name, past))
-                return kept
-            except LLMError as error:
-                cause = CAUSES.get(error.cause, "simulator_failed")
-                raise EpisodeError(cause, str(error)) from None
 
     async def draw(self, task: DiagnosisTask, name: str, past: Sequence[Result]) -> str:
         """Return a new result that does not name the diagnosis, unless the case does, or "" after

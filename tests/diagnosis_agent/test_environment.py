@@ -70,12 +70,9 @@ def test_demonstrations_keep_to_the_budget():
 def test_facts_record_and_groups():
     episode = played(order(TASK.key[0]), order(TASK.key[0]), order("telepathy"), END)
     found = record(episode)
-    assert (
-        found["facts"]["repeated_examinations"]
-        == found["facts"]["unavailable_examinations"]
-        == pytest.approx(1 / 3)
-    )
-    assert found["facts"]["exam_precision"] == found["facts"]["exam_recall"] == pytest.approx(1 / 3)
+    for share in ("repeated_examinations", "unavailable_examinations", "exam_precision"):
+        assert found["facts"][share] == pytest.approx(1 / 3)
+    assert found["facts"]["exam_recall"] == pytest.approx(1 / 3)
     assert [turn["role"] for turn in found["dialogue"]] == ["doctor", "simulator"] * 3 + ["doctor"]
     said = [turn["content"] for turn in found["dialogue"] if turn["role"] == "doctor"]
     assert said == [one["content"] for one in episode.messages if one["role"] == "assistant"]
@@ -106,23 +103,22 @@ def test_single_turns_are_asked_at_every_point_of_the_history():
     assert [event.hit for event in episode.events if isinstance(event, Next)] == [True]
 
 
-@pytest.mark.usefixtures("no_waiting")
-def test_rubrics_are_weighed(llm, tmp_path):
+@pytest.fixture
+def with_rubrics(llm, tmp_path, no_waiting):
     path = tmp_path / "rubrics.json"
-    path.write_text(
-        json.dumps(
-            {TASK.id: [{"criterion": "orders a CBC", "weight": 3}, {"criterion": "no CT first"}]}
-        )
-    )
+    criteria = [{"criterion": "orders a CBC", "weight": 3}, {"criterion": "no CT first"}]
+    path.write_text(json.dumps({TASK.id: criteria}))
     how = {"teacher_model": "openai/stand-in", "teacher_base_url": llm.url}
-    own = DiagnosisEnvironment(
-        SETTINGS.model_copy(update=how), {"rubrics": str(path)}, evaluating=True
-    )
+    settings = SETTINGS.model_copy(update=how)
+    return DiagnosisEnvironment(settings, {"rubrics": str(path)}, evaluating=True)
+
+
+def test_rubrics_are_weighed(llm, with_rubrics):
+    own = with_rubrics
     own.judge = None
     llm.answer = lambda body: '{"met_1":1,"met_2":0}'
-    assert asyncio.run(own.score(TASK, played(order("CBC"), END))).measures == {
-        "rubric_score": 0.75
-    }
+    weighed = asyncio.run(own.score(TASK, played(order("CBC"), END)))
+    assert weighed.measures == {"rubric_score": 0.75}
     read = "\n".join(str(one["content"]) for body in llm.requests for one in body["messages"])
     assert '"work-up": "user: ' in read, "it begins with the case, not with the policy's own prompt"
     other = tasks()[0] if tasks()[0].id != TASK.id else tasks()[1]
@@ -131,16 +127,10 @@ def test_rubrics_are_weighed(llm, tmp_path):
     assert asyncio.run(own.score(TASK, played(order("CRP"), END))).unscored == "judge_malformed"
 
 
-@pytest.mark.usefixtures("no_waiting")
-def test_rubrics_are_not_asked_about_an_episode_that_has_no_score(llm, tmp_path):
+def test_rubrics_are_not_asked_about_an_episode_that_has_no_score(llm, with_rubrics):
     """Their requests would be paid for, and their cause would stand for the first one."""
-    path = tmp_path / "rubrics.json"
-    path.write_text(json.dumps({TASK.id: [{"criterion": "orders a CBC"}]}))
-    how = {"teacher_model": "openai/stand-in", "teacher_base_url": llm.url}
-    settings = SETTINGS.model_copy(update=how)
-    own = DiagnosisEnvironment(settings, {"rubrics": str(path)}, evaluating=True)
     llm.answer = lambda body: "I cannot say"
-    reward = asyncio.run(own.score(TASK, played(order("CBC"), END)))
+    reward = asyncio.run(with_rubrics.score(TASK, played(order("CBC"), END)))
     assert (reward.unscored, reward.counters["malformed"]) == ("judge_malformed", 0)
     assert llm.requests
     assert not [asked for asked in llm.requests if "orders a CBC" in json.dumps(asked)]
@@ -154,10 +144,9 @@ def test_rubrics_that_cannot_be_used_are_refused(tmp_path, text):
     path.write_text(text)
     with pytest.raises(AgentError, match="TEACHER_MODEL"):
         environment(rubrics=str(path))
+    judged = SETTINGS.model_copy(update={"teacher_model": "openai/x"})
     with pytest.raises(AgentError, match=r"rubrics\.json"):
-        DiagnosisEnvironment(
-            SETTINGS.model_copy(update={"teacher_model": "openai/x"}), {"rubrics": str(path)}, True
-        )
+        DiagnosisEnvironment(judged, {"rubrics": str(path)}, True)
 
 
 @pytest.mark.parametrize(

@@ -39,9 +39,7 @@ TASK = DiagnosisTask(
     age=31,
     sex="female",
 )
-ELSEWHERE = replace(
-    TASK, condition=None
-)  # a row of the reference, of which the tables know nothing
+ELSEWHERE = replace(TASK, condition=None)  # the tables know nothing of a row of the reference
 CBC = "complete blood count"
 Examine = Callable[..., Result]
 
@@ -53,12 +51,9 @@ def saying(text: str) -> Callable[[dict[str, Any]], str]:
 @pytest.fixture
 def settings(llm, tmp_path):
     llm.answer = saying("white blood cells 14.2 10^9/L<SEP>Exam name:\nCRP")
-    where = {
-        "simulator_model": "EHRGenerator",
-        "simulator_base_url": llm.url,
-        "simulator_api_key": SecretStr(KEY),
-    }
-    return SETTINGS.model_copy(update=where | {"llm_cache": tmp_path / "cache.sqlite"})
+    where = {"simulator_model": "EHRGenerator", "simulator_base_url": llm.url}
+    own = {"simulator_api_key": SecretStr(KEY), "llm_cache": tmp_path / "cache.sqlite"}
+    return SETTINGS.model_copy(update=where | own)
 
 
 @pytest.fixture
@@ -72,11 +67,8 @@ def examine(settings):
 
 
 def test_the_prompt_is_diaggyms(llm, examine):
-    past = Result(
-        "vital signs",
-        "temperature 38.2 °C (high) (reference range: temperature 36.0 to 37.3)",
-        "recorded",
-    )
+    warm = "temperature 38.2 °C (high) (reference range: temperature 36.0 to 37.3)"
+    past = Result("vital signs", warm, "recorded")
     lost = Result("telepathy", UNAVAILABLE, "unavailable")
     assert examine("CBC", past, lost) == Result(CBC, "white blood cells 14.2 10^9/L", "recorded")
     [body] = llm.requests
@@ -87,13 +79,7 @@ def test_the_prompt_is_diaggyms(llm, examine):
         "Exam name:\ncomplete blood count\nExam results:\n"
     )
     assert body["stop"] == ["<SEP>", "<endoftext>"]
-    assert body.keys() == {
-        "model",
-        "prompt",
-        "temperature",
-        "max_tokens",
-        "stop",
-    }  # a seed ends vLLM's CPU engine
+    assert "seed" not in body, "it ends vLLM's CPU engine"
     assert (body["model"], body["max_tokens"], body["temperature"]) == ("EHRGenerator", 512, 1.0)
     assert llm.keys == {f"Bearer {KEY}"}
 
@@ -108,15 +94,12 @@ def test_a_group_and_a_repeat_see_one_result_in_all_processes(llm, settings):
         pasts: list[list[Result]] = [[], [before], [], [before]]
         return list(await asyncio.gather(*(simulator.examine(TASK, "CBC", past) for past in pasts)))
 
-    assert {result.text for _ in range(2) for result in asyncio.run(group())} == {
-        "white blood cells 0.0"
-    }
+    for _ in range(2):
+        assert {result.text for result in asyncio.run(group())} == {"white blood cells 0.0"}
     assert len(llm.requests) == 1
     other = replace(TASK, text="A man of 50.")
-    assert (
-        asyncio.run(LLMSimulator(settings, "llm", None).examine(other, "CBC", [])).text
-        == "white blood cells 1.0"
-    )
+    found = asyncio.run(LLMSimulator(settings, "llm", None).examine(other, "CBC", []))
+    assert found.text == "white blood cells 1.0"
 
 
 def test_for_other_cases_the_words_of_an_order_are_a_name(llm, examine):
@@ -133,9 +116,8 @@ def test_for_other_cases_the_words_of_an_order_are_a_name(llm, examine):
 @pytest.mark.parametrize("leak", ["consistent with Acute  Appendicitis", "app-en-dic-itis?"])
 def test_a_text_that_names_the_diagnosis_is_drawn_again(leak, llm, settings):
     llm.answer = lambda body: leak if len(llm.requests) < DRAWS else "tender"
-    result = asyncio.run(
-        LLMSimulator(settings, "llm", None, evaluating=True).examine(TASK, CBC, [])
-    )
+    simulator = LLMSimulator(settings, "llm", None, evaluating=True)
+    result = asyncio.run(simulator.examine(TASK, CBC, []))
     assert result == Result(CBC, "tender", "recorded")
     assert [body["temperature"] for body in llm.requests] == [0.0, 1.0, 1.0]
 
@@ -182,9 +164,8 @@ def test_a_dead_one_is_told_in_one_line(llm, settings):
 def test_the_served_one_is_asked_at_its_address_and_kept_by_its_weights(llm, settings, tmp_path):
     weights = tmp_path / "model.safetensors"
     weights.write_text("1")
-    own = settings.model_copy(
-        update={"simulator_base_url": "http://127.0.0.1:9/v1", "simulator_model": None}
-    )
+    away = {"simulator_base_url": "http://127.0.0.1:9/v1", "simulator_model": None}
+    own = settings.model_copy(update=away)
     options = {"simulator": "served", "simulator_model": str(tmp_path)}
     assert AGENT.services(own, options) == [Service(ADDRESS, str(tmp_path))]
 

@@ -74,11 +74,8 @@ def test_without_a_conclusion_nothing_is_paid():
 def test_the_rule_s_value_stands_beside_the_judge_s():
     right = Fixed(Verdict(1.0, {"diagnosis": 1.0, "examinations": 0.5}))
     beside = earned(ended("inflammation", "CBC"), judge=right).measures
-    assert beside == {
-        "diagnosis_by_rule": 0.0,
-        "diagnosis_by_judge": 1.0,
-        "diagnosis_agreement": 0.0,
-    }
+    by = {"diagnosis_by_rule": 0.0, "diagnosis_by_judge": 1.0}
+    assert beside == by | {"diagnosis_agreement": 0.0}
     assert earned(ended(TASK.reference, "CBC"), judge=right).measures["diagnosis_agreement"] == 1
     assert earned(ended(TASK.reference, "CBC")).measures == {}
 
@@ -88,9 +85,8 @@ def test_a_judge_sees_the_case_its_gold_and_what_came_of_the_orders():
     judge = Fixed(Verdict(1.0))
     earned(ended("inflammation", "CBC", "full blood count", "telepathy"), judge=judge)
     gold = {"key": sorted(key_of(TASK)), "orders": 3}
-    assert judge.asked == [
-        Case(TASK.question, "inflammation", TASK.reference, ["complete blood count"], gold)
-    ]
+    seen = Case(TASK.question, "inflammation", TASK.reference, ["complete blood count"], gold)
+    assert judge.asked == [seen]
 
 
 def test_a_panel_is_one_order_for_all_of_its_examinations():
@@ -129,11 +125,8 @@ def test_a_code_and_a_score_are_no_words_to_the_judge():
 def test_what_addresses_the_judge_is_refused_before_it_is_asked(said):
     judge = Fixed(Verdict(None, cause="judge_malformed"))
     assert addresses_the_judge(said)
-    assert (
-        earned(ended(said, *TASK.key), judge=judge).total
-        == earned(ended(said, *TASK.key)).total
-        == 0
-    )
+    assert earned(ended(said, *TASK.key), judge=judge).total == 0
+    assert earned(ended(said, *TASK.key)).total == 0
     assert not judge.asked
 
 
