@@ -88,21 +88,18 @@ DOUBT = re.compile(r"^(?:possible|probable|suspected|likely)\s+", re.I)
 
 
 class Gold(NamedTuple):
-    """A diagnosis: whether the tables lack it, its names, the words of each and of all, and without an
-    "acute" that may be left out, the words of its own names, organs in which it is not, words of what it is a kind of, the
-    names of other conditions in words, and the causes that make another one of it.
-    """
+    """A diagnosis: its names and what follows from them, in words."""
 
-    outside: bool
+    outside: bool  # the tables lack it
     names: tuple[str, ...]
-    readings: tuple[Words, ...]
-    words: Words
-    shorter: tuple[Words, ...]
-    own: Words
-    elsewhere: Words
-    wider: Words
-    others: tuple[Words, ...]
-    other_causes: tuple[str, ...]
+    readings: tuple[Words, ...]  # one of each name
+    words: Words  # of all readings
+    shorter: tuple[Words, ...]  # readings without an "acute" that may be left out
+    own: Words  # of its own names
+    elsewhere: Words  # organs in which it is not
+    wider: Words  # of what it is a kind of
+    others: tuple[Words, ...]  # names of other conditions
+    other_causes: tuple[str, ...]  # that make another disease of it
 
 
 def names_it(said: str, names: Iterable[str]) -> bool:

@@ -9,7 +9,7 @@ facts that a patient answers from.
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from conditions.published.cases import (
@@ -40,7 +40,7 @@ LAST_QUESTION = re.compile(r"[^.?!]*\?\s*$")
 ITEM = re.compile(
     r"(?:^|\s-\s|(?<=[.;])\s)([A-Z][^:]{2,80}):\s*([^:]+?)(?=\s-\s|\s[A-Z][^:.;]{2,80}:|$)"
 )
-TOLD = {
+TOLD = {  # of a vignette, and how it is called in the summary
     "chief_complaints": "Chief complaint",
     "presentation": "Presentation",
     "absent_findings": "Absent findings",
@@ -48,7 +48,7 @@ TOLD = {
     "family_history": "Family history",
     "social_history": "Social history",
 }
-NUMBER = re.compile(r"^\s*\d+\s*[.)]\s*")
+NUMBER = re.compile(r"^\s*\d+\s*[.)]\s*")  # before a fact
 
 
 def osce_case(row: Record, number: int) -> PublishedCase:
@@ -65,6 +65,11 @@ def osce_case(row: Record, number: int) -> PublishedCase:
     found = list[Finding]()
     for part in ("Physical_Examination_Findings", "Test_Results"):
         found += findings_of(osce.get(part) or {})
+    often = Counter(one.name for one in found)
+    named = dict[str, str]()
+    for one in found:
+        name = f"{one.group} {one.name}".strip() if often[one.name] > 1 else one.name
+        named[name] = f"{named[name]}; {one.text}" if name in named else one.text
     symptoms = patient.get("Symptoms")
     complaint = symptoms.get("Primary_Symptom") if isinstance(symptoms, Mapping) else symptoms
     return PublishedCase(
@@ -72,7 +77,7 @@ def osce_case(row: Record, number: int) -> PublishedCase:
         complaint=text_of(complaint or "") or text_of(patient.get("History") or ""),
         summary="\n".join([who, *recorded]),
         diagnosis=diagnosis.strip(),
-        findings=_by_name(found),
+        findings=named,
         age=age_of(who),
         sex=sex_of(who),
         kind="osce",
@@ -100,16 +105,6 @@ def findings_of(found: Mapping[str, Any], above: str = "") -> Iterator[Finding]:
             yield from findings_of(value, name)
         elif text_of(value) and not nameless:
             yield Finding(above, name, text_of(value))
-
-
-def _by_name(found: Iterable[Finding]) -> dict[str, str]:
-    found = [*found]
-    often = Counter(one.name for one in found)
-    named = dict[str, str]()
-    for one in found:
-        name = f"{one.group} {one.name}".strip() if often[one.name] > 1 else one.name
-        named[name] = f"{named[name]}; {one.text}" if name in named else one.text
-    return named
 
 
 def image_case(row: Record, number: int) -> PublishedCase:
