@@ -34,8 +34,8 @@ OWN_NAMES = 2  # of a condition, in English and Chinese; all others are aliases
 MISSPELT = 8  # letters of a word in which a slip may be; in a shorter one it makes another word
 SOUND = str.maketrans("yk", "ic")  # polymiositis, leucocytosis
 STEM = 4  # letters of a word before the ending of its adjective or genitive
-# aorta, aortic; trachea, tracheal; placenta, placentae
-ENDING = re.compile(r"(?:ia|ial|ic|e?al?|e|um)$")
+# aorta, aortic; trachea, tracheal; patella, patellar; placenta, placentae
+ENDING = re.compile(r"(?:ia|ial|ic|e?a[lr]?|e|um)$")
 # What is acute although it does not say so: an inflammation, an attack
 ACUTE = re.compile("(?:itis|炎)$|^(?:exacerbation|attack)$")
 KINDS = frozenset({"disease", "syndrome"})  # Behçet has either, Cushing two

@@ -38,7 +38,7 @@ def without_initials(said: str, names: Sequence[str]) -> str:
     """Return a text without initials in parentheses of the words before them, or of a name."""
 
     def without(gloss: re.Match[str]) -> str:
-        word = gloss[1].lower()
+        word = plain(gloss[1])
         known = words_of(word) != {word} or word in known_words()
         named = (said[: gloss.start()], *names)
         return gloss[0] if known or not any(_stands_for(word, name) for name in named) else " "
