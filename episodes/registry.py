@@ -7,6 +7,7 @@ It lies here or on Python's path (`PYTHONPATH=/my/agents`).
 
 import os
 import sys
+import traceback
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 from importlib import import_module
@@ -34,15 +35,17 @@ def get(name: str) -> Agent:
         return joined(dict.fromkeys(name.split(JOINED), 1.0))
     module = _module(name)
     try:
-        agent = import_module(module).AGENT
-    except AttributeError:
-        raise AgentError(
-            f"{module} defines no AGENT; its last line should be AGENT = ..."
-        ) from None
+        found = import_module(module)
+    except (AttributeError, NameError, TypeError) as error:
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        raise AgentError(f"{last.filename}, line {last.lineno}: {error}; mend it") from error
     except SyntaxError as error:
         raise AgentError(f"{error.filename}, line {error.lineno}: {error.msg}; mend it") from None
     except ModuleNotFoundError as error:
         raise AgentError(f"the agent {name!r} cannot be imported from {module}: {error}") from error
+    agent: Agent | None = getattr(found, "AGENT", None)
+    if agent is None:
+        raise AgentError(f"{module} defines no AGENT; its last line should be AGENT = ...")
     if agent.name != name:
         raise AgentError(f"{module}.AGENT calls itself {agent.name!r}; expected name = {name!r}")
     return agent

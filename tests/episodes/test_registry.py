@@ -38,14 +38,22 @@ def test_processes_started_later_find_an_agent_of_another_folder(tmp_path, monke
     assert os.environ["PYTHONPATH"] == os.pathsep.join([str(tmp_path), "before"])
 
 
-def test_an_agent_with_a_syntax_error_is_named_with_its_line(tmp_path, monkeypatch):
-    (tmp_path / "broken_agent").mkdir()
-    file = tmp_path / "broken_agent" / "agent.py"
-    file.write_text("AGENT = 1\ndef broken(:\n")
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("broken", "def broken(:"),
+        ("unknown", "AGENT.lessons()"),
+        ("unfinished", "AGENT = Agent()"),
+    ],
+)
+def test_an_agent_that_cannot_be_imported_is_named_with_its_line(name, line, tmp_path, monkeypatch):
+    (tmp_path / f"{name}_agent").mkdir()
+    file = tmp_path / f"{name}_agent" / "agent.py"
+    file.write_text(f"from episodes.agent import Agent; AGENT = 1\n{line}\n")
     monkeypatch.setenv("PYTHONPATH", "")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(AgentError) as caught:
-        registry.get("broken")
+        registry.get(name)
     assert not missing(str(caught.value), f"{file}, line 2")
 
 
