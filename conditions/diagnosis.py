@@ -27,7 +27,7 @@ from conditions.diagnosis_words import (
     words_of,
 )
 from conditions.framing import unframed
-from conditions.initials import are_initials, spelt_out, without_initials
+from conditions.initials import spelt_out, with_long_initials, without_initials
 
 LONGEST = 200  # characters of a diagnosis
 OWN_NAMES = 2  # of a condition, in English and Chinese; all others are aliases
@@ -175,9 +175,7 @@ def _without_symptom(said: str) -> str:
 
 
 def _says(said: str, known: list[str]) -> bool:
-    if are_initials(said, known):
-        return True
-    said, known = _without_codes(said, known)
+    said, known = _without_codes(with_long_initials(said, known), known)
     said = without_initials(spelt_out(said), known)
     said = ADJECTIVE.sub(r"\2\1", said)
     if _names_one(said, known):

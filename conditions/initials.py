@@ -12,20 +12,22 @@ from conditions.diagnosis_words import TABLE, known_words, plain, words_of
 # An abbreviation behind a name that it stands for, and one before it
 GLOSS = re.compile(r"(?<=\w)\s*[(（\[]\s*([A-Z](?:[A-Z]|[a-z](?=[A-Z])){1,5})\s*[)）\]]")  # CoA
 SHORT_FIRST = re.compile(r"\s*([A-Z][A-Za-z]{1,5})\b([^()（）]{0,20})[(（]([^()（）]+)[)）]\s*")
-ALONE = re.compile(r"[A-Z]{4,6}")  # fewer letters stand for many things
+LONG = re.compile(r"\b[A-Z]{4,6}\b")  # fewer letters stand for many things
 
 
-def are_initials(said: str, names: Sequence[str]) -> bool:
-    """Return whether a text is the initials of all words of a name, and none that a table has."""
-    word = said.lower()
-    if not ALONE.fullmatch(said) or not words_of(word).isdisjoint(known_words()):
-        return False
+def with_long_initials(said: str, names: Sequence[str]) -> str:
+    """Return a text with a name for the initials of all its words, unless a table has them."""
     small = TABLE["said"]["small"]
-    for name in names:
-        parts = [part for part in re.findall("[a-z]+", name.lower()) if part not in small]
-        if word == "".join(part[0] for part in parts):
-            return True
-    return False
+
+    def named(short: re.Match[str]) -> str:
+        word = short[0].lower()
+        for name in names if words_of(word).isdisjoint(known_words()) else ():
+            parts = [part for part in re.findall("[a-z]+", name.lower()) if part not in small]
+            if word == "".join(part[0] for part in parts):
+                return name
+        return short[0]
+
+    return LONG.sub(named, said)
 
 
 def spelt_out(said: str) -> str:
