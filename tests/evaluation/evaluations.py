@@ -26,15 +26,10 @@ def evaluation(folder: Path, records: list[dict[str, Any]], **config: Any) -> Pa
     return folder
 
 
-def run(
-    data: Path, *flags: str, agent: str = "sql"
-) -> tuple[int, dict[str, Any], list[dict[str, Any]]]:
+def run(data: Path, *flags: str, agent: str = "sql") -> tuple[int, Any, Any]:
     """Run the program; return its exit code, scores and episodes."""
     out = data.parent / "out"
     code = evaluate.main([agent, "--data", str(data), "--out", str(out), *flags])
     lines = (out / "episodes.jsonl").read_text(encoding="utf-8").splitlines()
-    return (
-        code,
-        json.loads((out / "scores.json").read_text(encoding="utf-8")),
-        [json.loads(line) for line in lines],
-    )
+    scores = json.loads((out / "scores.json").read_text(encoding="utf-8"))
+    return code, scores, [json.loads(line) for line in lines]

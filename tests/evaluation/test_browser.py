@@ -14,12 +14,7 @@ from evaluation.report.__main__ import main
 from tests.corpora import write_lines
 from tests.episodes.scripted import asks, says
 from tests.evaluation.evaluations import evaluation, record
-from tests.evaluation.folders import (
-    hostile_records,
-    hostile_texts,
-    rollout,
-    training_run,
-)
+from tests.evaluation.folders import hostile_records, hostile_texts, rollout, training_run
 from tests.messages import missing
 from tests.sql_agent.small_database import STORAGE
 
@@ -33,6 +28,7 @@ HOSTILE = (
     "<think></think><img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
     "<svg onload=\"document.title='owned'\"></svg><a href=\"javascript:document.title='owned'\">x</a>"
 )
+OPEN_ALL = "document.querySelectorAll('#one details').forEach((node) => { node.open = true })"
 CHOOSE = """(at) => new Promise((done) => {
     addEventListener("hashchange", done, { once: true });
     location.hash = address(rows[at]);
@@ -68,15 +64,11 @@ def open_page(browser):
 def two(tmp_path_factory):
     """Two evaluations of the same tasks, and a training run."""
     folder = tmp_path_factory.mktemp("two")
-    said = [
-        {"role": "system", "content": "rules"},
-        {"role": "assistant", "content": "a reply with 药 in it"},
-    ]
-    kinds = ("drug_field", "count_filter")
-    tasks = [
-        record(f"t{n}", n % 2, reward=n % 2, task_type=kinds[n % 2], transcript=said)
-        for n in range(40)
-    ]
+    reply = {"role": "assistant", "content": "a reply with 药 in it"}
+    said = [{"role": "system", "content": "rules"}, reply]
+    kinds = [*enumerate(("drug_field", "count_filter") * 20)]
+    told = {"transcript": said}
+    tasks = [record(f"t{n}", n % 2, reward=n % 2, task_type=kind, **told) for n, kind in kinds]
     evaluation(folder / "before", tasks)
     evaluation(folder / "after", [task | {"score": 1.0, "reward": 1.0} for task in tasks])
     training_run(folder / "train")
@@ -95,9 +87,7 @@ def test_hostile_texts_do_nothing(tmp_path, open_page):
     for number, text in enumerate(hostile_texts()):
         page.evaluate(CHOOSE, number)
         assert page.locator("#one .pieces").count() == 1, text
-        page.evaluate(
-            "document.querySelectorAll('#one details').forEach((node) => { node.open = true })"
-        )
+        page.evaluate(OPEN_ALL)
         if text.isascii() and text.isprintable():
             assert text in page.inner_text("#one .pieces"), text
             assert text in page.inner_text("#one h3"), text
@@ -226,9 +216,8 @@ def test_what_a_served_model_writes_cannot_run(sql, llm, visit):
     page.keyboard.press("Enter")
     page.wait_for_selector("li.end")
     assert page.locator("#log :is(img, script, svg, a)").count() == 0
-    assert (
-        page.locator("li.end p.text").inner_text().endswith(HOSTILE.removeprefix("<think></think>"))
-    )
+    said = page.locator("li.end p.text").inner_text()
+    assert said.endswith(HOSTILE.removeprefix("<think></think>"))
     assert page.title() == title != "owned"
     assert page.locator("li.agent pre").nth(1).inner_text() == "take U+202E05U+202C mgU+200B daily"
     blocked = "() => { try { document.body.innerHTML = '<img>'; return false } catch (error) { return true } }"

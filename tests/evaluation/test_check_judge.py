@@ -14,6 +14,7 @@ from evaluation.check_judge import HEADER, main
 from evaluation.tables import table
 from tests.digits_agent.agent import AGENT as DIGITS
 from tests.messages import missing
+from tests.programs import python
 from tests.scoring.judge_servers import Server
 from tests.serving import serving
 
@@ -24,13 +25,8 @@ TABLE = re.compile(rf"^{re.escape(table([HEADER])[0])}\n(?:\|.*\n)+", re.MULTILI
 @pytest.fixture(autouse=True)
 def offline(monkeypatch):
     """The default settings: no judge but the offline one."""
-    for name in (
-        "DATABASE_URL",
-        "TEACHER_MODEL",
-        "REWARD_MODEL_URL",
-        "SECOND_JUDGE_MODEL",
-        "REWARD_TERMS",
-    ):
+    judges = ("TEACHER_MODEL", "REWARD_MODEL_URL", "SECOND_JUDGE_MODEL")
+    for name in ("DATABASE_URL", "REWARD_TERMS", *judges):
         monkeypatch.delenv(name, raising=False)
     registry.register(DIGITS)
 
@@ -51,9 +47,8 @@ def test_the_offline_judge_passes_on_the_bundled_questions_and_the_page_shows_th
     shown = capsys.readouterr()
     assert code == 0, shown.err
     assert shown.err.splitlines()[-1] == "200 tasks: nothing wrong"
-    assert TABLE.findall(PAGE.read_text(encoding="utf-8")) == [shown.out], (
-        f"write it anew: {__doc__}"
-    )
+    found = TABLE.findall(PAGE.read_text(encoding="utf-8"))
+    assert found == [shown.out], f"write it anew: {__doc__}"
 
 
 def test_a_judge_that_likes_everything_fails_after_few_calls(generous, capsys):
@@ -65,12 +60,6 @@ def test_a_judge_that_likes_everything_fails_after_few_calls(generous, capsys):
 
 
 if __name__ == "__main__":
-    import subprocess
-    import sys
-
-    told = subprocess.run(
-        [sys.executable, "-m", "evaluation.check_judge", "sql"], stdout=subprocess.PIPE, text=True
-    )
-    PAGE.write_text(
-        TABLE.sub(lambda _: told.stdout, PAGE.read_text(encoding="utf-8")), encoding="utf-8"
-    )
+    told = python("-m", "evaluation.check_judge", "sql").stdout
+    text = TABLE.sub(lambda _: told, PAGE.read_text(encoding="utf-8"))
+    PAGE.write_text(text, encoding="utf-8")

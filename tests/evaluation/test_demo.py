@@ -32,11 +32,7 @@ def write_training(folder: Path) -> None:
 def commands(monkeypatch):
     """The parts' commands; instead of running, each leaves behind what it would have written."""
     seen: list[list[str]] = []
-    scores = {
-        "published": [0.0, 0.0, 0.3],
-        "before": [0.0, 0.2, 1.0],
-        "after": [1.0, 0.8, 1.0],
-    }
+    scores = {"published": [0.0, 0.0, 0.3], "before": [0.0, 0.2, 1.0], "after": [1.0, 0.8, 1.0]}
     flags = {"train": "--run-dir", "trained": "--to"}
 
     def run_part(name: str, parts: Sequence[str], command: Sequence[str]) -> None:
@@ -48,20 +44,14 @@ def commands(monkeypatch):
         elif name in ("warm", "trained"):
             folder.mkdir()
         else:
-            wordings = ("seen", "unseen", "seen")
-            pairs = enumerate(zip(scores[name], wordings, strict=True))
-            evaluation(
-                folder,
-                [record(str(number), score, wording=wording) for number, (score, wording) in pairs],
-            )
+            told = zip("012", scores[name], ("seen", "unseen", "seen"), strict=True)
+            evaluation(folder, [record(task, score, wording=word) for task, score, word in told])
 
     monkeypatch.setattr(demo, "run_part", run_part)
     return seen
 
 
-def test_a_demo_is_three_commands_whose_parts_become_numbers_and_a_report(
-    tmp_path, commands, capsys
-):
+def test_a_demo_is_three_commands_that_become_numbers_and_a_report(tmp_path, commands, capsys):
     folder = tmp_path / "run"
     model = "hub/name"
     flags = ["--seed", "7", "--n", "24", "--model", model, "data.x=1"]
@@ -159,11 +149,8 @@ def test_wrong_usage_ends_with_2(arguments):
 @pytest.mark.system
 @pytest.mark.parametrize(("code", "ended"), [(3, 1), (2, 2), (130, 130)])
 def test_a_failed_part_ends_the_demo(code, ended, monkeypatch, capfd):
-    monkeypatch.setattr(
-        demo,
-        "demo",
-        lambda *_: demo.run_part("before", ["before"], ["-c", f"raise SystemExit({code})"]),
-    )
+    command = ["-c", f"raise SystemExit({code})"]
+    monkeypatch.setattr(demo, "demo", lambda *_: demo.run_part("before", ["before"], command))
     assert demo.main(["sql"]) == ended
     errors = capfd.readouterr().err
     assert f"{demo.python_here()} -c 'raise SystemExit({code})'" in errors
@@ -185,9 +172,8 @@ def test_ctrl_c_and_kill_reach_the_part_and_leave_one_message(tmp_path, number):
         f"demo.demo=lambda *_: demo.run_part('train',['train'],['-c',{part!r}])\n"
         "sys.exit(demo.main(['sql']))\n"
     )
-    process = subprocess.Popen(
-        [sys.executable, "-c", program], cwd=ROOT, stderr=subprocess.PIPE, text=True
-    )
+    command = [sys.executable, "-c", program]
+    process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
     end = time.monotonic() + 120
     while not (tmp_path / "started").exists():
         assert time.monotonic() < end

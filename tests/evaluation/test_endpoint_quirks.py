@@ -35,16 +35,14 @@ def stream(*calls: dict[str, Any]) -> Fault:
 
 ASKS = reply("tool_calls", content=None, tool_calls=[call(SQL, id="c1")])
 SAYS = reply(content=ANSWER)
+TWICE = stream(call("SELECT 1", id="c1", index=0), call(SQL, id="c2", index=0))
 BUSY = Fault(429, {"retry_after_ms": "1"}, '{"error": {"message": "slow down"}}')
 SCORED = {
     "parts": [ASKS, reply(content=[{"type": "text", "text": ANSWER}])],
     "half a letter in a thought": [ASKS, reply(content=f"<think>\ud83d</think>{ANSWER}")],
     "a page of HTML once": [ASKS, Fault(200, body="<html>gateway</html>"), SAYS],
     "busy three times": [BUSY, BUSY, ASKS, BUSY, SAYS],
-    "two calls, both the first": [
-        stream(call("SELECT 1", id="c1", index=0), call(SQL, id="c2", index=0)),
-        SAYS,
-    ],
+    "two calls, both the first": [TWICE, SAYS],
 }
 REFUSES = {
     "max_tokens": "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.",

@@ -64,15 +64,14 @@ def foreign_rows(folder: Path) -> tuple[Path, str]:
     database = f"sqlite:///{folder}/hospital.db"
     kept = []
     for number in range(12):
-        counts = number < 3
         name = f"宁心{number}号片"
-        asked = "COUNT(*) AS n FROM drugs_info" if counts else "storage FROM drugs_info"
-        where = "" if counts else f" WHERE med_name = '{name}'"
-        gold = {"columns": ["n"], "rows": [[3]]}
-        if not counts:
-            gold = {"columns": ["storage"], "rows": [["密封，冷处"]]}
+        sql = f"SELECT storage FROM drugs_info WHERE med_name = '{name}'"
+        gold = {"columns": ["storage"], "rows": [["密封，冷处"]]}
+        if number < 3:
+            sql = "SELECT COUNT(*) AS n FROM drugs_info"
+            gold = {"columns": ["n"], "rows": [[3]]}
         row = {"id": f"f{number}", "question": f"{name}怎么保存？", "answer": "密封，冷处"}
-        kept.append({**row, "sql": f"SELECT {asked}{where}", "structured_gt": gold})
+        kept.append({**row, "sql": sql, "structured_gt": gold})
     file = folder / "test.parquet"
     write_rows([normalise(row)[0] for row in kept], file, database)
     return file, database
@@ -88,22 +87,15 @@ def test_rows_of_another_database_are_refused(main, tmp_path, monkeypatch, capsy
     assert not missing(capsys.readouterr().err, database, "medical.db", "DATABASE_URL")
 
 
-@pytest.mark.parametrize(
-    ("project", "refused"),
-    [
-        ("sql_agent", True),
-        ("code+sql_agent", True),
-        ("diagnosis+sql_agent", False),
-        ("mine", False),
-    ],
-)
-def test_a_run_of_another_agent_is_refused(project, refused, tmp_path):
+@pytest.mark.parametrize("project", ["sql_agent", "code+sql_agent", "diagnosis+sql_agent", "mine"])
+def test_a_run_of_another_agent_is_refused(project, tmp_path):
     checkpoint = tmp_path / "run" / "checkpoints" / "global_step_3"
     checkpoint.mkdir(parents=True)
     (tmp_path / "run" / "config.yaml").write_text(f"trainer: {{project_name: {project}}}")
     diagnosis = registry.get("diagnosis")
     for model in (tmp_path / "run", checkpoint):
-        expected = "sql agent.*diagnosis agent" if refused else "checkpoint|config.json"
+        of_others = "sql" in project and "diagnosis" not in project
+        expected = "sql agent.*diagnosis agent" if of_others else "checkpoint|config.json"
         with pytest.raises(UsageError, match=expected):
             players.model_player(diagnosis, str(model), None, load_settings())
 
@@ -162,12 +154,8 @@ def test_a_judge_that_is_not_there_stops_before_anything_is_played(data, llm, mo
     monkeypatch.setenv("REWARD_MODEL_URL", "http://127.0.0.1:9/score")
     monkeypatch.setenv("JUDGE_TIMEOUT", "0.5")
     out = str(data.parent / "out")
-    assert (
-        evaluate.main(
-            ["sql", "--data", str(data), "--out", out, "--model", "m", "--base-url", llm.base_url]
-        )
-        == 1
-    )
+    command = ["sql", "--data", str(data), "--out", out]
+    assert evaluate.main([*command, "--model", "m", "--base-url", llm.base_url]) == 1
     assert "judge gave no score" in capsys.readouterr().err
     assert llm.requests == []
 
@@ -178,9 +166,8 @@ def test_the_same_command_again_plays_nothing(data, llm):
     first = run(data, *flags)
     asked = len(llm.requests)
     assert asked == 6
-    assert [(episode["id"], episode["sample"]) for episode in first[2]] == [
-        (f"q{i}", j) for i in range(3) for j in (0, 1)
-    ]
+    assert [episode["id"] for episode in first[2]] == ["q0", "q0", "q1", "q1", "q2", "q2"]
+    assert [episode["sample"] for episode in first[2]] == [0, 1] * 3
     assert first[1]["overall"]["pass@k"].keys() == {"1", "2"}
     assert run(data, *flags) == first
     assert len(llm.requests) == asked
@@ -244,9 +231,8 @@ def test_what_model_means(tmp_path, monkeypatch):
     with pytest.raises(UsageError, match="--base-url"):
         find_player("some-model", None, settings)
     settings = Settings(_env_file=None, openai_base_url="http://h/v1/")
-    assert find_player("some-model", None, settings) == Player(
-        "endpoint", "some-model", "http://h/v1"
-    )
+    found = find_player("some-model", None, settings)
+    assert found == Player("endpoint", "some-model", "http://h/v1")
     assert "secret" not in str(find_player("m", "http://user:secret@h/v1", settings).fingerprint())
     here, there = (find_player("m", url, settings) for url in ("http://h/v1", "http://g/v1"))
     assert here.fingerprint() != there.fingerprint(), "another model of the same name"
@@ -257,9 +243,8 @@ def test_a_model_served_here_is_sampled_as_in_training(tmp_path, monkeypatch):
     served = SimpleNamespace(base_url="http://127.0.0.1:9/v1", name="policy")
     monkeypatch.setattr(players, "serve", lambda *_, **__: nullcontext(served))
     settings = load_settings()
-    _, flags = evaluate.parse_arguments(
-        ["sql", "--model", "m", "--temperature", "0.5", "--max-tokens", "9"], settings
-    )
+    words = ["sql", "--model", "m", "--temperature", "0.5", "--max-tokens", "9"]
+    _, flags = evaluate.parse_arguments(words, settings)
     player = Player("served", str(tmp_path))
     with players.opened(AGENT, player, tmp_path, flags, settings) as (_, found):
         assert found is not None

@@ -19,10 +19,8 @@ def scores_of(records: list[dict[str, Any]]) -> dict[str, Any]:
 
 def test_the_facts_of_an_agent_stand_beside_the_score_with_the_intervals_it_asks_for():
     facts = ((0.0, 1.0), (1.0, 4.0), (None, 4.0))
-    records = [
-        record(str(number), 1.0, facts={"silent": silent, "guesses": guesses})
-        for number, (silent, guesses) in enumerate(facts)
-    ]
+    told = [{"silent": silent, "guesses": guesses} for silent, guesses in facts]
+    records = [record(str(number), 1.0, facts=own) for number, own in enumerate(told)]
     scores = metrics.scores_of(GuessingAgent(), records)
     assert (scores["silent"], scores["guesses"]) == (0.5, 3.0)
     assert scores["silent_ci95"] == pytest.approx([0.095, 0.905], abs=0.001)
@@ -57,11 +55,9 @@ def test_what_nothing_was_there_to_measure_for_is_none():
 
 
 def test_groups_and_other_numbers():
-    records = [
-        record("a", 0.2, task_type="t", difficulty="hard", seconds=3.0, turns=5),
-        *(record("b", 0.8, stop_reason="length") for _ in range(2)),
-        record("c", 0.5, seconds=2.0),
-    ]
+    hard = record("a", 0.2, task_type="t", difficulty="hard", seconds=3.0, turns=5)
+    cut = record("b", 0.8, stop_reason="length")
+    records = [hard, cut, cut, record("c", 0.5, seconds=2.0)]
     scores = metrics.summarise(AGENT, records)
     assert scores["by_task_type"].keys() == {"drug_field", "t"}
     assert scores["by_task_type"]["t"]["score"] == scores["by_difficulty"]["hard"]["score"] == 0.2
@@ -134,10 +130,8 @@ def test_samples_of_one_question_do_not_narrow_the_interval():
     """Ten copies of every episode say no more about questions than one."""
     facts = {"execution_accuracy": 1.0, "evidence_recall": None, "queried": 0.0}
     other = {**facts, "execution_accuracy": 0.0}
-    once = [
-        record(str(number), float(number % 2), facts=(facts, other)[number % 2])
-        for number in range(20)
-    ]
+    pairs = enumerate([facts, other] * 10)
+    once = [record(str(number), float(number % 2), facts=own) for number, own in pairs]
     few, many = scores_of(once), scores_of(once * 10)
     for name in ("ci95", "execution_accuracy_ci95"):
         assert few[name][1] - few[name][0] > 0.3, "values that vary"

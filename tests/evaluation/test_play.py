@@ -51,11 +51,8 @@ def typed(message: Message) -> str:
 def gold_lines(agent: Agent, name: str) -> str:
     """The replies of the gold episode of a task of the test file."""
     settings = with_turns(agent, load_settings(), TURNS)
-    [task] = [
-        agent.task(row, settings)
-        for row in agent.rows(agent.splits["test"])
-        if str(row["id"]) == name
-    ]
+    [row] = [row for row in agent.rows(agent.splits["test"]) if str(row["id"]) == name]
+    task = agent.task(row, settings)
     environment = agent.open(settings, {})
     episode = asyncio.run(environment.gold(task))
     environment.close()
@@ -100,12 +97,9 @@ def test_the_end_of_the_input_is_one_line(monkeypatch, capsys):
 )
 def test_ctrl_c_and_ctrl_d_in_a_terminal(key, code, said):
     """In a process with a terminal of its own, where the line discipline makes signals of keys."""
-    program = (
-        "import sys; from episodes import registry; from tests.digits_agent.agent import AGENT; "
-    )
-    program += (
-        "registry.register(AGENT); from evaluation.play import main; sys.exit(main(['digits']))"
-    )
+    program = "import sys; from episodes import registry; from evaluation.play import main; "
+    program += "from tests.digits_agent.agent import AGENT; registry.register(AGENT); "
+    program += "sys.exit(main(['digits']))"
     child, terminal = pty.fork()
     if not child:
         os.chdir(ROOT)
@@ -120,11 +114,7 @@ def test_ctrl_c_and_ctrl_d_in_a_terminal(key, code, said):
 
 
 def press_until_it_answers(terminal: int, key: bytes) -> str:
-    """What is shown then, to the end.
-
-    A key that comes before the reading has begun is lost, and a person would press again; but not
-    once the program has answered, because a second Ctrl-C ends it otherwise.
-    """
+    """Press a key as long as nothing answers: one before the reading has begun is lost."""
     found = b""
     with contextlib.suppress(OSError):  # how Linux says that the other side is closed
         while b"play: " not in found:
@@ -138,13 +128,13 @@ def press_until_it_answers(terminal: int, key: bytes) -> str:
 
 
 def test_calls_are_read():
-    call = message_of("/q SELECT 1", TOOLS, 0)["tool_calls"][0]["function"]
-    assert call == {"name": "query_database_by_sql", "arguments": '{"sql": "SELECT 1"}'}
-    assert (
-        message_of('/query {"sql": "x"}', TOOLS, 0)["tool_calls"][0]["function"]["arguments"]
-        == '{"sql": "x"}'
-    )
-    assert message_of("/list_tables", TABLES, 0)["tool_calls"][0]["function"]["arguments"] == "{}"
+    def call(line: str, tools: Any) -> Any:
+        return message_of(line, tools, 0)["tool_calls"][0]["function"]
+
+    asked = {"name": "query_database_by_sql", "arguments": '{"sql": "SELECT 1"}'}
+    assert call("/q SELECT 1", TOOLS) == asked
+    assert call('/query {"sql": "x"}', TOOLS)["arguments"] == '{"sql": "x"}'
+    assert call("/list_tables", TABLES)["arguments"] == "{}"
     assert message_of("/q SELECT 1", (), 0) == {"role": "assistant", "content": "/q SELECT 1"}
 
 

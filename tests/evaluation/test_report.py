@@ -17,15 +17,9 @@ from evaluation.report.page import dumped, episode_of, plain, read
 from tests.corpora import cases_of, write_lines
 from tests.digits_agent.agent import AGENT as DIGITS
 from tests.evaluation.evaluations import evaluation, record
-from tests.evaluation.folders import (
-    TOKENS,
-    gold_evaluation,
-    hostile_records,
-    rollout,
-    training_run,
-)
+from tests.evaluation.folders import TOKENS, gold_evaluation, hostile_records, rollout, training_run
 from tests.messages import missing
-from training.engine.records import RolloutRecord
+from tests.training.rollouts import rolled_out
 from training.report.progress import step_line
 from training.report.summary import build_summary, curve
 
@@ -50,11 +44,9 @@ def test_every_agents_episodes_are_shown_in_full(name, tmp_path):
     assert made(folder) == 0
     data = data_of(folder / "report.html")
     assert [one["problem"] for one in data["episodes"]] == ["", "", ""]
-    transcripts = [
-        json.loads(line)["transcript"]
-        for line in (folder / "episodes.jsonl").read_text().splitlines()
-    ]
-    for one, transcript in zip(data["episodes"], transcripts, strict=True):
+    lines = (folder / "episodes.jsonl").read_text().splitlines()
+    for one, line in zip(data["episodes"], lines, strict=True):
+        transcript = json.loads(line)["transcript"]
         said = sum(bool(m.get("content")) + len(m.get("tool_calls") or ()) for m in transcript)
         assert len(one["shown"]) == said
         assert {piece["who"] for piece in one["shown"]} >= {"prompt", "policy"}
@@ -76,21 +68,12 @@ def test_a_validation_has_one_reward_wherever_it_is_shown(tmp_path):
     """It is the mean over task types, which have different numbers of tasks."""
     by_type = {"a": [1.0, 0.0, 1.0, 1.0] * 2, "b": [0.0, 0.5]}
     run = training_run(tmp_path / "run")
-    played = [
-        RolloutRecord(
-            rollout_id=f"{kind}{n}",
-            group=kind,
-            mode="val",
-            step=2,
-            status="succeeded",
-            reward=reward,
-            task_type=kind,
-            index=n,
-        )
-        for kind, rewards in by_type.items()
-        for n, reward in enumerate(rewards)
-        for _ in range(4)  # the interval is over tasks, not over rollouts
-    ]
+    played = []
+    for kind, rewards in by_type.items():
+        for n, reward in enumerate(rewards):
+            task = {"rollout_id": f"{kind}{n}", "group": kind, "task_type": kind, "index": n}
+            one = rolled_out(**task, mode="val", step=2, reward=reward)
+            played += [one] * 4  # the interval is over tasks, not over rollouts
     (run / "episodes.jsonl").write_text("".join(record.to_json() + "\n" for record in played))
     data = {f"val-core/{kind}/reward/mean@1": fmean(found) for kind, found in by_type.items()}
     write_lines(run / "metrics.jsonl", [{"step": 2, "data": data}])
@@ -98,16 +81,13 @@ def test_a_validation_has_one_reward_wherever_it_is_shown(tmp_path):
 
     assert "validation reward 0.500" in step_line(data)
     assert [row["validation"] for row in curve(run)] == [0.5]
-    summary = build_summary(
-        run, {"device": "cpu", "model": "m", "store": "managed"}, "done", "", 0.0
-    )
+    about = {"device": "cpu", "model": "m", "store": "managed"}
+    summary = build_summary(run, about, "done", "", 0.0)
     assert summary["validation"]["reward"]["mean"] == 0.5
     page = read([run])
-    [chart] = [
-        chart
-        for chart in charts_of(page.runs, [tally.validation for tally in page.tallies])
-        if chart["title"] == "validation reward, with 95 % interval"
-    ]
+    charts = charts_of(page.runs, [tally.validation for tally in page.tallies])
+    title = "validation reward, with 95 % interval"
+    [chart] = [chart for chart in charts if chart["title"] == title]
     [[step, mean, low, high]] = chart["series"][0]["points"]
     assert (step, mean) == (2, 0.5)
     assert [low, high] == interval_of_types([*by_type.values()])
@@ -130,16 +110,11 @@ def test_the_kept_tokens_are_on_the_page_a_character_of_several_as_one(tmp_path)
 
 
 def test_what_has_no_score_stands_there_with_its_cause(tmp_path):
-    folders = [
-        training_run(tmp_path / "run"),
-        evaluation(tmp_path / "e", [record("a"), record("b", None)]),
-    ]
-    page = read(folders)
-    rows = unscored(page.runs, page.tallies)
-    assert [row[:4] for row in rows[1:]] == [
-        ["run", "judge_failed", "1", "40"],
-        ["e", "judge_failed", "1", "–"],
-    ]
+    other = evaluation(tmp_path / "e", [record("a"), record("b", None)])
+    page = read([training_run(tmp_path / "run"), other])
+    _, of_run, of_evaluation = unscored(page.runs, page.tallies)
+    assert of_run[:4] == ["run", "judge_failed", "1", "40"]
+    assert of_evaluation[:4] == ["e", "judge_failed", "1", "–"]
 
 
 def test_evaluations_are_compared_on_their_common_tasks(tmp_path):
@@ -173,9 +148,7 @@ def test_a_page_is_made_small_enough_to_be_sent(tmp_path, monkeypatch):
     data = data_of(folder / "report.html")
     assert 0 < len(data["episodes"]) < 40
     assert data["shared"]["total"] == 200
-    assert dict(data["shared"]["results"][0]["facts"])["tasks"] == 200, (
-        "results are of all episodes"
-    )
+    assert dict(data["shared"]["results"][0]["facts"])["tasks"] == 200, "of all episodes"
 
 
 @pytest.mark.parametrize(("words", "named"), cases_of(__file__, "wrong_reports"))
@@ -218,13 +191,8 @@ def test_the_page_holds_no_address_and_allows_two_hashes(tmp_path):
 
 
 def test_data_is_json_whatever_a_record_holds():
-    value = {
-        "a": float("nan"),
-        "b": "</script>\u2028\ud800&",
-        "c": [1] * 1000,
-        "d": "x" * 30_000,
-        "e": 10**400,
-    }
+    value: dict[str, Any] = {"a": float("nan"), "b": "</script>\u2028\ud800&", "e": 10**400}
+    value |= {"c": [1] * 1000, "d": "x" * 30_000}
     text = dumped(value)
     assert not re.search("[<>&\u2028]", text)
     found = json.loads(text)

@@ -19,16 +19,13 @@ def test_a_demo_is_its_three_parts_and_several_folders_have_short_names(tmp_path
         evaluation(tmp_path / name / "before", [record()])
         training_run(tmp_path / name / "train")
         evaluation(tmp_path / name / "after", [record()])
+    parts = ["before", "train", "after"]
     alone = open_folders([tmp_path / "a"])
-    assert [(run.label, run.kind) for run in alone] == [
-        ("before", "evaluation"),
-        ("train", "training"),
-        ("after", "evaluation"),
-    ]
+    assert [run.label for run in alone] == parts
+    assert [run.kind for run in alone] == ["evaluation", "training", "evaluation"]
     both = open_folders([tmp_path / "a", tmp_path / "b"])
-    assert [run.label for run in both] == [
-        f"{name} {part}" for name in "ab" for part in ("before", "train", "after")
-    ]
+    labels = [f"a {part}" for part in parts] + [f"b {part}" for part in parts]
+    assert [run.label for run in both] == labels
     assert all(not run.missing for run in both)
 
 
@@ -102,7 +99,6 @@ def test_no_bytes_make_reading_raise(tmp_path_factory, found):
         (folder / name).write_bytes(found)
     run = Run(folder, "training", "", folder)
     assert isinstance([*run.episodes(), *run.steps], list)
-    assert all(
-        isinstance(part, dict) for part in (run.scores, run.summary, run.versions, run.config)
-    )
+    for part in (run.scores, run.summary, run.versions, run.config):
+        assert isinstance(part, dict)
     assert run.when.endswith("UTC")

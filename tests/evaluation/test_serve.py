@@ -69,9 +69,8 @@ def test_the_whole_agent_answers_a_question_of_ones_own(sql, llm):
     assert answer.choices[0].finish_reason == "stop"
     assert answer.usage
     assert answer.usage.total_tokens == 4
-    assert [
-        message["content"] for message in llm.requests[0]["messages"] if message["role"] == "user"
-    ] == [QUESTION]
+    asked = [one["content"] for one in llm.requests[0]["messages"] if one["role"] == "user"]
+    assert asked == [QUESTION]
     agent = answer.model_extra["agent"]  # type: ignore[index]
     called, returned, said = agent["steps"]
     assert json.loads(called["tool_calls"][0]["function"]["arguments"]) == {"sql": QUERY}
@@ -82,10 +81,8 @@ def test_the_whole_agent_answers_a_question_of_ones_own(sql, llm):
 
 def test_a_stream_has_every_step_then_the_answer_and_what_it_cost(sql, llm):
     llm.script(asks(QUERY), says(ANSWER))
-    stream = client(sql).chat.completions.create(
-        model="sql", messages=[user(QUESTION)], stream=True
-    )  # type: ignore[list-item]
-    chunks = list(stream)
+    asked: Any = {"model": "sql", "messages": [user(QUESTION)], "stream": True}
+    chunks = list(client(sql).chat.completions.create(**asked))
     steps = [chunk.model_extra["step"] for chunk in chunks[:3]]  # type: ignore[index]
     assert [step["role"] for step in steps] == ["assistant", "tool", "assistant"]
     assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == ANSWER
@@ -99,11 +96,9 @@ def test_an_end_without_an_answer_is_a_sentence_and_a_reason(sql, llm):
     llm.script(says("<tool_call>"))
     found = post(sql, model="sql", messages=[user(QUESTION)]).json()
     agent = found["agent"]
-    assert (agent["reason"], agent["reply"], agent["answer"]) == (
-        "bad_tool_call",
-        "<tool_call>",
-        None,
-    )
+    assert agent["reason"] == "bad_tool_call"
+    assert agent["reply"] == "<tool_call>"
+    assert agent["answer"] is None
     assert found["choices"][0]["message"]["content"] == SENTENCES["bad_tool_call"]["zh"]
     assert {"answered", "failed", *SENTENCES} == {*STOP_REASONS}
 
@@ -132,13 +127,9 @@ def test_a_run_is_asked_its_own_validation_questions(tmp_path):
 def test_a_run_does_not_answer_from_another_database(tmp_path, capsys):
     """In a new terminal DATABASE_URL is gone, and a hospital's run would answer from the bundled one."""
     made_from = f"sqlite:///{tmp_path}/hospital.db"
-    row = {
-        "id": "q",
-        "question": "宁心九号片怎么保存？",
-        "sql": "SELECT storage FROM drugs_info WHERE med_name = '宁心九号片'",
-        "structured_gt": {"columns": ["storage"], "rows": [["密封"]]},
-        "database": made_from,
-    }
+    row = {"id": "q", "question": "宁心九号片怎么保存？", "database": made_from}
+    row["sql"] = "SELECT storage FROM drugs_info WHERE med_name = '宁心九号片'"
+    row["structured_gt"] = {"columns": ["storage"], "rows": [["密封"]]}
     run = training_run(tmp_path / "run")
     (run / "data").mkdir()
     write_lines(run / "data" / "val.jsonl", [row])
@@ -288,10 +279,9 @@ def test_a_client_that_leaves_ends_its_episode(llm, stream):
     with served("consultation", llm.base_url, at_once=1) as (address, host):
         llm.delay = 120.0  # longer than the next visitor would wait
         body = {"model": "consultation", "case": next(iter(host.rows)), "stream": stream}
+        url = f"{address}/v1/chat/completions"
         with pytest.raises(httpx.ReadTimeout):
-            httpx.post(
-                f"{address}/v1/chat/completions", json=body, timeout=0.5, trust_env=False
-            ).read()
+            httpx.post(url, json=body, timeout=0.5, trust_env=False).read()
         llm.delay = 0.0
         assert post(address, **body).status_code == 200
         assert not host._places.locked()
@@ -307,15 +297,9 @@ def test_the_command_serves_until_it_is_interrupted(llm):
     llm.script(says("没有"))
     command = [sys.executable, "-m", "evaluation.serve", "sql", "m", "--port", "0"]
     command += ["--base-url", llm.base_url]
-    process = subprocess.Popen(
-        command,
-        cwd=ROOT,
-        env={**os.environ, "AGL_TOKEN": "s3cret"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=few_files,
-    )
+    how: Any = dict.fromkeys(("stdout", "stderr"), subprocess.PIPE)
+    how |= {"cwd": ROOT, "env": {**os.environ, "AGL_TOKEN": "s3cret"}, "text": True}
+    process = subprocess.Popen(command, preexec_fn=few_files, **how)
     held = []
     try:
         assert process.stdout is not None
@@ -325,10 +309,8 @@ def test_the_command_serves_until_it_is_interrupted(llm):
             with suppress(OSError):  # it may have been dropped already
                 held[-1].sendall(b"GET / HTTP/1.1\r\nhost: x\r\n")
         assert post(address, model="sql", messages=[user(QUESTION)]).status_code == 401
-        reply = client(address, "s3cret").chat.completions.create(
-            model="sql",
-            messages=[user(QUESTION)],  # type: ignore[list-item]
-        )
+        asked: Any = {"model": "sql", "messages": [user(QUESTION)]}
+        reply = client(address, "s3cret").chat.completions.create(**asked)
         assert reply.choices[0].message.content == "没有"
         headers = {"Host": "evil.example", "Authorization": "Bearer s3cret"}
         other = httpx.get(f"{address}/agent", headers=headers, trust_env=False)
@@ -359,10 +341,8 @@ def test_a_model_that_is_gone_is_told_in_words_for_visitors(llm):
 
 def test_an_agent_whose_own_model_is_gone_is_served_no_longer(monkeypatch):
     monkeypatch.setattr(serve, "SECONDS_BETWEEN", 0.01)
-    gone = Endpoint("http://127.0.0.1:9/v1", "m")
-    monkeypatch.setattr(
-        serve, "opened", lambda *_: nullcontext((SimpleNamespace(names=dict), gone))
-    )
+    gone = SimpleNamespace(names=dict), Endpoint("http://127.0.0.1:9/v1", "m")
+    monkeypatch.setattr(serve, "opened", lambda *_: nullcontext(gone))
     monkeypatch.setattr(serve, "model_player", lambda *_: SimpleNamespace(kind="served"))
     end = time.monotonic() + 60
 

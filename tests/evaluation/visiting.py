@@ -33,10 +33,8 @@ def served(
     with closing(agent.open(settings, {}, evaluating=True)) as environment:
         host = Host(agent, environment, Endpoint(base_url, "m"), settings, rows, at_once)
         listener = socket.create_server(("127.0.0.1", 0))
-        config = uvicorn.Config(
-            build(host, "runs/NAME", token, NAMES), log_level="warning", lifespan="off"
-        )
-        server = uvicorn.Server(config)
+        app = build(host, "runs/NAME", token, NAMES)
+        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off"))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         while not server.started:

@@ -6,7 +6,6 @@ nightly.
 """
 
 import asyncio
-import json
 import re
 import socket
 import subprocess
@@ -17,6 +16,7 @@ from typing import Any
 import pytest
 
 from common.settings import ROOT
+from tests.corpora import cases_of
 from tools.sandbox import MachineTooSlowError, Run, Sandbox
 
 pytestmark = pytest.mark.system
@@ -32,14 +32,10 @@ Attack = dict[str, Any]
 
 def attacks() -> dict[str, list[Attack]]:
     """By kind, those first that end by themselves; of the open file and of the sealed one in turn."""
-    files = [
-        (CORPUS / f"attacks{part}.jsonl").read_text(encoding="utf-8").splitlines()
-        for part in ("", "_sealed")
-    ]
     found: dict[str, list[Attack]] = {}
-    for line in (line for lines in files for line in lines):
-        attack = json.loads(line)
-        found.setdefault(attack["kind"], []).append(attack)
+    for name in ("attacks", "attacks_sealed"):
+        for attack in cases_of(__file__, f"corpus/{name}"):
+            found.setdefault(attack["kind"], []).append(attack)
     for those in found.values():
         those.sort(key=lambda attack: (attack["timeout_expected"], attack["id"]))
     return found
@@ -62,13 +58,8 @@ class Machine:
     pid: int
 
     def filled(self, text: str) -> str:
-        planted = {
-            "repo": ROOT,
-            "secret_file": self.secret_file,
-            "port": self.port,
-            "pid": self.pid,
-        }
-        for name, value in {**planted, "env_name": VARIABLE}.items():
+        planted = {"repo": ROOT, "secret_file": self.secret_file, "env_name": VARIABLE}
+        for name, value in {**planted, "port": self.port, "pid": self.pid}.items():
             text = text.replace(f"{{{name}}}", str(value))
         return text
 
@@ -95,9 +86,8 @@ async def test_no_attack_gets_anywhere(kind, those, machine):
 
     async def play(attack: Attack) -> None:
         async with turn:
-            problems.extend(
-                f"{attack['id']}: {problem}" for problem in await tried(sandbox, attack, machine)
-            )
+            for problem in await tried(sandbox, attack, machine):
+                problems.append(f"{attack['id']}: {problem}")
 
     try:
         await asyncio.gather(*map(play, those))
@@ -114,46 +104,41 @@ async def tried(sandbox: Sandbox, attack: Attack, machine: Machine) -> list[str]
 
     async def neighbour(wait: float) -> Run | None:
         await asyncio.sleep(wait)
-        return await sandbox.run(
-            machine.filled(attack["neighbour"]), f"{name} neighbour", deadline=DEADLINE
-        )
+        code = machine.filled(attack["neighbour"])
+        return await sandbox.run(code, f"{name} neighbour", deadline=DEADLINE)
 
     for program in attack.get("setup") or []:
         await sandbox.run(machine.filled(program), name, deadline=DEADLINE)
-    beside = (
-        asyncio.create_task(neighbour(1.0)) if attack.get("neighbour_when") == "during" else None
-    )
+    beside = None
+    if attack.get("neighbour_when") == "during":
+        beside = asyncio.create_task(neighbour(1.0))
     try:
-        run = await sandbox.run(
-            machine.filled(attack["code"]), name, attack["language"], deadline=DEADLINE
-        )
+        code = machine.filled(attack["code"])
+        run = await sandbox.run(code, name, attack["language"], deadline=DEADLINE)
     except MachineTooSlowError:  # an endless one on a machine with other things to do
         run = Run("timeout", "", 0.0)
     if beside is None and attack.get("neighbour"):
         beside = asyncio.create_task(neighbour(0.0))
     heard = await beside if beside else None
-    third, *own = [
-        await sandbox.run("print(6 * 7)", episode) for episode in (f"{name} third", name, name)
-    ]
+    episodes = (f"{name} third", name, name)
+    third, *own = [await sandbox.run("print(6 * 7)", episode) for episode in episodes]
     for episode in (name, f"{name} third", f"{name} neighbour"):
         await sandbox.end(episode)
-    return [
-        problem for problem, found in problems_of(attack, run, heard, third, own).items() if found
-    ]
+    found = problems_of(attack, run, heard, third, own)
+    return [problem for problem in found if found[problem]]
 
 
 def problems_of(
     attack: Attack, run: Run, heard: Run | None, third: Run, own: list[Run]
 ) -> dict[str, bool]:
     escaped = attack["escaped"].replace("{secret}", re.escape(SECRET))
+    disturbed = heard is not None and heard.output.strip() != attack["neighbour_prints"].strip()
+    lost = own[-1].status not in ("ok", "error")  # it may have changed its print
     return {
         f"escaped: {run.output[-300:]!r}": bool(re.search(escaped, run.output)),
         f"took {run.seconds:.1f} s": run.seconds > HANGS,
         f"printed {len(run.output)}": len(run.output.encode()) > MOST,
-        f"its neighbour: {heard}": bool(
-            heard and heard.output.strip() != attack["neighbour_prints"].strip()
-        ),
+        f"its neighbour: {heard}": disturbed,
         f"a third episode: {third}": third.output.strip() != "42",
-        f"its own episode afterwards: {own}": own[-1].status
-        not in ("ok", "error"),  # it may have changed its print
+        f"its own episode afterwards: {own}": lost,
     }

@@ -35,16 +35,11 @@ async def test_a_traceback_shows_the_programs_own_lines(run):
     await run("def half(x):\n    return x / 2")
     failed = await run("# of a later program\nhalf('3')")
     assert failed.status == "error"
-    assert [
-        row.strip() for row in failed.output.splitlines() if "^" not in row and "~" not in row
-    ] == [
-        "Traceback (most recent call last):",
-        'File "<program 2>", line 2, in <module>',
-        "half('3')",
-        'File "<program 1>", line 2, in half',
-        "return x / 2",
-        "TypeError: unsupported operand type(s) for /: 'str' and 'int'",
-    ]
+    own = [row.strip() for row in failed.output.splitlines() if not {"^", "~"} & {*row}]
+    assert own[0] == "Traceback (most recent call last):"
+    assert own[1:3] == ['File "<program 2>", line 2, in <module>', "half('3')"]
+    assert own[3:5] == ['File "<program 1>", line 2, in half', "return x / 2"]
+    assert own[5:] == ["TypeError: unsupported operand type(s) for /: 'str' and 'int'"]
 
 
 async def test_a_long_output_keeps_its_beginning_and_its_end(run):
@@ -57,9 +52,8 @@ async def test_a_long_output_keeps_its_beginning_and_its_end(run):
 
 async def test_a_thread_left_behind_stands_still_between_programs(run):
     code = "import threading, time\nn = 0\ndef count():\n global n\n while True: n += 1; time.sleep(0.001)\n"
-    await run(
-        code + "threading.Thread(target=count, daemon=True).start()\ntime.sleep(0.05)\nprint(n)"
-    )
+    code += "threading.Thread(target=count, daemon=True).start()\ntime.sleep(0.05)\nprint(n)"
+    await run(code)
     before = int((await run("print(n)")).output)
     await asyncio.sleep(0.3)
     assert int((await run("print(n)")).output) - before < 50
@@ -69,21 +63,15 @@ async def test_data_is_there_to_read_only(run, sandbox):
     (place,) = sandbox.paths.values()
     read = await run(f"import pandas; print(pandas.read_csv('{place}/patients.csv').age.sum())")
     assert read.output == "70\n"
-    for code in (
-        f"open('{place}/patients.csv', 'a')",
-        f"import os; os.remove('{place}/patients.csv')",
-    ):
-        assert "Read-only file system" in (await run(code)).output
+    for code in ("open({!r}, 'a')", "import os; os.remove({!r})"):
+        ended = await run(code.format(f"{place}/patients.csv"))
+        assert "Read-only file system" in ended.output
 
 
 async def test_one_episodes_programs_run_one_after_another(run):
     await run("order = []")
-    await asyncio.gather(
-        *(
-            run(f"import time; order.append({n}); time.sleep(0.02); order.append({n})")
-            for n in range(4)
-        )
-    )
+    code = "import time; order.append({0}); time.sleep(0.02); order.append({0})"
+    await asyncio.gather(*(run(code.format(n)) for n in range(4)))
     assert (await run("print(order)")).output == "[0, 0, 1, 1, 2, 2, 3, 3]\n"
 
 

@@ -34,12 +34,8 @@ def verdict(program: bytes, machine: int, number: int, argument: int = 0) -> int
         if code == 0x20:
             (value,) = struct.unpack_from("<I", data, constant)
         else:
-            holds = {
-                0x15: value == constant,
-                0x35: value >= constant,
-                0x45: bool(value & constant),
-            }[code]
-            place += yes if holds else no
+            holds = {0x15: value == constant, 0x35: value >= constant, 0x45: value & constant}
+            place += yes if holds[code] else no
 
 
 @pytest.mark.parametrize(("column", "name"), list(enumerate(MACHINES)))

@@ -46,9 +46,7 @@ async def test_a_supervisor_that_says_nothing_is_killed_after_its_time(line, mon
     """Its program would go on beside the next of the same episode, and take its memory."""
     episode, theirs, process = line
     monkeypatch.setattr(sandbox_module, "GRACE", 0.1)
-    monkeypatch.setattr(
-        sandbox_module, "SHARE", 1000.0
-    )  # a late loop of this test's excuses nobody
+    monkeypatch.setattr(sandbox_module, "SHARE", 1000.0)  # a late loop of this test excuses nobody
     monkeypatch.setattr(sandbox_module, "START", 5.0 if ready else 0.1)
     if ready:
         theirs.sendall(READY)
@@ -79,8 +77,7 @@ async def test_a_supervisor_that_calls_the_machine_slow_is_believed_and_ended(li
 async def test_one_that_waited_for_a_processor_is_the_machine_s(line, monkeypatch, share, slow):
     """share: of its silence, after an hour of waiting that was before it."""
     episode, theirs, process = line
-    patience = 0.3
-    waits = itertools.count(3600.0, share * patience)
+    waits = itertools.count(3600.0, share * 0.3)
     monkeypatch.setattr(sandbox_module, "GRACE", 0.25)
     monkeypatch.setattr(sandbox_module, "SHARE", 1000.0)
     monkeypatch.setattr(
