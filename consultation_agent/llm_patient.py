@@ -129,7 +129,12 @@ class LLMPatient:
         hidden = None if secret(task).search(open_words) else secret(task)
         said, leaked = await self._without(hidden, messages_for(task, heard, self.words))
         text = " ".join(said.text.split())[:LONGEST_TEXT]
-        facets = _facets(task, said)
+        tables = load_tables()
+        names = {*tables.facets, *tables.symptoms, *tables.general}
+        known = names if task.words else memories(task).keys()
+        facets = tuple(dict.fromkeys(name for name in said.facets if name in known))[:MOST_FACETS]
+        if said.kind == "off_topic":
+            facets = ()
         mentioned = told(asked)
         if facets and mentioned.keys() >= {*facets}:
             return again(mentioned[facets[0]], task)
@@ -201,10 +206,3 @@ def clean(text: str) -> str:
 def secret(task: ConsultationTask) -> re.Pattern[str]:
     """Return a pattern that finds the names of the diagnosis."""
     return mention(task.names or hidden(task))
-
-
-def _facets(task: ConsultationTask, said: Said) -> tuple[str, ...]:
-    tables = load_tables()
-    names = {*tables.facets, *tables.symptoms, *tables.general} if task.words else {*memories(task)}
-    known = dict.fromkeys(name for name in said.facets if name in names)
-    return () if said.kind == "off_topic" else tuple(known)[:MOST_FACETS]

@@ -29,6 +29,10 @@ REPLY = (
     "one <answer> with Question: or Diagnosis: and "
     "Recommendation:, and before it nothing or a <think> block"
 )
+FRAMED = re.compile(
+    r"(?:<think>(?:(?!<answer>).)*</think>)?\s*<answer>\s*(?P<answer>(?:(?!</?answer>).)*)</answer>\s*",
+    re.DOTALL,
+)
 QUESTION = re.compile(r"(Question|问题)[:：]")
 DIAGNOSIS = re.compile(r"(Diagnosis|诊断)[:：]")
 RECOMMENDATION = re.compile(r"(Recommendation|建议)[:：]")
@@ -83,7 +87,9 @@ def _reference(row: dict[str, Any]) -> Consultation:
         turns = _joined([*turns, last])
     for turn in turns:
         if turn["role"] == "user":
-            turn["content"] = _bare(turn["content"])
+            words = turn["content"].rpartition("Patient's description:")[2]
+            words = words.partition("Decide next action:")[0].strip()
+            turn["content"] = text_of(TURN.sub("", words), "what the patient says")
     dialogue = _checked(turns)
     record = object_of(row.get("reward_model"), "reward_model")
     gold = object_of(record.get("ground_truth"), "reward_model.ground_truth")
@@ -131,7 +137,9 @@ def _plain(row: dict[str, Any], name: str) -> Consultation:
         dialogue.append(turn | {"content": words})
     if "<answer>" not in last and "diagnosis" in gold:
         gold["recommendation"] = gold.get("recommendation") or text_of(last, "recommendation")
-        last = _conclusion(**gold)
+        chinese = CHINESE.search(gold["diagnosis"])
+        form = "诊断：{}\n建议：{}" if chinese else "Diagnosis: {}\nRecommendation: {}"
+        last = f"<answer>{form.format(gold['diagnosis'], gold['recommendation'])}</answer>"
     if "<answer>" in last:
         dialogue.append({"role": "assistant", "content": last})
     dialogue = _checked(dialogue)
@@ -203,13 +211,6 @@ def text_of(value: Any, where: str) -> str:
     return value.strip()
 
 
-def _bare(words: str) -> str:
-    words = (
-        words.rpartition("Patient's description:")[2].partition("Decide next action:")[0].strip()
-    )
-    return text_of(TURN.sub("", words), "what the patient says")
-
-
 def texts_of(value: Any, where: str) -> list[str]:
     several = [value] if isinstance(value, str) else value or []
     if not isinstance(several, list):
@@ -217,32 +218,15 @@ def texts_of(value: Any, where: str) -> list[str]:
     return [text_of(text, where) for text in several if text]
 
 
-def _conclusion(diagnosis: str, recommendation: str) -> str:
-    labels = (
-        ("诊断：", "建议：") if CHINESE.search(diagnosis) else ("Diagnosis: ", "Recommendation: ")
-    )
-    return f"<answer>{labels[0]}{diagnosis}\n{labels[1]}{recommendation}</answer>"
-
-
 def _checked(turns: list[Message]) -> list[Message]:
     dialogue = turns if turns[-1]["role"] == "assistant" else turns[:-1]
     for reply in dialogue[1::2]:
-        if not _well_formed(reply["content"]):
+        framed = FRAMED.fullmatch(reply["content"])
+        answer = framed["answer"] if framed else ""
+        concludes = DIAGNOSIS.match(answer) and RECOMMENDATION.search(answer)
+        if not (QUESTION.match(answer) or concludes):
             raise Refused(f"a doctor's reply is {shortly(reply['content'])}, expected {REPLY}")
     return dialogue
-
-
-def _well_formed(reply: str) -> bool:
-    thought, _, rest = reply.partition("<answer>")
-    answer, closed, after = (part.strip() for part in rest.partition("</answer>"))
-    framed = not thought.strip() or (
-        thought.startswith("<think>") and thought.rstrip().endswith("</think>")
-    )
-    asks = QUESTION.match(answer)
-    concludes = DIAGNOSIS.match(answer) and RECOMMENDATION.search(answer)
-    return bool(
-        framed and closed and not after and "<answer>" not in answer and (asks or concludes)
-    )
 
 
 def _case(
