@@ -137,7 +137,7 @@ def test_what_real_doctors_ask_is_answered_by_the_fact(question, text):
 @pytest.mark.parametrize(("question", "text"), cases_of(__file__, "asked_of_the_record"))
 def test_nothing_of_the_record_is_denied_or_told_for_another_thing(question, text):
     words = {"relieving": "歇着就好", "aggravating": "一用力就犯", "severity": "九分，痒得睡不着"}
-    words |= {"course": "一阵一阵的", "place": "手肘", "chills": "裹着被子还发抖"}
+    words |= {"course": "一阵一阵的，是不是老毛病了？", "place": "手肘", "chills": "裹着被子还发抖"}
     words |= {"character": "掉白皮", "breathlessness": "上楼就喘", "medication": "没吃什么药"}
     absent = {"fever": False, "sleep_problems": False, "cold_intolerance": False}
     task = replace(TASK, words=words, symptoms={"chills": True, "breathlessness": True, **absent})
