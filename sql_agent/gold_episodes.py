@@ -104,7 +104,7 @@ def _demonstrated(task: SqlTask, tool: QueryTool) -> list[tuple[str, bool]]:
 
 def _wrong_column(gold: str, tool: QueryTool, chance: random.Random) -> str | None:
     """Return the statement with another column in one place, such that it fails or finds nothing."""
-    columns: list[str] = []
+    columns = []
     for names in readable_columns(tool).values():
         columns.extend(names)
     used = [word for word in WORD.findall(gold) if word in columns]
