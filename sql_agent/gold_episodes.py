@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import random
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 from episodes.episode import AgentError, Conversation, Episode
@@ -17,17 +17,13 @@ from tools.sql.query import QueryResult, QueryTool
 
 ABSTENTION = "数据库中没有找到相关信息。"
 
-# Of the demonstrations that have room for it, one in so many goes on after a slip.
-SLIP_EVERY = 3
-WORD = re.compile(r"\w+", re.ASCII)
-
 # A gold statement that searches for a part of a name.
 SEARCH = re.compile(r"(?P<fields>SELECT .+ FROM (?P<table>\w+)) WHERE \w+ LIKE '%[^%]*%'")
 
 
 @lru_cache(maxsize=8)
-def readable_columns(tool: QueryTool) -> dict[str, tuple[str, ...]]:
-    """Return the columns of each table that the tool reads.
+def prompt_for(tool: QueryTool) -> str:
+    """Return the system prompt that names the readable tables.
 
     The database describes tables other than ours. Raises DatabaseError: it cannot be read, or lacks
     one.
@@ -37,15 +33,7 @@ def readable_columns(tool: QueryTool) -> dict[str, tuple[str, ...]]:
         database = tool.database()
         names = [column.name for column in database.columns(table)]
         columns[database.as_written(table)] = tuple(map(database.as_written, names))
-    return columns
-
-
-def prompt_for(tool: QueryTool) -> str:
-    """Return the system prompt that names the readable tables.
-
-    Raises DatabaseError: as `readable_columns`.
-    """
-    return system_prompt(readable_columns(tool))
+    return system_prompt(columns)
 
 
 def gold_episode(task: SqlTask, tool: QueryTool) -> Episode:
@@ -61,63 +49,18 @@ def gold_conversations(
     """Yield a gold episode for each task with gold SQL and answer.
 
     Where the question has another name than the database, the episode asks for that one first and
-    takes the right one from the tool's hint. Some episodes go on after a slip, which is not
-    learned. Raises AgentError: a gold statement fails. Raises DatabaseError: the database cannot be
-    read.
+    takes the right one from the tool's hint. Raises AgentError: a gold statement fails. Raises
+    DatabaseError: the database cannot be read.
     """
     tool = QueryTool(database_url, tables)
     for task in tasks:
-        if not (task.sql and task.reference):
-            continue
-        episode = Episode(messages=list(first_messages(task.question, prompt_for(tool))))
-        learn = []
-        for statement, learned in _demonstrated(task, tool):
-            result = query_in(episode, statement, tool)
-            if learned and not result.ok:
-                seen = f"the gold SQL of {task.id} fails: {result.error}"
-                raise AgentError(f"{seen}; is DATABASE_URL the right database?")
-            learn.append(learned)
-        answer_in(episode, task.reference)
-        yield Conversation(episode.messages, [*learn, True], (TOOL,))
-
-
-def _demonstrated(task: SqlTask, tool: QueryTool) -> list[tuple[str, bool]]:
-    """Return the statements of a demonstration, and whether each is learned.
-
-    A policy in training asks for columns that do not exist and asks the same again when nothing was
-    found. Demonstrations without a slip leave it alone there.
-    """
-    found = _found_by_hint(task, tool)
-    if found:
-        return [(statement, True) for statement in found]
-    shown = [(statement, True) for statement in task.sql]
-    chance = random.Random(task.id)
-    if len(shown) > 1 or chance.randrange(SLIP_EVERY) > 0:
-        return shown
-    gold = task.sql[0]
-    result = tool.run(gold)
-    if result.ok and not [row for row in result.rows if any(row)]:
-        return [(gold, True), (gold, False)]
-    slip = _wrong_column(gold, tool, chance)
-    return [(slip, False), *shown] if slip else shown
-
-
-def _wrong_column(gold: str, tool: QueryTool, chance: random.Random) -> str | None:
-    """Return the statement with another column in one place, such that it fails or finds nothing."""
-    columns = []
-    for names in readable_columns(tool).values():
-        columns.extend(names)
-    used = [word for word in WORD.findall(gold) if word in columns]
-    if not used:
-        return None
-    chance.shuffle(columns)
-    right = chance.choice(used)
-    for wrong in columns:
-        statement = re.sub(rf"\b{right}\b", wrong, gold)
-        result = tool.run(statement)
-        if statement != gold and not (result.ok and result.rows):
-            return statement
-    return None
+        if task.sql and task.reference:
+            episode = gold_episode(replace(task, sql=_found_by_hint(task, tool) or task.sql), tool)
+            for query in episode.events:
+                if not query.result.ok:
+                    seen = f"the gold SQL of {task.id} fails: {query.result.error}"
+                    raise AgentError(f"{seen}; is DATABASE_URL the right database?")
+            yield Conversation(episode.messages, [True] * episode.turns, (TOOL,))
 
 
 def _found_by_hint(task: SqlTask, tool: QueryTool) -> tuple[str, ...]:
