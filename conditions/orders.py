@@ -65,7 +65,7 @@ def named(text: str, own: Iterable[str] = ()) -> str | None:
             return found
     bare = {_bare(name): name for name in possible}
     for part in parts:
-        if _bare(part) in bare and not KINDS.issuperset(_bare(part)):
+        if _bare(part) in bare:
             return bare[_bare(part)]
     for index in indices:
         for part in parts:

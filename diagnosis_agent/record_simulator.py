@@ -31,7 +31,9 @@ NOT_RECORDED = "Not recorded: the case has no result of this examination."
 WAYS = "choose --simulator llm or --simulator served"
 AGE = 40  # of a patient of whom it is not known
 SEX = "female"
-FLUID = re.compile("urin|fluid|csf|stool", re.IGNORECASE)  # their glucose is none of the blood
+FLUID = re.compile(
+    "urin|fluid|csf|stool|aspirat|pleural|ascit", re.IGNORECASE
+)  # their glucose is none of the blood
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,8 @@ def _recorded(task: DiagnosisTask, found: str, asked: str = "") -> Result:
     if meant in panels():
         return _panel(task, meant, names)
     if names:
-        return Result(found, _joined(task, names, meant), "recorded")
+        group = _of_another(task, names[0], meant) if len(names) == 1 else ""
+        return Result(found, _joined(task, names, meant), "recorded", group)
     key = table_key(found)
     settles = found in {own_name(other) for other in task.key}
     if task.condition is None or key is None or settles:
@@ -101,11 +104,11 @@ def _recorded(task: DiagnosisTask, found: str, asked: str = "") -> Result:
 
 
 def _meanings(name: str) -> set[str | None]:
-    """Return what a recorded name may mean: itself, or the first of two in one, such as the brain
-    in "MRI Brain and Spinal Cord".
+    """Return what a recorded name may mean: itself, without "analysis", or the first of two in one,
+    such as the brain in "MRI Brain and Spinal Cord".
     """
     known = named(name)
-    first = name.partition(" and ")[0]
+    first = name.partition(" and ")[0].removesuffix(" Analysis")
     return {own_name(name), known or (named(first) if len(words_of(first)) > 1 else None)}
 
 

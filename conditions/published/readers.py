@@ -31,7 +31,7 @@ HISTORY = (
 # Names that say nothing without the name above them.
 PARTS = re.compile(
     r"(findings?|results?|impression|interpretation|levels?|value|appearance|inspection|palpation"
-    r"|auscultation|percussion|description|comments?|other|histopathology|microscopy)",
+    r"|auscultation|percussion|description|comments?|other|histopathology|microscopy|analysis)",
     re.IGNORECASE,
 )
 STANDING = re.compile(r"standing|upright", re.IGNORECASE)  # beside lying or sitting

@@ -145,6 +145,7 @@ def settings():
 
 def test_results_of_one_name_keep_their_group(tmp_path, settings):
     tests = {"Serum_Analysis": {"Na": "122 mEq/L"}, "Urinalysis": {"Na": "45 mEq/L"}}
+    tests["Joint_Aspiration"] = {"Analysis": {"WBC": "20,000"}}
     signs = {"Blood_Pressure": {"Sitting": "130/80", "Standing": "110/65"}}
     found = {"Test_Results": tests, "Physical_Examination_Findings": {"Vital_Signs": signs}}
     osce = OSCE["OSCE_Examination"] | found
@@ -153,4 +154,5 @@ def test_results_of_one_name_keep_their_group(tmp_path, settings):
     results = agent.task(row, settings).results  # type: ignore[attr-defined]
     assert results["Serum Analysis Na"] == "122 mEq/L"
     assert results["Urinalysis Na"] == "45 mEq/L"
+    assert results["Joint Aspiration Analysis"] == "WBC: 20,000"
     assert results["Orthostatic Blood Pressure"] == "Sitting: 130/80\nStanding: 110/65"
