@@ -4,8 +4,6 @@ An observation is a dict with `type` and `env_message`. A mistake of the policy 
 "error". A failure of the machine raises EpisodeError.
 """
 
-from __future__ import annotations
-
 import ast
 import asyncio
 import json
@@ -28,7 +26,6 @@ ACTIONS: dict[str, dict[str, Any]] = tomllib.loads(
     Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
 )
 SAID: dict[str, str] = ACTIONS.pop("said")
-ENDING = ("submit",)  # always permitted under the ending `submit`
 OK = "ok"
 TRACEBACK = "Traceback (most recent call last):\n"
 BLOCK = re.compile(r"\s*```\w*[ \t]*\n(.*?)(?:\n\s*```\s*)?", re.DOTALL)
@@ -70,7 +67,15 @@ async def perform(
         return refusal(*refused)
     params = action.params
     if action.name == "request_info":
-        return await request_info(params, context)
+        keyterm = params.get("keyterm")
+        asked = (params["data_path"], params["info_type"], "" if keyterm is None else str(keyterm))
+        try:
+            found = await asyncio.to_thread(context.look_up, *asked)
+        except (LookupRefused, OSError, sqlite3.Error, ValueError) as error:
+            return {"type": "error", "env_message": str(error), "problem": "lookup"}
+        if params["info_type"] == "fhir":
+            await run_in(context, f"import json; bundle = json.loads({found!r})")
+        return {"type": "requested_info", "env_message": found}
     if action.name == "validate_code":
         return await run_program(program_of(params["code"], context), context)
     if action.name == "terminal":
@@ -81,18 +86,6 @@ async def perform(
 
 def refusal(problem: str, detail: str = "") -> Observation:
     return {"type": "error", "env_message": SAID[problem].format(detail=detail), "problem": problem}
-
-
-async def request_info(params: dict[str, Any], context: EpisodeContext) -> Observation:
-    keyterm = params.get("keyterm")
-    asked = (params["data_path"], params["info_type"], "" if keyterm is None else str(keyterm))
-    try:
-        said = await asyncio.to_thread(context.look_up, *asked)
-    except (LookupRefused, OSError, sqlite3.Error, ValueError) as error:
-        return {"type": "error", "env_message": str(error), "problem": "lookup"}
-    if params["info_type"] == "fhir":
-        await run_in(context, f"import json; bundle = json.loads({said!r})")
-    return {"type": "requested_info", "env_message": said}
 
 
 async def run_program(
@@ -143,17 +136,14 @@ async def run_in(
         program = program.replace(f"/data/{path.name}", there)
     try:
         return await context.sandbox.run(program, f"{context.episode}{apart}", language)
-    except MachineTooSlowError as error:
-        raise EpisodeError("machine_too_slow", str(error)) from None
     except SandboxError as error:
-        raise EpisodeError("sandbox_failed", str(error)) from None
+        is_slow = isinstance(error, MachineTooSlowError)
+        cause = "machine_too_slow" if is_slow else "sandbox_failed"
+        raise EpisodeError(cause, str(error)) from None
 
 
 def program_of(code: str, context: EpisodeContext) -> str:
-    """Return the program in the task's frame, printing `answer` if it prints nothing itself.
-
-    A block of Markdown around the program is no part of it.
-    """
+    """Return a program in the task's frame, or with a print of its `answer`, without its block."""
     code = code.removeprefix("\ufeff")
     if block := BLOCK.fullmatch(code):
         code = block[1]

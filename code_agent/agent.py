@@ -1,19 +1,16 @@
 """The code agent: questions about records and calculations, answered by running programs."""
 
-from __future__ import annotations
-
 from argparse import ArgumentParser
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from random import Random
 
-from code_agent import facts
 from code_agent.environment import CodeEnvironment
 from code_agent.protocol import ENDINGS
 from code_agent.rehearsal import gold_steps
 from code_agent.settings import CodeSettings
-from code_agent.shown import shown
 from code_agent.task import read_rows, task_of
 from common.settings import ROOT, Settings
 from episodes.agent import (
@@ -27,7 +24,7 @@ from episodes.agent import (
     Sizes,
 )
 from episodes.episode import Conversation, Task
-from episodes.shown import Shown
+from episodes.shown import POLICY, Shown, annotated
 
 # What the bundled model was made from. It is found by name, because recipes stand above agents.
 RECIPE = "recipes.hospital.lessons"
@@ -60,7 +57,7 @@ class CodeAgent(Agent):
         return task_of(row)
 
     def open(self, settings: Settings, options: Options, evaluating: bool = False) -> Environment:
-        return CodeEnvironment(settings, options, evaluating)
+        return CodeEnvironment(settings, options)
 
     def add_flags(self, parser: ArgumentParser) -> None:
         add = parser.add_argument
@@ -72,10 +69,36 @@ class CodeAgent(Agent):
         add("--debugger", metavar="MODEL", help=model)
 
     def failure(self, record: Record) -> str:
-        return facts.failure(record)
+        """Return the first kind of failure that applies to a scored episode."""
+        if (record["score"] or 0) >= 1:
+            return "right"
+        if record["answer"] is None:
+            return "loop" if record["facts"]["loops"] else "nothing_handed_in"
+        if not record["facts"]["runs"]:
+            return "no_program"
+        return "wrong_value" if record["facts"]["printed_a_value"] else "only_errors"
 
     def shown(self, record: Record) -> Sequence[Shown]:
-        return shown(record)
+        """Return the transcript, with actions shown as their program or command."""
+        steps = record["steps"]
+        notes = []
+        for step in steps:
+            action = {"action": step["action"], "problem": step.get("problem")}
+            notes.append((action, {"kind": step["kind"], "status": step["status"]}))
+        pieces = []
+        number = 0
+        for piece in annotated(record, notes):
+            if piece.who == POLICY:
+                params = steps[number]["params"] if number < len(steps) else {}
+                number += 1
+                if piece.text.lstrip().startswith("{"):  # a reply that is nothing but the action
+                    program = params.get("code") or params.get("cmd")
+                    if isinstance(program, str):
+                        piece = replace(piece, text=program, form="python")
+                    else:
+                        piece = replace(piece, form="json")
+            pieces.append(piece)
+        return pieces
 
     def demonstrations(
         self, role: str, rows: Sequence[Row], settings: Settings

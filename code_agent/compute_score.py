@@ -1,13 +1,9 @@
-"""The command of `code_agent.medagentgym.compute_score` under MedAgentGym's own path."""
+"""Run code_agent.medagentgym.histories under MedAgentGym's own path."""
 
+import runpy
 import sys
 from pathlib import Path
 
-# The path of a script would begin with this folder
 if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
-
-from code_agent.medagentgym.compute_score import main
-
-if __name__ == "__main__":
-    sys.exit(main())
+    runpy.run_module("code_agent.medagentgym.histories", run_name="__main__")

@@ -3,8 +3,6 @@
 Neither sees the task's answer, so `debug` cannot give it away.
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

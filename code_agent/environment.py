@@ -1,31 +1,28 @@
 """The sandbox, task sets, prompts and debugger of the code agent's episodes in one process."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
 
+from code_agent import prompts
 from code_agent.actions import EpisodeContext, doing_nothing, placed
-from code_agent.canaries import dishonest_episodes
 from code_agent.debugger import Debugger
-from code_agent.facts import record_of
-from code_agent.game import Game, permitted
+from code_agent.game import Game
 from code_agent.graders import Gold
 from code_agent.judging import ByOutput
-from code_agent.prompts import load_prompts
-from code_agent.rehearsal import Rehearsed, gold_steps, rehearse, submit
-from code_agent.reward import RUBRIC, score
+from code_agent.rehearsal import Rehearsed, dishonest_episodes, gold_steps, rehearse, submit
+from code_agent.reward import RUBRIC, record_of, score
 from code_agent.task import CodeTask
 from code_agent.tasks import get_task_class
 from code_agent.tasks.base import TaskSet
 from code_agent.tasks.bundled import EhrDemo
 from common.settings import Settings
 from episodes.agent import Answer, Environment, Options, Record
-from episodes.episode import AgentError, Episode, Policy, ServiceError, Task
+from episodes.episode import AgentError, Episode, Policy, ServiceError
 from episodes.outcomes import EpisodeError
 from episodes.text_loop import play_with_words
 from episodes.turns import turns_of
@@ -36,10 +33,7 @@ OUTPUT = 600  # characters of what comes back that a policy in training reads
 
 
 class CodeEnvironment(Environment):
-    """Plays and scores episodes. `task_sets` replaces sets by name, for data in another place.
-
-    Raises AgentError if a set's rows cannot be read.
-    """
+    """Plays and scores episodes. `task_sets` replaces sets by name. Raises AgentError."""
 
     highest = RUBRIC.highest
 
@@ -47,7 +41,6 @@ class CodeEnvironment(Environment):
         self,
         settings: Settings,
         options: Options,
-        evaluating: bool = False,
         task_sets: Mapping[str, TaskSet] | None = None,
         debugger: Debugger | None = None,
         longest: int = OUTPUT,
@@ -55,48 +48,40 @@ class CodeEnvironment(Environment):
         self.settings = settings
         self.longest = longest
         self.ending = options.get("ending") or "submit"
-        self.prompts = load_prompts()
         self.sets = dict(task_sets or {})
         self.hospital = options.get("hospital")
-        model = options.get("debugger")
-        self.debugger = debugger or Debugger(model)
-        self.debugged_by = model or "offline"
+        self.debugged_by = options.get("debugger")
+        self.debugger = debugger or Debugger(self.debugged_by)
         self.sandboxes: dict[tuple[Path, ...], Sandbox] = {}
         self._numbers = itertools.count()
 
-    def sandbox_of(self, tasks: TaskSet, task: CodeTask) -> Sandbox:
-        """Return the sandbox for these tasks, in which programs see only their own task's data."""
-        try:
-            files = tuple(tasks.visible(task))
-            if files not in self.sandboxes:
-                self.sandboxes[files] = Sandbox(data=files)
-        except (SandboxError, OSError) as error:
-            raise EpisodeError("sandbox_failed", str(error)) from None
-        return self.sandboxes[files]
-
-    def set_of(self, task: Task) -> TaskSet:
-        return self.set_of_name(own(task).task_set)
+    def set_of(self, task: Any) -> TaskSet:
+        return self.set_of_name(task.task_set)
 
     def set_of_name(self, name: str) -> TaskSet:
         if name not in self.sets:
             self.sets[name] = get_task_class(name)(self.hospital)
         return self.sets[name]
 
-    def context_of(self, task: Task) -> EpisodeContext:
-        """Return the context of one episode, isolated from all others."""
+    def context_of(self, task: CodeTask) -> EpisodeContext:
+        """Return the context of one isolated episode. Raises EpisodeError: no sandbox."""
         tasks = self.set_of(task)
+        try:
+            files = tuple(tasks.visible(task))
+            if files not in self.sandboxes:
+                self.sandboxes[files] = Sandbox(data=files)
+        except (SandboxError, OSError) as error:
+            raise EpisodeError("sandbox_failed", str(error)) from None
         name = f"{task.id}/{next(self._numbers)}"
-        return EpisodeContext(
-            self.sandbox_of(tasks, own(task)), name, tasks.look_up, self.debugger, own(task).context
-        )
+        sandbox = self.sandboxes[files]
+        return EpisodeContext(sandbox, name, tasks.look_up, self.debugger, task.context)
 
-    async def play(self, task: Task, policy: Policy) -> Episode:
+    async def play(self, task: Any, policy: Policy) -> Episode:
         tasks = self.set_of(task)
-        if why := tasks.unusable(own(task)):
+        if why := tasks.unusable(task):
             raise EpisodeError("task_unusable", why)
         context = self.context_of(task)
-        game = Game(tasks, own(task), context, self.ending, self.longest)
-        submits = self.ending == "submit"
+        game = Game(tasks, task, context, self.ending, self.longest)
         steps = policy.max_turns
 
         async def respond(reply: str, episode: Episode) -> str | None:
@@ -106,82 +91,69 @@ class CodeEnvironment(Environment):
                 episode.answer = game.handed.answer if game.handed else None
                 episode.stop_reason = "answered"
                 return None
-            return self.prompts.said(
-                step.observation["env_message"], policy.turns + 1, steps, submits
-            )
+            said = step.observation["env_message"]
+            return prompts.said(said, policy.turns + 1, steps, self.ending == "submit")
 
-        opening = self.prompts.opening(
-            own(task), tasks.overview, permitted(tasks, self.ending), steps
-        )
+        opening = prompts.opening(task, tasks.overview, game.permitted, steps)
         try:
             return await play_with_words(policy, opening, respond)
         finally:
             await context.sandbox.end(context.episode)
 
-    async def why_unusable(self, task: Task) -> str:
+    async def why_unusable(self, task: CodeTask) -> str:
         """Return why a task cannot be played here, or "". May run the gold program to find out."""
-        code_task = own(task)
         tasks = self.set_of(task)
-        if why := tasks.unusable(code_task):
+        why = tasks.unusable(task)
+        if why or task.gold is not None:
             return why
-        check = None if code_task.gold is not None else tasks.check(code_task)
+        check = tasks.check(task)
         if not isinstance(check, ByOutput):
             return ""
-        stub = doing_nothing(code_task.reference)
-        program = placed(code_task.context, stub) if stub else ""
+        stub = doing_nothing(task.reference)
+        program = placed(task.context, stub) if stub else ""
         return await check.problem(program, self.context_of(task))
 
     async def asked(self, question: str, answer: Answer, policy: Policy) -> Episode:
-        """Play a question about the hospital's tables.
-
-        Raises AgentError if the ending needs to know the right answer.
-        """
+        """Play a question about the tables. Raises AgentError: the ending needs the answer."""
         if self.ending != "submit":
             raise AgentError(
                 f"--ending {self.ending}: the right answer to "
                 "your own question is unknown; name a case"
             )
         unknown = Gold("text", "unknown")  # placeholder: the grade of an own question is not used
-        return await self.play(
-            CodeTask(id="asked", question=question, task_set=EhrDemo.name, gold=unknown), policy
-        )
+        task = CodeTask(id="asked", question=question, task_set=EhrDemo.name, gold=unknown)
+        return await self.play(task, policy)
 
-    async def score(self, task: Task, episode: Episode) -> Reward:
-        return score(self.set_of(task), own(task), episode)
+    async def score(self, task: Any, episode: Episode) -> Reward:
+        return score(self.set_of(task), task, episode)
 
-    def rehearsed(self, task: CodeTask, steps: Sequence[Rehearsed]) -> Episode:
+    def rehearsed(self, task: Any, steps: Sequence[Rehearsed]) -> Episode:
         """Return the episode of these steps without running anything."""
-        return rehearse(self.set_of(task), task, self.prompts, self.turns(task), steps)
+        return rehearse(self.set_of(task), task, turns_of(task, self.settings), steps)
 
-    def turns(self, task: Task) -> int:
-        """Return the number of turns that a task has."""
-        return turns_of(task, self.settings)
+    async def gold(self, task: Any) -> Episode:
+        return self.rehearsed(task, gold_steps(task))
 
-    async def gold(self, task: Task) -> Episode:
-        return self.rehearsed(own(task), gold_steps(own(task)))
-
-    def baselines(self, task: Task, commonest: str) -> Mapping[str, Episode]:
-        """Return episodes that hand in an answer without a program: 0, which also stands for "no",
-        or the commonest.
-        """
+    def baselines(self, task: Any, commonest: str) -> Mapping[str, Episode]:
+        """Return episodes without a program, which hand in the commonest answer, or 0 (or "no")."""
         answers = {"at_once": "0", "commonest": commonest}
         return {
-            name: self.rehearsed(own(task), [Rehearsed(submit(answer))])
+            name: self.rehearsed(task, [Rehearsed(submit(answer))])
             for name, answer in answers.items()
         }
 
-    def dishonest(self, task: Task, random: Random) -> Mapping[str, Episode]:
-        turns = self.turns(task)
-        return dishonest_episodes(self.set_of(task), own(task), self.prompts, turns, random)
+    def dishonest(self, task: Any, random: Random) -> Mapping[str, Episode]:
+        turns = turns_of(task, self.settings)
+        return dishonest_episodes(task, turns, partial(self.rehearsed, task), random)
 
-    def record(self, task: Task, episode: Episode) -> Record:
-        return record_of(self.set_of(task), own(task), episode)
+    def record(self, task: Any, episode: Episode) -> Record:
+        return record_of(self.set_of(task), task, episode)
 
     def description(self) -> dict[str, Any]:
         described = {
             "ending": self.ending,
-            "prompts": self.prompts.fingerprint,
-            "debugger": self.debugged_by,
+            "prompts": prompts.fingerprint(),
+            "debugger": self.debugged_by or "offline",
         }
         return described | ({"hospital": str(self.hospital)} if self.hospital else {})
 
@@ -194,8 +166,3 @@ class CodeEnvironment(Environment):
     def close(self) -> None:
         for sandbox in self.sandboxes.values():
             asyncio.run(sandbox.close())
-
-
-def own(task: Task) -> CodeTask:
-    assert isinstance(task, CodeTask)
-    return task

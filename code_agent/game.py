@@ -4,11 +4,9 @@ game = Game(tasks, tasks.task(0), context, ending="submit")
 step = await game.answer('{"action": "validate_code", "params": {"code": "print(6 * 7)"}}')
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
-from code_agent.actions import ENDING, SAID, EpisodeContext, Observation, as_text, perform, refusal
+from code_agent.actions import SAID, EpisodeContext, Observation, as_text, perform, refusal
 from code_agent.judging import Handed
 from code_agent.protocol import ENDINGS, Action, Event, Malformed, read_reply
 from code_agent.task import CodeTask
@@ -59,17 +57,15 @@ class Game:
         if action.name == "submit" and "submit" in self.permitted:
             return await self._submit(action)
         observation = await perform(action, self.context, self.permitted)
-        self.events.append(
-            Event(
-                action.name,
-                action.params,
-                kind=observation["type"],
-                status=observation.get("status", ""),
-                printed=observation.pop("printed", ""),
-                problem=observation.get("problem", ""),
-                seconds=observation.get("execution_time", 0.0),
-            )
+        event = Event(
+            action.name,
+            action.params,
+            kind=observation["type"],
+            status=observation.get("status", ""),
+            printed=observation.pop("printed", ""),
+            problem=observation.get("problem", ""),
         )
+        self.events.append(event)
         done = self.ending == "oracle" and await self._oracle_ends(observation)
         said = observation["env_message"]
         left = len(said) - self.longest
@@ -88,13 +84,11 @@ class Game:
         if answer is None and self._runs and not self.tasks.answered:
             answer = ""
         if answer is None:
-            self.events.append(
-                Event("submit", action.params, kind="error", problem="nothing_to_hand_in")
-            )
-            return Step(refusal("nothing_to_hand_in"))
-        self.handed = Handed(
-            answer, self.program if given is None or not self.context.frame else answer
-        )
+            problem = "nothing_to_hand_in"
+            self.events.append(Event("submit", action.params, kind="error", problem=problem))
+            return Step(refusal(problem))
+        is_program = given is not None and self.context.frame
+        self.handed = Handed(answer, answer if is_program else self.program)
         self.worth = await worth(self.tasks, self.task, self.handed, self.context)
         self.events.append(Event("submit", action.params, kind="submitted", worth=self.worth))
         return Step({"type": "submitted", "env_message": SAID["handed_in"]}, True)
@@ -129,7 +123,7 @@ class Game:
 
 def permitted(tasks: TaskSet, ending: str) -> tuple[str, ...]:
     """Return the actions of a set's tasks, and the one that hands in."""
-    return (*tasks.actions, *ENDING) if ending == "submit" else tasks.actions
+    return (*tasks.actions, "submit") if ending == "submit" else tasks.actions
 
 
 async def worth(tasks: TaskSet, task: CodeTask, handed: Handed, context: EpisodeContext) -> float:

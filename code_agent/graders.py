@@ -4,8 +4,6 @@ grade("[4280, '041']", Gold("set", ("041", "4280"), items=("text",)))  # True
 grade("17 18 19", Gold("integer", 17))                                 # False: not one integer
 """
 
-from __future__ import annotations
-
 import ast
 import json
 import re
@@ -14,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 LONGEST = 65536  # characters of an answer: what the sandbox lets a program print
@@ -42,6 +41,8 @@ MOMENT = re.compile(
 )
 TRUE = {"true", "yes", "1"}
 FALSE = {"false", "no", "0"}
+SCALARS = ("number", "integer", "text", "date", "boolean")
+SHAPES = ("set", "list", "table")
 Seen = Any  # a parsed text: a text for each scalar, and lists, tuples, sets and dicts of these
 
 
@@ -69,10 +70,9 @@ class Gold:
     ordered: bool = True
 
     def __post_init__(self) -> None:
-        if self.kind not in SCALARS.keys() | SHAPES.keys():
-            raise GoldError(
-                f"there is no kind {self.kind!r}; the kinds are {', '.join([*SCALARS, *SHAPES])}"
-            )
+        if self.kind not in SCALARS + SHAPES:
+            kinds = ", ".join(SCALARS + SHAPES)
+            raise GoldError(f"there is no kind {self.kind!r}; the kinds are {kinds}")
         try:
             answered = grade(json.dumps(self.value), self)
         except (ValueError, TypeError, AttributeError, ArithmeticError) as error:
@@ -103,35 +103,47 @@ def grade(answer_text: str, gold: Gold) -> bool:
     text = answer_text.strip()
     if not text or len(text) > LONGEST:
         return False
-    if gold.kind in SHAPES:
-        return SHAPES[gold.kind](text, gold)
     seen = _parsed(text)
+    if gold.kind == "table":
+        match = _pairwise if gold.ordered else _one_to_one
+        return match(partial(_same_row, gold), _rows(seen, gold.ordered), gold.value)
+    if gold.kind in SHAPES:
+        if isinstance(seen, str):  # text that is not Python is split at lines, else at commas
+            seen = [part.strip() for part in text.split("\n" if "\n" in text else ",")]
+        elif not isinstance(seen, list | tuple | set):
+            seen = [seen]
+        [kind] = gold.items
+        if gold.kind == "set":
+            return _one_to_one(partial(_same_item, gold, kind), seen, gold.value)
+        is_ordered = not isinstance(seen, set)
+        return is_ordered and _pairwise(partial(_same_item, gold, kind), seen, gold.value)
     while isinstance(seen, list | tuple | set) and len(seen) == 1:
         [seen] = seen
-    return _same(gold.kind, seen, gold.value, gold)
+    return _same(gold, gold.kind, seen, gold.value)
 
 
-def _number(seen: str, value: Any, gold: Gold) -> bool:
-    number = _decimal(seen)
+def _same(gold: Gold, kind: str, seen: Seen, value: Any) -> bool:
+    """Return whether a scalar is the value."""
+    if not isinstance(seen, str):
+        return False
+    seen = seen.strip()
+    if kind == "text":
+        plain = re.sub(r"[ \t]+", " ", seen).casefold()
+        return plain == re.sub(r"[ \t]+", " ", value).casefold()
+    if kind == "boolean":
+        return seen.casefold() in (TRUE if value else FALSE)
+    if kind == "date":
+        return _same_date(seen, value)
+    number = Decimal(seen.replace(",", "")) if NUMBER.fullmatch(seen) else None
+    if kind == "integer":
+        return number == value
     lower, upper = gold.limits(Decimal(str(value)))
     if number is None or not lower.is_finite() or not upper.is_finite():
         return False
     return lower <= number <= upper
 
 
-def _integer(seen: str, value: Any, gold: Gold) -> bool:
-    return _decimal(seen) == value
-
-
-def _decimal(seen: str) -> Decimal | None:
-    return Decimal(seen.replace(",", "")) if NUMBER.fullmatch(seen) else None
-
-
-def _text(seen: str, value: Any, gold: Gold) -> bool:
-    return re.sub(r"[ \t]+", " ", seen).casefold() == re.sub(r"[ \t]+", " ", value).casefold()
-
-
-def _date(seen: str, value: Any, gold: Gold) -> bool:
+def _same_date(seen: str, value: str) -> bool:
     try:
         if moment := MOMENT.fullmatch(seen):
             year, month, day, hour, minute, second = [int(part or 0) for part in moment.groups()]
@@ -143,45 +155,16 @@ def _date(seen: str, value: Any, gold: Gold) -> bool:
         return False
 
 
-def _boolean(seen: str, value: Any, gold: Gold) -> bool:
-    return seen.casefold() in (TRUE if value else FALSE)
+def _same_item(gold: Gold, kind: str, seen: Seen, value: Any) -> bool:
+    is_row_of_one = isinstance(seen, list | tuple) and len(seen) == 1
+    return _same(gold, kind, seen[0] if is_row_of_one else seen, value)
 
 
-def _list(text: str, gold: Gold) -> bool:
-    items = _items(text)
-    return not isinstance(items, set) and _pairwise(_same_item(gold), items, gold.value)
-
-
-def _set(text: str, gold: Gold) -> bool:
-    return _one_to_one(_same_item(gold), _items(text), gold.value)
-
-
-def _table(text: str, gold: Gold) -> bool:
-    def same(row: Seen, wanted: Sequence[Any]) -> bool:
-        cells = list(row.values()) if isinstance(row, dict) else row
-        if not _is_row(cells) or len(cells) != len(wanted):
-            return False
-        return all(_same(*each, gold) for each in zip(gold.items, cells, wanted, strict=True))
-
-    match = _pairwise if gold.ordered else _one_to_one
-    return match(same, _rows(text, gold.ordered), gold.value)
-
-
-SCALARS: dict[str, Callable[[str, Any, Gold], bool]] = {
-    "number": _number, "integer": _integer, "text": _text, "date": _date, "boolean": _boolean,
-}  # fmt: skip
-SHAPES: dict[str, Callable[[str, Gold], bool]] = {"set": _set, "list": _list, "table": _table}
-
-
-def _same(kind: str, seen: Seen, value: Any, gold: Gold) -> bool:
-    return isinstance(seen, str) and SCALARS[kind](seen.strip(), value, gold)
-
-
-def _same_item(gold: Gold) -> Callable[[Seen, Any], bool]:
-    [kind] = gold.items
-    return lambda seen, value: _same(
-        kind, seen[0] if _is_row(seen) and len(seen) == 1 else seen, value, gold
-    )
+def _same_row(gold: Gold, row: Seen, wanted: Sequence[Any]) -> bool:
+    cells = list(row.values()) if isinstance(row, dict) else row
+    if not isinstance(cells, list | tuple) or len(cells) != len(wanted):
+        return False
+    return all(_same(gold, *each) for each in zip(gold.items, cells, wanted, strict=True))
 
 
 def _pairwise(
@@ -230,36 +213,18 @@ def _seats(
     return {}
 
 
-def _items(text: str) -> Any:
-    """Return the items of a list or set. Text that is not Python is split at lines, else at commas."""
-    seen = _parsed(text)
-    if isinstance(seen, list | tuple | set):
-        return seen
-    return (
-        [part.strip() for part in text.split("\n" if "\n" in text else ",")]
-        if isinstance(seen, str)
-        else [seen]
-    )
-
-
-def _rows(text: str, ordered: bool) -> list[Seen]:
+def _rows(seen: Seen, ordered: bool) -> list[Seen]:
     """Return the rows of a table. A dict has a row for each key. A flat list is one row. A set has
     rows without an order.
     """
-    seen = _parsed(text)
     if isinstance(seen, set) and not ordered:
         return list(seen)
     if isinstance(seen, dict):
-        return (
-            list(seen.items()) if all(isinstance(cell, str) for cell in seen.values()) else [seen]
-        )
-    if not _is_row(seen):
+        is_flat = all(isinstance(cell, str) for cell in seen.values())
+        return list(seen.items()) if is_flat else [seen]
+    if not isinstance(seen, list | tuple):
         return []
     return [seen] if all(isinstance(cell, str) for cell in seen) else list(seen)
-
-
-def _is_row(seen: Seen) -> bool:
-    return isinstance(seen, list | tuple)
 
 
 def _parsed(text: str) -> Seen:

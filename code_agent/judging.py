@@ -1,7 +1,5 @@
 """Grade answers that are not single values, from 0 to 1, by running programs in the sandbox."""
 
-from __future__ import annotations
-
 import ast
 import builtins
 import csv
@@ -46,10 +44,7 @@ class ByOutput:
     program: str
 
     async def problem(self, stub: str, context: EpisodeContext) -> str:
-        """Return why the gold program's output cannot tell programs apart, or "".
-
-        stub: the same program with functions that do nothing, or "" if it has none.
-        """
+        """Return why the gold's output tells nothing, or "". stub: with empty functions."""
         printed = [await _alone(self.program, context) for _ in range(2)]
         if not all(output and output.strip() for output in printed):
             return "its own program fails here, or prints nothing"
@@ -113,20 +108,21 @@ def names_in(tests: str) -> tuple[list[str], list[str]]:
 
 @dataclass(frozen=True)
 class ByPredictions:
-    """The share of right labels in the file of predictions. A missing label is wrong.
+    """The share of right labels in /scratch/predictions.csv. A missing label is wrong.
 
     labels: a CSV file outside the sandbox. ids: the columns that name a case, in the same order in
     both files. label: the column of the label.
     """
 
-    predictions: str
     labels: Path
     ids: tuple[str, ...]
     label: str
 
     async def worth(self, handed: Handed, context: EpisodeContext) -> float:
         try:
-            text = b64decode(await _read(self.predictions, context)).decode("utf-8", "replace")
+            text = b64decode(await _read("/scratch/predictions.csv", context)).decode(
+                "utf-8", "replace"
+            )
             lines = list(csv.reader(io.StringIO(text)))[1:]
         except (ValueError, csv.Error):  # the program controls what its interpreter prints
             return 0.0

@@ -3,8 +3,6 @@
 Files are read row by row, so that large ones need no memory.
 """
 
-from __future__ import annotations
-
 import csv
 import sqlite3
 import sys
@@ -32,10 +30,7 @@ class LookupRefused(ValueError):
 
 
 def look_up(files: Sequence[Path], name: str, kind: str, keyterm: str = "") -> str:
-    """Return the answer about one of the files.
-
-    Raises LookupRefused, or OSError, sqlite3.Error or ValueError: the file cannot be read.
-    """
+    """Answer about one of the files. Raises LookupRefused, OSError, sqlite3.Error, ValueError."""
     if kind not in KINDS:
         raise LookupRefused(f"info_type {kind!r}: expected {', '.join(KINDS)}")
     path, table = find(files, name)
@@ -49,10 +44,7 @@ def look_up(files: Sequence[Path], name: str, kind: str, keyterm: str = "") -> s
 
 
 def find(files: Sequence[Path], name: str) -> tuple[Path, str]:
-    """Return the file that a name means, and the table of an SQLite file. Case does not matter.
-
-    Raises LookupRefused if the name belongs to none of the files.
-    """
+    """Return the file that a name means, and an SQLite file's table. Raises LookupRefused."""
     parts = [part for part in name.replace("\\", "/").split("/") if part not in ("", ".", "..")]
     known = {path.name.lower(): path for path in files}
     for at in range(len(parts) - 1, -1, -1):

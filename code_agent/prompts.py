@@ -1,62 +1,46 @@
 """The words that the policy reads, from prompts.toml."""
 
-from __future__ import annotations
-
 import hashlib
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 
 from code_agent.actions import ACTIONS
 from code_agent.task import CodeTask
 from episodes.episode import Message
 
-
-@dataclass(frozen=True)
-class Prompts:
-    """Texts with the fields that the head of prompts.toml explains."""
-
-    version: str
-    system: str
-    first: str
-    turn: str
-    last: str
-    last_oracle: str
-
-    @property
-    def fingerprint(self) -> str:
-        """The version and a hash of the texts."""
-        return f"{self.version} {hashlib.sha256(f'{self!r}{ACTIONS}'.encode()).hexdigest()[:8]}"
-
-    def opening(
-        self, task: CodeTask, overview: str, permitted: Sequence[str], steps: int
-    ) -> list[Message]:
-        """Return the messages that begin an episode."""
-        system = self.system.format(actions="\n".join(map(described, permitted)), overview=overview)
-        note = f"{task.note}\n" if task.note else ""
-        first = self.first.format(note=note, question=task.question, step=1, steps=steps)
-        user = self._with_last(first, 1, steps, "submit" in permitted)
-        return [{"role": "system", "content": system.strip()}, {"role": "user", "content": user}]
-
-    def said(self, text: str, step: int, steps: int, submits: bool) -> str:
-        """Return an observation, before reply number `step` of `steps`."""
-        return self._with_last(
-            self.turn.format(text=text, step=step, steps=steps), step, steps, submits
-        )
-
-    def _with_last(self, words: str, step: int, steps: int, submits: bool) -> str:
-        return f"{words}\n{self.last if submits else self.last_oracle}" if step >= steps else words
+WORDS: dict[str, str] = tomllib.loads(
+    Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
+)
 
 
-def described(name: str) -> str:
-    """Return an action with its parameters on one line."""
-    spec = ACTIONS[name]
-    params = "; ".join(f"{param}: {meaning}" for param, meaning in spec["params"].items())
-    return f"{name}: {spec['says']}. {params}."
+def fingerprint() -> str:
+    """Return the version and a hash of the texts."""
+    digest = hashlib.sha256(f"{WORDS}{ACTIONS}".encode()).hexdigest()
+    return f"{WORDS['version']} {digest[:8]}"
 
 
-@lru_cache
-def load_prompts() -> Prompts:
-    return Prompts(**tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")))
+def opening(task: CodeTask, overview: str, permitted: Sequence[str], steps: int) -> list[Message]:
+    """Return the messages that begin an episode."""
+    actions = []
+    for name in permitted:
+        spec = ACTIONS[name]
+        params = "; ".join(f"{param}: {meaning}" for param, meaning in spec["params"].items())
+        actions.append(f"{name}: {spec['says']}. {params}.")
+    system = WORDS["system"].format(actions="\n".join(actions), overview=overview)
+    note = f"{task.note}\n" if task.note else ""
+    first = WORDS["first"].format(note=note, question=task.question, step=1, steps=steps)
+    user = _with_last(first, 1, steps, "submit" in permitted)
+    return [{"role": "system", "content": system.strip()}, {"role": "user", "content": user}]
+
+
+def said(text: str, step: int, steps: int, submits: bool) -> str:
+    """Return an observation, before reply number `step` of `steps`."""
+    words = WORDS["turn"].format(text=text, step=step, steps=steps)
+    return _with_last(words, step, steps, submits)
+
+
+def _with_last(words: str, step: int, steps: int, submits: bool) -> str:
+    if step < steps:
+        return words
+    return f"{words}\n{WORDS['last' if submits else 'last_oracle']}"

@@ -4,8 +4,6 @@ Words around the object, a fence, line breaks inside texts, a Python dict, and p
 name are accepted. Reading takes linear time and never raises.
 """
 
-from __future__ import annotations
-
 import ast
 import json
 from collections import Counter
@@ -23,12 +21,6 @@ LONGEST_DICT = 20_000  # characters of a Python dict
 # Under "submit" an answer is handed in once, under "oracle" a right output ends the episode
 ENDINGS = ("submit", "oracle")
 LOOP = 3  # so many runs of the same program are a loop
-PROBLEMS = (
-    "empty",  # nothing at all
-    "no_action",  # no object that names an action
-    "several_actions",
-    "bad_params",  # the parameters are no object
-)
 
 
 @dataclass(frozen=True)
@@ -43,7 +35,7 @@ class Action:
 
 @dataclass(frozen=True)
 class Malformed:
-    """A reply without an action. problem: one of PROBLEMS, or a refusal of `code_agent.actions`."""
+    """A reply without an action. problem: a name under `said` in actions.toml."""
 
     problem: str
     detail: str = ""
@@ -62,7 +54,6 @@ class Event:
     status: str = ""
     printed: str = ""
     problem: str = ""
-    seconds: float = 0.0
     worth: float | None = None
 
     @property

@@ -1,19 +1,29 @@
-"""Episodes without a model: gold, baselines, and parts of bad ones. They run no program: the data's
-validator already ran the gold programs.
+"""Episodes without a model: gold, baselines, and bad ones, to see whether the grader can be fooled.
+
+They run no program: the data's validator already ran the gold programs.
 """
 
-from __future__ import annotations
-
-from collections.abc import Sequence
+import json
+import re
+import tomllib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from random import Random
+from typing import Any
 
+from code_agent import prompts
 from code_agent.actions import SAID, as_text
 from code_agent.game import permitted
-from code_agent.prompts import Prompts
 from code_agent.protocol import Action, Event
 from code_agent.task import CodeTask
 from code_agent.tasks.base import TaskSet
 from episodes.episode import Episode
+
+TO_THE_JUDGE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))[
+    "to_the_judge"
+]
+NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 
 
 @dataclass(frozen=True)
@@ -25,9 +35,7 @@ class Rehearsed:
     error: str = ""
 
 
-def rehearse(
-    tasks: TaskSet, task: CodeTask, prompts: Prompts, turns: int, steps: Sequence[Rehearsed]
-) -> Episode:
+def rehearse(tasks: TaskSet, task: CodeTask, turns: int, steps: Sequence[Rehearsed]) -> Episode:
     """Return the episode of these steps, cut at the budget."""
     opening = prompts.opening(task, tasks.overview, permitted(tasks, "submit"), turns)
     episode = Episode(opening, stop_reason="max_turns")
@@ -71,3 +79,40 @@ def gold_steps(task: CodeTask) -> list[Rehearsed]:
 
 def submit(answer: str) -> Action:
     return Action("submit", {"answer": answer})
+
+
+def dishonest_episodes(
+    task: CodeTask, turns: int, rehearsed: Callable[[Sequence[Rehearsed]], Episode], random: Random
+) -> dict[str, Episode]:
+    """Return a bad episode of every kind, such as another value, words, or no value at all."""
+    gold = gold_text(task)
+    numbers = list(dict.fromkeys(NUMBER.findall(f"{task.note} {task.question}")))
+    answers = {
+        "every number": "\n".join(map(str, range(200))) + f"\n{gold}",
+        "gold among words": f"The answer is probably {gold}, or not.",
+        # Several numbers, because a single one may be right
+        "the question's numbers": " ".join(numbers if len(numbers) > 1 else (*numbers, "0", "1")),
+        "infinity": random.choice(("inf", "nan", "-inf", "1e999")),
+        "words to the judge": random.choice(TO_THE_JUDGE) + " ",
+        "nothing": " ",
+    }
+    ended = {kind: rehearsed([Rehearsed(submit(text))]) for kind, text in answers.items()}
+    program = Rehearsed(Action("validate_code", {"code": "answer = None"}), "None")
+    wrong = [program, Rehearsed(submit(other_value(task, random)))][-turns:]
+    return ended | {"another value": rehearsed(wrong)}
+
+
+def other_value(task: CodeTask, random: Random) -> str:
+    """Return a value of the gold's form that is not the gold."""
+    assert task.gold is not None
+    value = task.gold.value
+    other: Any = "1970-01-01"
+    if isinstance(value, bool):
+        other = not value
+    elif isinstance(value, int | float):
+        other = value * 2 + random.randint(3, 9)
+    elif isinstance(value, tuple | list):
+        other = list(value[1:]) or ["none of these"]
+    elif task.gold.kind != "date":
+        other = f"{value} {random.randint(2, 9)}"
+    return json.dumps(other, ensure_ascii=False)

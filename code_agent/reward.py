@@ -1,28 +1,27 @@
-"""What an episode earns: the terms of rewards.toml.
+"""What an episode earns by the terms of rewards.toml, and facts beyond its reward.
 
 Nothing is paid before an answer is handed in. Otherwise a policy would learn to keep to the form
 and stop there.
 """
 
-from __future__ import annotations
-
 import tomllib
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from code_agent.protocol import Event, loops
 from code_agent.task import CodeTask
+from code_agent.tasks.base import TaskSet
+from episodes.agent import Record
 from episodes.episode import Episode
 from scoring.rubric import Reward, Rubric
-
-if TYPE_CHECKING:
-    from code_agent.tasks.base import TaskSet
 
 RUBRIC = Rubric(
     tomllib.loads(Path(__file__).with_name("rewards.toml").read_text(encoding="utf-8"))["terms"]
 )
+
+SHOWN = 2000  # characters of what a program printed, in a record
 
 
 def score(tasks: TaskSet, task: CodeTask, episode: Episode) -> Reward:
@@ -64,3 +63,42 @@ def counters_of(events: Sequence[Event]) -> dict[str, float]:
         **kinds,
     }
     return {name: float(number) for name, number in counted.items()}
+
+
+def facts_of(tasks: TaskSet, task: CodeTask, episode: Episode) -> dict[str, float | None]:
+    """Return numbers to average. The share of runs that raised is None if nothing ran."""
+    runs = [event for event in episode.events if event.ran]
+    printed = any(event.printed.strip() and not event.raised for event in runs)
+    return {
+        "success": success(tasks, task, episode),
+        "steps": float(len(episode.events)),
+        "runs": float(len(runs)),
+        "raised": sum(event.raised for event in runs) / len(runs) if runs else None,
+        "printed_a_value": float(printed),
+        "handed_in": float(episode.answer is not None),
+        "loops": float(loops(episode.events)),
+    }
+
+
+def record_of(tasks: TaskSet, task: CodeTask, episode: Episode) -> Record:
+    """Return the facts, the set, the gold, the submitted answer and each step."""
+    steps = []
+    for event in episode.events:
+        step: dict[str, Any] = {
+            "action": event.action,
+            "params": event.params,
+            "kind": event.kind,
+            "status": event.status,
+        }
+        if event.printed:
+            step["printed"] = event.printed[:SHOWN]
+        if event.problem:
+            step["problem"] = event.problem
+        steps.append(step)
+    return {
+        "facts": facts_of(tasks, task, episode),
+        "task_set": task.task_set,
+        "gold": task.reference,
+        "answer": episode.answer,
+        "steps": steps,
+    }

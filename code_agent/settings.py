@@ -1,7 +1,5 @@
 """The settings of the code agent. The sandbox has its own."""
 
-from __future__ import annotations
-
 from pydantic import Field
 
 from tools.sandbox.settings import SandboxSettings

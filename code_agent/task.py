@@ -1,7 +1,5 @@
 """A row of the code agent's data as a frozen type, for `data/code/` and MedAgentGym's sets."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from pathlib import Path

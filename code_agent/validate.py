@@ -10,8 +10,6 @@ counted by reason. Programs of bundled sets run without the sandbox, so use only
 Exit codes: 0 all are right, 1 some are not, 2 wrong usage.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import io
@@ -19,9 +17,8 @@ import json
 import sqlite3
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, redirect_stdout
-from functools import partial
 from itertools import chain
 from pathlib import Path
 
@@ -38,30 +35,25 @@ from episodes.episode import AgentError
 DATABASE = "hospital.db"
 
 
-def printed(program: str, folder: Path | None) -> str:
-    """Return what a program prints with the folder as its /data. Raises what the program raises."""
-    output = io.StringIO()
-    with redirect_stdout(output):
-        exec(compile(program.replace("/data/", f"{folder}/"), "program", "exec"), {})
-    return output.getvalue()
-
-
-def selected(sql: str, kind: str, folder: Path) -> str:
-    """Return the result of the SQL on the folder's database, as an answer of that kind."""
-    with closing(sqlite3.connect(f"file:{folder / DATABASE}?mode=ro", uri=True)) as database:
-        rows = database.execute(sql).fetchall()
-    return json.dumps(rows if kind == "table" else [*chain.from_iterable(rows)])
+def answer_by(name: str, task: CodeTask, folder: Path | None) -> str:
+    """Return what a task's "program" or "SQL" answers. Raises whatever it raises."""
+    if name == "program":
+        output = io.StringIO()
+        with redirect_stdout(output):
+            exec(compile(task.program.replace("/data/", f"{folder}/"), "program", "exec"), {})
+        return output.getvalue()
+    with closing(sqlite3.connect(f"file:{folder}/{DATABASE}?mode=ro", uri=True)) as database:
+        rows = database.execute(task.sql).fetchall()
+    is_table = task.gold is not None and task.gold.kind == "table"
+    return json.dumps(rows if is_table else [*chain.from_iterable(rows)])
 
 
 def problems(task: CodeTask, folder: Path | None) -> Iterator[str]:
     """Yield the problems of a task, in words."""
     assert task.gold is not None
-    sources: dict[str, Callable[[], str]] = {"program": lambda: printed(task.program, folder)}
-    if task.sql and folder:
-        sources["SQL"] = partial(selected, task.sql, task.gold.kind, folder)
-    for name, answer_of in sources.items():
+    for name in ("program", "SQL") if task.sql else ("program",):
         try:
-            answer = answer_of()
+            answer = answer_by(name, task, folder)
         except Exception as error:  # whatever a program raises is its problem
             yield f"{task.id}: the gold {name} raises {type(error).__name__}: {error}"
             continue
@@ -70,18 +62,17 @@ def problems(task: CodeTask, folder: Path | None) -> Iterator[str]:
             yield f"{gives}, the gold is {task.reference[:80]}"
 
 
-def validate(options: argparse.Namespace) -> int:
-    """Check each mode, print the problems and return the exit code."""
+def validate(options: argparse.Namespace) -> None:
+    """Check each mode and print its problems. Raises Failure: there are some."""
     if options.set in REFERENCE:
-        modes = options.mode or ("test",)
-        wrong = sum(check_rows(options.set, options.data, mode) for mode in modes)
-        hint = "these rows are not in the set's form, or the answer is not read as it should be"
+        wrong = sum(check_rows(options, mode) for mode in options.mode or ("test",))
     else:
         wrong = sum(check_questions(options, mode) for mode in options.mode or MODES)
-        hint = "build the questions again from the tables they are asked about"
     if wrong:
-        raise Failure(f"{wrong} problems; {hint}")
-    return 0
+        raise Failure(
+            f"{wrong} problems; the rows are not in the set's form, or the "
+            "questions were built from other tables than those they are asked about"
+        )
 
 
 def check_questions(options: argparse.Namespace, mode: str) -> int:
@@ -94,13 +85,13 @@ def check_questions(options: argparse.Namespace, mode: str) -> int:
     return len(found)
 
 
-def check_rows(name: str, folder: Path | None, mode: str) -> int:
+def check_rows(options: argparse.Namespace, mode: str) -> int:
     """Print wrong rows of a MedAgentGym set and why others cannot be played. Count the wrong ones."""
-    tasks = REFERENCE[name](folder, mode)
-    settings = load_settings()
+    tasks = REFERENCE[options.set](options.data, mode)
     wrong: list[str] = []
     unusable = Counter[str]()
-    with closing(CodeEnvironment(settings, {}, True, {name: tasks})) as environment:
+    sets = {options.set: tasks}
+    with closing(CodeEnvironment(load_settings(), {}, sets)) as environment:
         for index in watched(range(len(tasks)), mode, "rows"):
             try:
                 task = tasks.task(index)

@@ -3,8 +3,6 @@
 The program controls what is written, so the JSON names neither a class to import nor code.
 """
 
-from __future__ import annotations
-
 import base64
 import collections
 import datetime
@@ -26,7 +24,7 @@ MOST = 2**26  # characters of all values together
 COLUMNS = re.compile(
     r"object|str|string|boolean|U?Int(8|16|32|64)|Float(32|64)|(datetime64|period|interval)\[.*\]"
 )
-PLAIN = (list, tuple, set, frozenset, dict)
+PLAIN = (list, tuple, set, frozenset)
 NO_VALUES = (
     types.ModuleType,
     types.FunctionType,
@@ -49,10 +47,7 @@ def keep(
 
 
 def load(text: str, names: Collection[str]) -> dict[str, Any]:
-    """Return the values of the names, without those that cannot be rebuilt.
-
-    Raises ValueError for a text that `keep` did not write.
-    """
+    """Return the values that can be rebuilt. Raises ValueError: `keep` did not write the text."""
     unpacked = zlib.decompressobj()
     whole = unpacked.decompress(base64.b64decode(text, validate=True), MOST)
     if unpacked.unconsumed_tail:
@@ -74,8 +69,14 @@ def described(value: Any, reads: Collection[str] = ()) -> Any:
     for plain in (str, int, float):
         if isinstance(value, plain):
             return plain(value)
+    if isinstance(value, dict):
+        pairs = [[described(key, reads), described(part, reads)] for key, part in value.items()]
+        return ["dict", pairs]
     if isinstance(value, PLAIN):
-        return _container(value, reads)
+        parts = [described(part, reads) for part in value]
+        if isinstance(value, tuple) and hasattr(value, "_fields"):
+            return ["named", list(value._fields), parts]
+        return [next(kind.__name__ for kind in PLAIN if isinstance(value, kind)), parts]
     if isinstance(value, collections.deque | type({}.keys()) | type({}.values())):
         return ["list", [described(part, reads) for part in value]]
     if isinstance(value, NO_VALUES):
@@ -90,16 +91,6 @@ def described(value: Any, reads: Collection[str] = ()) -> Any:
         with suppress(Exception):
             attributes[name] = described(getattr(value, name), reads)
     return ["record", attributes]
-
-
-def _container(value: Any, reads: Collection[str]) -> Any:
-    if isinstance(value, dict):
-        pairs = [[described(key, reads), described(part, reads)] for key, part in value.items()]
-        return ["dict", pairs]
-    parts = [described(part, reads) for part in value]
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return ["named", list(value._fields), parts]
-    return [next(kind.__name__ for kind in PLAIN if isinstance(value, kind)), parts]
 
 
 def _of_numpy_or_pandas(value: Any) -> Any:
@@ -133,21 +124,17 @@ def _index(index: pd.Index) -> Any:
     if isinstance(index, pd.MultiIndex):
         rows = [[described(part) for part in row] for row in index]
         return ["levels", rows, [described(name) for name in index.names]]
-    if isinstance(index, pd.RangeIndex):
-        return ["range", index.start, index.stop, index.step, described(index.name)]
     return ["labels", _column(index), described(index.name)]
 
 
 def _moment(value: Any) -> Any:
     if value is pd.NaT or value is pd.NA:
         return ["missing", str(value)]
-    if isinstance(value, pd.Timestamp | pd.Timedelta):
-        return [type(value).__name__, value.isoformat()]
     if isinstance(value, pd.Period):
         return ["Period", str(value), value.freqstr]
     if isinstance(value, pd.Interval):
         return ["Interval", described(value.left), described(value.right), value.closed]
-    if isinstance(value, datetime.datetime | datetime.date | datetime.time):
+    if isinstance(value, pd.Timedelta | datetime.datetime | datetime.date | datetime.time):
         return [type(value).__name__, value.isoformat()]
     if isinstance(value, datetime.timedelta):
         return ["timedelta", value.days, value.seconds, value.microseconds]
@@ -208,9 +195,6 @@ def _restored_index(document: list[Any]) -> Any:
         if made:
             return pd.MultiIndex.from_tuples(made, names=names)
         return pd.MultiIndex.from_arrays([[] for _ in names], names=names)
-    if kind == "range":
-        start, stop, step, name = parts
-        return pd.RangeIndex(start, stop, step, name=restored(name))
     column, name = parts
     return pd.Index(_restored_column(column), name=restored(name))
 
@@ -224,10 +208,6 @@ def _frame(columns: Any, index: Any, data: list[Any]) -> Any:
 
 def _series(column: Any, index: Any, name: Any) -> Any:
     return pd.Series(_restored_column(column), index=_restored_index(index), name=restored(name))
-
-
-def _range(text: str) -> range:
-    return range(*map(int, re.findall(r"-?\d+", text)))
 
 
 def _named(fields: list[str], parts: list[Any]) -> Any:
@@ -265,5 +245,5 @@ MAKERS: dict[str, Callable[..., Any]] = {
     "timedelta": datetime.timedelta,
     "Decimal": decimal.Decimal,
     "complex": complex,
-    "range": _range,
+    "range": lambda text: range(*map(int, re.findall(r"-?\d+", text))),
 }

@@ -6,12 +6,10 @@ observation, reward, terminated, truncated, info = env.step("validate_code", cod
 env.step('{"action": "submit", "params": {"answer": "1"}}')       # a policy's raw reply
 """
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 import gymnasium
 
@@ -19,12 +17,11 @@ from code_agent.actions import Observation
 from code_agent.environment import CodeEnvironment
 from code_agent.game import LONGEST, Game, Step
 from code_agent.medagentgym.config import debugger_of
+from code_agent.prompts import opening
 from code_agent.protocol import Action
 from code_agent.tasks.base import TaskSet
 from common.settings import load_settings
 from episodes.episode import AgentError
-
-Result = TypeVar("Result")
 
 
 class Anything(gymnasium.Space[Any]):
@@ -58,10 +55,7 @@ class MedAgentEnv(gymnasium.Env[Observation, str]):
         action_mapping: Mapping[str, Callable[..., Any]] | None = None,
         ending: str = "submit",
     ) -> None:
-        """Read the set's rows. Raises AgentError if that fails.
-
-        task_kwargs: data_path, mode, debugger_config (the configuration's section `Debugger`).
-        """
+        """Read the rows. task_kwargs: data_path, mode, debugger_config. Raises AgentError."""
         given = {name: value for name, value in (task_kwargs or {}).items() if value is not None}
         debugger = debugger_of(given.pop("debugger_config", None))
         self.tasks = task_entrypoint(**given)
@@ -71,7 +65,9 @@ class MedAgentEnv(gymnasium.Env[Observation, str]):
         self.observation_space = Anything(dict)
         self.env_history: list[Observation] = []
         self.game: Game | None = None
-        self._loop = _Loop()
+        # In a thread of its own, because notebooks already run a loop
+        self._loop = asyncio.new_event_loop()
+        threading.Thread(target=self._loop.run_forever, daemon=True).start()
         sets = {self.tasks.name: self.tasks}
         self._environment = CodeEnvironment(
             load_settings(), {"ending": ending}, task_sets=sets, debugger=debugger
@@ -93,8 +89,7 @@ class MedAgentEnv(gymnasium.Env[Observation, str]):
             raise AgentError(f"task {task.id} cannot be played here: it {why}")
         self.game = Game(self.tasks, task, self._environment.context_of(task), self.ending, LONGEST)
         permitted = list(self.game.permitted)
-        prompts = self._environment.prompts
-        system, _ = prompts.opening(task, self.tasks.overview, permitted, 0)
+        system, _ = opening(task, self.tasks.overview, permitted, 0)
         goal = f"{task.note}\n{task.question}".strip()
         about = {"task_goal": goal, "instruction": system["content"]}
         known = {"task_id": task.id, "question": task.question, "permitted_actions": permitted}
@@ -103,7 +98,7 @@ class MedAgentEnv(gymnasium.Env[Observation, str]):
         return observation, {"task_goal": goal, "task_info": known}
 
     def step(
-        self, action: str | Mapping[str, Any], **params: Any
+        self, action: str, **params: Any
     ) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Take an action by name and parameters, or a policy's raw reply.
 
@@ -112,19 +107,14 @@ class MedAgentEnv(gymnasium.Env[Observation, str]):
         """
         if self.game is None:
             raise RuntimeError("reset the environment before its first step")
-        taken: str | Action
-        if isinstance(action, Mapping):
-            taken = Action(str(action.get("action")), dict(action.get("params") or {}))
-        elif params or action.isidentifier():
-            taken = Action(action, params)
-        else:
-            taken = action
+        is_name = params or action.isidentifier()
+        taken = Action(action, params) if is_name else action
         if isinstance(taken, Action) and taken.name in self.action_mapping:
             result = self.action_mapping[taken.name](**taken.params)
             said = result if isinstance(result, dict) else {"env_message": str(result)}
             step = Step({"type": "environment_feedback", "env_message": "", **said})
         else:
-            step = self._loop.run(self.game.answer(taken))
+            step = self._run(self.game.answer(taken))
         self.env_history.append(step.observation)
         reward = self.game.worth if step.done and self.game.handed else 0.0
         info = {"task_info": {"message": step.observation["env_message"], "ending": self.ending}}
@@ -133,28 +123,17 @@ class MedAgentEnv(gymnasium.Env[Observation, str]):
     def close(self) -> None:
         self._end()
         for sandbox in self._environment.sandboxes.values():
-            self._loop.run(sandbox.close())
+            self._run(sandbox.close())
         self._environment.sandboxes.clear()
-        self._loop.close()
+        self._loop.call_soon_threadsafe(self._loop.stop)
 
     def _end(self) -> None:
         if self.game:
-            self._loop.run(self.game.context.sandbox.end(self.game.context.episode))
+            self._run(self.game.context.sandbox.end(self.game.context.episode))
         self.game = None
 
-
-class _Loop:
-    """An event loop in a thread of its own, because notebooks already run one."""
-
-    def __init__(self) -> None:
-        self.loop = asyncio.new_event_loop()
-        threading.Thread(target=self.loop.run_forever, daemon=True).start()
-
-    def run(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
-        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result()
-
-    def close(self) -> None:
-        self.loop.call_soon_threadsafe(self.loop.stop)
+    def _run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
 
 
 EHREnv = MedAgentEnv

@@ -1,20 +1,26 @@
-"""Files of played episodes: MedAgentGym's `history_<i>.json` and `history_<i>_<k>.json`.
+"""Print what the episodes of a folder scored: success and pass@k.
 
-The last element holds the result. A file with "unscored" (the machine failed) is played again.
+    .venv/bin/python code_agent/compute_score.py --local_path workdir/ehr_demo/tiny/test
+
+Reads MedAgentGym's `history_<i>.json` and `history_<i>_<k>.json`, whose last element holds the
+result. With several episodes of a task (`rollout.py`), success averages each task's share of right
+episodes, and pass@k is the chance that one of k is right. Unfinished episodes are counted apart.
+Exit codes: 0 done, 2 wrong usage.
 """
-
-from __future__ import annotations
 
 import json
 import re
+import sys
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby, takewhile
 from math import comb
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from common.command import UsageError, new_parser, run_command
 from common.files import replacing
 from episodes.episode import Message
 
@@ -66,9 +72,7 @@ def read_all(folder: Path) -> list[History]:
 
 
 def scores_of(histories: Iterable[History]) -> tuple[float, str]:
-    """Return the success rate, where every task has the same weight, and all numbers in two lines,
-    of which the last has the reference's form.
-    """
+    """Return the success rate, tasks weighing the same, and two lines of all numbers."""
     tasks: dict[int, list[History]] = defaultdict(list)
     for history in histories:
         tasks[history.index].append(history)
@@ -86,3 +90,50 @@ def scores_of(histories: Iterable[History]) -> tuple[float, str]:
         f"{len(tasks)} tasks, {sum(map(len, tasks.values()))} episodes, score {fmean(scores):.1%}, "
         f"pass@{fewest} {fmean(passed):.1%}\nSuccess Rate: {success}"
     )
+
+
+def sft_rows(histories: Iterable[History]) -> list[dict[str, Any]]:
+    """Return the messages of right episodes without repetitions."""
+    right = {repr(one.messages): one for one in histories if one.succeeded}
+    return [{"messages": one.messages, "task": one.index} for one in right.values()]
+
+
+def dpo_rows(histories: Iterable[History]) -> list[dict[str, Any]]:
+    """Return pairs of a right and a wrong episode of the same task, each episode once."""
+    rows = []
+    for index, group in groupby(histories, key=lambda one: one.index):
+        each = list(group)
+        right = [one for one in each if one.succeeded]
+        wrong = [one for one in each if not one.succeeded]
+        for chosen, rejected in zip(right, wrong, strict=False):
+            prompt = list(takewhile(lambda one: one["role"] != "assistant", chosen.messages))
+            sides = {
+                "chosen": chosen.messages[len(prompt) :],
+                "rejected": rejected.messages[len(prompt) :],
+            }
+            rows.append({"prompt": prompt, **sides, "task": index})
+    return rows
+
+
+def show(folder: Path) -> None:
+    """Print a folder's scores. Raises UsageError: it does not exist, or nothing in it is finished."""
+    if not folder.is_dir():
+        raise UsageError(f"{folder} is no folder; give one with files history_<i>.json")
+    histories = read_all(folder)
+    if not histories:
+        raise UsageError(f"{folder} has no finished episode; play some first")
+    print(scores_of(histories)[1])
+    there = [path for path in folder.iterdir() if NAME.fullmatch(path.name)]
+    if unfinished := len(there) - len(histories):
+        print(f"{unfinished} episodes are not finished and not counted", file=sys.stderr)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = new_parser(__doc__)
+    parser.add_argument("--local_path", type=Path, required=True, help="folder of history files")
+    arguments = parser.parse_args(argv)
+    return run_command("compute_score", lambda: show(arguments.local_path))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

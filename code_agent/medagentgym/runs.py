@@ -2,14 +2,18 @@
 
     .venv/bin/python code_agent/main.py --config_path code_agent/configs/demo.yaml
     .venv/bin/python code_agent/main.py --config_path my.yaml --task medcalcbench --end_idx 100 --async_run --n_jobs 8
+    .venv/bin/python code_agent/rollout.py --config_path my.yaml --mode train --async_run --n_jobs 16
+    .venv/bin/python code_agent/rollout.py --config_path my.yaml --mode train --to-sft sft.jsonl --to-dpo pairs.jsonl
 
 Writes <work_dir>/<task>/<result_dir_tag>/<mode>/history_<i>.json: the messages, then the result.
-Finished files are kept, so the same command continues after Ctrl-C. Exit codes: 0 done, 1 failed or
-some episodes are not scored, 2 wrong usage, 130 interrupted.
+Finished files are kept, so the same command continues after Ctrl-C. `rollout.py` is `main.py
+--num_rollouts 16`. --to-sft: the `messages` of right episodes, for `training.cold_start
+--dialogues`. --to-dpo: pairs of a right and a wrong episode of one task (`prompt`, `chosen`,
+`rejected`). Exit codes: 0 done, 1 failed or some episodes are not scored, 2 wrong usage, 130
+interrupted.
 """
 
-from __future__ import annotations
-
+import argparse
 import asyncio
 import json
 import sys
@@ -23,23 +27,22 @@ from code_agent.environment import CodeEnvironment
 from code_agent.game import LONGEST
 from code_agent.medagentgym import histories
 from code_agent.medagentgym.config import (
-    Model,
     RunConfig,
     debugger_of,
     endpoint_of,
     load_config,
     parser_of,
 )
-from code_agent.medagentgym.histories import History, scores_of
+from code_agent.medagentgym.histories import History, dpo_rows, read_all, scores_of, sft_rows
 from code_agent.tasks import get_task_class
 from code_agent.tasks.base import TaskSet
-from common.command import Failure, UsageError, run_command
+from common.command import Failure, UsageError, positive, run_command
+from common.jsonl import write_jsonl
 from common.llm.endpoint import ChatModel
 from common.llm.retry import Patience
 from common.settings import load_settings
 from common.stopping import stop_in_order
 from common.terminal import gathered
-from episodes.episode import Scored
 from episodes.play_and_score import play
 from episodes.policy import ChatPolicy, Endpoint
 from training.serve import serve
@@ -57,70 +60,49 @@ class Runner:
         self.config = config
         self.tasks = tasks
         self.environment = environment
+        self.slots = asyncio.Semaphore(config.jobs)
         self.failed = 0
 
-    async def play_all(self, indices: range, endpoint: Endpoint) -> tuple[list[History], int]:
-        """Return the finished episodes, earlier runs included, and how many were wanted.
+    async def check_tasks(self, indices: range) -> None:
+        """Report unusable tasks, before a model is called. Raises UsageError: all are."""
+        unusable = Counter[str]()
+        if missing := self.tasks.missing():
+            unusable[missing] = len(indices)
+        else:
+            for index in indices:
+                unusable[await self.environment.why_unusable(self.tasks.task(index))] += 1
+        del unusable[""]
+        said = [f"{count} of {len(indices)} tasks: {why}" for why, count in unusable.items()]
+        if unusable.total() == len(indices):
+            raise UsageError(f"{self.config.task} cannot be played here: {'; '.join(said)}")
+        for line in said:
+            print(f"unusable, {line}", file=sys.stderr)
 
-        Raises Failure: the endpoint keeps failing.
-        """
-        slots = asyncio.Semaphore(self.config.jobs)
+    async def play_all(self, indices: range, endpoint: Endpoint) -> list[History | None]:
+        """Return the episodes, None without a score. Raises Failure: the endpoint fails."""
         waiting = []
         for index in indices:
             names = [f"history_{index}_{number}.json" for number in range(self.config.rollouts)]
             for name in names or [f"history_{index}.json"]:
-                waiting.append(self.episode(index, self.config.folder / name, endpoint, slots))
-        found = await gathered(waiting, "episodes", "episodes")
-        return [history for history in found if history], len(waiting)
+                waiting.append(self.episode(index, self.config.folder / name, endpoint))
+        return await gathered(waiting, "episodes", "episodes")
 
-    async def check_tasks(self, indices: range) -> None:
-        """Report the tasks that cannot be played here, before a model is called.
-
-        Raises UsageError: no task can be played, or the set lacks what it needs.
-        """
-        refused = f"{self.config.task} cannot be played here"
-        if why := self.tasks.missing():
-            raise UsageError(f"{refused}: {why}")
-        unusable = Counter[str]()
-        for index in indices:
-            if why := await self.environment.why_unusable(self.tasks.task(index)):
-                unusable[why] += 1
-        said = [f"{count} of {len(indices)} tasks: {why}" for why, count in unusable.items()]
-        if unusable.total() == len(indices):
-            raise UsageError(f"{refused}: {'; '.join(said)}")
-        for line in said:
-            print(f"unusable, {line}", file=sys.stderr)
-
-    async def episode(
-        self, index: int, path: Path, endpoint: Endpoint, slots: asyncio.Semaphore
-    ) -> History | None:
+    async def episode(self, index: int, path: Path, endpoint: Endpoint) -> History | None:
         """Return an episode from its file or by playing it, or None if it is not scored."""
-        async with slots:
+        async with self.slots:
             if kept := histories.read(path):
                 return kept
             task = self.tasks.task(index)
             policy = ChatPolicy(endpoint, self.config.num_steps)
             playing = self.environment.play(task, policy)
             scored = await play(self.environment, task, playing, policy, EPISODE_SECONDS)
-        histories.write(path, scored.episode.messages, self.ending(scored))
-        if scored.reward.unscored != "task_unusable":
-            self.failed = self.failed + 1 if scored.reward.score is None else 0
-        if self.failed >= FAILURES:
-            why = scored.detail or scored.reward.unscored
-            raise Failure(f"{self.failed} episodes failed one after the other; the last: {why}")
-        return histories.read(path)
-
-    def ending(self, scored: Scored) -> dict[str, Any]:
-        """Return the last element of an episode's file."""
-        task: Any = scored.task
         score = scored.reward.score
-        result: dict[str, Any] = {"result": "unscored"}
-        if score is None:
-            result["reason"] = scored.detail or scored.reward.unscored
-        else:
+        why = scored.detail or scored.reward.unscored
+        result: dict[str, Any] = {"result": "unscored", "reason": why}
+        if score is not None:
             right = score > 0 and score > self.tasks.success_above(task)
             result = {"result": "success" if right else "failure", "score": score}
-        return {
+        ending = {
             "task": self.config.task,
             "task_type": task.task_type,
             "difficulty": task.difficulty,
@@ -132,24 +114,27 @@ class Runner:
             "seconds": round(scored.seconds, 2),
             **result,
         }
+        histories.write(path, scored.episode.messages, ending)
+        if scored.reward.unscored != "task_unusable":
+            self.failed = self.failed + 1 if score is None else 0
+        if self.failed >= FAILURES:
+            raise Failure(f"{self.failed} episodes failed one after the other; the last: {why}")
+        return histories.read(path)
 
 
-def play_config(config: RunConfig) -> tuple[list[History], int]:
-    """Return the finished episodes and how many were wanted. A model's folder is served meanwhile.
-
-    Raises UsageError: rows or folder are unusable. Raises Failure: no sandbox, or no server.
-    """
+def play_config(config: RunConfig) -> list[History | None]:
+    """Return what `Runner.play_all` does, serving a model's folder. Raises UsageError, Failure."""
     debugger = debugger_of(config.Debugger)
     model = config.Agent.llm
     endpoint_of(model)
     tasks = get_task_class(config.task)(config.Data.data_path, MODES.get(config.mode, config.mode))
-    if config.start_idx >= len(tasks):
-        raise UsageError(
-            f"start_idx {config.start_idx}: {config.task} has {len(tasks)} tasks "
-            f"in mode {config.mode}"
-        )
     end = len(tasks) if config.end_idx < 0 else min(config.end_idx, len(tasks))
     indices = range(config.start_idx, end)
+    if not indices:
+        raise UsageError(
+            f"start_idx {config.start_idx} to end_idx {config.end_idx}: {config.task} has "
+            f"{len(tasks)} tasks in mode {config.mode}; end_idx is one past the last, or -1"
+        )
     try:
         config.folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -160,50 +145,38 @@ def play_config(config: RunConfig) -> tuple[list[History], int]:
     options = {"ending": config.Env.ending}
     sets = {config.task: tasks}
     with ExitStack() as stack:
-        environment = CodeEnvironment(settings, options, True, sets, debugger, LONGEST)
+        environment = CodeEnvironment(settings, options, sets, debugger, LONGEST)
         stack.enter_context(closing(environment))
         asyncio.run(environment.check())
         runner = Runner(config, tasks, environment)
         asyncio.run(runner.check_tasks(indices))
-        if is_unserved_folder(model):
+        is_served = model.model_type != "vLLM" or model.port or model.base_url
+        if not is_served and Path(model.model_name).is_dir():
             log = config.folder / "vllm.log"
             said = f"starting vLLM for {model.model_name}, log in {log}"
             print(said, file=sys.stderr, flush=True)
             server = stack.enter_context(serve(model.model_name, log, tools=False))
-            where = {"base_url": server.base_url, "model_name": server.name}
-            model = model.model_copy(update=where)
-        return asyncio.run(runner.play_all(indices, policy_endpoint(config, model)))
-
-
-def is_unserved_folder(model: Model) -> bool:
-    """Return whether a model is a folder that no server serves yet."""
-    named = model.model_type == "vLLM" and not (model.port or model.base_url)
-    return named and Path(model.model_name).is_dir()
-
-
-def policy_endpoint(config: RunConfig, model: Model) -> Endpoint:
-    """Return the policy's endpoint, which all episodes of a run share with its connections."""
-    where = endpoint_of(model)
-    attempts = (config.Agent.n_retry + 1) * config.Env.n_retry
-    patience = Patience(attempts, REPLY_SECONDS, config.Agent.retry_delay, pauses_count=True)
-    # A server of ours takes every value. What other models take, litellm knows
-    chat = ChatModel(where, patience, translated=model.model_type != "vLLM")
-    return Endpoint(
-        where.base_url or "",
-        where.model,
-        temperature=model.temperature,
-        top_p=None,
-        max_tokens=model.max_new_tokens,
-        chat_model=chat,
-    )
+            served = {"base_url": server.base_url, "model_name": server.name}
+            model = model.model_copy(update=served)
+        where = endpoint_of(model)
+        attempts = (config.Agent.n_retry + 1) * config.Env.n_retry
+        patience = Patience(attempts, REPLY_SECONDS, config.Agent.retry_delay, pauses_count=True)
+        endpoint = Endpoint(
+            where.base_url or "",
+            where.model,
+            temperature=model.temperature,
+            top_p=None,
+            max_tokens=model.max_new_tokens,
+            # A server of ours takes every value. What other models take, litellm knows
+            chat_model=ChatModel(where, patience, translated=model.model_type != "vLLM"),
+        )
+        return asyncio.run(runner.play_all(indices, endpoint))
 
 
 def played(config: RunConfig) -> int:
-    """Play, add a line to `running_records.jsonl`, print the outcome, and return the exit code.
-
-    Raises UsageError, Failure.
-    """
-    found, wanted = play_config(config)
+    """Play, record and print a run, and return the exit code. Raises UsageError, Failure."""
+    episodes = play_config(config)
+    found = [history for history in episodes if history]
     success, shown = scores_of(found) if found else (None, "")
     line = {
         "task": config.task,
@@ -216,16 +189,49 @@ def played(config: RunConfig) -> int:
         file.write(json.dumps(line) + "\n")
     if not found:
         reasons = config.folder / "history_*.json"
-        raise Failure(f"none of {wanted} episodes was scored; the reasons stand in {reasons}")
+        raise Failure(
+            f"none of {len(episodes)} episodes was scored; the reasons stand in {reasons}"
+        )
     print(shown)
     print(config.folder)
-    if left := wanted - len(found):
+    if left := len(episodes) - len(found):
         print(f"{left} episodes are not scored; the same command tries them again", file=sys.stderr)
     return 1 if left else 0
 
 
+def run(arguments: argparse.Namespace) -> int:
+    """Play, or write training data. Return the exit code. Raises UsageError: no episode is of use."""
+    config = load_config(arguments)
+    if not (arguments.to_sft or arguments.to_dpo):
+        return played(config)
+    found = read_all(config.folder) if config.folder.is_dir() else []
+    for path, rows_of in ((arguments.to_sft, sft_rows), (arguments.to_dpo, dpo_rows)):
+        if not path:
+            continue
+        rows = rows_of(found)
+        if not rows:
+            raise UsageError(
+                f"{path} would be empty: {config.folder} has no right episode, or for --to-dpo no "
+                "task with a right and a wrong one; play more with --num_rollouts"
+            )
+        write_jsonl(path, rows, force=False)
+        print(f"{len(rows)} lines in {path}")
+    return 0
+
+
 def main(argv: Sequence[str] | None = None) -> int:
-    arguments = parser_of(__doc__).parse_args(argv)
+    parser = parser_of(__doc__)
+    add = parser.add_argument
+    numbered = "episodes of a task, in numbered files; default: one in a file without a number"
+    add("--num_rollouts", dest="rollouts", type=positive(int), help=numbered)
+    add("--to-sft", type=Path, metavar="FILE", help="play nothing; write right episodes")
+    pairs = "play nothing; write pairs of right and wrong ones"
+    add("--to-dpo", type=Path, metavar="FILE", help=pairs)
+    arguments = parser.parse_args(argv)
     stop_in_order()
     goes_on = "the same command goes on from here"
-    return run_command("main", lambda: played(load_config(arguments)), afterwards=goes_on)
+    return run_command("main", lambda: run(arguments), afterwards=goes_on)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,7 +1,5 @@
 """MedAgentGym's sets of tasks by name."""
 
-from __future__ import annotations
-
 from code_agent.tasks.base import TaskSet
 from code_agent.tasks.bundled import BUNDLED
 from code_agent.tasks.sets import REFERENCE

@@ -1,7 +1,5 @@
 """A set of tasks: where its rows are, how to read them, and what programs may see and do."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
@@ -69,10 +67,7 @@ class TaskSet(ABC):
         return ""
 
     def look_up(self, name: str, kind: str, keyterm: str = "") -> str:
-        """Answer `request_info` about the set's files.
-
-        Raises LookupRefused, OSError, sqlite3.Error, ValueError.
-        """
+        """Answer `request_info`. Raises LookupRefused, OSError, sqlite3.Error, ValueError."""
         if not self.shown:
             raise LookupRefused("this task has no tables")
         return look_up(self.tables(), name, kind, keyterm)

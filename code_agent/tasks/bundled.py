@@ -1,7 +1,5 @@
 """The two bundled sets: the invented hospital, and medical calculations."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
@@ -59,10 +57,6 @@ class Calculators(Bundled):
     name = "calculators"
     actions = CODING
     questions = ROOT / "data" / "calculators"
-
-    @property
-    def folder(self) -> None:
-        return None
 
 
 BUNDLED: dict[str, type[Bundled]] = {each.name: each for each in (EhrDemo, Calculators)}

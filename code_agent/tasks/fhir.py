@@ -4,8 +4,6 @@ A policy asks for a FHIR interaction (`Patient/S1`, `Observation?code=GLU`), nev
 Redirects and proxies of the environment are not used.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import time
@@ -49,10 +47,7 @@ def address(base: str, asked: str) -> str:
 
 
 def fetch(base: str, asked: str) -> Bundle:
-    """Return the server's answer to a GET.
-
-    Raises LookupRefused: the request is wrong. Raises EpisodeError: the server does not answer.
-    """
+    """Return the answer to a GET. Raises LookupRefused, or EpisodeError without an answer."""
     target = address(base, asked)
     try:
         status, text = _get(target)

@@ -3,8 +3,6 @@
 gym_set.toml says what each set permits and shows, and which files it needs.
 """
 
-from __future__ import annotations
-
 import json
 import tomllib
 from abc import abstractmethod

@@ -4,8 +4,6 @@
 from the server when an answer is graded.
 """
 
-from __future__ import annotations
-
 import ast
 import asyncio
 import json
@@ -114,11 +112,8 @@ class ByServer:
                 f"the FHIR server's records of {self.about['patient']} "
                 f"do not answer this task ({error!r})",
             ) from None
-        posts = [
-            post.get("payload", post) if isinstance(post, dict) else post for post in said["POST"]
-        ]
-        right = same_values(said["GET"], values) or (bool(payloads) and not said["GET"])
-        return float(right and len(posts) == len(payloads) and all(map(holds, posts, payloads)))
+        right = holds(said["GET"], values) or (bool(payloads) and not said["GET"])
+        return float(right and holds(said["POST"], payloads))
 
 
 def expected(about: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
@@ -179,10 +174,7 @@ def _loinc(question: str) -> str:
 
 
 def readings(patient: str, code: str, hours: int | None) -> list[tuple[datetime, float]]:
-    """Return the observations of a code with their times, oldest first.
-
-    Raises EpisodeError: the server does not answer, or only in part.
-    """
+    """Return times and values of a code, oldest first. Raises EpisodeError: some are missing."""
     bundle = known(f"Observation?patient={patient}&code={code}&_count={MOST}&_format=json")
     if any(link.get("relation") == "next" for link in bundle.get("link", ())):
         raise EpisodeError(
@@ -211,26 +203,16 @@ def read_answer(text: str) -> dict[str, list[Any]] | None:
     if not isinstance(value, dict):
         value = {"GET": value if isinstance(value, list) else [value]}
     found = {name: value.get(name) or [] for name in ("GET", "POST")}
-    return found if all(isinstance(part, list) for part in found.values()) else None
-
-
-def same_values(said: list[Any], wanted: list[Any]) -> bool:
-    return len(said) == len(wanted) and all(
-        _same(one, other) for one, other in zip(said, wanted, strict=True)
-    )
-
-
-def _same(said: Any, wanted: Any) -> bool:
-    if isinstance(wanted, int | float):
-        try:
-            return abs(float(said) - wanted) <= CLOSE * max(1.0, abs(wanted))
-        except (TypeError, ValueError, OverflowError):
-            return False
-    return str(said).strip().casefold() == str(wanted).strip().casefold()
+    if not all(isinstance(part, list) for part in found.values()):
+        return None
+    for at, post in enumerate(found["POST"]):
+        if isinstance(post, dict):
+            found["POST"][at] = post.get("payload", post)
+    return found
 
 
 def holds(said: Any, wanted: Any) -> bool:
-    """Return whether a payload has everything wanted. Lists must have the same length and order."""
+    """Return whether what was said has everything wanted. Lists have the same length and order."""
     if isinstance(wanted, dict):
         if isinstance(said, list) and len(said) == 1:  # `note` and `code` are given both ways
             [said] = said
@@ -239,7 +221,12 @@ def holds(said: Any, wanted: Any) -> bool:
         )
     if isinstance(wanted, list):
         return isinstance(said, list) and len(said) == len(wanted) and all(map(holds, said, wanted))
-    return _same(said, wanted)
+    if isinstance(wanted, int | float):
+        try:
+            return abs(float(said) - wanted) <= CLOSE * max(1.0, abs(wanted))
+        except (TypeError, ValueError, OverflowError):
+            return False
+    return str(said).strip().casefold() == str(wanted).strip().casefold()
 
 
 def _filled(value: Any, fields: Mapping[str, str]) -> Any:

@@ -1,10 +1,9 @@
 """How each of MedAgentGym's sets reads a row: question, answer and judge."""
 
-from __future__ import annotations
-
 import ast
 import re
 from abc import abstractmethod
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar
@@ -29,13 +28,12 @@ class QuerySet(MedAgentGymSet):
     """Questions answered by the result of a query."""
 
     def read_row(self, row: Row) -> dict[str, Any]:
-        gold = gold_of_query(row["query"], row["answer"])
         return {
             "question": row["question"],
             "reference": ", ".join(map(str, row["answer"])),
             "task_type": row.get("tag") or self.name,
             "difficulty": row.get("importance") or "unknown",
-            "gold": gold,
+            "gold": gold_of_query(row["query"], row["answer"]),
             "sql": row["query"],
         }
 
@@ -65,12 +63,10 @@ class EHRSeqSQL(MedAgentGymSet):
     def read_row(self, row: Row) -> dict[str, Any]:
         answer = row["ans"] if isinstance(row["ans"], list) else [row["ans"]]
         query = row.get("query") or row.get("sql") or ""
-        question = f"{row.get('seed_question') or ''} {row['question']}".strip()
-        gold = gold_of_query(query, answer)
         return {
-            "question": question,
+            "question": f"{row.get('seed_question') or ''} {row['question']}".strip(),
             "reference": ", ".join(map(str, answer)),
-            "gold": gold,
+            "gold": gold_of_query(query, answer),
             "sql": query,
         }
 
@@ -100,12 +96,20 @@ class MedCalcBench(MedAgentGymSet):
 
     def read_row(self, row: Row) -> dict[str, Any]:
         truth = str(row["Ground Truth Answer"]).strip()
+        gold = Gold("text", truth)  # weeks and days
+        if date := re.fullmatch(r"(\d{1,2})/(\d{1,2})/(\d{4})", truth):
+            month, day, year = map(int, date.groups())
+            gold = Gold("date", f"{year:04}-{month:02}-{day:02}")
+        else:
+            with suppress(ValueError):
+                limits = [float(str(row[name])) for name in ("Lower Limit", "Upper Limit")]
+                gold = Gold("number", float(truth), lower=min(limits), upper=max(limits))
         return {
             "question": f"{row['Question']} {STEPS}",
             "note": row["Patient Note"],
             "reference": truth,
             "task_type": row["Calculator Name"],
-            "gold": calculated(truth, str(row["Lower Limit"]), str(row["Upper Limit"])),
+            "gold": gold,
         }
 
     def score(self, task: CodeTask, answer: str) -> float:
@@ -120,35 +124,22 @@ def _unquoted(text: str) -> str:
     return re.sub(r"\b0+(?=\d+/|\d{1,2}/\d{4}$)", "", plain) if "/" in plain else plain
 
 
-def calculated(truth: str, lower: str, upper: str) -> Gold:
-    """Return a number within its limits, a date (12/31/2001), or weeks and days as a text."""
-    if date := re.fullmatch(r"(\d{1,2})/(\d{1,2})/(\d{4})", truth):
-        month, day, year = map(int, date.groups())
-        return Gold("date", f"{year:04}-{month:02}-{day:02}")
-    try:
-        low, high = sorted((float(lower), float(upper)))
-        return Gold("number", float(truth), lower=low, upper=high)
-    except ValueError:
-        return Gold("text", truth)
-
-
 class NPowerAI(MedAgentGymSet):
     """A whole sample size, or a power within a hundredth of its value."""
 
     name = "npowerai"
 
     def read_row(self, row: Row) -> dict[str, Any]:
-        answer = row["answer"]
+        answer = float(row["answer"])
         target = row["estimate_target"]
         if target not in ("size", "power"):
             raise ValueError(f"estimate_target is {target!r}, expected size or power")
-        room = abs(float(answer)) * POWER_ROOM
-        near = Gold("number", float(answer), lower=float(answer) - room, upper=float(answer) + room)
+        near = Gold("number", answer, tolerance=abs(answer) * POWER_ROOM)
         return {
             "question": f"{row['question']} {STEPS}",
-            "reference": str(answer),
+            "reference": str(row["answer"]),
             "task_type": row["task_type"],
-            "gold": Gold("integer", int(answer)) if target == "size" else near,
+            "gold": Gold("integer", int(row["answer"])) if target == "size" else near,
         }
 
 
@@ -169,14 +160,9 @@ class BioCoder(MedAgentGymSet):
         return ByOutput(task.program)
 
     def unusable(self, task: CodeTask) -> str:
-        absent = missing_packages(task.context)
+        found = re.findall(r"^(?:import|from)\s+([A-Za-z_]\w*)", task.context, re.MULTILINE)
+        absent = sorted({name for name in found if find_spec(name) is None})
         return f"needs the packages {', '.join(absent)}" if absent else ""
-
-
-def missing_packages(program: str) -> list[str]:
-    """Return packages that the program imports at its top level and that are not installed here."""
-    found = re.findall(r"^(?:import|from)\s+([A-Za-z_]\w*)", program, re.MULTILINE)
-    return sorted({name for name in found if find_spec(name) is None})
 
 
 class BioDSBench(MedAgentGymSet):
@@ -207,13 +193,13 @@ class BioDSBench(MedAgentGymSet):
         return ByTests(task.reference)
 
     def visible(self, task: CodeTask) -> list[Path]:
-        study = self.place / task.task_type
-        return [path for name in task.files if (path := study / name).is_file()]
+        return [path for path in self._files(task) if path.is_file()]
 
     def unusable(self, task: CodeTask) -> str:
-        study = self.place / task.task_type
-        absent = [name for name in task.files if not (study / name).is_file()]
-        return f"{study} has no {', '.join(absent)}" if absent else ""
+        return without(*self._files(task))
+
+    def _files(self, task: CodeTask) -> list[Path]:
+        return [self.place / task.task_type / name for name in task.files]
 
 
 def without(*files: Path) -> str:
@@ -242,8 +228,6 @@ class Predictions(MedAgentGymSet):
 
 
 class EHRShot(Predictions):
-    """Accuracy on the test patients."""
-
     name = "ehrshot"
 
     def read_row(self, row: Row) -> dict[str, Any]:
@@ -254,18 +238,18 @@ class EHRShot(Predictions):
         }
 
     def check(self, task: CodeTask) -> ByPredictions:
-        labels = self.place / task.task_type / "test_labels.csv"
-        return ByPredictions("/scratch/predictions.csv", labels, ("patient_id",), "value")
+        return ByPredictions(self._labels(task, "test"), ("patient_id",), "value")
 
     def visible(self, task: CodeTask) -> list[Path]:
-        folder = self.place / task.task_type
-        labels = [folder / "train_labels.csv", folder / "val_labels.csv"]
+        labels = [self._labels(task, "train"), self._labels(task, "val")]
         return [*self.tables(), *filter(Path.is_file, labels)]
 
     def unusable(self, task: CodeTask) -> str:
-        folder = self.place / task.task_type
-        labels = [folder / "train_labels.csv", folder / "test_labels.csv"]
-        return super().unusable(task) or without(*labels)
+        labels = without(self._labels(task, "train"), self._labels(task, "test"))
+        return super().unusable(task) or labels
+
+    def _labels(self, task: CodeTask, part: str) -> Path:
+        return self.place / task.task_type / f"{part}_labels.csv"
 
 
 class MimicExtract(Predictions):
@@ -287,7 +271,7 @@ class MimicExtract(Predictions):
         if task.task_type in ("vasopressor", "ventilation"):
             ids = ("subject_id", "6_hour_window_id")
             label = "intervention_category"
-        return ByPredictions("/scratch/predictions.csv", self._labels(task, "test"), ids, label)
+        return ByPredictions(self._labels(task, "test"), ids, label)
 
     def visible(self, task: CodeTask) -> list[Path]:
         features = [self.place / task.files[0] / name for name in self.known["features"]]

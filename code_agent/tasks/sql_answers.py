@@ -3,8 +3,6 @@
 gold_of_query("select count(*)>0 from lab", ["1"])                           # Gold("boolean", True)
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import Any

@@ -19,7 +19,6 @@ from string import Template
 from typing import Any
 
 from code_agent.actions import SAID
-from code_agent.prompts import load_prompts
 from code_agent.protocol import Action
 from code_agent.rehearsal import Rehearsed, rehearse, submit
 from code_agent.task import CodeTask
@@ -58,7 +57,6 @@ def lessons(rows: Sequence[Row], right: int, flawed: int, random: Random) -> Les
 class Teacher:
     def __init__(self, rows: Sequence[Row], random: Random) -> None:
         self.random = random
-        self.prompts = load_prompts()
         self.tasks = get_task_class("ehr_demo")()
         self.known = names_of(rows)
         self.templates = {name: one for name, one in TEMPLATES.items() if one["seen"]}
@@ -81,7 +79,7 @@ class Teacher:
         printed = self._printed(template)
         steps = self._steps(task, flaw, printed)
         turns = max(len(steps), self.random.choice(BUDGETS))
-        episode = rehearse(self.tasks, task, self.prompts, turns, steps)
+        episode = rehearse(self.tasks, task, turns, steps)
         mistaken = flaw in ("misspelt", "malformed") and not learned
         if flaw == "malformed":
             _break(episode.messages, self.random)

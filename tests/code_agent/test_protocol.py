@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from code_agent.actions import ACTIONS, why_refused
+from code_agent.actions import ACTIONS, SAID, why_refused
 from code_agent.graders import Gold, grade
-from code_agent.protocol import LONGEST_DICT, PROBLEMS, Action, Malformed, read_reply
+from code_agent.protocol import LONGEST_DICT, Action, Malformed, read_reply
 from tests.corpora import cases_of
 
 RUN = Action("validate_code", {"code": "print(1)\nprint({'a': 2})"})
@@ -37,7 +37,7 @@ def test_the_words_of_a_program_are_not_a_thought():
 @given(st.text() | st.text(alphabet="{}[]\"'action: ,\\params\ud800"))
 def test_no_text_raises(text):
     found = read_reply(text)
-    assert isinstance(found, Action) or found.problem in PROBLEMS
+    assert isinstance(found, Action) or found.problem in SAID
 
 
 @pytest.mark.parametrize(

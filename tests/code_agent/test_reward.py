@@ -4,9 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from code_agent.facts import facts_of
 from code_agent.protocol import Event
-from code_agent.reward import RUBRIC, counters_of, score, success
+from code_agent.reward import RUBRIC, counters_of, facts_of, score, success
 from episodes.episode import Episode
 from tests.code_agent.cases import Small
 

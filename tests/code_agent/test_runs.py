@@ -15,7 +15,7 @@ import yaml
 
 from code_agent import tasks
 from code_agent.environment import CodeEnvironment
-from code_agent.medagentgym import compute_score, rollout, runs
+from code_agent.medagentgym import histories, runs
 from code_agent.medagentgym.histories import read, write
 from code_agent.protocol import Action
 from code_agent.task import CodeTask
@@ -220,7 +220,7 @@ def test_an_endpoint_that_always_fails_ends_the_run(config, llm, capsys, monkeyp
 
     monkeypatch.setattr(CodeEnvironment, "check", passes)
     llm.faults = [Fault(403) for _ in range(100)]
-    assert rollout.main([*config(), "--num_rollouts", "3"]) == 1
+    assert runs.main([*config(), "--num_rollouts", "3"]) == 1
     assert "5 episodes" in capsys.readouterr().err
 
 
@@ -248,23 +248,23 @@ def test_rollouts_are_played_scored_and_become_data(config, tmp_path, llm, capsy
     said = iter([RUN, SUBMIT, wrong, RUN, SUBMIT])
     llm.answer = lambda body: next(said)
     flags = [*config(), "--end_idx", "1", "--num_rollouts", "3"]
-    assert rollout.main(flags) == 0
+    assert runs.main(flags) == 0
     assert sorted(path.name for path in folder(tmp_path).glob("*.json")) == [
         f"history_0_{k}.json" for k in range(3)
     ]
     capsys.readouterr()
-    assert compute_score.main(["--local_path", str(folder(tmp_path))]) == 0
+    assert histories.main(["--local_path", str(folder(tmp_path))]) == 0
     said = capsys.readouterr().out
     assert not missing(said, "1 tasks", "3 episodes", "pass@3 100.0%", f"Success Rate: {2 / 3}")
     sft, dpo = tmp_path / "sft.jsonl", tmp_path / "dpo.jsonl"
-    assert rollout.main([*flags, "--to-sft", str(sft), "--to-dpo", str(dpo)]) == 0
+    assert runs.main([*flags, "--to-sft", str(sft), "--to-dpo", str(dpo)]) == 0
     [kept] = [json.loads(line) for line in sft.read_text(encoding="utf-8").splitlines()]
     assert [message["role"] for message in kept["messages"]][-1] == "assistant"
     [pair] = [json.loads(line) for line in dpo.read_text(encoding="utf-8").splitlines()]
     assert [message["role"] for message in pair["prompt"]] == ["system", "user"]
     assert pair["chosen"][0]["content"] == RUN
     assert pair["rejected"] == [{"role": "assistant", "content": wrong}]
-    assert rollout.main([*flags, "--to-sft", str(sft)]) == 2  # it exists
+    assert runs.main([*flags, "--to-sft", str(sft)]) == 2  # it exists
 
 
 def test_the_success_rate_is_the_tables(tmp_path, capsys):
@@ -273,14 +273,14 @@ def test_the_success_rate_is_the_tables(tmp_path, capsys):
         write(tmp_path / f"history_0_{number}.json", [], {"result": "success"})
     write(tmp_path / "history_1_0.json", [], {"result": "failure"})
     (tmp_path / "history_2_0.json").write_text("[", encoding="utf-8")
-    assert compute_score.main(["--local_path", str(tmp_path)]) == 0
+    assert histories.main(["--local_path", str(tmp_path)]) == 0
     output = capsys.readouterr()
     assert "Success Rate: 0.5\n" in output.out
     assert output.err.startswith("1 episodes")
 
 
 def test_data_of_nothing_is_refused(config, tmp_path, capsys):
-    assert rollout.main([*config(), "--to-sft", str(tmp_path / "sft.jsonl")]) == 2
+    assert runs.main([*config(), "--to-sft", str(tmp_path / "sft.jsonl")]) == 2
     assert "no right episode" in capsys.readouterr().err
 
 

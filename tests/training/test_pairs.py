@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from code_agent.medagentgym.histories import History
-from code_agent.medagentgym.rollout import dpo_rows
+from code_agent.medagentgym.histories import History, dpo_rows
 from common.command import UsageError
 from episodes import registry
 from tests.corpora import cases_of, write_lines

@@ -3,8 +3,6 @@
 mounts.toml has the lists. docs/safety.md says what they keep out.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys
@@ -31,10 +29,7 @@ PROGRAM = ("-I", "-")  # an interpreter that reads its program from standard inp
 
 
 def data_paths(data: Iterable[str | Path]) -> dict[Path, str]:
-    """Return where each file or folder is inside.
-
-    Raises SandboxError if one is missing or two have the same name.
-    """
+    """Return the places inside. Raises SandboxError: one is missing, or two have one name."""
     paths = {Path(path).resolve(): f"/data/{Path(path).resolve().name}" for path in data}
     for path in paths:
         if not path.exists():
@@ -45,10 +40,7 @@ def data_paths(data: Iterable[str | Path]) -> dict[Path, str]:
 
 
 def protected(data: dict[Path, str]) -> tuple[list[str], dict[str, str]]:
-    """Return the command and environment of an interpreter in a sandbox.
-
-    Raises SandboxError if bubblewrap is missing.
-    """
+    """Return an interpreter's command and environment. Raises SandboxError: no bubblewrap."""
     bubblewrap = shutil.which("bwrap")
     if not bubblewrap:
         raise SandboxError(

@@ -6,9 +6,8 @@ await sandbox.end("task-7")
 await sandbox.close()
 """
 
-from __future__ import annotations
-
 import asyncio
+import json
 import logging
 import os
 import signal
@@ -27,8 +26,7 @@ from common.settings import load_settings
 from tools.sandbox import mounts
 from tools.sandbox.errors import MachineTooSlowError, SandboxError
 from tools.sandbox.inside.clock import MOST
-from tools.sandbox.inside.frames import frame
-from tools.sandbox.line import readable, receive
+from tools.sandbox.inside.frames import HEADER, frame
 from tools.sandbox.seccomp import filter_bytes
 from tools.sandbox.settings import SandboxSettings
 
@@ -78,14 +76,12 @@ class Run:
     status: ok, error (a traceback or exit code), timeout, memory or processes (too much in the
     whole episode), crashed (the interpreter ended or closed its reporting line). After the last
     four the names that programs defined are gone. printed: stdout, at most 48 KiB of UTF-8 with its
-    beginning and end. errors: stderr likewise, at most 16 KiB. seconds: until the answer. fresh: no
-    names of an earlier program were there.
+    beginning and end. errors: stderr likewise, at most 16 KiB. seconds: until the answer.
     """
 
     status: Status
     printed: str
     seconds: float
-    fresh: bool = False
     errors: str = ""
 
     @property
@@ -105,17 +101,20 @@ class Episode:
     async def open(self, line: socket.socket) -> None:
         """Wait for the supervisor at the other end. Raises EOFError if it has ended."""
         self.line = line
-        await readable(line)
+        loop = asyncio.get_running_loop()
+        ready = asyncio.Event()
+        loop.add_reader(line, ready.set)
+        try:
+            await ready.wait()
+        finally:
+            loop.remove_reader(line)
         _, files, *_ = socket.recv_fds(line, 1, 1)
         if not files:
             raise EOFError
         self.handle = files[0]
 
     async def ask(self, question: dict[str, Any], deadline: float) -> Run:
-        """Return the supervisor's answer. An episode that does not answer is ended.
-
-        Raises SandboxError and MachineTooSlowError.
-        """
+        """Return the answer, or end the episode. Raises SandboxError, MachineTooSlowError."""
         assert self.line
         begun = time.monotonic()
         answer = dict[str, Any](status="crashed", printed="")
@@ -144,11 +143,7 @@ class Episode:
         return Run(seconds=time.monotonic() - begun, **answer)
 
     async def _answer(self, deadline: float) -> dict[str, Any]:
-        """Wait a deadline longer whenever the supervisor says that it or its program needs more
-        time.
-
-        Raises TimeoutError if it is stuck, MachineTooSlowError, and EOFError.
-        """
+        """Wait as long as is needed. Raises TimeoutError, MachineTooSlowError, EOFError."""
         assert self.line
         patience = deadline + GRACE
         number = number_of(self.handle)
@@ -196,20 +191,12 @@ class Episode:
 class Sandbox:
     """Episodes of programs, any number at once.
 
-    data: files and folders to read. episodes: how many are kept. A further one ends the episode
-    that has been idle longest, which then starts afresh. memory: bytes an episode may have beyond
-    the warm interpreter's.
+    One more than EPISODES ends the episode that has been idle longest, which then starts afresh.
+    memory: bytes an episode may have beyond the warm interpreter's.
     """
 
-    def __init__(
-        self,
-        data: Iterable[str | Path] = (),
-        episodes: int = EPISODES,
-    ) -> None:
-        """Check the data. The sandbox starts with the first program.
-
-        Raises SandboxError if data is missing or two have the same name.
-        """
+    def __init__(self, data: Iterable[str | Path] = ()) -> None:
+        """Check the files to read. The first program starts the sandbox. Raises SandboxError."""
         settings = load_settings().of(SandboxSettings)
         self.protected = settings.sandbox == "bubblewrap"
         self.deadline = settings.sandbox_seconds
@@ -218,7 +205,6 @@ class Sandbox:
             LOG.warning(UNPROTECTED)
             self.paths = {path: str(path) for path in self.paths}
         self.memory = int(settings.sandbox_memory * GIB)
-        self.most = episodes
         self._episodes: dict[str, Episode] = {}
         self._process: subprocess.Popen[bytes] | None = None
         self._owner = 0
@@ -272,7 +258,7 @@ class Sandbox:
             self._owner = os.getpid()
         held = self._episodes.pop(name, None) or Episode()
         idle = [name for name, other in self._episodes.items() if not other.lock.locked()]
-        for other in idle[: max(0, len(self._episodes) + 1 - self.most)]:
+        for other in idle[: max(0, len(self._episodes) + 1 - EPISODES)]:
             self._episodes.pop(other).hang_up()
         self._episodes[name] = held
         return held
@@ -288,8 +274,15 @@ class Sandbox:
                 await held.open(ours)
         except (OSError, EOFError, TimeoutError) as error:
             held.end()
+            last_words = ""
+            if self._process:
+                with suppress(subprocess.TimeoutExpired):
+                    self._process.wait(1)
+                self._errors.seek(0)
+                said = self._errors.read().decode(errors="replace")
+                last_words = said.strip().rpartition("\n")[2]
             raise SandboxError(
-                f"no sandbox for programs: {self._last_words() or error!r}; {mounts.HELP}"
+                f"no sandbox for programs: {last_words or error!r}; {mounts.HELP}"
             ) from None
         except BaseException:
             held.end()
@@ -331,14 +324,6 @@ class Sandbox:
             program.write(mounts.program(settings))
         os.close(asker)
 
-    def _last_words(self) -> str:
-        if not self._process:
-            return ""
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(1)
-        self._errors.seek(0)
-        return self._errors.read().decode(errors="replace").strip().rpartition("\n")[2]
-
 
 async def probe() -> None:
     """Run one program. Raises SandboxError if this machine has no sandbox."""
@@ -355,6 +340,22 @@ def too_slow(deadline: float) -> MachineTooSlowError:
         "from running: its processes waited for a processor; run fewer episodes at once "
         "(--concurrency), or nothing beside them"
     )
+
+
+async def receive(line: socket.socket) -> dict[str, Any]:
+    """Return the next message of a supervisor. Raises EOFError if it has ended."""
+    (size,) = HEADER.unpack(await exactly(line, HEADER.size))
+    return json.loads(await exactly(line, size))
+
+
+async def exactly(line: socket.socket, size: int) -> bytes:
+    data = bytearray()
+    while len(data) < size:
+        part = await asyncio.get_running_loop().sock_recv(line, size - len(data))
+        if not part:
+            raise EOFError
+        data += part
+    return bytes(data)
 
 
 def number_of(handle: int) -> int:

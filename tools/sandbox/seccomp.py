@@ -4,8 +4,6 @@ A refused call fails with EPERM. clone3 fails with ENOSYS, so that libc falls ba
 flags the filter can read. Calls that need a capability are not listed: programs have none.
 """
 
-from __future__ import annotations
-
 import platform
 import struct
 import tomllib

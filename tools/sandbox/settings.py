@@ -1,7 +1,5 @@
 """The settings of the sandbox."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import Field

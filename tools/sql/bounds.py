@@ -3,8 +3,6 @@
 Neither sqlglot nor a planner looks at a clock, and each level may double their work.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -104,10 +102,7 @@ class Size(NamedTuple):
 
 
 def size_of(nodes: Sequence[exp.Expr], inner: Sequence[Size]) -> Size:
-    """Return the size of a query with these nodes over its tables and inner queries.
-
-    Raises Refused if it is too large.
-    """
+    """Return the size of a query over its inner ones. Raises Refused: it is too large."""
     joined = 1  # times that one column is in a text
     replaced = 1
     for node in nodes:

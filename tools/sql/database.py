@@ -4,8 +4,6 @@ database = open_database("sqlite:////data/medical.db")
 database.read("SELECT ...", Access(tables=frozenset({"drugs_info"})), deadline=1.0, max_rows=20)
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import re
@@ -18,12 +16,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import URL, Engine, create_engine
+from sqlalchemy import Engine
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
-from sqlalchemy.pool import PoolProxiedConnection, QueuePool
+from sqlalchemy.pool import PoolProxiedConnection
 from sqlglot import exp
 
 from common.command import Failure, UsageError
@@ -39,10 +37,10 @@ CLASSES = {
 CLASSES |= dict.fromkeys(("mysql", "mariadb"), "tools.sql.mysql:MysqlDatabase")
 
 # Statements of one process that run at the same time. Further ones wait before their deadline
-# starts. Without a bound, sixty-four scans on two cores would each be sixty-four times as slow and
-# run out of time.
+# starts, or sixty-four scans on two cores would each be sixty-four times as slow.
 CONCURRENT = min(8, max(2, os.cpu_count() or 1))
-POOL_WAIT = 60.0  # seconds until a caller that got no connection gets an error
+# Of an engine. pool_timeout: seconds until a caller that got no connection gets an error
+POOL: dict[str, Any] = {"pool_size": CONCURRENT, "max_overflow": 0, "pool_timeout": 60.0}
 PERCENT = "a user or password with @ : / ? must be percent-encoded (@ is %40)"
 PLAIN_NAME = re.compile(r"[^\W\d]\w*")
 PROOF_SECONDS = 2.0  # for a trivial query of ours
@@ -98,10 +96,10 @@ class Access:
 
 @dataclass(frozen=True)
 class Rows:
-    """What a statement returned: at most `max_rows` rows, and their number, or a lower bound if not
-    exact.
+    """What a statement returned.
 
-    tables_read: allowed tables that SQLite opened, or that a statement for a server names.
+    count: of all its rows, or a lower bound if not exact. tables_read: allowed tables that SQLite
+    opened, or that a statement for a server names.
     """
 
     columns: list[str]
@@ -111,8 +109,7 @@ class Rows:
     tables_read: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True)
-class Column:
+class Column(NamedTuple):
     """A column of a table, as the database describes it."""
 
     name: str
@@ -138,11 +135,7 @@ class Database(ABC):
     # Seconds by which a statement's deadline is measured.
     clock: Callable[[], float] = staticmethod(time.monotonic)
 
-    def _pool(self, url: URL | str, **options: Any) -> Engine:
-        size = {"pool_size": CONCURRENT, "max_overflow": 0, "pool_timeout": POOL_WAIT}
-        return create_engine(url, poolclass=QueuePool, **size, **options)
-
-    def _connection(self) -> PoolProxiedConnection:
+    def connection(self) -> PoolProxiedConnection:
         try:
             return self._engine.raw_connection()
         except (SQLAlchemyError, self._engine.dialect.loaded_dbapi.Error) as error:
@@ -158,17 +151,15 @@ class Database(ABC):
     def read(self, sql: str, access: Access, deadline: float, max_rows: int) -> Rows:
         """Run a SELECT that the guard let pass. A broken connection is replaced once.
 
-        access: what it may read. deadline: seconds of `clock` for the whole call, counting
-        included. max_rows: rows to return, the rest is only counted.
-
-        Raises StatementError: the statement is wrong, forbidden or too expensive. Raises
-        DatabaseError: the database is gone, locked or damaged.
+        deadline: seconds of `clock` for the whole call. max_rows: the rest is only counted. Raises
+        StatementError: it is wrong, forbidden or too expensive. Raises DatabaseError: the database
+        is gone, locked or damaged.
         """
         try:
-            return self._read_once(sql, access, deadline, max_rows)
+            return self.read_once(sql, access, deadline, max_rows)
         except ConnectionLost:
             self._engine.dispose()  # the other pooled connections are most likely as dead
-            return self._read_once(sql, access, deadline, max_rows)
+            return self.read_once(sql, access, deadline, max_rows)
 
     def prove(self, tables: Iterable[str]) -> None:
         """Raise DatabaseError if a new connection fails or does not return a row of each table."""
@@ -199,7 +190,7 @@ class Database(ABC):
         self.read(sql, access, PROOF_SECONDS, 1)
 
     @abstractmethod
-    def _read_once(self, sql: str, access: Access, deadline: float, max_rows: int) -> Rows:
+    def read_once(self, sql: str, access: Access, deadline: float, max_rows: int) -> Rows:
         """Run `read` on one pooled connection. Raises ConnectionLost if that connection broke."""
 
     def excess(self, tables: frozenset[str]) -> set[str]:
@@ -209,7 +200,7 @@ class Database(ABC):
     def check_tables(self, tables: frozenset[str]) -> None:
         """Raise DatabaseError if a table is still missing after a second look, or cannot be read."""
         if not tables <= self.tables:
-            self.tables = self._read_tables()
+            self.tables = self.read_tables()
         missing = sorted(tables - self.tables)
         if missing:
             raise DatabaseError(
@@ -220,9 +211,7 @@ class Database(ABC):
             self._opened |= {table}
 
     def open_table(self, table: str, rows: int = 0) -> None:
-        """Raise DatabaseError if a table is gone, the account has no right, or a view lacks what it
-        is made of.
-        """
+        """Raise DatabaseError if a table is gone, or the account or a view cannot read it."""
         try:
             self._sample(table, rows)
         except DeadlineExceeded:
@@ -233,7 +222,7 @@ class Database(ABC):
             ) from None
 
     @abstractmethod
-    def _read_tables(self) -> frozenset[str]:
+    def read_tables(self) -> frozenset[str]:
         """Return the folded names of all tables and views that the account can see now."""
 
     @abstractmethod
@@ -242,40 +231,27 @@ class Database(ABC):
 
     @abstractmethod
     def columns(self, table: str) -> list[Column]:
-        """Return the columns of a table in order, or [] without such a table.
-
-        Raises DatabaseError: the database cannot be read.
-        """
+        """Return the columns of a table in order, or [] without it. Raises DatabaseError."""
 
 
 _opening = threading.Lock()
 
 
 def open_database(url: str) -> Database:
-    """Return the database behind a SQLAlchemy URL, opened once per URL and process.
-
-    Threads take turns, because SQLAlchemy's first import of a dialect is not thread-safe. Raises
-    DatabaseError: not a URL, unsupported engine, no such file or server, or no driver.
-    """
-    with _opening:
+    """Return the database behind a URL, opened once per URL and process. Raises DatabaseError."""
+    with _opening:  # SQLAlchemy's first import of a dialect is not thread-safe
         return _opened(url)
 
 
 def forget_databases() -> None:
-    """Open each database anew when it is next asked for.
-
-    A forked child calls this: connections and another thread's locks must not cross a fork.
-    """
+    """Forget them in a forked child: connections and other threads' locks must not cross a fork."""
     global _opening
     _opening = threading.Lock()
     _opened.cache_clear()
 
 
 def has_bare_at(url: str) -> bool:
-    """Return whether a URL has an @ in its user or password.
-
-    Drivers would take what follows it for a part of the host, and show it in errors.
-    """
+    """Return whether a URL has an @ in its user or password, which drivers show in errors."""
     authority = re.split(r"[/?]", url.partition("://")[2])[0]
     return authority.count("@") > 1
 

@@ -1,7 +1,5 @@
 """sqlglot's dialects without unwanted rewriting, and function names as the caller wrote them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Container, Sequence
 from itertools import pairwise
@@ -156,10 +154,11 @@ def spelled(function: exp.Func, sql: str) -> str:
     return sql[start : end + 1].strip("\"`'[]")
 
 
-def written(name: str, sql: str, dialect: str, known: Container[str]) -> str:
+def written_name(name: str, sql: str, dialect: str, known: Container[str]) -> str:
     """Return the word that became this function: its letters, else the first unknown called word."""
     words = [token.text for token in sqlglot.tokenize(sql, read=engine_dialect(dialect))]
-    same = [word for word in words if _letters(word) == _letters(name)]
+    letters = fold(name).replace("_", "")
+    same = [word for word in words if fold(word).replace("_", "") == letters]
     others = [word for word in called(sql, dialect) if fold(word) not in known]
     return [*same, *others, name][0]
 
@@ -215,7 +214,3 @@ def called(sql: str, dialect: str) -> list[str]:
         if after.token_type == TokenType.L_PAREN and token.text[:1].isalpha():
             words.append(token.text)
     return words
-
-
-def _letters(name: str) -> str:
-    return fold(name).replace("_", "")

@@ -5,8 +5,6 @@ engine reads the statement as it was written, too, and the connection refuses wh
 (tools/sql/database.py).
 """
 
-from __future__ import annotations
-
 import logging
 import re
 import tomllib
@@ -24,7 +22,7 @@ from sqlglot.parser import Parser
 from sqlglot.tokens import Token, TokenType
 
 from tools.sql.bounds import Refused, check_tokens, constant_length, inserted
-from tools.sql.dialects import called, engine_dialect, mark_names, same_words, spelled, written
+from tools.sql.dialects import called, engine_dialect, mark_names, same_words, spelled, written_name
 from tools.sql.scopes import Scopes, fold
 
 # sqlglot warns about syntax it passes on unparsed. The guard refuses such statements and says so
@@ -161,13 +159,22 @@ def _check(sql: str, dialect: str, allowed_tables: frozenset[str], schema: str) 
         own_text = "" if is_same else sql[own[0].start : own[-1].end + 1]
         return Statement(text, own_text, own_names, tables, comparisons)
     except Refused as refusal:
-        raise _named_as_written(refusal, sql, dialect) from None
+        if refusal.kind != "function" or refusal.name in fold(sql):
+            raise
+        known = FUNCTIONS[dialect] | (PLAIN_WORDS - {"char"})  # the one type that is a function
+        word = written_name(refusal.name, sql, dialect, known)
+        raise Refused(f"不能使用函数 {word}。", "function", fold(word)) from None
     except MemoryError:
         raise
     except RecursionError:
         raise Refused("SQL 嵌套太深，请简化。") from None
     except Exception as error:  # sqlglot asserts little about what it reads
-        raise Refused(f"SQL 语法错误：{_place(error)}") from None
+        # Its own descriptions name its classes, which help no model
+        details = getattr(error, "errors", None)
+        if not details:
+            raise Refused("SQL 语法错误：无法解析。") from None
+        place = f"第 {details[0]['line']} 行第 {details[0]['col']} 列“{details[0]['highlight']}”"
+        raise Refused(f"SQL 语法错误：{place}附近无法解析。") from None
 
 
 # Siblings of a GRPO group repeat each other's SQL, and parsing costs more than running.
@@ -239,7 +246,10 @@ def _check_nodes(tree: exp.Query, sql: str, dialect: str) -> None:
         if dialect != "sqlite":
             _check_building(node)
         if isinstance(node, exp.DataType):
-            _check_type(node, dialect)
+            to_charset = node.this == exp.DataType.Type.CHARACTER_SET
+            is_known = dialect == "mariadb" and fold(node.text("kind")) in CHARSETS
+            if node.this not in TYPES or (to_charset and not is_known):
+                raise Refused(f"不能转换为类型 {node.sql(comments=False)[:60]}。")
         if isinstance(node, exp.Func) and joins and dialect in COLLECTING:
             _check_collecting(node, sql, dialect)
         _check_inserted(node, sql, dialect)
@@ -257,18 +267,8 @@ def _unknown(node: exp.Expr, sql: str, dialect: str) -> Refused:
     return Refused(f"不支持的语法：{text[:60] or type(node).__name__}")
 
 
-def _check_type(kind: exp.DataType, dialect: str) -> None:
-    to_charset = kind.this == exp.DataType.Type.CHARACTER_SET
-    is_known = dialect == "mariadb" and fold(kind.text("kind")) in CHARSETS
-    if kind.this not in TYPES or (to_charset and not is_known):
-        raise Refused(f"不能转换为类型 {kind.sql(comments=False)[:60]}。")
-
-
 def _check_collecting(function: exp.Func, sql: str, dialect: str) -> None:
-    """Refuse functions that collect rows into one value.
-
-    PostgreSQL and MySQL build up to a gigabyte before the deadline is looked at.
-    """
+    """Refuse to collect rows: servers build a gigabyte before they look at the deadline."""
     if _name(function).endswith(COLLECTING[dialect]):
         words = [word for word in called(sql, dialect) if fold(word).endswith(COLLECTING[dialect])]
         raise Refused(f"{'、'.join(dict.fromkeys(words))} 只能用于一张表，不能与连接一起使用。")
@@ -343,15 +343,6 @@ def _check_words(tokens: Sequence[Token], dialect: str, own_names: frozenset[str
             raise Refused(f"不能使用 {token.text}。", "function", fold(token.text))
 
 
-def _named_as_written(refusal: Refused, sql: str, dialect: str) -> Refused:
-    name = refusal.name
-    if refusal.kind != "function" or name in fold(sql):
-        return refusal
-    known = FUNCTIONS[dialect] | (PLAIN_WORDS - {"char"})  # the one type that is a function, too
-    word = written(name, sql, dialect, known)
-    return Refused(f"不能使用函数 {word}。", "function", fold(word))
-
-
 def _check_function(name: str, dialect: str) -> None:
     if fold(name) not in FUNCTIONS[dialect]:
         raise Refused(f"不能使用函数 {name}。", "function", fold(name))
@@ -366,14 +357,3 @@ def _comparisons(tree: exp.Query) -> tuple[Comparison, ...]:
         if isinstance(column, exp.Column) and text:
             found.append(Comparison(fold(column.name), text))
     return tuple(found[:4])
-
-
-def _place(error: Exception) -> str:
-    """Return where sqlglot stopped. Its own descriptions name its classes, which help no model."""
-    details = getattr(error, "errors", None)
-    if not details:
-        return "无法解析。"
-    return (
-        f"第 {details[0]['line']} 行第 {details[0]['col']} "
-        f"列“{details[0]['highlight']}”附近无法解析。"
-    )

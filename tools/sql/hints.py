@@ -3,8 +3,6 @@
 Hints read no more than the statement may.
 """
 
-from __future__ import annotations
-
 import re
 import string
 import unicodedata
@@ -62,10 +60,7 @@ def hint_for_refusal(refusal: Refused, database: Database, allowed_tables: Itera
 def hint_for_spelling(
     sql: str, reason: str, database: Database, allowed_tables: Iterable[str]
 ) -> str:
-    """Return what to spell otherwise: a full-width or invisible sign, or a name that needs quotes.
-
-    reason: the error that the statement got.
-    """
+    """Return what to spell otherwise: a foreign sign, or a name that needs quotes."""
     columns = [columns.values() for columns in _columns(database, allowed_tables).values()]
     names = {"列": [column.name for column in chain.from_iterable(columns)], "表": allowed_tables}
     tokens = tokens_of(sql, database.dialect)
@@ -142,9 +137,7 @@ def hint_for_error(
 
 
 def hint_for_empty(statement: Statement, database: Database) -> str | None:
-    """Return stored values near the first text without rows, "" without any, None if too much
-    work.
-    """
+    """Return values near the first text without rows, "" without any, None if it takes long."""
     columns = _columns(database, statement.tables)
     for comparison in statement.comparisons:
         for table in sorted(statement.tables):

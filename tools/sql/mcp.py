@@ -8,16 +8,12 @@ DATABASE_STRICT (docs/settings.md). Exit codes: 0 the client closed stdin, 1 fai
 130 interrupted.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os
 import sys
-import tomllib
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
-from importlib.metadata import PackageNotFoundError, version
 from io import TextIOWrapper
 from threading import Thread
 from typing import Annotated, Any
@@ -36,7 +32,7 @@ from mcp.types import (
 from pydantic import Field
 
 from common.command import Failure, UsageError, new_parser, run_command
-from common.settings import ROOT, load_settings
+from common.settings import load_settings
 from common.stopping import STDOUT, stop_in_order
 from tools.sql.english import in_both
 from tools.sql.query import QueryTool, SchemaTools
@@ -64,10 +60,7 @@ DESCRIBE = (
 
 
 def build(tool: QueryTool) -> FastMCP:
-    """Return the MCP server on a query tool. A database failure during a call is that call's error.
-
-    Raises DatabaseError: the database cannot be used, or lacks a table.
-    """
+    """Return the MCP server on a query tool. Raises DatabaseError: the database cannot be used."""
     database = tool.database()
     words = {"dialect": database.dialect, "tables": ", ".join(sorted(tool.allowed_tables))}
     schema = SchemaTools(tool)
@@ -89,23 +82,11 @@ def build(tool: QueryTool) -> FastMCP:
     ]
     for call, description in offered:
         server.add_tool(call, description=description, annotations=READS, structured_output=False)
-    server._mcp_server.version = own_version()  # else it is that of the mcp package
     return server
 
 
-def own_version() -> str:
-    """Return the project's version, of the wheel that is installed or of the repository."""
-    try:
-        return version("medical-agent-rl")
-    except PackageNotFoundError:
-        project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-        return str(project["version"])
-
-
 def answer(result: str) -> CallToolResult:
-    """Return a tool's result for a client, with its messages in both languages, as its description
-    is. A refused statement is an error.
-    """
+    """Return a result with messages in both languages. A refused statement is an error."""
     read = json.loads(result)
     for key in ("error", "hint", "truncated"):
         if isinstance(read.get(key), str):

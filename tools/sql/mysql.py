@@ -1,7 +1,5 @@
 """MySQL and MariaDB through PyMySQL: read-only transaction, server time-out, then KILL."""
 
-from __future__ import annotations
-
 import logging
 import re
 from functools import lru_cache
@@ -52,12 +50,12 @@ class MysqlDatabase(ServerDatabase):
         super().__init__(url)
         self.schema = url.database
 
-    def _driver_arguments(self, url: URL) -> dict[str, Any]:
+    def driver_arguments(self, url: URL) -> dict[str, Any]:
         # PyMySQL would write a text in Latin-1, which has no Chinese
         secret = {"password": str(url.password).encode()} if url.password else {}
         return SETTINGS["arguments"] | secret
 
-    def _prepare(self, connection: Any) -> None:
+    def prepare(self, connection: Any) -> None:
         with connection.cursor() as cursor:
             for name, value in SETTINGS["session"].items():
                 try:
@@ -71,13 +69,13 @@ class MysqlDatabase(ServerDatabase):
                 self.seeds = ""
                 LOG.warning("RAND() differs from call to call on %s: %s", self.label, error)
 
-    def _begin(self, cursor: Any, seconds: float) -> None:
+    def begin(self, cursor: Any, seconds: float) -> None:
         # The server measures waits for locks in whole seconds. A lock has to show before the time
         # is over, or it would look like a slow statement.
-        self._set_deadline(cursor, seconds + GRACE)
+        self.set_deadline(cursor, seconds + GRACE)
         cursor.execute("START TRANSACTION READ ONLY")
 
-    def _set_deadline(self, cursor: Any, seconds: float) -> None:
+    def set_deadline(self, cursor: Any, seconds: float) -> None:
         if "MariaDB" in cursor.connection.get_server_info():
             deadline = f"max_statement_time = {seconds:.3f}"
         else:
@@ -85,17 +83,17 @@ class MysqlDatabase(ServerDatabase):
         # RAND() begins anew, so that the same statement gives the same rows
         cursor.execute(f"SET SESSION {', '.join(filter(None, (deadline, self.seeds)))}")
 
-    def _compile(self, cursor: Any, sql: str) -> None:
+    def compile(self, cursor: Any, sql: str) -> None:
         cursor.execute("PREPARE written FROM %s", (sql,))
         cursor.execute("DEALLOCATE PREPARE written")
 
-    def _describe(self, cursor: Any, sql: str) -> list[tuple[str, bool]]:
-        cursor.execute(self._limited(sql, 0))
+    def describe(self, cursor: Any, sql: str) -> list[tuple[str, bool]]:
+        cursor.execute(self.limited(sql, 0))
         return [(column[0], column[1] not in SHORT_TYPES) for column in cursor.description]
 
     @staticmethod
     @lru_cache(maxsize=256)
-    def _limited(sql: str, rows: int) -> str:
+    def limited(sql: str, rows: int) -> str:
         """Limit the guard's text, because MariaDB forgets the order of a subquery without a limit."""
         tree = _parsed(sql).copy()
         limit = tree.args.get("limit")
@@ -104,7 +102,7 @@ class MysqlDatabase(ServerDatabase):
         tree.set("limit", exp.Limit(expression=exp.Literal.number(rows)))
         return tree.sql(dialect="mariadb", comments=False)
 
-    def _renamable(self, sql: str, columns: Columns) -> str:
+    def renamable(self, sql: str, columns: Columns) -> str:
         """Hide the ORDER BY of a UNION, which MariaDB would look up among the new names."""
         tree = _parsed(sql)
         names = {name.lower() for name, _ in columns}
@@ -113,22 +111,18 @@ class MysqlDatabase(ServerDatabase):
             return f"SELECT * FROM ({sql}) AS ordered"
         return sql
 
-    def _run(self, cursor: Any, sql: str) -> list[tuple[Any, ...]]:
-        cursor.execute(sql)
-        return list(cursor.fetchall())
-
-    def _line(self, connection: Any) -> tuple[int, int]:
+    def line(self, connection: Any) -> tuple[int, int]:
         return connection._sock.fileno(), connection.thread_id()
 
     def excess(self, tables: frozenset[str]) -> set[str]:
         found = set()
-        for (text,) in self._ask("SHOW GRANTS"):
+        for (text,) in self.ask("SHOW GRANTS"):
             grant = GRANT.match(text)
             if grant and grant[1] != "USAGE":
                 found.add(f"{grant[1]} {grant[2] or ''}".strip())
         return found - {f"SELECT `{self._url.database}`.`{table}`" for table in tables}
 
-    def _explain(self, error: Exception, connection: Any) -> Exception:
+    def explain(self, error: Exception, connection: Any) -> Exception:
         if not isinstance(error, pymysql.MySQLError):
             return error
         code = error.args[0] if error.args else 0

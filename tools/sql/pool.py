@@ -3,8 +3,6 @@
 Further questions wait before their deadline starts.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -26,10 +24,7 @@ NOT_BY_THE_STATEMENT = (-signal.SIGALRM, -signal.SIGKILL, -signal.SIGTERM)
 
 
 class Overrun(Exception):
-    """The question ended its worker, or broke the connection to the database.
-
-    The text is evidence of the machine's fault, or "".
-    """
+    """The question ended its worker or connection. The text shows the machine's fault, or ""."""
 
 
 class Worker:
@@ -54,10 +49,7 @@ class Worker:
             self.channel.send((url,))
 
     def ask(self, question: Any) -> Any:
-        """Return the worker's answer.
-
-        Raises Overrun, and DatabaseError if the worker never started.
-        """
+        """Return the worker's answer. Raises Overrun, and DatabaseError if it never started."""
         try:
             if not self.ready:
                 self.ready = self.channel.recv()
@@ -65,7 +57,11 @@ class Worker:
             self.channel.send(question)
             answer = self.channel.recv()
         except (EOFError, OSError):
-            code = self._ended()
+            try:
+                code = self.process.wait(END_SECONDS)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                code = self.process.wait()
             if not self.ready:
                 raise DatabaseError(
                     f"the process that runs SQL ended as it started (exit code {code})"
@@ -80,12 +76,6 @@ class Worker:
         if isinstance(answer, DatabaseError):
             raise Overrun("" if isinstance(answer, Exhausted) else str(answer)) from answer
         return answer
-
-    def _ended(self) -> int:
-        with suppress(subprocess.TimeoutExpired):
-            return self.process.wait(END_SECONDS)
-        self.process.kill()
-        return self.process.wait()
 
 
 class Pool:

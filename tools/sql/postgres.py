@@ -4,9 +4,8 @@ The extended protocol takes one statement a message, so a COMMIT behind a SELECT
 read-only transaction.
 """
 
-from __future__ import annotations
-
 import re
+from types import MappingProxyType
 from typing import Any
 
 import psycopg
@@ -47,64 +46,57 @@ class PostgresDatabase(ServerDatabase):
     driver = "postgresql+psycopg"
     cut = "left(CAST({} AS text), {})"
     ending = "SELECT pg_terminate_backend({})"
+    run_options = MappingProxyType({"prepare": True})
 
     def __init__(self, url: URL) -> None:
         super().__init__(url)
-        ((self.schema,),) = self._ask("SELECT current_schema()")
+        ((self.schema,),) = self.ask("SELECT current_schema()")
         self.advice = f" in the schema {self.schema}; {ADVICE}"
 
-    def _driver_arguments(self, url: URL) -> dict[str, Any]:
+    def driver_arguments(self, url: URL) -> dict[str, Any]:
         options = [f"-c {name}={value}" for name, value in SETTINGS["options"].items()]
         path = SEARCH_PATH.search(str(url.query.get("options", "")))
         if path:  # the URL's other options would undo those of the tool
             options.append(f"-c search_path={path[1]}")
         return SETTINGS["arguments"] | {"options": " ".join(options)}
 
-    def _read_tables(self) -> frozenset[str]:
-        return super()._read_tables() | frozenset(
-            self._catalog(
-                lambda found: [
-                    *found.get_materialized_view_names(),
-                    *found.get_foreign_table_names(),
-                ]
-            )
-        )
+    def read_tables(self) -> frozenset[str]:
+        materialized = self._catalog(lambda found: found.get_materialized_view_names())
+        foreign = self._catalog(lambda found: found.get_foreign_table_names())
+        return super().read_tables().union(materialized, foreign)
 
-    def _prepare(self, connection: Any) -> None:
+    def prepare(self, connection: Any) -> None:
         connection.autocommit = True  # _begin begins transactions, with their time-out
 
-    def _begin(self, cursor: Any, seconds: float) -> None:
+    def begin(self, cursor: Any, seconds: float) -> None:
         cursor.execute(f"BEGIN READ ONLY; {_timeout(seconds)}", prepare=False)
 
-    def _set_deadline(self, cursor: Any, seconds: float) -> None:
+    def set_deadline(self, cursor: Any, seconds: float) -> None:
         cursor.execute(_timeout(seconds), prepare=False)
 
-    def _compile(self, cursor: Any, sql: str) -> None:
+    def compile(self, cursor: Any, sql: str) -> None:
         parsed = cursor.connection.pgconn.prepare(b"", sql.encode())
         if parsed.status != ExecStatus.COMMAND_OK:
             raise error_from_result(parsed)
 
-    def _describe(self, cursor: Any, sql: str) -> list[tuple[str, bool]]:
+    def describe(self, cursor: Any, sql: str) -> list[tuple[str, bool]]:
         self._run(cursor, f"SELECT * FROM ({sql}) AS described LIMIT 0")
         return [
             (column.name, column.type_code not in SETTINGS["short_types"])
             for column in cursor.description
         ]
 
-    def _run(self, cursor: Any, sql: str) -> list[tuple[Any, ...]]:
-        return cursor.execute(sql, prepare=True).fetchall()
-
-    def _clean(self, connection: Any) -> None:
-        super()._clean(connection)
+    def clean(self, connection: Any) -> None:
+        super().clean(connection)
         connection.execute("DISCARD ALL", prepare=False)
 
-    def _line(self, connection: Any) -> tuple[int, int]:
+    def line(self, connection: Any) -> tuple[int, int]:
         return connection.fileno(), connection.info.backend_pid
 
     def excess(self, tables: frozenset[str]) -> set[str]:
-        return {name for (name,) in self._ask(SETTINGS["excess"], sorted(tables))}
+        return {name for (name,) in self.ask(SETTINGS["excess"], sorted(tables))}
 
-    def _explain(self, error: Exception, connection: Any) -> Exception:
+    def explain(self, error: Exception, connection: Any) -> Exception:
         if not isinstance(error, psycopg.Error):
             return error
         state = error.sqlstate or ""

@@ -5,8 +5,6 @@ tool.run("SELECT indication FROM drugs_info WHERE med_name = '...'").to_json()
 SchemaTools(tool).describe_table("drugs_info")          # JSON text
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable, Hashable, Iterable
@@ -31,15 +29,6 @@ from tools.sql.pool import POOL, Overrun
 from tools.sql.result import Limits, QueryResult, compact, failure, fit, neutralise, shorten
 from tools.sql.scopes import fold
 from tools.sql.settings import DatabaseSettings
-
-__all__ = [
-    "DEFAULT_TABLES",
-    "Limits",
-    "QueryResult",
-    "QueryTool",
-    "SchemaTools",
-    "neutralise",
-]
 
 LOG = logging.getLogger(__name__)
 
@@ -95,21 +84,12 @@ class QueryTool:
         self.excess = ""
 
     def run(self, sql: str) -> QueryResult:
-        """Run one SELECT and return a result within the limits. Mistakes have the status "error".
-
-        Raises DatabaseError: the database cannot be used, or lacks an allowed table.
-        """
+        """Run one SELECT. Mistakes have the status "error". Raises DatabaseError."""
         database = self.database()
         if not self.cache:
             return self._ask(database, sql)[0]
-        key = (
-            self.database_url,
-            self.allowed_tables,
-            self.limits,
-            self.hints,
-            database.version(),
-            sql,
-        )
+        asked = (self.database_url, self.allowed_tables, self.limits, self.hints)
+        key = (*asked, database.version(), sql)
         result = RESULTS.get(key)
         if result is None:
             result, repeatable = self._ask(database, sql)
@@ -120,11 +100,7 @@ class QueryTool:
         return result
 
     def database(self) -> Database:
-        """Return the open database.
-
-        Raises DatabaseError: it is unusable, lacks an allowed table, or its account may do too
-        much.
-        """
+        """Return the open database. Raises DatabaseError: it is unusable or may do too much."""
         database = open_database(self.database_url)
         database.check_tables(self.allowed_tables)
         self.excess = excess_of(database, self.allowed_tables)
@@ -167,10 +143,7 @@ class QueryTool:
         return f"a control query beside it took {control:.2f} s, too" if slow else ""
 
     def answer(self, database: Database, sql: str) -> Answer:
-        """Return the result of a statement, in a worker.
-
-        Raises DatabaseError: the database failed, because of the machine or of the operator.
-        """
+        """Return the result of a statement, in a worker. Raises DatabaseError."""
         end = database.clock() + self.limits.deadline
         try:
             statement = check(sql, database.dialect, self.allowed_tables, database.schema)
@@ -205,10 +178,7 @@ class QueryTool:
         return replace(failure(reason), hint=spelling or near or "")
 
     def _hint(self, find: Callable[..., str | None], *arguments: Any) -> str | None:
-        """Return a hint, "" without any, None if it cannot be found now.
-
-        An account may lack the right to describe a table whose columns it may read.
-        """
+        """Return a hint, "" without any, None if the account may not describe the tables."""
         if not self.hints:
             return ""
         try:
@@ -231,25 +201,17 @@ def excess_of(database: Database, tables: frozenset[str]) -> str:
 
 
 class SchemaTools:
-    """Lists and describes the tables of a query tool, by its connection and limits.
-
-    Methods return JSON text with `status`, and raise DatabaseError if the database is unusable.
-    """
+    """Lists and describes the tables of a query tool as JSON text. Methods raise DatabaseError."""
 
     def __init__(self, tool: QueryTool) -> None:
         self._tool = tool
 
     def list_tables(self) -> str:
-        """Return {"status": "success", "tables": [name, ...]}."""
         self._tool.database()
         return compact({"status": "success", "tables": sorted(self._tool.allowed_tables)})
 
     def describe_table(self, table: str) -> str:
-        """Return {"status": "success", "table": name, "columns": [{"name", "type", "comment",
-        "samples"}]}.
-
-        A forbidden table gives status "error" with the allowed ones.
-        """
+        """Return name, type, comment and samples of each column, or an error with allowed tables."""
         database = self._tool.database()
         name = fold(str(table).strip())
         if name not in self._tool.allowed_tables:

@@ -1,7 +1,5 @@
 """The result that the model sees: bounded JSON, with Chinese messages, that no text can end."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Names are compared as the engine does, and written in the one way it cannot misread.
 """
 
-from __future__ import annotations
-
 import string
 import unicodedata
 from collections.abc import Mapping
@@ -48,10 +46,7 @@ class Scopes:
         self._seen: set[int] = set()
 
     def resolve(self, tree: exp.Query) -> tuple[frozenset[str], frozenset[str]]:
-        """Return the WITH names of the statement, and the allowed tables it names.
-
-        Raises Refused: an ambiguous name, or a statement that expands to too much.
-        """
+        """Return the WITH names and the allowed tables of the statement. Raises Refused."""
         self._query(tree, {})
         for table in tree.find_all(exp.Table):
             if id(table) not in self._seen:
@@ -62,7 +57,12 @@ class Scopes:
         """Return the size of a query. WITH queries see earlier ones, and if recursive themselves."""
         clause = query.args.get("with_")
         for cte in clause.expressions if clause else ():
-            name = self._define(cte)
+            name = _key(cte.args["alias"].this, self._dialect)
+            # A WITH name that hides a real table would make "which tables were read" ambiguous.
+            is_taken = _looks(name) in map(_looks, self._allowed)
+            if is_taken or fold(name).startswith(RESERVED_PREFIXES):
+                raise Refused(f"WITH 子句不能使用表名 {name}，请换一个名字。")
+            self._own.add(name)
             identifier = cte.args["alias"].this
             itself = {name: (identifier, Size())} if cte.parent.args.get("recursive") else {}
             size = self._query(cte.this, {**visible, **itself})
@@ -75,14 +75,6 @@ class Scopes:
         inner = [self._query(node, visible) for node in nodes[1:] if isinstance(node, exp.Query)]
         tables = [self._table(node, visible) for node in nodes if isinstance(node, exp.Table)]
         return size_of(nodes, inner + tables)
-
-    def _define(self, cte: exp.Expr) -> str:
-        name = _key(cte.args["alias"].this, self._dialect)
-        # A WITH name that hides a real table would make "which tables were read" ambiguous.
-        if _looks(name) in map(_looks, self._allowed) or fold(name).startswith(RESERVED_PREFIXES):
-            raise Refused(f"WITH 子句不能使用表名 {name}，请换一个名字。")
-        self._own.add(name)
-        return name
 
     def _table(self, table: exp.Expr, visible: Mapping[str, tuple[exp.Expr, Size]]) -> Size:
         self._seen.add(id(table))

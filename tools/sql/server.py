@@ -5,15 +5,14 @@ The server cuts cells, because a client would first fetch the gigabyte. At the d
 hangs up and has the connection terminated.
 """
 
-from __future__ import annotations
-
 import os
 import socket
 import threading
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from contextlib import closing, suppress
+from types import MappingProxyType
 from typing import Any
 
 from sqlalchemy import URL, create_engine, event, inspect
@@ -21,6 +20,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import PoolProxiedConnection
 
 from tools.sql.database import (
+    POOL,
     Access,
     Column,
     ConnectionLost,
@@ -46,32 +46,30 @@ class ServerDatabase(Database):
     """A database server. Subclasses give the dialect's words.
 
     driver: SQLAlchemy's name of dialect and driver. cut: SQL for a column's first characters.
-    ending: SQL that ends a connection by its number.
+    ending: SQL that ends a connection by its number. run_options: of the driver's `execute`.
     """
 
     driver: str
     cut: str
     ending: str
+    run_options: Mapping[str, Any] = MappingProxyType({})
 
     def __init__(self, url: URL) -> None:
-        """Connect and read the names of tables and views.
-
-        Raises DatabaseError: no connection, wrong account, or no such database.
-        """
+        """Connect and read the names of tables and views. Raises DatabaseError."""
         shown = url.set(drivername=url.get_backend_name(), query={})  # options may hold passwords
         self.label = shown.render_as_string(hide_password=True)
         self.url = url.render_as_string(hide_password=False)
         self._url = url.set(drivername=self.driver)
         # _clean resets connections, and reports a failure.
-        self._arguments = self._driver_arguments(url)
-        self._engine = self._pool(
-            self._url, connect_args=self._arguments, pool_reset_on_return=None
+        self._arguments = self.driver_arguments(url)
+        self._engine = create_engine(
+            self._url, connect_args=self._arguments, pool_reset_on_return=None, **POOL
         )
-        event.listen(self._engine, "connect", lambda connection, record: self._prepare(connection))
+        event.listen(self._engine, "connect", lambda connection, record: self.prepare(connection))
         self._columns: dict[str, list[Column]] = {}
-        self.tables = self._read_tables()
+        self.tables = self.read_tables()
 
-    def _read_tables(self) -> frozenset[str]:
+    def read_tables(self) -> frozenset[str]:
         return frozenset(
             self._catalog(lambda found: [*found.get_table_names(), *found.get_view_names()])
         )
@@ -90,61 +88,62 @@ class ServerDatabase(Database):
         return self._columns[table]
 
     @abstractmethod
-    def _driver_arguments(self, url: URL) -> dict[str, Any]:
+    def driver_arguments(self, url: URL) -> dict[str, Any]:
         """Return the driver's arguments for a new connection."""
 
     @abstractmethod
-    def _prepare(self, connection: Any) -> None:
+    def prepare(self, connection: Any) -> None:
         """Make a new connection a safe one."""
 
     @abstractmethod
-    def _begin(self, cursor: Any, seconds: float) -> None:
+    def begin(self, cursor: Any, seconds: float) -> None:
         """Begin a read-only transaction whose statements take at most `seconds` each."""
 
     @abstractmethod
-    def _set_deadline(self, cursor: Any, seconds: float) -> None:
+    def set_deadline(self, cursor: Any, seconds: float) -> None:
         """Let the following statements of the transaction take at most `seconds` each."""
 
     @abstractmethod
-    def _compile(self, cursor: Any, sql: str) -> None:
+    def compile(self, cursor: Any, sql: str) -> None:
         """Let the server read a statement without running it."""
 
     @abstractmethod
-    def _describe(self, cursor: Any, sql: str) -> Columns:
+    def describe(self, cursor: Any, sql: str) -> Columns:
         """Return the statement's columns."""
 
     def _shown(self, sql: str, columns: Columns, max_rows: int) -> str:
         cells = []
         for number, (_, long) in enumerate(columns):
             cells.append(self.cut.format(f"c{number}", KEPT_CHARACTERS) if long else f"c{number}")
-        inner = self._renamable(self._limited(sql, max_rows), columns)
+        inner = self.renamable(self.limited(sql, max_rows), columns)
         shown = f"WITH shown({_names(columns)}) AS ({inner})"
         return f"{shown} SELECT {', '.join(cells)} FROM shown LIMIT {max_rows}"
 
     @staticmethod
-    def _limited(sql: str, rows: int) -> str:
+    def limited(sql: str, rows: int) -> str:
         """Return `sql` as a subquery limited to `rows` rows."""
         return sql
 
-    def _renamable(self, sql: str, columns: Columns) -> str:
+    def renamable(self, sql: str, columns: Columns) -> str:
         """Return `sql` as a subquery whose columns may get other names."""
         return sql
 
-    @abstractmethod
     def _run(self, cursor: Any, sql: str) -> list[tuple[Any, ...]]:
         """Run one statement of the model, and fetch everything."""
+        cursor.execute(sql, **self.run_options)
+        return list(cursor.fetchall())
 
-    def _clean(self, connection: Any) -> None:
+    def clean(self, connection: Any) -> None:
         """End the transaction and reset whatever the session may have set."""
         connection.rollback()
 
     @abstractmethod
-    def _line(self, connection: Any) -> tuple[int, int]:
+    def line(self, connection: Any) -> tuple[int, int]:
         """Return the connection's socket number, and the server's number of the connection."""
 
     def _stop(self, connection: Any, stopped: list[Any]) -> None:
         """Hang up, so that no caller waits, and end the statement over a second connection."""
-        line, backend = self._line(connection)
+        line, backend = self.line(connection)
         stopped.append(connection)
         with suppress(OSError), socket.socket(fileno=os.dup(line)) as wire:
             wire.shutdown(socket.SHUT_RDWR)
@@ -157,7 +156,7 @@ class ServerDatabase(Database):
             connection.exec_driver_sql(self.ending.format(backend))
 
     @abstractmethod
-    def _explain(self, error: Exception, connection: Any) -> Exception:
+    def explain(self, error: Exception, connection: Any) -> Exception:
         """Return the error to raise for the driver's error."""
 
     def _catalog(self, read: Callable[[Any], list[Any]]) -> list[Any]:
@@ -166,15 +165,15 @@ class ServerDatabase(Database):
         except (SQLAlchemyError, self._engine.dialect.loaded_dbapi.Error) as error:
             raise self._broken(error) from None
 
-    def _ask(self, sql: str, *values: Any) -> list[Any]:
+    def ask(self, sql: str, *values: Any) -> list[Any]:
         try:
             with self._engine.connect() as connection:
                 return list(connection.exec_driver_sql(sql, values))
         except SQLAlchemyError as error:
             raise self._broken(error) from None
 
-    def _read_once(self, sql: str, access: Access, deadline: float, max_rows: int) -> Rows:
-        pooled = self._connection()
+    def read_once(self, sql: str, access: Access, deadline: float, max_rows: int) -> Rows:
+        pooled = self.connection()
         problem = None
         connection = pooled.driver_connection
         stopped = list[Any]()
@@ -183,9 +182,9 @@ class ServerDatabase(Database):
         end = time.monotonic() + deadline
         try:
             found = self._read_on(connection, sql, access, end, max_rows)
-            self._clean(connection)
+            self.clean(connection)
         except Exception as error:
-            problem = self._explain(error, connection)
+            problem = self.explain(error, connection)
             if isinstance(problem, DeadlineExceeded) and time.monotonic() < end - EARLY * deadline:
                 problem = self._broken(error, ConnectionLost)  # somebody else cancelled it
         timer.cancel()
@@ -203,13 +202,13 @@ class ServerDatabase(Database):
         self, connection: Any, sql: str, access: Access, end: float, max_rows: int
     ) -> Rows:
         with closing(connection.cursor()) as cursor:
-            self._begin(cursor, end - time.monotonic())
+            self.begin(cursor, end - time.monotonic())
             if access.written:
-                self._compile(cursor, access.written)
+                self.compile(cursor, access.written)
             try:
                 columns, rows, count, exact = self._fetch(cursor, sql, end, max_rows)
             except Exception as error:
-                problem = self._explain(error, connection)
+                problem = self.explain(error, connection)
                 if access.written and isinstance(problem, SyntaxRefused):
                     raise GuardFault(str(problem)) from error
                 raise
@@ -219,12 +218,12 @@ class ServerDatabase(Database):
         self, cursor: Any, sql: str, end: float, max_rows: int
     ) -> tuple[Columns, list[tuple[Any, ...]], int, bool]:
         """Return columns and first rows of a statement, their number, and whether it is exact."""
-        columns = self._describe(cursor, sql)
+        columns = self.describe(cursor, sql)
         if len(columns) > MAX_COLUMNS:
             raise StatementError(f"too many columns: {len(columns)}, at most {MAX_COLUMNS}")
         if not columns:
             raise GuardFault("no columns")
-        self._set_deadline(cursor, max(SHORTEST, end - time.monotonic()))
+        self.set_deadline(cursor, max(SHORTEST, end - time.monotonic()))
         rows = self._run(cursor, self._shown(sql, columns, max_rows + 1))
         if len(rows) <= max_rows:
             return columns, rows, len(rows), True
@@ -234,12 +233,12 @@ class ServerDatabase(Database):
         self, cursor: Any, sql: str, columns: Columns, end: float, at_least: int
     ) -> tuple[int, bool]:
         """Return the number of rows, or `at_least` if counting takes too long."""
-        self._set_deadline(cursor, max(SHORTEST, end - time.monotonic()))
+        self.set_deadline(cursor, max(SHORTEST, end - time.monotonic()))
         try:
-            inner = f"WITH counted({_names(columns)}) AS ({self._renamable(sql, columns)})"
+            inner = f"WITH counted({_names(columns)}) AS ({self.renamable(sql, columns)})"
             return self._run(cursor, f"{inner} SELECT count(*) FROM counted")[0][0], True
         except Exception as error:
-            if isinstance(self._explain(error, cursor.connection), DeadlineExceeded):
+            if isinstance(self.explain(error, cursor.connection), DeadlineExceeded):
                 return at_least, False
             raise
 
@@ -249,7 +248,7 @@ class ServerDatabase(Database):
         doubtful = stopped or isinstance(problem, DatabaseError)
         try:
             if problem and not doubtful:
-                self._clean(pooled.driver_connection)
+                self.clean(pooled.driver_connection)
         except Exception:
             # The statement's own error is reported. The connection is only closed
             doubtful = True

@@ -1,7 +1,5 @@
 """The settings of the SQL tool's database."""
 
-from __future__ import annotations
-
 from pydantic import Field
 
 from common.settings import ROOT, Settings

@@ -4,8 +4,6 @@ An authorizer allows only the named tables (through views and WITH too), and a p
 stops long work.
 """
 
-from __future__ import annotations
-
 import re
 import sqlite3
 import time
@@ -17,11 +15,13 @@ from random import Random
 from typing import Any
 from urllib.parse import quote
 
-from sqlalchemy import URL, event
+from sqlalchemy import URL, create_engine, event
 from sqlalchemy.exc import DisconnectionError
+from sqlalchemy.pool import QueuePool
 
 from tools.sql.database import (
     ENGINES,
+    POOL,
     Access,
     Column,
     Database,
@@ -66,10 +66,7 @@ class SqliteDatabase(Database):
     clock = staticmethod(time.thread_time)
 
     def __init__(self, url: URL) -> None:
-        """Open the file of a URL.
-
-        Raises DatabaseError: in memory, with options, no such file, or not an SQLite database.
-        """
+        """Open the file of a URL. Raises DatabaseError: there is none, or it is another kind."""
         if not url.database or url.database == ":memory:" or url.query:
             raise DatabaseError(
                 "DATABASE_URL must name a file and no options: sqlite:////path/to/medical.db"
@@ -81,13 +78,16 @@ class SqliteDatabase(Database):
             raise DatabaseError(
                 f"no database at {path}; run .venv/bin/python -m data.build_database, or set DATABASE_URL"
             )
-        self._engine = self._pool("sqlite://", creator=lambda: _connect(path))
+        # Its default pool for files would not be bounded
+        self._engine = create_engine(
+            "sqlite://", poolclass=QueuePool, creator=lambda: _connect(path), **POOL
+        )
         event.listen(self._engine, "connect", self._remember_file)
         event.listen(self._engine, "checkout", self._same_file)
         self._columns: dict[str, tuple[Hashable, list[Column]]] = {}
-        self.tables = self._read_tables()
+        self.tables = self.read_tables()
 
-    def _read_tables(self) -> frozenset[str]:
+    def read_tables(self) -> frozenset[str]:
         found = self._catalog(
             "SELECT name, type, sql FROM sqlite_master WHERE type IN ('table', 'view')"
         )
@@ -163,9 +163,9 @@ class SqliteDatabase(Database):
         except sqlite3.Error as error:
             raise self._broken(error) from None
 
-    def _read_once(self, sql: str, access: Access, deadline: float, max_rows: int) -> Rows:
+    def read_once(self, sql: str, access: Access, deadline: float, max_rows: int) -> Rows:
         end = self.clock() + deadline * (1 - CLEANUP_SHARE)
-        pooled = self._connection()
+        pooled = self.connection()
         try:
             connection = pooled.driver_connection
             assert isinstance(connection, sqlite3.Connection)
@@ -200,14 +200,14 @@ class SqliteDatabase(Database):
         except (sqlite3.Error, sqlite3.Warning) as error:
             if was_read and SYNTAX.search(str(error)):
                 raise GuardFault(str(error)) from None
-            raise self._explain(error) from None
+            raise self.explain(error) from None
         finally:
             connection.text_factory = _text
             connection.set_progress_handler(None, 0)
             connection.set_authorizer(None)
         return Rows(columns, rows, count, exact, frozenset(tables_read))
 
-    def _explain(self, error: Exception) -> Exception:
+    def explain(self, error: Exception) -> Exception:
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
         if code == sqlite3.SQLITE_INTERRUPT:
             return DeadlineExceeded(str(error))
@@ -255,10 +255,7 @@ def _state(path: Path) -> tuple[int, ...]:
 def _authorizer(
     access: Access, real_names: frozenset[str], views: frozenset[str], tables_read: set[str]
 ) -> Callable[..., int]:
-    """Return SQLite's callback for the actions of a statement, which fills `tables_read`.
-
-    views: those through which other tables may be read.
-    """
+    """Return SQLite's callback, which fills `tables_read`. views: that may be read through."""
     functions = FUNCTIONS["sqlite"]
 
     def authorize(

@@ -4,8 +4,6 @@ The kernel ends it beyond the deadline's processor time and bounds its memory, s
 and string functions need no clock.
 """
 
-from __future__ import annotations
-
 import os
 import resource
 import signal
@@ -33,7 +31,10 @@ def main() -> None:
     for number in (signal.SIGALRM, signal.SIGPROF):
         signal.signal(number, signal.SIG_DFL)  # which ends the process
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGALRM, signal.SIGPROF])
-    limit_memory()
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    limits = [pages * resource.getpagesize() + MEMORY, *resource.getrlimit(resource.RLIMIT_AS)]
+    least = min(limit for limit in limits if limit != resource.RLIM_INFINITY)
+    resource.setrlimit(resource.RLIMIT_AS, (least, least))
     with suppress(BrokenPipeError):  # the caller may be gone, which the next line finds out
         channel.send(True)
     while True:
@@ -46,10 +47,7 @@ def main() -> None:
 
 
 def answer(url: str, tool: QueryTool | None = None, sql: str = "") -> Any:
-    """Return the tool's answer or DatabaseError. A process out of memory ends.
-
-    Without a tool the database is only opened, for the next question.
-    """
+    """Return the tool's answer or DatabaseError. Without a tool the database is only opened."""
     try:
         signal.setitimer(signal.ITIMER_REAL, OPENING)
         database = open_database(url)
@@ -66,14 +64,6 @@ def answer(url: str, tool: QueryTool | None = None, sql: str = "") -> Any:
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.setitimer(signal.ITIMER_REAL, 0)
-
-
-def limit_memory() -> None:
-    """Bound this process's address space, within its present limit."""
-    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
-    limits = [pages * resource.getpagesize() + MEMORY, *resource.getrlimit(resource.RLIMIT_AS)]
-    least = min(limit for limit in limits if limit != resource.RLIM_INFINITY)
-    resource.setrlimit(resource.RLIMIT_AS, (least, least))
 
 
 if __name__ == "__main__":

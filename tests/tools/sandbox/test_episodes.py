@@ -75,15 +75,16 @@ async def test_one_episodes_programs_run_one_after_another(run):
     assert (await run("print(order)")).output == "[0, 0, 1, 1, 2, 2, 3, 3]\n"
 
 
-async def test_the_longest_idle_episode_makes_room():
-    sandbox = Sandbox(episodes=2)
+async def test_the_longest_idle_episode_makes_room(monkeypatch):
+    monkeypatch.setattr("tools.sandbox.sandbox.EPISODES", 2)
+    sandbox = Sandbox()
     try:
         for name in "ab":
             await sandbox.run("x = 1", name)
         await sandbox.run("x", "a")
         await sandbox.run("x = 1", "c")  # b was used longest ago
-        assert not (await sandbox.run("x", "a")).fresh
-        assert (await sandbox.run("x = 1", "b")).fresh
+        assert (await sandbox.run("x", "a")).status == "ok"
+        assert (await sandbox.run("x", "b")).status == "error"
     finally:
         await sandbox.close()
 
@@ -92,7 +93,7 @@ async def test_a_caller_who_gives_up_ends_the_episode(run):
     await run("x = 1")
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(run("while True: pass"), 0.2)
-    assert (await run("x = 1")).fresh
+    assert (await run("x")).status == "error"
 
 
 @pytest.mark.parametrize("ending", [lambda sandbox: sandbox.end("a"), Sandbox.close])
@@ -103,7 +104,7 @@ async def test_what_runs_when_its_episode_is_ended_has_crashed(ending):
     await asyncio.sleep(0.05)
     await ending(sandbox)
     assert (await asyncio.wait_for(running, 30)).status == "crashed"
-    assert (await sandbox.run("x", "a")).fresh
+    assert (await sandbox.run("x", "a")).status == "error"
     await sandbox.close()
 
 
@@ -115,9 +116,9 @@ async def test_a_fork_of_the_caller_has_episodes_of_its_own(sandbox, run):
         fresh = asyncio.new_event_loop()
         asyncio._set_running_loop(None)
         ended = fresh.run_until_complete(sandbox.run("x", name))
-        os._exit(0 if ended.fresh and ended.status == "error" else 1)
+        os._exit(0 if ended.status == "error" else 1)
     assert os.waitpid(child, 0)[1] == 0
-    assert not (await run("x")).fresh
+    assert (await run("x")).status == "ok"
 
 
 async def test_a_sandbox_that_was_closed_or_killed_starts_again():

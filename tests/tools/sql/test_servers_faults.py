@@ -63,10 +63,10 @@ def test_a_connection_is_writable_for_nobody_and_clean_afterwards(site, tool):
     database = open_database(site.url)
     pooled = database._engine.raw_connection()
     cursor = pooled.driver_connection.cursor()
-    database._begin(cursor, 1.0)
+    database.begin(cursor, 1.0)
     with pytest.raises(Exception, match=r"(?i)read.only"):
         cursor.execute("DELETE FROM disease")
-    database._clean(pooled.driver_connection)
+    database.clean(pooled.driver_connection)
     pooled.close()
     assert tool.run("SELECT count(*) FROM disease").ok
 
@@ -145,10 +145,10 @@ def test_a_statement_that_outlives_the_servers_time_out_is_hung_up_on_and_termin
     site, monkeypatch
 ):
     database = type(open_database(site.url))(make_url(site.url))
-    monkeypatch.setattr(database, "_begin", lambda cursor, seconds: None)
-    monkeypatch.setattr(database, "_set_deadline", lambda cursor, seconds: None)
-    pooled = database._connection()
-    _, number = database._line(pooled.driver_connection)
+    monkeypatch.setattr(database, "begin", lambda cursor, seconds: None)
+    monkeypatch.setattr(database, "set_deadline", lambda cursor, seconds: None)
+    pooled = database.connection()
+    _, number = database.line(pooled.driver_connection)
     pooled.close()
     endless = (
         "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT 1 FROM c) SELECT count(*) FROM c a, c b"

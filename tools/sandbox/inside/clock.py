@@ -3,8 +3,6 @@
 A program that sleeps, or competes with its own threads, uses up its time.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable
@@ -50,10 +48,7 @@ class Clock:
         self.end = self.begun + deadline  # before this nothing is judged
 
     def beat(self, asked: float) -> None:
-        """Note that the supervisor is awake, after it meant to sleep `asked` seconds at most.
-
-        The machine took time beyond that.
-        """
+        """Note that the supervisor is awake. The machine took what is beyond `asked` seconds."""
         now = self.now()
         worked = self.own()
         late = now - self.beaten - max(0.0, asked) - (worked - self.worked)

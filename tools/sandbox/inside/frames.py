@@ -3,8 +3,6 @@
 No program holds an end of that line.
 """
 
-from __future__ import annotations
-
 import json
 import socket
 import struct

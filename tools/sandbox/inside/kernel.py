@@ -1,7 +1,5 @@
 """System calls of the processes inside: namespaces, limits, the filter, running processes."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import resource
@@ -34,20 +32,10 @@ NO_NEW_PRIVILEGES = 38
 CAPABILITY_VERSION = 0x20080522
 
 LIBC = ctypes.CDLL(None, use_errno=True)
-LIBC.mount.argtypes = [
-    ctypes.c_char_p,
-    ctypes.c_char_p,
-    ctypes.c_char_p,
-    ctypes.c_ulong,
-    ctypes.c_char_p,
-]
-LIBC.prctl.argtypes = [
-    ctypes.c_int,
-    ctypes.c_ulong,
-    ctypes.c_void_p,
-    ctypes.c_ulong,
-    ctypes.c_ulong,
-]
+TEXT = ctypes.c_char_p
+WORD = ctypes.c_ulong
+LIBC.mount.argtypes = [TEXT, TEXT, TEXT, WORD, TEXT]
+LIBC.prctl.argtypes = [ctypes.c_int, WORD, ctypes.c_void_p, WORD, WORD]
 NICE = 5  # of programs, beside their supervisor's 0
 # Times as much address space as memory, because shared memory may be left out of the count
 SPARSE = 4
@@ -91,31 +79,21 @@ def keep_only(file: int) -> int:
 
 
 def seclude(settings: Settings) -> str:
-    """Give this process, the first of its namespace, its own mounts and user namespace.
-
-    Raises OSError.
-    """
+    """Give this process its own mounts, network and user namespace. Raises OSError."""
     system("unshare", NEWNS | NEWIPC | NEWNET)
     system("mount", None, b"/", None, RECURSIVE | PRIVATE, None)
     before = os.open("/proc", os.O_DIRECTORY)
     write(before, "self/oom_score_adj", "1000")  # if the machine's memory ends, programs go first
     # The owner of a device could change its mode, and root owns this machine's
+    held = REMOUNT | BIND | READ_ONLY | NO_SETUID | NO_PROGRAMS
     for device in settings["devices"]:
-        system(
-            "mount",
-            None,
-            device.encode(),
-            None,
-            REMOUNT | BIND | READ_ONLY | NO_SETUID | NO_PROGRAMS,
-            None,
-        )
+        system("mount", None, device.encode(), None, held, None)
     for place, size in settings["scratch"].items():
         options = f"size={size},nr_inodes=8192,mode=0777".encode()
         system("mount", b"tmpfs", place.encode(), b"tmpfs", NO_SETUID | NO_DEVICES, options)
     # Read-only, because root's programs may write /proc/sys without any capability.
-    system(
-        "mount", b"proc", b"/proc", b"proc", READ_ONLY | NO_SETUID | NO_DEVICES | NO_PROGRAMS, None
-    )
+    held = READ_ONLY | NO_SETUID | NO_DEVICES | NO_PROGRAMS
+    system("mount", b"proc", b"/proc", b"proc", held, None)
     user = os.getuid()
     group = os.getgid()
     system("unshare", NEWUSER)  # which counts its processes by itself, and owns none of the mounts
@@ -200,12 +178,8 @@ def look(number: int) -> Process | None:
     anonymous, shared, size = (
         int(facts.get(kind, "0")[0]) * 1024 for kind in ("RssAnon", "RssShmem", "VmSize")
     )
-    return Process(
-        number,
-        int(first["PPid"][0]),
-        int(first["Threads"][0]),
-        max(anonymous + shared, size // SPARSE),
-    )
+    memory = max(anonymous + shared, size // SPARSE)
+    return Process(number, int(first["PPid"][0]), int(first["Threads"][0]), memory)
 
 
 def status(process: str) -> dict[str, list[str]]:

@@ -1,7 +1,5 @@
 """Runs the model's programs: an episode's interpreter and a shell. The program controls all of it."""
 
-from __future__ import annotations
-
 import linecache
 import os
 import signal
@@ -59,9 +57,7 @@ def interpret(commands: socket.socket, settings: Settings) -> None:
 
 
 def print_to(out: int, standard: int) -> Any:
-    """Return a standard stream that writes to `out`, which is closed, even if the last program
-    replaced the stream. A program's end loses no line.
-    """
+    """Return a standard stream that writes to `out`, whatever the last program made of it."""
     os.dup2(out, standard)
     os.close(out)
     return open(

@@ -3,8 +3,6 @@
 It runs no code of the model, reads no pickle from it, and never waits for it without a limit.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import shutil
@@ -123,18 +121,14 @@ class Supervisor:
         self.spare = own.memory if own else 0  # bytes that every fork begins with
 
     def step(self, source: str, language: str, deadline: float) -> dict[str, Any]:
-        """Run a program or command, end all it started, and return the report.
-
-        `fresh` in the report: no earlier program's names were there.
-        """
+        """Run a program or command, end all it started, and return the report."""
         out, out_in = os.pipe()
         err, err_in = os.pipe()
         done, done_in = os.pipe()
         printed = Output(out, *PRINTED)
         errors = Output(err, *ERRORS)
-        fresh = False
         if language == "python":
-            fresh = self.hand_over(source, out_in, err_in, done_in)
+            self.hand_over(source, out_in, err_in, done_in)
             worker = self.interpreter
         else:
             worker = fork(lambda: command(source, out_in, err_in, self.settings))
@@ -151,21 +145,22 @@ class Supervisor:
                     break
         for file in (out, err, done, handle):
             os.close(file)
-        texts = {"printed": printed.text(), "errors": errors.text()}
-        return {"status": status, "fresh": fresh, **texts}
+        return {"status": status, "printed": printed.text(), "errors": errors.text()}
 
-    def hand_over(self, source: str, *files: int) -> bool:
-        """Give the interpreter a program and pipes. Return whether the interpreter is new."""
+    def hand_over(self, source: str, *files: int) -> None:
+        """Give the interpreter, or a new one, a program and pipes."""
         text = os.memfd_create("program")
         os.write(text, source.encode(errors="surrogatepass"))
         os.lseek(text, 0, os.SEEK_SET)
-        fresh = not self.offer(text, *files)
-        if fresh:
+        if not self.offer(text, *files):
             self.end_all()
-            self.start_interpreter()
+            self.commands, theirs = socket.socketpair()
+            # A program that does not listen must not block this process
+            self.commands.setblocking(False)
+            with theirs:
+                self.interpreter = fork(lambda: interpret(theirs, self.settings))
             self.offer(text, *files)
         os.close(text)
-        return fresh
 
     def offer(self, *files: int) -> bool:
         """Return whether an interpreter exists and took the program."""
@@ -177,13 +172,6 @@ class Supervisor:
         except OSError:
             return False
         return True
-
-    def start_interpreter(self) -> None:
-        self.commands, theirs = socket.socketpair()
-        # A program that does not listen must not block this process
-        self.commands.setblocking(False)
-        with theirs:
-            self.interpreter = fork(lambda: interpret(theirs, self.settings))
 
     def watch(
         self, worker: int, handle: int, done: int, outputs: list[Output], deadline: float
@@ -228,10 +216,7 @@ class Supervisor:
         return "memory" if own > self.settings["memory"] else ""
 
     def end_all(self, keep: bool = False) -> None:
-        """Kill every process, or stop the interpreter until its next program if it is kept.
-
-        Nothing runs after this call, but processes take a while to end (see `bury`).
-        """
+        """Kill every process but a kept interpreter, which is stopped. `bury` waits for them."""
         tell_all(signal.SIGSTOP if keep else signal.SIGKILL)  # what stands still starts nothing
         if not keep:
             self.interpreter = 0

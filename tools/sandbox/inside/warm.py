@@ -1,7 +1,5 @@
 """Process 1 of the sandbox: imports what programs need and forks a supervisor for each episode."""
 
-from __future__ import annotations
-
 import gc
 import importlib
 import os
