@@ -53,12 +53,9 @@ def rows_of(probed: Sequence[Probed]) -> list[Sequence[str]]:
             found[kind, "no", accepted_from(kind)].append(reward)
     rows = []
     for (kind, honest, bound), rewards in found.items():
-        means = [
-            fmean(of.score or 0 for of in rewards),
-            fmean(of.total or 0 for of in rewards),
-            bound,
-        ]
-        shares = [*means, fmean(of.worth >= bound for of in rewards)]
+        score = fmean(of.score or 0 for of in rewards)
+        total = fmean(of.total or 0 for of in rewards)
+        shares = [score, total, bound, fmean(of.worth >= bound for of in rewards)]
         rows.append((kind, honest, str(len(rewards)), *(f"{share:.2f}" for share in shares)))
     return [HEADER, *sorted(rows, key=lambda row: (row[1] == "no", -float(row[4])))]
 

@@ -22,7 +22,6 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -192,9 +191,8 @@ def evaluate(agent: Agent, arguments: argparse.Namespace, settings: Settings) ->
         if arguments.baseline:
             player = Player("baseline", arguments.baseline)
     arguments.max_tokens = arguments.max_tokens or reply_tokens(agent, player, arguments.thinking)
-    settings = with_turns(
-        agent, settings.under({"turns_seed": arguments.seed}), arguments.max_turns
-    )
+    seeded = settings.under({"turns_seed": arguments.seed})
+    settings = with_turns(agent, seeded, arguments.max_turns)
     arguments.max_turns = settings.max_turns
     if settings.min_turns != settings.max_turns:
         arguments.max_turns = f"{settings.min_turns}-{settings.max_turns}"
@@ -214,12 +212,13 @@ def evaluate(agent: Agent, arguments: argparse.Namespace, settings: Settings) ->
     folder: Path = arguments.out or default_folder(config)
     playing = player_opened(agent, player, tasks, folder, arguments, settings)
     if not arguments.force and results.finished(folder, config):
-        print(
-            f"{folder} has these scores already; --force plays all episodes again", file=sys.stderr
-        )
+        print(f"{folder} has these scores already; --force plays it again", file=sys.stderr)
         scores = results.read_scores(folder)
     else:
-        with unfinished(folder, config, arguments.force) as journal:
+        folder.mkdir(parents=True, exist_ok=True)
+        output = folder / results.EPISODES
+        others = [folder / results.SCORES, folder / results.TABLE]
+        with open_journal(output, config, force=arguments.force, others=others) as journal:
             left: dict[str, Record] = {}
             if any(sample.key not in journal for sample in samples):
                 with playing as play_one, results.traceback_kept(folder):
@@ -230,15 +229,6 @@ def evaluate(agent: Agent, arguments: argparse.Namespace, settings: Settings) ->
                 journal.remove()
     report(agent, scores, folder)
     return 1 if scores["overall"]["unscored"] else 0
-
-
-def unfinished(
-    folder: Path, config: dict[str, Any], force: bool
-) -> AbstractContextManager[Journal]:
-    """Open the journal of the folder's evaluation, which stays while an episode has no score."""
-    folder.mkdir(parents=True, exist_ok=True)
-    others = [folder / results.SCORES, folder / results.TABLE]
-    return open_journal(folder / results.EPISODES, config, force=force, others=others)
 
 
 @contextlib.contextmanager
@@ -275,11 +265,8 @@ def report(agent: Agent, scores: dict[str, Any], folder: Path) -> None:
     """Print the table and the folder. Say what has no score."""
     report_of(agent, scores).show()
     if unscored := scores["overall"]["unscored"]:
-        print(
-            f"evaluate: {sum(unscored.values())} episodes have no score; "
-            "the same command tries them again",
-            file=sys.stderr,
-        )
+        lost = f"{sum(unscored.values())} episodes have no score"
+        print(f"evaluate: {lost}; the same command tries them again", file=sys.stderr)
         shown: dict[str, str] = {}
         for record in results.read_episodes(folder):
             if cause := record.get("unscored"):

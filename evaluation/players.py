@@ -167,9 +167,8 @@ def opened(
     """
     own = registry.own_options(agent, arguments)
     with contextlib.ExitStack() as stack:
-        environment = stack.enter_context(
-            opened_environment(agent, own, folder, settings, arguments.device)
-        )
+        opening = opened_environment(agent, own, folder, settings, arguments.device)
+        environment = stack.enter_context(opening)
         if not player.samples:
             yield environment, None
             return
@@ -200,7 +199,5 @@ def opened(
             started = stack.enter_context(server)
             # No seed of its own for each episode: vLLM's CPU worker dies of one when a prompt is
             # read in two parts.
-            yield (
-                environment,
-                Endpoint(started.base_url, started.name, **sampling, extra={"top_k": -1}),
-            )
+            extra = {"top_k": -1}
+            yield environment, Endpoint(started.base_url, started.name, **sampling, extra=extra)
