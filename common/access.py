@@ -35,7 +35,7 @@ def require_token(host: str, token: str | None, setting: str) -> None:
     """Raise UsageError if others can reach the address that `setting` names and no token is set."""
     if not is_loopback(host, setting) and not token:
         raise UsageError(
-            f"{setting} {host}: others can reach it, so set AGL_TOKEN, which they then must send"
+            f"{setting} {host}: others can reach it; set AGL_TOKEN, which they must send"
         )
 
 
@@ -46,9 +46,7 @@ def is_loopback(host: str, setting: str) -> bool:
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
-        raise UsageError(
-            f"{setting} {host!r}: expected an IP address of this machine, such as 0.0.0.0"
-        ) from None
+        raise UsageError(f"{setting} {host!r}: expected an IP address such as 0.0.0.0") from None
 
 
 class Guard:
@@ -85,9 +83,8 @@ class Guard:
             return await self.app(scope, receive, send)
         client = scope.get("client")
         if self._too_many(client[0] if client else ""):
-            return await _refuse(
-                scope, send, 429, f"over {self.most_per_second} requests within a second; ask later"
-            )
+            said = f"over {self.most_per_second} requests within a second; ask later"
+            return await _refuse(scope, send, 429, said)
         headers = dict(scope["headers"])
         if self.expected and scope["path"] not in self.free:
             if not hmac.compare_digest(headers.get(HEADER, b""), self.expected):
@@ -120,9 +117,7 @@ class Guard:
             body += message.get("body", b"")
             more = message.get("more_body", False)
             if len(body) > self.most_bytes:
-                return await _refuse(
-                    scope, send, 413, f"the request has over {self.most_bytes} bytes"
-                )
+                return await _refuse(scope, send, 413, f"it has over {self.most_bytes} bytes")
         if found := self.problem(scope["path"], bytes(body)):
             return await _refuse(scope, send, 400, found)
         if not self.expected:

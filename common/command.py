@@ -88,13 +88,9 @@ def run_command(program: str, body: Callable[[], int | None], afterwards: str = 
         code = UsageError.exit_code
         text = _missing(error)
     except OSError as error:
-        what = (
-            f"{error.strerror}: {error.filename}"
-            if error.strerror and error.filename
-            else str(error)
-        )
         code = Failure.exit_code
-        text = f"{what}{note}"
+        named = error.strerror and error.filename
+        text = (f"{error.strerror}: {error.filename}" if named else str(error)) + note
     except KeyboardInterrupt:
         code = INTERRUPTED
         text = f"interrupted{note}"
@@ -111,9 +107,7 @@ def undecoded(text: str) -> str:
         return ""
     encoding = sys.getfilesystemencoding()
     shown = os.fsencode(text).decode(encoding, "backslashreplace")
-    return (
-        f"'{shown}' is not in {encoding.upper()}; rename the file or folder, as letters of English"
-    )
+    return f"'{shown}' is not in {encoding.upper()}; rename it, as letters of English"
 
 
 class Parser(argparse.ArgumentParser):

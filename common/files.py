@@ -58,9 +58,8 @@ def check_temporary() -> Path:
         raise FileError(f"{folder}, for temporary files: {error.strerror}; set {setting}") from None
     if free < TEMPORARY_BYTES:
         raise FileError(
-            f"{folder}, for temporary files, is full: {free / 1e6:.0f} MB "
-            f"free, needed {TEMPORARY_BYTES / 1e6:.0f}; remove what is no "
-            f"longer used there, or name another folder with {setting}"
+            f"{folder}, for temporary files, is full: {free / 1e6:.0f} MB free, needed "
+            f"{TEMPORARY_BYTES / 1e6:.0f}; remove files there, or name another folder with {setting}"
         )
     return folder
 
@@ -89,9 +88,7 @@ def replacing(path: Path) -> Iterator[Path]:
     decide whether `path` may be replaced.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(
-        dir=path.parent, prefix=f".{path.name}.", suffix=".tmp"
-    ) as folder:
+    with tempfile.TemporaryDirectory(".tmp", f".{path.name}.", path.parent) as folder:
         draft = Path(folder) / path.name
         yield draft
         if draft.is_file():

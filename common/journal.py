@@ -98,11 +98,11 @@ class Journal(AbstractContextManager["Journal"]):
         if kept is MISSING:
             self._store.put(FINGERPRINT, json.dumps(expected))
             return
-        names = [name for name in {**expected, **kept} if kept.get(name) != expected.get(name)]
-        if names:
-            changes = [
-                f"{name} was {kept.get(name)!r}, now {expected.get(name)!r}" for name in names
-            ]
+        changes = []
+        for name in {**expected, **kept}:
+            if kept.get(name) != expected.get(name):
+                changes.append(f"{name} was {kept.get(name)!r}, now {expected.get(name)!r}")
+        if changes:
             raise JournalError(
                 f"{self.path} is of an unfinished run that differs: {'; '.join(changes)}; give that "
                 "run's options to finish it, --force to start over, or another output"
@@ -111,9 +111,7 @@ class Journal(AbstractContextManager["Journal"]):
     def _explained(self, error: Exception) -> Exception:
         name = getattr(error, "sqlite_errorname", "")
         if name.startswith("SQLITE_BUSY"):
-            return JournalError(
-                f"{self.path} is in use by another process; wait for it, or use another output"
-            )
+            return JournalError(f"{self.path} is in use; wait, or use another output")
         if name.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT")):
             return JournalError(
                 f"{self.path} is not a journal of this project, or damaged ({error}); move it away"
@@ -165,9 +163,7 @@ async def run_all(
             failed[name] = str(error)
             in_a_row += 1
             if bounded and in_a_row >= TOO_MANY_FAILURES:
-                raise RunError(
-                    f"{in_a_row} rows failed one after the other, the last one: {error}"
-                ) from None
+                raise RunError(f"{in_a_row} rows failed in a row, the last one: {error}") from None
             return
         journal.put(name, value)
         failed.pop(name, None)

@@ -48,9 +48,8 @@ class JsonlRows:
                 for name in self._texts:
                     if not isinstance(row.get(name), str) or not row[name].strip():
                         has = ", ".join(row) if name not in row else repr(row[name])
-                        raise FileError(
-                            f"{path}, line {number}: expected text in {name!r}, found {has[:SHOWN]}"
-                        )
+                        where = f"{path}, line {number}"
+                        raise FileError(f"{where}: expected text in {name!r}, got {has[:SHOWN]}")
                 yield row
 
 
@@ -81,9 +80,7 @@ def _object(line: bytes, where: str) -> dict[str, Any]:
     except UnicodeDecodeError:
         raise FileError(f"{where}: not UTF-8; convert the file to UTF-8") from None
     except UnicodeEncodeError:
-        raise FileError(
-            f"{where}: holds half of a surrogate pair, which is no character; remove it"
-        ) from None
+        raise FileError(f"{where}: half of a surrogate pair is no character; remove it") from None
     except (ValueError, RecursionError) as error:
         raise FileError(f"{where}: not JSON ({error}): {text[:SHOWN]!r}") from None
     if not isinstance(row, dict):

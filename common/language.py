@@ -9,9 +9,8 @@ import os
 import tomllib
 from pathlib import Path
 
-CHINESE: dict[str, str] = tomllib.loads(
-    Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
-)
+TEXTS = Path(__file__).with_suffix(".toml")
+CHINESE: dict[str, str] = tomllib.loads(TEXTS.read_text(encoding="utf-8"))
 
 
 def is_chinese() -> bool:

@@ -34,12 +34,8 @@ def ask_directly(*addresses: str) -> None:
     """Add loopback and the hosts of `addresses` (URLs or names) to NO_PROXY, if a proxy is named."""
     if not named_proxies():
         return
-    hosts = [_host(address) for address in addresses]
+    hosts = [urlsplit(address).hostname or address for address in addresses]
     for variable in EXCEPTIONS:
         known = [host for host in os.environ.get(variable, "").split(",") if host]
         if "*" not in known:
             os.environ[variable] = ",".join(dict.fromkeys([*known, *LOOPBACK, *hosts]))
-
-
-def _host(address: str) -> str:
-    return (urlsplit(address).hostname or address) if "://" in address else address

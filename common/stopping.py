@@ -31,15 +31,15 @@ def stop_in_order() -> None:
         return
     signal.signal(signal.SIGURG, lambda *_: None)  # only wakes; nothing else here uses it
     terminals = [number for number in (STDOUT, STDERR) if os.isatty(number)]
-    Thread(target=_end_at_hangup, args=(terminals,), name="hangup", daemon=True).start()
 
+    def end_at_hangup() -> None:
+        signal.sigwait([signal.SIGHUP])
+        with open(os.devnull, "w") as nowhere:
+            for number in terminals:
+                os.dup2(nowhere.fileno(), number)
+        os.kill(os.getpid(), signal.SIGTERM)
+        for _ in range(NUDGES):
+            time.sleep(NUDGE_SECONDS)
+            signal.pthread_kill(main_thread().ident or 0, signal.SIGURG)
 
-def _end_at_hangup(terminals: list[int]) -> None:
-    signal.sigwait([signal.SIGHUP])
-    with open(os.devnull, "w") as nowhere:
-        for number in terminals:
-            os.dup2(nowhere.fileno(), number)
-    os.kill(os.getpid(), signal.SIGTERM)
-    for _ in range(NUDGES):
-        time.sleep(NUDGE_SECONDS)
-        signal.pthread_kill(main_thread().ident or 0, signal.SIGURG)
+    Thread(target=end_at_hangup, name="hangup", daemon=True).start()

@@ -24,9 +24,8 @@ class TextStore:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.touch(mode=0o600)  # the file holds questions of patients
-            self._database = sqlite3.connect(
-                path, timeout=0 if exclusive else PATIENCE, isolation_level=None
-            )
+            patience = 0 if exclusive else PATIENCE
+            self._database = sqlite3.connect(path, patience, isolation_level=None)
         except (sqlite3.Error, OSError) as problem:
             raise error(problem) from None
         if exclusive:

@@ -44,9 +44,7 @@ class Verdict:
 
     def __post_init__(self) -> None:
         if (self.score is None) == (self.cause is None):
-            raise ValueError(
-                f"a verdict has either a score or a cause, got {self.score} and {self.cause!r}"
-            )
+            raise ValueError(f"expected a score or a cause, got {self.score}, {self.cause!r}")
         if self.score is not None and not 0 <= self.score <= 1:
             raise ValueError(f"a score lies in [0, 1], got {self.score}")
 

@@ -75,8 +75,8 @@ class RemoteJudge:
         endpoint asks for is not a failure. NaN or a score out of range is "judge_malformed", never
         clamped: a failed judge says nothing about the answer.
         """
-        if not _says_something(case.answer):
-            return Verdict(0.0, {"degenerate": 1.0})
+        if not any(unicodedata.category(sign)[0] in "LNS" for sign in case.answer):
+            return Verdict(0.0, {"degenerate": 1.0})  # it says nothing
         key = case.key
         known = self._verdicts.get(key)
         if known is not None:
@@ -92,18 +92,6 @@ class RemoteJudge:
         return await asyncio.shield(self._pending[key])
 
     async def _judge_and_keep(self, key: str, case: Case) -> Verdict:
-        try:
-            verdict = await self._verdict(case)
-        finally:
-            self._pending.pop(key, None)
-        if verdict.score is not None:
-            self._verdicts[key] = verdict
-        return verdict
-
-    async def _ask(self, case: Case, spent: Usage) -> Verdict:
-        raise NotImplementedError
-
-    async def _verdict(self, case: Case) -> Verdict:
         spent = Usage()
         try:
             verdict = await self._ask(case, spent)
@@ -112,7 +100,15 @@ class RemoteJudge:
             verdict = self._failure(error)
         else:
             self.breaker.succeeded()
-        return replace(verdict, usage=spent)
+        finally:
+            self._pending.pop(key, None)
+        verdict = replace(verdict, usage=spent)
+        if verdict.score is not None:
+            self._verdicts[key] = verdict
+        return verdict
+
+    async def _ask(self, case: Case, spent: Usage) -> Verdict:
+        raise NotImplementedError
 
     def _failure(self, error: Exception) -> Verdict:
         asked = isinstance(error, LLMError)
@@ -127,7 +123,3 @@ class RemoteJudge:
         elif not getattr(error, "retry_after", None):
             self.breaker.failed()
         return Verdict(None, cause=cause)
-
-
-def _says_something(answer: str) -> bool:
-    return any(unicodedata.category(character)[0] in "LNS" for character in answer)

@@ -6,6 +6,8 @@ make every good answer equal.
 
 from __future__ import annotations
 
+from typing import Any
+
 from common.llm import Usage
 from common.llm.endpoint import Connections, without_secrets
 from common.llm.errors import LLMError
@@ -29,35 +31,21 @@ class RewardModelJudge(remote.RemoteJudge):
         self.patience = Patience(remote.ATTEMPTS, timeout, remote.LONGEST_WAIT)
         self._connections = Connections()
 
-    async def raw_score(
-        self, prompt: str, response: str, spent: Usage, bounds: tuple[float, float] = (-MOST, MOST)
-    ) -> float:
-        """Return a number within `bounds` and add its requests to `spent`.
-        Raises LLMError: the endpoint gives none in time.
-        """
-        low, high = bounds
+    async def _ask(self, case: Case, spent: Usage) -> Verdict:
+        low, high = (-MOST, MOST) if self.scale else (0.0, 1.0)
         who = without_secrets(self.url)
 
         async def attempt() -> float:
             spent.calls += 1
-            body = {"prompt": prompt, "response": response}
+            body = {"prompt": case.question, "response": case.answer}
             reply = await self._connections.post(self.url, body, timeout=self.patience.budget)
-            score = reply.get("score") if isinstance(reply, dict) else None
-            # NaN fails every comparison.
-            if (
-                isinstance(score, bool)
-                or not isinstance(score, int | float)
-                or not low <= score <= high
-            ):
+            score: Any = reply.get("score") if isinstance(reply, dict) else None
+            # NaN fails every comparison
+            if type(score) not in (int, float) or not low <= score <= high:
                 wanted = f'{{"score": NUMBER}}, at least {low:g} and at most {high:g}'
                 raise LLMError(f"{who}: expected {wanted}, got {str(reply)[:120]}", "malformed")
             return float(score)
 
-        return await self.patience.ask(attempt, who)
-
-    async def _ask(self, case: Case, spent: Usage) -> Verdict:
-        raw = await self.raw_score(
-            case.question, case.answer, spent, (-MOST, MOST) if self.scale else (0, 1)
-        )
+        raw = await self.patience.ask(attempt, who)
         score = self.scale.apply(raw) if self.scale else raw
         return Verdict(score, {"reward_model": score})

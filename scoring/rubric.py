@@ -69,31 +69,23 @@ class Reward:
         return math.nan if self.score is None else self.score * self.factor
 
     def __post_init__(self) -> None:
-        self._make_numbers_plain()
+        for name in ("total", "score", "factor"):
+            object.__setattr__(self, name, as_plain(getattr(self, name)))
+        for name in ("terms", "measures", "counters"):
+            found = getattr(self, name)
+            object.__setattr__(self, name, {key: as_plain(found[key]) for key in found})
         if (self.total is None) == (self.unscored is None):
-            raise ValueError(
-                "a reward has either a total or a cause why "
-                f"not, got {self.total} and {self.unscored!r}"
-            )
+            raise ValueError(f"expected a total or a cause, got {self.total}, {self.unscored!r}")
         numbers = [*self.terms.values(), *([] if self.total is None else [self.total])]
         if not all(math.isfinite(number) for number in numbers):
             raise ValueError(f"a reward must be finite, got {self.total} with terms {self.terms}")
         if self.score is not None and not 0 <= self.score <= 1:
             raise ValueError(f"a score lies in [0, 1], got {self.score}")
+        if self.total is None or not self.terms:
+            return
         paid = math.fsum(self.terms.values())
-        if (
-            self.total is not None
-            and self.terms
-            and not math.isclose(paid, self.total, rel_tol=ROUNDING, abs_tol=ROUNDING)
-        ):
+        if not math.isclose(paid, self.total, rel_tol=ROUNDING, abs_tol=ROUNDING):
             raise ValueError(f"terms add up to the total, got {self.terms} and {self.total}")
-
-    def _make_numbers_plain(self) -> None:
-        for name in ("total", "score", "factor"):
-            object.__setattr__(self, name, as_plain(getattr(self, name)))
-        for name in ("terms", "measures", "counters"):
-            numbers = getattr(self, name)
-            object.__setattr__(self, name, {key: as_plain(numbers[key]) for key in numbers})
 
 
 def as_plain(number: float | None) -> float | None:

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import json
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -132,15 +133,20 @@ class LLMClient:
         # With a cache two tasks with one question make one call.
         same = self._same.setdefault(key, asyncio.Lock()) if self._cache else asyncio.Lock()
         async with same, self._slots:
-            kept = self._kept(key, schema)
-            if kept is not None:
-                spent.cached += 1
-                return kept
+            known = self._cache.get(key) if self._cache else None
+            if known is not None:
+                # An older version, whose schema demanded less, may have kept what does not fit
+                with suppress(ValueError):
+                    kept = parse_reply(known, schema)
+                    spent.cached += 1
+                    return kept
             # The import takes seconds once, which must not count against the model's budget
             load_litellm()
-            text, value = await self.patience.ask(
-                lambda: self._attempt(question, schema, spent), self.model
-            )
+
+            async def attempt() -> tuple[str, Schema]:
+                return await self._attempt(question, schema, spent)
+
+            text, value = await self.patience.ask(attempt, self.model)
             if self._cache:
                 self._cache.put(key, text)
             return value
@@ -152,13 +158,6 @@ class LLMClient:
         where = [self.model, self._endpoint.base_url]
         content = [*where, question["messages"], _json_schema(schema), limits]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-    def _kept(self, key: str, schema: type[Schema]) -> Schema | None:
-        text = self._cache.get(key) if self._cache else None
-        try:
-            return None if text is None else parse_reply(text, schema)
-        except ValueError:  # kept by an older version whose schema demanded less: ask again
-            return None
 
     async def _attempt(
         self, question: Body, schema: type[Schema], spent: Usage
@@ -184,7 +183,9 @@ class LLMClient:
         self, body: Body, schema: type[Schema], form: Body | None, spent: Usage
     ) -> tuple[str, Schema]:
         if form is None or "json_schema" not in form:
-            body = {**body, "messages": with_schema(body["messages"], schema)}
+            text = json.dumps(_json_schema(schema), ensure_ascii=False)
+            asked = f"只输出一个符合下面 JSON Schema 的 JSON 对象：\n{text}"
+            body = {**body, "messages": [*body["messages"], {"role": "user", "content": asked}]}
         if form is not None:
             body = {**body, "response_format": form}
         doubled = self._doubled
@@ -255,15 +256,6 @@ def _distinct(pairs: list[tuple[str, Any]]) -> None:
     names = [name for name, _ in pairs]
     if len(set(names)) < len(names):
         raise ValueError("a key stands twice")
-
-
-def with_schema(messages: list[Message], schema: type[BaseModel]) -> list[Message]:
-    """Return the messages with the schema written out, for endpoints that take no schema."""
-    text = json.dumps(_json_schema(schema), ensure_ascii=False)
-    return [
-        *messages,
-        {"role": "user", "content": f"只输出一个符合下面 JSON Schema 的 JSON 对象：\n{text}"},
-    ]
 
 
 def open_cache(path: Path) -> TextStore:

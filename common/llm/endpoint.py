@@ -62,19 +62,18 @@ class Connections:
         headers = {"Authorization": f"Bearer {key}"} if key else None
         limit = aiohttp.ClientTimeout(total=timeout)
         try:
-            proxy = proxy_of(url)
-            async with self._running().post(
-                url, json=body, headers=headers, timeout=limit, proxy=proxy
-            ) as reply:
+            sending = self._running().post(
+                url, json=body, headers=headers, timeout=limit, proxy=proxy_of(url)
+            )
+            async with sending as reply:
                 text = decoded(await reply.read(), reply.charset)
         except TimeoutError:
             raise LLMError(f"{who}: no reply in time", "timeout") from None
         except ValueError as error:  # the URL or key makes no valid request
             raise LLMError(f"{who}: {clean(str(error), key)}", "refused") from None
         except (aiohttp.ClientError, OSError) as error:
-            raise LLMError(
-                f"{who}: no connection ({clean(str(error), key)})", "connection"
-            ) from None
+            why = clean(str(error), key)
+            raise LLMError(f"{who}: no connection ({why})", "connection") from None
         if reply.status >= 300:
             hint = " (no API key was sent)" if reply.status == 401 and not key else ""
             raise of_status(who, reply.status, clean(text, key) + hint, reply.headers)
@@ -166,10 +165,15 @@ class LLMEndpoint:
         request = self._adapted(body)
         try:
             if direct:
-                reply = await self._direct(request)
+                reply = await self._connections.post(
+                    f"{(self.provider.base_url or '').rstrip('/')}/chat/completions",
+                    {"model": self.provider.model, **request},
+                    key=self.provider.api_key,
+                    timeout=self.timeout,
+                    who=self.model,
+                )
             else:
-                found = await self.call_litellm("acompletion", drop_params=True, **request)
-                reply = found.model_dump()
+                reply = await self._translated(request)
         except LLMError as error:
             refused = refused_part(error, request)
             if refused is None:
@@ -212,27 +216,20 @@ class LLMEndpoint:
                 request[NEWER_NAMES[name]] = value
         return {**request, **STREAMED} if "stream" in self._refused else request
 
-    async def _direct(self, body: Body) -> Any:
-        provider = self.provider
-        url = f"{(provider.base_url or '').rstrip('/')}/chat/completions"
-        request = {"model": provider.model, **body}
-        return await self._connections.post(
-            url, request, key=provider.api_key, timeout=self.timeout, who=self.model
-        )
-
-    async def call_litellm(self, function: str, **options: Any) -> Any:
-        """Return the reply of an asynchronous function of litellm. Raises LLMError."""
+    async def _translated(self, request: Body) -> Any:
         litellm = load_litellm()
-        where = {
-            "model": self.model,
-            "api_base": self.base_url,
-            "api_key": self.api_key,
-            "timeout": self.timeout,
-        }
         try:
-            return await getattr(litellm, function)(
-                num_retries=0, max_retries=0, **where, **options
+            found = await litellm.acompletion(
+                model=self.model,
+                api_base=self.base_url,
+                api_key=self.api_key,
+                timeout=self.timeout,
+                num_retries=0,
+                max_retries=0,
+                drop_params=True,
+                **request,
             )
+            return found.model_dump()
         except Exception as error:  # litellm raises what its providers' clients raise
             raise explain(error, litellm, self.model, self.api_key) from None
 

@@ -49,7 +49,10 @@ class Patience:
             async with asyncio.timeout(self.budget):
                 while True:
                     obeyed = self.paused or obeyed
-                    await self._resumed(spread, ends)
+                    while self.paused:
+                        if self._resume >= ends:
+                            raise TimeoutError
+                        await asyncio.sleep(self.paused + random.uniform(0, spread))
                     try:
                         return await attempt()
                     except LLMError as error:
@@ -94,9 +97,3 @@ class Patience:
         self._next = start + 60.0 / self.requests_per_minute
         if start > now:
             await asyncio.sleep(start - now)
-
-    async def _resumed(self, spread: float, ends: float) -> None:
-        while self.paused:
-            if self._resume >= ends:
-                raise TimeoutError
-            await asyncio.sleep(self.paused + random.uniform(0, spread))

@@ -130,8 +130,8 @@ def test_rows_are_checked_and_read_anew(path):
     assert list(rows) == list(rows) == [{"id": str(number), "question": "?"} for number in range(5)]
     assert len(JsonlRows(path, path, texts=("id",))) == 10
     for bad, words in (
-        ({"id": "1"}, "'question', found id"),
-        ({"id": 1, "question": "?"}, "'id', found 1"),
+        ({"id": "1"}, "'question', got id"),
+        ({"id": 1, "question": "?"}, "'id', got 1"),
     ):
         write_jsonl(path, [bad], force=True)
         with pytest.raises(FileError, match=f"line 1: expected text in {words}"):
