@@ -87,22 +87,16 @@ class Connection(_Protocol):
         self.transport.abort()
 
     def _look(self) -> None:
-        left = self._left()
+        left = HEADER_SECONDS  # between requests, for the next one's headers
+        if self.reading:
+            in_body = self.cycle is not None and not self.cycle.response_complete
+            limit = BODY_SECONDS + self.received / SLOWEST if in_body else HEADER_SECONDS
+            left = self.since + limit - self.loop.time()
         if left <= 0 and self.overdue:
             return self.drop()
         self.overdue = left <= 0
         self.timer = self.loop.call_later(SECOND_LOOK if self.overdue else left, self._look)
         return None
-
-    def _left(self) -> float:
-        """Return the seconds left for this request or, between requests, for the next one's
-        headers.
-        """
-        if not self.reading:
-            return HEADER_SECONDS
-        in_body = self.cycle is not None and not self.cycle.response_complete
-        limit = BODY_SECONDS + self.received / SLOWEST if in_body else HEADER_SECONDS
-        return self.since + limit - self.loop.time()
 
 
 def make_room(connections: set[Any]) -> None:

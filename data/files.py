@@ -36,10 +36,13 @@ def file_records(path: Path) -> Iterator[Record]:
             return
         encoding = detect_encoding(path)
         places = json_places(path, encoding)
+        # Lists may stand in the objects of an object, as the turns of dialogues by their id
+        keys = {place.partition(".")[0] for place in places or ()}
+        are_keyed = len(keys) > 1 and all(place.count(".") > 1 for place in places or ())
         with open_text(path, encoding) as file:
             if places is None:
                 yield from line_records(file)
-            elif not places or _are_keyed(places):
+            elif not places or are_keyed:
                 yield from object_records(file)
             elif len(places) > 1:
                 raise SourceError(
@@ -48,12 +51,6 @@ def file_records(path: Path) -> Iterator[Record]:
                 )
             else:
                 yield from list_records(places[0], file)
-
-
-def _are_keyed(places: list[str]) -> bool:
-    """Return whether lists stand in the objects of an object, as the turns of dialogues by id."""
-    keys = {place.partition(".")[0] for place in places}
-    return len(keys) > 1 and all(place.count(".") > 1 for place in places)
 
 
 def open_text(path: Path, encoding: str) -> IO[str]:

@@ -83,15 +83,11 @@ def compare(a: Evaluation, b: Evaluation) -> dict[str, Any]:
     Raises UsageError: the evaluations are of two agents, or have no task in common.
     """
     if a.scores["agent"] != b.scores["agent"]:
-        raise UsageError(
-            f"{a.folder} is of the {a.scores['agent']} agent, "
-            f"{b.folder} of the {b.scores['agent']} agent"
-        )
+        agents = [f"{one.folder} is of the {one.scores['agent']} agent" for one in (a, b)]
+        raise UsageError(", ".join(agents))
     both = [name for name in a.means if name in b.means and a.asked(name) == b.asked(name)]
     if not both:
-        raise UsageError(
-            f"{a.folder} and {b.folder} have no question in common (same id, same text)"
-        )
+        raise UsageError(f"{a.folder} and {b.folder} have no question in common (id and text)")
     episodes = [b.episodes[name] for name in both]
     result = {
         "a": a.summary(),
@@ -148,7 +144,12 @@ def report_of(result: dict[str, Any], names: Sequence[str] = NAMES) -> Report:
     a, b = names
     header = ("group", "tasks", a, b, f"{b} - {a}", "95 % interval", "better", "worse", "p")
     groups: list[Sequence[str]] = [header]
-    groups += [_row(name, part) for name, part in groups_in(result).items()]
+    for name, part in groups_in(result).items():
+        means = [points(part[side]) for side in SIDES]
+        interval = span([100 * bound for bound in part["ci95"]], part["n"])
+        counts = [str(part["better"]), str(part["worse"]), f"{part['sign_p']:.2g}"]
+        change = points(part["difference"], "+.1f")
+        groups.append([name, str(part["n"]), *means, change, interval, *counts])
     tables: dict[str, Rows] = {"": groups}
     changed = ("question", a, b, f"answer of {a}", f"answer of {b}", "id")
     for name in ("better", "worse"):
@@ -202,19 +203,6 @@ def verdict_line(result: dict[str, Any], names: Sequence[str] = NAMES) -> str:
         interval=interval.replace(" to ", said(" to ")),
         p=overall["sign_p"],
     )
-
-
-def _row(name: str, part: dict[str, Any]) -> list[str]:
-    return [
-        name,
-        str(part["n"]),
-        *(points(part[side]) for side in SIDES),
-        points(part["difference"], "+.1f"),
-        span([100 * bound for bound in part["ci95"]], part["n"]),
-        str(part["better"]),
-        str(part["worse"]),
-        f"{part['sign_p']:.2g}",
-    ]
 
 
 def shortened(text: str) -> str:

@@ -37,7 +37,7 @@ from common.command import (
 )
 from common.jsonl import write_text
 from common.language import said
-from common.settings import ROOT, WORK, below_root
+from common.settings import WORK, below_root
 from common.stopping import stop_in_order
 from episodes import registry
 from episodes.agent import Agent, bundled_model
@@ -91,19 +91,19 @@ def demo(arguments: argparse.Namespace, argv: Sequence[str]) -> None:
     agent = registry.get(arguments.agent)
     name = f"demo-{agent.name}-seed{arguments.seed}-{time.strftime('%Y%m%d-%H%M%S')}"
     folder = (arguments.run_dir or WORK / "runs" / name).resolve()
-    model = str(arguments.model or bundled_model(agent))
-    if Path(model).is_dir():
-        model = below_root(Path(model).resolve())
+    arguments.model = str(arguments.model or bundled_model(agent))
+    if Path(arguments.model).is_dir():
+        arguments.model = below_root(Path(arguments.model).resolve())
     asked = {
         "agent": agent.name,
-        "model": model,
+        "model": arguments.model,
         "seed": arguments.seed,
         "n": arguments.n,
         "warm_up": arguments.warm_up,
         "overrides": arguments.overrides,
     }
     begin(folder, asked)
-    parts = parts_of(agent, folder, model, arguments)
+    parts = parts_of(agent, folder, arguments)
     for name, command in parts.items():
         if name in (WARM, TRAINED) and (folder / name).exists():
             continue  # a model's folder is written whole or not at all
@@ -111,23 +111,22 @@ def demo(arguments: argparse.Namespace, argv: Sequence[str]) -> None:
     facts = {
         "minutes": round((time.monotonic() - start) / 60, 2),
         "seed": arguments.seed,
-        "model": model,
+        "model": arguments.model,
         "demonstrations": arguments.warm_up,
         "command": shlex.join([python_here(), "-m", "evaluation.demo", *argv]),
     }
     result = build(agent, folder, facts)
-    text = json.dumps(result, ensure_ascii=False, indent=1) + "\n"
-    write_text(folder / RESULT, text, force=False)
+    text = json.dumps(result, ensure_ascii=False, indent=1)
+    write_text(folder / RESULT, f"{text}\n", force=False)
     show(result)
     write_text(folder / REPORT, read([folder]).html(), force=False)
     print(folder / REPORT)
     print(folder, flush=True)
 
 
-def parts_of(
-    agent: Agent, folder: Path, model: str, arguments: argparse.Namespace
-) -> dict[str, list[str]]:
+def parts_of(agent: Agent, folder: Path, arguments: argparse.Namespace) -> dict[str, list[str]]:
     """Return the command of each part, in order."""
+    model = arguments.model
 
     def evaluation(name: str, of: str) -> list[str]:
         command = ["-m", "evaluation.evaluate", agent.name]
@@ -185,16 +184,6 @@ def begin(folder: Path, asked: dict[str, Any]) -> None:
         "--run-dir {folder} goes on from there"
     )
     print(said(begins, tasks=asked["n"] or said("all"), folder=folder), file=sys.stderr)
-    if asked["n"] is asked["warm_up"] is None and (minutes := published_minutes(asked["agent"])):
-        takes = "demo: it takes {low:.0f} to {high:.0f} minutes on two cores (docs/results.json)"
-        print(said(takes, low=min(minutes), high=max(minutes)), file=sys.stderr)
-
-
-def published_minutes(agent: str) -> list[float]:
-    """Return how long each published demo of this agent took, [] where they are not here."""
-    path = ROOT / "docs" / "results.json"
-    published = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
-    return [result["minutes"] for result in published if result["agent"] == agent]
 
 
 def run_part(name: str, parts: Sequence[str], command: Sequence[str]) -> None:

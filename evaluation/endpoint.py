@@ -41,6 +41,7 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-cache",
 }
+NOT_KEPT = {"Cache-Control": "no-store"}
 CUT = ("length", "max_turns", "context_overflow")  # stop reasons that OpenAI calls "length"
 
 MOST_TEXT = 32_000  # characters
@@ -71,11 +72,9 @@ class Said(BaseModel):
 
     @property
     def text(self) -> str:
-        return (
-            self.content
-            if isinstance(self.content, str)
-            else "\n".join(part.text for part in self.content or ())
-        )
+        if isinstance(self.content, str):
+            return self.content
+        return "\n".join(part.text for part in self.content or ())
 
 
 class Body(BaseModel):
@@ -96,19 +95,13 @@ def build(host: Host, model: str, token: str | None, hosts: Sequence[str]) -> Gu
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=[*hosts])
     app.add_exception_handler(HTTPException, _refusal)
     for name, kind in PAGE.items():
-        app.add_api_route(
-            f"/{name}", _asset(FOLDER / (name or "page.html"), kind), response_model=None
-        )
+        asset = _asset(FOLDER / (name or "page.html"), kind)
+        app.add_api_route(f"/{name}", asset, response_model=None)
 
     @app.get("/v1/models")
     def models() -> Response:
-        one = {
-            "id": host.agent.name,
-            "object": "model",
-            "created": 0,
-            "owned_by": "medical-agent-rl",
-        }
-        return _json({"object": "list", "data": [one]})
+        kind = {"object": "model", "created": 0, "owned_by": "medical-agent-rl"}
+        return _json({"object": "list", "data": [{"id": host.agent.name, **kind}]})
 
     @app.get(HEALTH)
     def health() -> Response:
@@ -136,12 +129,12 @@ def build(host: Host, model: str, token: str | None, hosts: Sequence[str]) -> Gu
 
     @app.post("/v1/chat/completions", response_model=None)
     async def complete(request: Request) -> Response:
-        asked, streams = _asked(host, await _body(request))
+        body = await _body(request)
+        asked = _asked(host, body)
         answer = Answer(host.agent.name)
-        if streams:
-            return EventSourceResponse(
-                _events(host, asked, answer), sep="\n", headers={"Cache-Control": "no-store"}
-            )
+        if body.stream:
+            events = _events(host, asked, answer)
+            return EventSourceResponse(events, sep="\n", headers=NOT_KEPT)
         return await _unless_gone(request, _whole(host, asked, answer))
 
     free = [HEALTH, *(f"/{name}" for name in PAGE)]
@@ -179,23 +172,19 @@ def wrong_field(error: ValidationError) -> str:
     return f"{place}: got {seen}; expected {expected}"
 
 
-def _asked(host: Host, body: Body) -> tuple[Asked, bool]:
+def _asked(host: Host, body: Body) -> Asked:
     if body.model not in (None, host.agent.name):
-        raise HTTPException(
-            404, f"there is no model {body.model[:80]!r} here; it is {host.agent.name!r}"
-        )
+        raise HTTPException(404, f"{body.model[:80]!r} is not the model {host.agent.name!r}")
+    if body.case:
+        return Asked([], case=body.case, temperature=body.temperature)
     words = [one.text for one in body.messages if one.role == "user"]
     said = [one.text for one in body.messages if one.role == "assistant"]
-    if body.case:
-        return Asked([], case=body.case, temperature=body.temperature), body.stream
     if not host.environment.converses:
         words = words[-1:]
         said = []
     if not (words and words[0].strip()):
-        raise HTTPException(
-            400, "messages: expected one of the role user that says something, or a case"
-        )
-    return Asked(words, said, temperature=body.temperature), body.stream
+        raise HTTPException(400, "messages: expected one of the role user with text, or a case")
+    return Asked(words, said, temperature=body.temperature)
 
 
 class Answer:
@@ -213,9 +202,8 @@ class Answer:
     def whole(self, end: End, steps: list[Any]) -> str:
         message = {"role": "assistant", "content": end.content}
         choice = {"index": 0, "message": message, "finish_reason": finish_of(end)}
-        return self._json(
-            "chat.completion", choice, usage=usage_of(end), agent=vars(end) | {"steps": steps}
-        )
+        told = vars(end) | {"steps": steps}
+        return self._json("chat.completion", choice, usage=usage_of(end), agent=told)
 
     def _json(self, kind: str, choice: dict[str, Any], **more: Any) -> str:
         head = {"id": self.id, "object": kind, "created": self.created, "model": self.model}
@@ -281,9 +269,7 @@ def _asset(path: Path, kind: str) -> Any:
 
 
 def _json(value: Any) -> Response:
-    return Response(
-        json_of(value), media_type="application/json", headers={"Cache-Control": "no-store"}
-    )
+    return Response(json_of(value), media_type="application/json", headers=NOT_KEPT)
 
 
 async def _refusal(request: Request, error: Exception) -> Response:

@@ -81,9 +81,7 @@ def read_scores(folder: Path) -> dict[str, Any]:
     path = folder / SCORES
     if not path.is_file():
         seen = "holds no scores.json" if folder.is_dir() else "is no folder"
-        raise UsageError(
-            f"{folder} {seen}; give a folder that evaluation.evaluate wrote to its end (--out)"
-        )
+        raise UsageError(f"{folder} {seen}; give one that evaluation.evaluate wrote to its end")
     try:
         scores = dict(json.loads(path.read_text(encoding="utf-8")))
         missing = [name for name in ("agent", "overall", "data") if name not in scores]
@@ -91,9 +89,8 @@ def read_scores(folder: Path) -> dict[str, Any]:
             raise KeyError(*missing)
         return scores
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UsageError(
-            f"{path} is not the result of an evaluation: {type(error).__name__}: {error}"
-        ) from None
+        why = f"{type(error).__name__}: {error}"
+        raise UsageError(f"{path} is not the result of an evaluation: {why}") from None
 
 
 def read_episodes(folder: Path) -> list[Record]:
@@ -110,13 +107,13 @@ def finished(folder: Path, config: dict[str, Any]) -> bool:
     if not (folder / SCORES).exists() or (folder / f"{EPISODES}.journal").exists():
         return False
     found = read_scores(folder)
-    different = {name: value for name, value in config.items() if found.get(name) != value}
+    different = []
+    for name, value in config.items():
+        if found.get(name) != value:
+            different.append(f"{name} was {found.get(name)!r}, now {value!r}")
     if different:
-        was = "; ".join(
-            f"{name} was {found.get(name)!r}, now {value!r}" for name, value in different.items()
-        )
         raise UsageError(
-            f"{folder} holds another evaluation: {was}. "
+            f"{folder} holds another evaluation: {'; '.join(different)}. "
             "Choose another --out, or --force to replace it"
         )
     return True

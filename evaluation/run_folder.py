@@ -170,9 +170,7 @@ def open_folders(folders: Sequence[Path]) -> list[Run]:
 
 def _open(folder: Path, name: str) -> list[Run]:
     if not folder.is_dir():
-        raise UsageError(
-            f"{folder} is no folder; give the folder of a run, a demo or an evaluation"
-        )
+        raise UsageError(f"{folder} is no folder; give that of a run, a demo or an evaluation")
     if kind := kind_of(folder):
         return [Run(folder, kind, name, folder)]
     runs = []

@@ -93,18 +93,12 @@ def serve(agent: Agent, arguments: argparse.Namespace, settings: Settings) -> No
 
         assert endpoint is not None, player
         host = Host(agent, environment, endpoint, settings, rows, arguments.concurrency)
-        app = build(
-            host,
-            Path(arguments.model).name if Path(arguments.model).exists() else arguments.model,
-            token,
-            names,
-        )
+        model = Path(arguments.model)
+        app = build(host, model.name if model.exists() else arguments.model, token, names)
         name = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
         url = f"http://{name}:{listener.getsockname()[1]}/"
-        print(
-            said("{url} is the {agent} agent; Ctrl-C ends it", url=url, agent=agent.name),
-            flush=True,
-        )
+        ready = said("{url} is the {agent} agent; Ctrl-C ends it", url=url, agent=agent.name)
+        print(ready, flush=True)
         config = uvicorn.Config(
             app,
             log_level="warning",

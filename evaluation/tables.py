@@ -159,9 +159,8 @@ def report_of(agent: Agent, scores: Scores) -> Report:
         "Points are 100 x the share or score; what each column means: docs/evaluate-and-serve.md."
     )
     title = said("Evaluation of {model}", model=scores["model"])
-    return Report(
-        title, _facts(agent, scores), {"": rows}, note, words_of(folder_of(agent)).chinese
-    )
+    words = words_of(folder_of(agent)).chinese
+    return Report(title, _facts(agent, scores), {"": rows}, note, words)
 
 
 def groups_in(scores: Scores) -> dict[str, Any]:

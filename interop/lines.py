@@ -52,6 +52,17 @@ class Outside:
 
         play: returns the result of an episode, by its number and its task.
         """
+
+        async def run(number: int, task: str) -> None:
+            try:
+                result = await play(number, task)
+            except Exception as error:
+                traceback.print_exc()
+                result = {"error": f"{type(error).__name__}: {error}"}
+            finally:
+                del self._running[number]
+            self._tell({"episode": number, **result})
+
         self._tell({"tasks": tasks})
         reader = asyncio.StreamReader(limit=LINE_BYTES)
         protocol = asyncio.StreamReaderProtocol(reader)
@@ -63,22 +74,10 @@ class Outside:
                 if future and not future.done():
                     future.set_result(line)
             elif line["task"] is not None:
-                playing = self._play(play, line["episode"], line["task"])
-                self._running[line["episode"]] = asyncio.create_task(playing)
+                running = asyncio.create_task(run(line["episode"], line["task"]))
+                self._running[line["episode"]] = running
             elif line["episode"] in self._running:
                 self._running[line["episode"]].cancel()
-
-    async def _play(
-        self, play: Callable[[int, str], Awaitable[dict[str, Any]]], number: int, task: str
-    ) -> None:
-        try:
-            result = await play(number, task)
-        except Exception as error:
-            traceback.print_exc()
-            result = {"error": f"{type(error).__name__}: {error}"}
-        finally:
-            del self._running[number]
-        self._tell({"episode": number, **result})
 
     def _tell(self, line: dict[str, Any]) -> None:
         print(json.dumps(line), file=self._lines, flush=True)

@@ -35,6 +35,10 @@ def build(agent: Agent, folder: Path, facts: dict[str, Any]) -> dict[str, Any]:
     groups = {}
     for by in PARTS[1:]:
         groups[by] = {name: _difference(part) for name, part in comparison[by].items()}
+    published = None
+    if (folder / PUBLISHED).is_dir():
+        overall = read_evaluation(folder / PUBLISHED).scores["overall"]
+        published = points(overall[agent.columns[0].metric])
     return {
         "agent": agent.name,
         "headline": agent.columns[0].metric,
@@ -42,11 +46,11 @@ def build(agent: Agent, folder: Path, facts: dict[str, Any]) -> dict[str, Any]:
         "verdict": verdict_line(comparison, SIDES),
         "steps": steps_of(train),
         **facts,
-        PUBLISHED: _published(agent, folder / PUBLISHED),
+        PUBLISHED: published,
         "commit": commit(),
         **groups,
         "stop_reasons": {
-            side: evaluation.scores["overall"]["stop_reasons"] for side, evaluation in sides.items()
+            side: found.scores["overall"]["stop_reasons"] for side, found in sides.items()
         },
         "different_conditions": comparison["different_conditions"],
         "validation": {
@@ -54,13 +58,6 @@ def build(agent: Agent, folder: Path, facts: dict[str, Any]) -> dict[str, Any]:
             AFTER: validation["reward"]["mean"],
         },
     }
-
-
-def _published(agent: Agent, folder: Path) -> float | None:
-    if not folder.is_dir():
-        return None
-    overall = read_evaluation(folder).scores["overall"]
-    return points(overall[agent.columns[0].metric])
 
 
 def _read(path: Path) -> Any:
@@ -107,9 +104,8 @@ def read_result(folder: Path) -> dict[str, Any]:
             raise KeyError("headline")
         return found
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UsageError(
-            f"{folder} holds no finished demo: {type(error).__name__}: {error}"
-        ) from None
+        why = f"{type(error).__name__}: {error}"
+        raise UsageError(f"{folder} holds no finished demo: {why}") from None
 
 
 def show(result: dict[str, Any]) -> None:

@@ -279,9 +279,8 @@ def dumped(value: Any, most: int = MOST_ITEMS) -> str:
     text = json.dumps(plain(value, most), ensure_ascii=False, separators=(",", ":"))
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
-    return text.encode(
-        "utf-8", "backslashreplace"
-    ).decode()  # half of a surrogate pair becomes JSON's escape of it
+    # Half of a surrogate pair becomes JSON's escape of it
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def plain(value: Any, most: int, depth: int = 0) -> Any:

@@ -61,6 +61,9 @@ def comparison_card(
     overall = one.result["overall"]
     agent = agents[one.run]
     sides = (one.base, one.run)
+    bounds = None
+    if overall["n"] >= FEW:
+        bounds = [points(bound, "+.1f") for bound in overall["ci95"]]
     return {
         "run": one.run,
         "title": [runs[one.run].label, runs[one.base].label],
@@ -69,9 +72,7 @@ def comparison_card(
         "before": points(overall["a"]),
         "after": points(overall["b"]),
         "change": points(overall["difference"], "+.1f"),
-        "bounds": [points(bound, "+.1f") for bound in overall["ci95"]]
-        if overall["n"] >= FEW
-        else None,
+        "bounds": bounds,
         "p": f"{overall['sign_p']:.2g}",
         "tone": overall["verdict"],
         "verdict": VERDICTS[overall["verdict"]],

@@ -18,7 +18,7 @@ from episodes.episode import AgentError, Message
 from episodes.kept import kept_episodes
 from episodes.turns import with_turns
 from evaluation import play
-from evaluation.keyboard import FENCE, message_of
+from evaluation.play import FENCE, message_of
 from tests.corpora import write_lines
 from tests.digits_agent.agent import AGENT as DIGITS
 from tests.episodes.scripted import calls_text

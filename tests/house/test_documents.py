@@ -133,7 +133,7 @@ def test_env_template_lists_every_setting_once_and_changes_none(monkeypatch):
 
 def test_the_settings_table_lists_every_setting_once_with_its_default():
     page = text("docs/settings.md")
-    table = page.split("## Which judge")[0]
+    table = page.split("## Only from")[0]
     assert sorted(re.findall(r"^\| `([A-Z_]+)`", table, flags=re.MULTILINE)) == NAMES
     shown = dict(re.findall(r"^\| `([A-Z_]+)` \| `([^`]+)` \|", page, flags=re.MULTILINE))
     defaults = {name.upper(): field.default for name, field in Settings.model_fields.items()}
