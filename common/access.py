@@ -34,9 +34,7 @@ def bearer(token: str | None) -> dict[str, str]:
 def require_token(host: str, token: str | None, setting: str) -> None:
     """Raise UsageError if others can reach the address that `setting` names and no token is set."""
     if not is_loopback(host, setting) and not token:
-        raise UsageError(
-            f"{setting} {host}: others can reach it; set AGL_TOKEN, which they must send"
-        )
+        raise UsageError(f"{setting} {host}: others can reach it; set AGL_TOKEN, which they send")
 
 
 def is_loopback(host: str, setting: str) -> bool:

@@ -123,10 +123,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def new_parser(doc: str | None, **options: Any) -> argparse.ArgumentParser:
-    """Return a parser whose --help begins with the program's docstring as it is written.
-
-    Commands are shown as they are typed here.
-    """
+    """Return a parser whose --help begins with the docstring; commands are as typed here."""
     read_as_utf8()
     written = f"{WRITTEN} {started_as()}"
     shown = (doc or "").replace(written, CALLED) if CALLED else doc or ""

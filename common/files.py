@@ -46,9 +46,7 @@ TEMPORARY_BYTES = 200_000_000
 
 
 def check_temporary() -> Path:
-    """Return the folder for temporary files, as Ray chooses it.
-    Raises FileError if it is full or missing.
-    """
+    """Return the folder for temporary files, as Ray chooses it. Raises FileError: full, missing."""
     named = next((name for name in ("RAY_TMPDIR", "TMPDIR") if os.environ.get(name)), "")
     folder = Path(os.environ.get(named, "/tmp"))
     setting = named or "TMPDIR"
@@ -65,9 +63,7 @@ def check_temporary() -> Path:
 
 
 def check_writable(folder: Path, setting: str) -> None:
-    """Raise FileError if nothing can be written in `folder`, or in the folder it would be made in.
-    `setting` names the setting that chooses another folder.
-    """
+    """Raise FileError if nothing can be written in `folder`, which `setting` chooses."""
     # os.path.exists is false where Path.exists raises: below a folder that may not be entered
     place = next(place for place in (folder, *folder.parents) if os.path.exists(place))
     try:

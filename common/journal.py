@@ -46,9 +46,7 @@ class Failed:
 
 
 class Journal(AbstractContextManager["Journal"]):
-    """Results by key, with the fingerprint of their work. The file is locked against other
-    processes.
-    """
+    """Results by key, with the fingerprint of their work, locked against other processes."""
 
     def __init__(self, path: Path, fingerprint: Mapping[str, Any], *, fresh: bool = False) -> None:
         """Open or make the journal. `fresh` throws earlier results away.
@@ -81,9 +79,7 @@ class Journal(AbstractContextManager["Journal"]):
         return MISSING if text is None else json.loads(text)
 
     def put(self, key: str, value: Any) -> None:
-        """Add a JSON value, which survives the death of this process.
-        Raises RunError: the disk is full.
-        """
+        """Add a JSON value, which survives the death of this process. Raises RunError: no room."""
         self._store.put(key, json.dumps(value))
 
     def remove(self) -> None:

@@ -17,9 +17,7 @@ LOOK_SECONDS = 0.5
 
 
 def end_with(parent: int, group: bool = False) -> None:
-    """Start a thread that ends this process, or its group, once `parent` is not its parent any
-    more.
-    """
+    """Start a thread that ends this process, or its group, once `parent` is its parent no more."""
 
     def watch() -> None:
         while os.getppid() == parent:

@@ -1,6 +1,4 @@
-"""Ask the servers of a run directly: a company's proxy cannot reach them. All clients read
-NO_PROXY.
-"""
+"""Ask the servers of a run directly, not by a company's proxy. All clients read NO_PROXY."""
 
 from __future__ import annotations
 

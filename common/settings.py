@@ -34,9 +34,7 @@ class SettingsError(UsageError):
 
 
 class Settings(BaseSettings):
-    """Typed settings, each with its meaning in docs/settings.md. The variable's name is the field's
-    name in capitals.
-    """
+    """Typed settings: docs/settings.md says what each means. Variables are names in capitals."""
 
     model_config = SettingsConfigDict(
         env_file=WORK / ".env", env_file_encoding="utf-8", extra="ignore", env_ignore_empty=True

@@ -1,6 +1,4 @@
-"""What programs show on stderr while they work: a moving bar on a terminal, else a line now and
-then. Only this file imports tqdm.
-"""
+"""What programs show on stderr while they work: a moving bar on a terminal, else lines."""
 
 from __future__ import annotations
 
@@ -20,9 +18,7 @@ UNKNOWN = "\N{REPLACEMENT CHARACTER}"
 def progress(
     title: str, total: int | None, unit: str = "rows", items: Any = None, quick: float = 0.0
 ) -> Any:
-    """Return a tqdm bar for `total` units, None if unknown. Without a unit only the time is shown.
-    It shows nothing for the first `quick` seconds.
-    """
+    """Return a tqdm bar for `total` units (None: unknown), after `quick` seconds."""
     from tqdm import tqdm
 
     # The monitor's thread serves bars that skip updates, and would exist when processes are forked

@@ -62,9 +62,7 @@ class Evaluation:
 
 
 def read_evaluation(folder: Path) -> Evaluation:
-    """Read what `evaluation.evaluate` wrote.
-    Raises UsageError: it is not there, or of an agent that is not here.
-    """
+    """Read what `evaluation.evaluate` wrote. Raises UsageError: not there, or no agent of here."""
     scores = read_scores(folder)
     agent = registry.get(scores["agent"])
     values: dict[str, list[float]] = {}

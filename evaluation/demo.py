@@ -84,9 +84,7 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def demo(arguments: argparse.Namespace, argv: Sequence[str]) -> None:
-    """Run the parts, write and show the result.
-    Raises UsageError: the folder holds something else. Raises Failure: a part failed.
-    """
+    """Run the parts, write and show the result. Raises UsageError, and Failure: a part failed."""
     start = time.monotonic()
     agent = registry.get(arguments.agent)
     name = f"demo-{agent.name}-seed{arguments.seed}-{time.strftime('%Y%m%d-%H%M%S')}"
@@ -94,15 +92,7 @@ def demo(arguments: argparse.Namespace, argv: Sequence[str]) -> None:
     arguments.model = str(arguments.model or bundled_model(agent))
     if Path(arguments.model).is_dir():
         arguments.model = below_root(Path(arguments.model).resolve())
-    asked = {
-        "agent": agent.name,
-        "model": arguments.model,
-        "seed": arguments.seed,
-        "n": arguments.n,
-        "warm_up": arguments.warm_up,
-        "overrides": arguments.overrides,
-    }
-    begin(folder, asked)
+    begin(folder, {name: value for name, value in vars(arguments).items() if name != "run_dir"})
     parts = parts_of(agent, folder, arguments)
     for name, command in parts.items():
         if name in (WARM, TRAINED) and (folder / name).exists():
@@ -166,9 +156,7 @@ def training_of(
 
 
 def begin(folder: Path, asked: dict[str, Any]) -> None:
-    """Note what a demo's folder is for. An interrupted demo goes on in it.
-    Raises UsageError: the folder holds something else, or another demo.
-    """
+    """Note what a demo's folder is for, or go on in it. Raises UsageError: it holds another."""
     noted = folder / BEGUN
     if noted.is_file():
         found = json.loads(noted.read_text(encoding="utf-8"))

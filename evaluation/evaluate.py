@@ -129,9 +129,7 @@ def default_folder(config: dict[str, Any]) -> Path:
 async def scripted_episode(
     environment: Environment, player: Player, task: Task, commonest: str
 ) -> Episode:
-    """Return the episode of a player without a model. `commonest`: the most frequent answer.
-    Raises AgentError: the task has no gold episode.
-    """
+    """Return the episode of a player without a model. Raises AgentError: there is no gold."""
     if player.kind == "gold":
         gold = await environment.gold(task)
         if gold is None:

@@ -92,9 +92,7 @@ def _facts(agent: Agent, records: Sequence[Record]) -> dict[str, Any]:
 
 
 def headline_of(agent: Agent, record: Record) -> float | None:
-    """Return the number that demos and comparisons report, or None if unscored.
-    Raises AgentError: the agent's first column is neither the score nor one of its facts.
-    """
+    """Return the number that demos and comparisons report. Raises AgentError: not a fact."""
     value = record["score"]
     headline = agent.columns[0].metric
     if headline != "score" and value is not None:

@@ -191,9 +191,7 @@ def parse_arguments(argv: Sequence[str] | None) -> tuple[Agent, argparse.Namespa
 
 
 def choose_tasks(agent: Agent, arguments: argparse.Namespace, settings: Settings) -> list[Task]:
-    """Return the tasks to play. Raises UsageError: no task has the id that --task names, or they
-    are not of this database.
-    """
+    """Return the tasks to play. Raises UsageError: no such --task, or tasks of another database."""
     file = arguments.data or agent.splits["test"]
     rows = agent.rows(file)
     own = registry.own_options(agent, arguments)

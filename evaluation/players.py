@@ -83,9 +83,7 @@ def add_flags(parser: ArgumentParser, settings: Settings) -> None:
 
 
 def find_player(model: str, base_url: str | None, settings: Settings) -> Player:
-    """Return the player of `--model`: with a base URL a name there, else folder, run, provider or
-    hub. Raises UsageError: none of these.
-    """
+    """Return the player of `--model`. Raises UsageError: no folder, provider, hub id or name."""
     if base_url:
         return Player("endpoint", model, base_url.rstrip("/"))
     if Path(model).is_dir():

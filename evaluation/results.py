@@ -94,16 +94,12 @@ def read_scores(folder: Path) -> dict[str, Any]:
 
 
 def read_episodes(folder: Path) -> list[Record]:
-    """Return the lines of all episodes, unscored ones included.
-    Raises UsageError: the file cannot be read.
-    """
+    """Return the lines of all episodes, unscored ones included. Raises UsageError: unreadable."""
     return [record for _, record in read_jsonl(folder / EPISODES)]
 
 
 def finished(folder: Path, config: dict[str, Any]) -> bool:
-    """Return whether the folder holds all scores of this very evaluation.
-    Raises UsageError: it holds those of another one.
-    """
+    """Return whether the folder has all scores of this evaluation. Raises UsageError: another."""
     if not (folder / SCORES).exists() or (folder / f"{EPISODES}.journal").exists():
         return False
     found = read_scores(folder)

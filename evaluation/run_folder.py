@@ -67,9 +67,7 @@ class Run:
 
     @cached_property
     def preset(self) -> dict[str, Any]:
-        """What a training run's settings began from: `name` and verl's `keys`, or {} if not
-        written.
-        """
+        """What a training run's settings began from: `name` and verl's `keys`, or {}."""
         return self._object("preset.json")
 
     @cached_property

@@ -67,9 +67,7 @@ def parse_arguments(
 
 
 def serve(agent: Agent, arguments: argparse.Namespace, settings: Settings) -> None:
-    """Listen until interrupted.
-    Raises UsageError, Failure, OSError: what is missing, or the port is taken.
-    """
+    """Listen until interrupted. Raises UsageError, Failure, OSError: what is missing or taken."""
     token = reveal(settings.agl_token)
     require_token(arguments.host, token, "--host")
     names = NAMES if is_loopback(arguments.host, "--host") else ("*",)

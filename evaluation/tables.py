@@ -146,9 +146,7 @@ def show_table(rows: Rows, title: str = "") -> None:
 
 
 def report_of(agent: Agent, scores: Scores) -> Report:
-    """Return the report of an evaluation, overall and by group. Points are 100 x the share or
-    score.
-    """
+    """Return the report of an evaluation, overall and by group, in points (100 x a share)."""
     columns = [one for one in agent.columns if one != SCORE and one.metric in scores["overall"]]
     own = [f"{one.heading} [95 %]" if one.interval else one.heading for one in columns]
     counted = ("turns", "unfinished", "pass@k", "tokens", "seconds")

@@ -35,9 +35,7 @@ class Rubric:
         return math.prod(values.get(factor, 1.0) for factor in self.factors.get(name, ()))
 
     def weigh(self, values: Mapping[str, float]) -> dict[str, float]:
-        """Return each value, in [0, 1], times weight and factors.
-        Raises ValueError: another value or term.
-        """
+        """Return each value times weight and factors. Raises ValueError: not in [0, 1], no term."""
         if not values.keys() <= self.names:
             raise ValueError(f"terms {sorted(values)} do not fit weights {sorted(self.weights)}")
         outside = {name: value for name, value in values.items() if not 0 <= value <= 1}
@@ -89,9 +87,7 @@ class Reward:
 
 
 def as_plain(number: float | None) -> float | None:
-    """Return a number of numpy or torch, which JSON does not take, as a float, and others
-    unchanged.
-    """
+    """Return a number as JSON takes it: those of numpy and torch become floats."""
     return number if number is None or isinstance(number, float | int) else float(number)
 
 

@@ -34,9 +34,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         return
     if not words or words[0] not in COMMANDS:
         seen = repr(words[0]) if words else "nothing"
-        print(
-            f"medical-agent-rl: expected one of {', '.join(COMMANDS)}, got {seen}", file=sys.stderr
-        )
+        print(f"medical-agent-rl: expected {', '.join(COMMANDS)}, got {seen}", file=sys.stderr)
         sys.exit(2)
     # A folder `tools` or `utils` of the user's must not stand before the package's own
     os.environ["PYTHONSAFEPATH"] = "1"

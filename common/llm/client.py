@@ -266,12 +266,8 @@ def open_cache(path: Path) -> TextStore:
     )
 
 
-def client_from_settings(
-    settings: Settings, *, model: str | None = None, **options: Any
-) -> LLMClient:
-    """Return a client of the teacher LLM. `model` overrides TEACHER_MODEL.
-    Raises LLMError, cause "setup", if no model is set.
-    """
+def client_from_settings(settings: Settings, model: str | None = None, **options: Any) -> LLMClient:
+    """Return a client of the teacher LLM, or of `model`. Raises LLMError ("setup"): none is set."""
     name = model or settings.teacher_model
     if not name:
         raise LLMError(

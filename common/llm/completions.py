@@ -24,9 +24,7 @@ class Completions:
         self._connections = Connections()
 
     async def complete(self, body: Body, read: Callable[[str], str] = str.strip) -> str:
-        """Return what `read` makes of the text of a completion. "" counts as unusable.
-        Raises LLMError: after the attempts or the budget.
-        """
+        """Return what `read` makes of a completion; "" counts as unusable. Raises LLMError."""
 
         async def request() -> str:
             url = f"{self.url}/completions"

@@ -98,9 +98,7 @@ class Connections:
 
 @lru_cache(maxsize=16)
 def proxy_of(url: str) -> str | None:
-    """Return the environment's proxy for an address: aiohttp's `trust_env` costs two threads a
-    request.
-    """
+    """Return the environment's proxy: aiohttp's `trust_env` costs two threads a request."""
     parts = urlsplit(url)
     return None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme)
 

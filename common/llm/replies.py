@@ -171,15 +171,14 @@ def _add_call(call: dict[str, Any], piece: dict[str, Any]) -> None:
     kept = call.setdefault("function", {})
     call |= {name: value for name, value in piece.items() if value and name != "function"}
     for name, value in function.items():
-        kept[name] = (
-            _added(kept.get(name), value) if name == "arguments" else value or kept.get(name)
-        )
+        if name == "arguments":
+            kept[name] = _added(kept.get(name), value)
+        else:
+            kept[name] = value or kept.get(name)
 
 
 def completed(reply: Any) -> dict[str, Any] | None:
-    """Return a chat completion whose first choice has a message and OpenAI's word for how it ended,
-    or None for anything else.
-    """
+    """Return a chat completion with a message and OpenAI's word for its end, or None for others."""
     try:
         choice = reply["choices"][0]
         said = choice.get("message") or choice.get("delta") or choice.get("text")

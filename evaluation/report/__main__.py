@@ -23,7 +23,6 @@ from common.jsonl import write_text
 from common.language import said
 from common.stopping import stop_in_order
 from evaluation.report.page import REPORT, read
-from evaluation.run_folder import open_folders
 
 LIVE_SECONDS = 15  # between two pages of --live; an open one reloads itself as often
 
@@ -43,13 +42,12 @@ def report(arguments: argparse.Namespace) -> None:
     """Read the folders and write the page. Raises UsageError: a folder, or an output that exists."""
     out = arguments.out or arguments.folders[0] / REPORT
     replaces = arguments.force or arguments.out is None
-    open_folders(arguments.folders)
     refuse_existing(out, replaces)
     page = read(arguments.folders)
     if arguments.live:
         follows = "{out} follows the run until it has its summary; Ctrl-C ends it"
         print(said(follows, out=out), flush=True)
-    while arguments.live and not all(run.summary or run.scores for run in page.runs):
+    while arguments.live and not all(one.run.summary or one.run.scores for one in page.tallies):
         write_text(out, page.html(LIVE_SECONDS), force=True)
         time.sleep(LIVE_SECONDS)
         page = read(arguments.folders)

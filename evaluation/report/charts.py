@@ -10,13 +10,13 @@ from typing import Any
 
 from common.terminal import watched
 from evaluation.metrics import FEW, interval_of_types
-from evaluation.run_folder import Run, numbers
+from evaluation.report.facts import Tally, Validation
 
 Points = list[list[float]]
 Step = dict[str, float]
-Validation = dict[str, dict[int, dict[str, list[float]]]]  # rewards by task type, step and task
 
 SHARE = "share of 1"
+EQUAL_GROUPS = "episodes/equal_reward_groups"
 PLAY, LEARNING, TIME = "How it plays", "Learning", "Time of a step"
 # group, title, unit, metric of metrics.jsonl, and the metric it is divided by. A star is a name,
 # which becomes the title.
@@ -32,10 +32,7 @@ CURVES = (
     ("Measures", "*", "mean of a step", "episodes/measures/*", ""),
     (LEARNING, "entropy", "nats", "actor/entropy", ""),
     (LEARNING, "vLLM against trainer, KL", "nats a token", "rollout_corr/k3_kl", ""),
-    (
-        *(LEARNING, "groups without a difference", SHARE),
-        *("episodes/equal_reward_groups", "books/groups"),
-    ),
+    (LEARNING, "groups without a difference", SHARE, EQUAL_GROUPS, "books/groups"),
     (LEARNING, "gradient norm", "norm", "actor/grad_norm", ""),
     (TIME, "whole step", "seconds", "timing_s/step", ""),
     (TIME, "rollouts", "seconds", "timing_s/gen", ""),
@@ -48,15 +45,12 @@ VALIDATION = "Validation"
 ALL = "validation reward, with 95 % interval"  # the mean over task types, as training has it
 
 
-def charts_of(runs: Sequence[Run], validations: Sequence[Validation]) -> list[dict[str, Any]]:
-    """Return every chart for which a run has points, in the order of the table.
-
-    validations: of each run.
-    """
+def charts_of(tallies: Sequence[Tally]) -> list[dict[str, Any]]:
+    """Return every chart for which a run has points, in the order of the table."""
     units = {(group, title): unit for group, title, unit, *_ in CURVES}
     found: dict[tuple[str, str], dict[str, Any]] = {}
-    for number, (run, validation) in enumerate(zip(runs, validations, strict=True)):
-        for group, title, points in _curves(run, validation):
+    for number, tally in enumerate(tallies):
+        for group, title, points in _curves(tally):
             if not points:
                 continue
             unit = units.get((group, title)) or units.get((group, "*"), "reward")
@@ -67,14 +61,15 @@ def charts_of(runs: Sequence[Run], validations: Sequence[Validation]) -> list[di
     return sorted(found.values(), key=lambda chart: order.index(chart["group"]))
 
 
-def _curves(run: Run, validation: Validation) -> Iterator[tuple[str, str, Points]]:
+def _curves(tally: Tally) -> Iterator[tuple[str, str, Points]]:
+    validation = tally.validation
     asked = watched(validated(validation), "intervals of the validation", "steps")
     yield VALIDATION, ALL, [over_types(step, validation) for step in asked]
     for kind, rewards in sorted(validation.items()):
         if kind:
             asked = watched(sorted(rewards), f"intervals of {kind}", "steps")
             yield VALIDATION, kind, [over_types(step, {kind: rewards}) for step in asked]
-    steps = run.steps
+    steps = tally.run.steps
     metrics = dict.fromkeys(chain.from_iterable(data for _, data in steps))
     for group, title, _, wanted, per in CURVES:
         pattern = re.compile(re.escape(wanted).replace(r"\*", "([^/]+)"))
@@ -110,17 +105,3 @@ def over_types(step: int, validation: Validation) -> list[float]:
     ]
     around = interval_of_types(types) if sum(map(len, types)) >= FEW else None
     return [step, fmean(map(fmean, types)), *(around or [])]
-
-
-def note_validation(validation: Validation, record: dict[str, Any]) -> None:
-    """Add a validation's rollout to its task. Runs older than the index are grouped by `group`."""
-    found = numbers(record)
-    if (
-        record.get("mode") == "val"
-        and "step" in found
-        and "reward" in found
-        and not record.get("cause")
-    ):
-        kinds = validation.setdefault(str(record.get("task_type") or ""), {})
-        tasks = kinds.setdefault(int(found["step"]), {})
-        tasks.setdefault(str(record.get("index", record.get("group"))), []).append(found["reward"])

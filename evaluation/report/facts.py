@@ -17,11 +17,11 @@ from episodes.joint import JOINED
 from episodes.outcomes import UNSCORED
 from evaluation.compare import Evaluation, compare
 from evaluation.metrics import headline_of
-from evaluation.report.charts import Validation, note_validation
-from evaluation.run_folder import EVALUATION, Run, flat
+from evaluation.run_folder import EVALUATION, Run, flat, numbers
 from evaluation.tables import PARTS, Rows, points, report_of
 
 Fact = tuple[str, str, str]  # section, name, value
+Validation = dict[str, dict[int, dict[str, list[float]]]]  # rewards by task type, step and task
 RIGHT = "right"  # the kind of an episode that did not fail
 RUN = "Run"  # the section that says which run it is
 CHANGED = "Settings that differ from the preset"
@@ -40,8 +40,12 @@ MALFORMED = (KeyError, TypeError, ValueError, AttributeError)  # a record is not
 
 @dataclass
 class Tally:
-    """What one reading of a run's episodes gave. Only evaluations have `values` and `asked`."""
+    """A run, its agent if that is known here, and what one reading of the episodes gave. Only
+    evaluations have `values` and `asked`.
+    """
 
+    run: Run
+    agent: Agent | None
     episodes: int = 0
     causes: Counter[str] = field(default_factory=Counter)
     failures: Counter[str] = field(default_factory=Counter)
@@ -50,9 +54,10 @@ class Tally:
     asked: dict[str, Record] = field(default_factory=dict)
 
 
-def tally_of(run: Run, agent: Agent | None) -> Tally:
+def tally_of(run: Run) -> Tally:
     """Read all episodes of a run, and keep of each what counts and comparisons need."""
-    tally = Tally()
+    agent = agent_of(run)
+    tally = Tally(run, agent)
     for record in run.episodes():
         tally.episodes += 1
         if cause := record.get("unscored") or record.get("cause"):
@@ -71,6 +76,16 @@ def tally_of(run: Run, agent: Agent | None) -> Tally:
         if kind := failure_of(record, agent):
             tally.failures[kind] += 1
     return tally
+
+
+def note_validation(validation: Validation, record: Record) -> None:
+    """Add a validation's rollout to its task. Runs older than the index are grouped by `group`."""
+    found = numbers(record)
+    played = record.get("mode") == "val" and not record.get("cause")
+    if played and "step" in found and "reward" in found:
+        kinds = validation.setdefault(str(record.get("task_type") or ""), {})
+        tasks = kinds.setdefault(int(found["step"]), {})
+        tasks.setdefault(str(record.get("index", record.get("group"))), []).append(found["reward"])
 
 
 def failure_of(record: Record, agent: Agent | None) -> str:
@@ -113,12 +128,12 @@ def facts_of(run: Run) -> list[Fact]:
         named["device"] = summary["device"]
     conditions = {"store": summary["store"]} if "store" in summary else {}
     conditions |= summary.get("environment") or {}
-    numbers = {name: summary[name] for name in NUMBERS if name in summary}
+    counts = {name: summary[name] for name in NUMBERS if name in summary}
     return [
         *_section(RUN, named),
         *_section("Conditions", conditions),
         *changed_settings(run),
-        *_section("Numbers", numbers),
+        *_section("Numbers", counts),
         *_section("Versions", run.versions),
     ]
 
@@ -140,21 +155,20 @@ def changed_settings(run: Run) -> Iterator[Fact]:
             yield CHANGED, key, f"{text(run.config[key])} ({text(usual)})"
 
 
-def tables_of(run: Run, agent: Agent | None) -> dict[str, Rows]:
+def tables_of(tally: Tally) -> dict[str, Rows]:
     """Return the tables of an evaluation by heading, or {} if it has not ended."""
-    if not run.scores or agent is None:
+    scores = tally.run.scores
+    if not scores or tally.agent is None:
         return {}
     try:
-        return dict(report_of(agent, run.scores).tables)
+        return dict(report_of(tally.agent, scores).tables)
     except (KeyError, TypeError, AttributeError) as error:
-        run.say(f"scores.json is of another version: {type(error).__name__}: {error}")
+        tally.run.say(f"scores.json is of another version: {type(error).__name__}: {error}")
         return {}
 
 
 def failures_of(tallies: Sequence[Tally]) -> list[tuple[str, dict[int, str]]]:
-    """Return each kind of failure, the most frequent first and "right" last, with its episodes and
-    their share in points by evaluation.
-    """
+    """Return each kind of failure, most frequent first, with episodes and share by evaluation."""
     found: dict[str, dict[int, str]] = {}
     known = {number: tally.failures for number, tally in enumerate(tallies) if tally.failures}
     total = sum((tally.failures for tally in tallies), Counter[str]())
@@ -167,17 +181,17 @@ def failures_of(tallies: Sequence[Tally]) -> list[tuple[str, dict[int, str]]]:
     return list(found.items())
 
 
-def unscored(runs: Sequence[Run], tallies: Sequence[Tally]) -> Rows:
+def unscored(tallies: Sequence[Tally]) -> Rows:
     """Return a table of the causes for which episodes have no score or entered no update."""
     rows: list[list[str]] = [["run", "cause", "episodes", "tokens", "meaning"]]
-    for run, tally in zip(runs, tallies, strict=True):
-        tokens = run.summary.get("dropped_tokens") or {}
+    for tally in tallies:
+        tokens = tally.run.summary.get("dropped_tokens") or {}
         for cause in dict.fromkeys([*tally.causes, *tokens]):
             meaning = UNSCORED.get(cause, "")
             if cause == "no_update":
                 meaning = "scored, but its step made no update"
             counts = [text(tally.causes.get(cause)), text(tokens.get(cause))]
-            rows.append([run.label, cause, *counts, meaning])
+            rows.append([tally.run.label, cause, *counts, meaning])
     return rows
 
 
@@ -190,29 +204,29 @@ class Comparison:
     result: dict[str, Any]
 
 
-def comparisons(runs: Sequence[Run], tallies: Sequence[Tally]) -> list[Comparison]:
-    """Return a comparison of every finished evaluation with the first of its agent, on common
-    tasks.
-    """
+def comparisons(tallies: Sequence[Tally]) -> list[Comparison]:
+    """Return a comparison of every finished evaluation with the first one of its agent."""
     first: dict[str, int] = {}
     found = []
-    for number, (run, tally) in enumerate(zip(runs, tallies, strict=True)):
+    for number, tally in enumerate(tallies):
+        run = tally.run
         if not run.scores or not tally.values:
             continue
         base = first.setdefault(run.agent, number)
         if base == number:
             continue
         try:
-            before = _side(runs[base], tallies[base])
-            found.append(Comparison(base, number, compare(before, _side(run, tally))))
+            result = compare(_side(tallies[base]), _side(tally))
+            found.append(Comparison(base, number, result))
         except (UsageError, KeyError, TypeError) as error:
-            run.say(f"not compared with {runs[base].label}: {type(error).__name__}: {error}")
+            before = tallies[base].run.label
+            run.say(f"not compared with {before}: {type(error).__name__}: {error}")
     return found
 
 
-def _side(run: Run, tally: Tally) -> Evaluation:
+def _side(tally: Tally) -> Evaluation:
     means = {name: fmean(values) for name, values in tally.values.items()}
-    return Evaluation(run.folder, run.scores, means, tally.asked)
+    return Evaluation(tally.run.folder, tally.run.scores, means, tally.asked)
 
 
 def text(value: Any) -> str:

@@ -32,7 +32,6 @@ from evaluation.report.facts import (
     MALFORMED,
     Comparison,
     Tally,
-    agent_of,
     comparisons,
     facts_of,
     failure_of,
@@ -42,7 +41,7 @@ from evaluation.report.facts import (
     unscored,
 )
 from evaluation.report.result import results_of
-from evaluation.run_folder import Run, numbers, open_folders
+from evaluation.run_folder import numbers, open_folders
 
 FOLDER = Path(__file__).with_name("assets")
 REPORT = "report.html"
@@ -65,14 +64,13 @@ NAMED = (*ASKED, *ENDED, "mode", "step")
 class Page:
     """A report: its runs. Episodes are read again for the page."""
 
-    runs: Sequence[Run]
-    agents: Sequence[Agent | None]
     tallies: Sequence[Tally]
 
     @property
     def title(self) -> str:
         """The names of the folders that were asked for."""
-        return " · ".join(dict.fromkeys(run.given.resolve().name for run in self.runs))
+        names = [tally.run.given.resolve().name for tally in self.tallies]
+        return " · ".join(dict.fromkeys(names))
 
     @cached_property
     def total(self) -> int:
@@ -81,52 +79,55 @@ class Page:
     @cached_property
     def one_of(self) -> int:
         """Of so many tasks one is in the sample."""
-        paths = [run.folder / "episodes.jsonl" for run in self.runs]
+        paths = [tally.run.folder / "episodes.jsonl" for tally in self.tallies]
         size = sum(path.stat().st_size for path in paths if path.is_file())
         return max(1, -(-self.total // PAGE_EPISODES), -(-size // PAGE_BYTES))
 
     def episodes(self) -> Iterator[str]:
         """Yield the JSON of each episode in the sample, which has the same tasks of every run."""
-        for number, (run, agent) in enumerate(zip(self.runs, self.agents, strict=True)):
-            for record in run.episodes():
+        for number, tally in enumerate(self.tallies):
+            for record in tally.run.episodes():
                 name = task_of(record)[0]
                 if record.get("mode") == "train":
                     name = str(record.get("group"))
                 if zlib.crc32(name.encode("utf-8", "replace")) % self.one_of == 0:
-                    yield dumped(episode_of(number, record, agent))
+                    yield dumped(episode_of(number, record, tally.agent))
 
     @cached_property
     def compared(self) -> Sequence[Comparison]:
         """Evaluations against the first of their agent."""
-        return comparisons(self.runs, self.tallies)
+        return comparisons(self.tallies)
 
     @cached_property
     def words(self) -> dict[str, str]:
         """What the page says in Chinese, by what it says in English: agents' words and its own."""
         found: dict[str, str] = {}
-        for agent in filter(None, self.agents):
-            found |= words_of(folder_of(agent)).chinese
+        for tally in self.tallies:
+            if tally.agent:
+                found |= words_of(folder_of(tally.agent)).chinese
         return found | outcomes.CHINESE | read_toml("words.toml")
 
     @cached_property
     def heads(self) -> dict[str, dict[str, str]]:
         """What the heads of tables mean, in both languages."""
         found = read_toml("heads.toml")
-        for agent in filter(None, self.agents):
-            found |= words_of(folder_of(agent)).meaning
+        for tally in self.tallies:
+            if tally.agent:
+                found |= words_of(folder_of(tally.agent)).meaning
         return found
 
     @cached_property
     def shared(self) -> dict[str, Any]:
         """All but the episodes."""
         runs = []
-        for run, agent, tally in zip(self.runs, self.agents, self.tallies, strict=True):
+        for tally in self.tallies:
+            run = tally.run
             shown = {"label": run.label or run.folder.name, "kind": run.kind}
-            told = {"facts": facts_of(run), "tables": tables_of(run, agent)}
+            told = {"facts": facts_of(run), "tables": tables_of(tally)}
             runs.append({**shown, **told, "episodes": tally.episodes})
         compared = []
         for one in self.compared:
-            names = [self.runs[number].label for number in (one.base, one.run)]
+            names = [self.tallies[number].run.label for number in (one.base, one.run)]
             tables = dict(comparison_of(one.result, names).tables)
             facts = conditions(one.result, names)
             compared.append({"sides": names[::-1], "facts": facts, "tables": tables})
@@ -135,11 +136,11 @@ class Page:
             "words": self.words,
             "heads": self.heads,
             "runs": runs,
-            "charts": charts_of(self.runs, [tally.validation for tally in self.tallies]),
+            "charts": charts_of(self.tallies),
             "failures": failures_of(self.tallies),
-            "unscored": unscored(self.runs, self.tallies),
+            "unscored": unscored(self.tallies),
             "differences": compared,
-            "results": results_of(self.runs, self.agents, self.tallies, self.compared),
+            "results": results_of(self.tallies, self.compared),
             "total": self.total,
             "missing": self.missing,
         }
@@ -148,7 +149,7 @@ class Page:
     def missing(self) -> list[str]:
         """What the runs' folders lack, a line each."""
         lines = []
-        for run in self.runs:
+        for run in (tally.run for tally in self.tallies):
             lines += [f"{run.label}: {line}" if run.label else line for line in run.missing]
         return lines
 
@@ -177,15 +178,10 @@ def read_toml(name: str) -> dict[str, Any]:
 
 
 def read(folders: Sequence[Path]) -> Page:
-    """Return a page of the runs in these folders.
-    Raises UsageError: see open_folders, or there are too many folders.
-    """
+    """Return a page of the runs in these folders. Raises UsageError: see open_folders; too many."""
     if len(folders) > MOST:
         raise UsageError(f"{len(folders)} folders; at most {MOST} stand side by side")
-    runs = open_folders(folders)
-    agents = [agent_of(run) for run in runs]
-    tallies = [tally_of(run, agent) for run, agent in zip(runs, agents, strict=True)]
-    return Page(runs, agents, tallies)
+    return Page([tally_of(run) for run in open_folders(folders)])
 
 
 def task_of(record: Record) -> tuple[str, Any]:

@@ -11,12 +11,11 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from episodes.agent import Agent
 from evaluation.metrics import BETTER, FEW, TOO_FEW, UNCLEAR, WORSE, judge_changes
-from evaluation.report.charts import Validation, over_types, validated
+from evaluation.report.charts import over_types, validated
 from evaluation.report.demo import RESULT
-from evaluation.report.facts import Comparison, Tally
-from evaluation.run_folder import EVALUATION, Run, numbers
+from evaluation.report.facts import Comparison, Tally, Validation
+from evaluation.run_folder import EVALUATION, numbers
 from evaluation.tables import number, points
 
 Card = dict[str, Any]
@@ -33,41 +32,32 @@ NOT_ENDED = "It has not ended, or died."
 POINTS, REWARD = "points of 100", "reward"
 
 
-def results_of(
-    runs: Sequence[Run],
-    agents: Sequence[Agent | None],
-    tallies: Sequence[Tally],
-    compared: Sequence[Comparison],
-) -> list[Card]:
+def results_of(tallies: Sequence[Tally], compared: Sequence[Comparison]) -> list[Card]:
     """Return the cards: comparisons, then training runs, then evaluations that stand alone."""
     known = {one.base for one in compared} | {one.run for one in compared}
-    judged = {runs[one.run].agent for one in compared}
-    cards = [comparison_card(one, runs, agents, tallies) for one in compared]
-    for place, (run, tally) in enumerate(zip(runs, tallies, strict=True)):
-        if run.kind != EVALUATION:
-            card = training_card(place, run, tally)
-            if run.agent in judged and card["verdict"] in VERDICTS.values():
+    judged = {tallies[one.run].run.agent for one in compared}
+    cards = [comparison_card(one, tallies[one.base], tallies[one.run]) for one in compared]
+    for place, tally in enumerate(tallies):
+        if tally.run.kind != EVALUATION:
+            card = training_card(place, tally)
+            if tally.run.agent in judged and card["verdict"] in VERDICTS.values():
                 card |= {"verdict": "", "tone": ""}
             cards.append(card)
         elif place not in known:
-            cards.append(evaluation_card(place, run, agents[place], tally))
+            cards.append(evaluation_card(place, tally))
     return cards
 
 
-def comparison_card(
-    one: Comparison, runs: Sequence[Run], agents: Sequence[Agent | None], tallies: Sequence[Tally]
-) -> Card:
-    """Return the card of an evaluation against another."""
+def comparison_card(one: Comparison, base: Tally, tally: Tally) -> Card:
+    """Return the card of an evaluation against another, its base."""
     overall = one.result["overall"]
-    agent = agents[one.run]
-    sides = (one.base, one.run)
     bounds = None
     if overall["n"] >= FEW:
         bounds = [points(bound, "+.1f") for bound in overall["ci95"]]
     return {
         "run": one.run,
-        "title": [runs[one.run].label, runs[one.base].label],
-        "measure": agent.columns[0].metric if agent else "score",
+        "title": [tally.run.label, base.run.label],
+        "measure": tally.agent.columns[0].metric if tally.agent else "score",
         "unit": POINTS,
         "before": points(overall["a"]),
         "after": points(overall["b"]),
@@ -78,15 +68,16 @@ def comparison_card(
         "verdict": VERDICTS[overall["verdict"]],
         "facts": [
             ["tasks", overall["n"]],
-            ["episodes", sum(tallies[side].episodes for side in sides)],
-            ["minutes", _minutes_of_demo(runs[one.run].given)],
-            ["unscored", sum(tallies[side].causes.total() for side in sides)],
+            ["episodes", base.episodes + tally.episodes],
+            ["minutes", _minutes_of_demo(tally.run.given)],
+            ["unscored", base.causes.total() + tally.causes.total()],
         ],
     }
 
 
-def training_card(place: int, run: Run, tally: Tally) -> Card:
+def training_card(place: int, tally: Tally) -> Card:
     """Return the card of a training run: its first validation and its last."""
+    run = tally.run
     metric = "episodes/reward/mean"
     rewards = [data[metric] for _, data in run.steps if metric in data]
     seconds = numbers(run.summary.get("seconds")).get("total")
@@ -149,18 +140,18 @@ def _validated(validation: Validation) -> Card:
     }
 
 
-def evaluation_card(place: int, run: Run, agent: Agent | None, tally: Tally) -> Card:
+def evaluation_card(place: int, tally: Tally) -> Card:
     """Return the card of an evaluation that is compared with no other."""
-    overall = run.scores.get("overall")
+    overall = tally.run.scores.get("overall")
     found = overall if isinstance(overall, dict) else {}
     known = numbers(found)
-    headline = agent.columns[0].metric if agent else "score"
+    headline = tally.agent.columns[0].metric if tally.agent else "score"
     bounds = found.get("ci95" if headline == "score" else f"{headline}_ci95")
     few = known.get("n", 0) < FEW
     verdict = VERDICTS[TOO_FEW] if few else ONE_EVALUATION
     card: Card = {
         "run": place,
-        "title": [run.label],
+        "title": [tally.run.label],
         "measure": headline,
         "unit": POINTS,
         "tone": "",

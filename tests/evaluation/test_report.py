@@ -85,7 +85,7 @@ def test_a_validation_has_one_reward_wherever_it_is_shown(tmp_path):
     summary = build_summary(run, about, "done", "", 0.0)
     assert summary["validation"]["reward"]["mean"] == 0.5
     page = read([run])
-    charts = charts_of(page.runs, [tally.validation for tally in page.tallies])
+    charts = charts_of(page.tallies)
     title = "validation reward, with 95 % interval"
     [chart] = [chart for chart in charts if chart["title"] == title]
     [[step, mean, low, high]] = chart["series"][0]["points"]
@@ -112,7 +112,7 @@ def test_the_kept_tokens_are_on_the_page_a_character_of_several_as_one(tmp_path)
 def test_what_has_no_score_stands_there_with_its_cause(tmp_path):
     other = evaluation(tmp_path / "e", [record("a"), record("b", None)])
     page = read([training_run(tmp_path / "run"), other])
-    _, of_run, of_evaluation = unscored(page.runs, page.tallies)
+    _, of_run, of_evaluation = unscored(page.tallies)
     assert of_run[:4] == ["run", "judge_failed", "1", "40"]
     assert of_evaluation[:4] == ["e", "judge_failed", "1", "–"]
 
@@ -133,8 +133,8 @@ def test_scores_of_another_version_leave_the_episodes_readable(tmp_path):
     folder = evaluation(tmp_path / "e", [record()])
     (folder / "scores.json").write_text('{"agent": "sql", "overall": {}}')
     page = read([folder])
-    assert tables_of(page.runs[0], page.agents[0]) == {}
-    [told] = page.runs[0].missing
+    assert tables_of(page.tallies[0]) == {}
+    [told] = page.tallies[0].run.missing
     assert not missing(told, "scores.json", "'by_task_type'")
     other = evaluation(tmp_path / "other", [record()])
     assert made(folder, other, "--out", tmp_path / "o.html") == 0
