@@ -5,8 +5,6 @@ uvicorn.run(Guard(app, token, MOST_BYTES, free=("/health",)), host=host)    # ar
 client.get(url, headers=bearer(token))
 """
 
-from __future__ import annotations
-
 import hmac
 import ipaddress
 import json

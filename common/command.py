@@ -4,8 +4,6 @@
 derive from `UsageError` or `Failure`. Anything else is a fault of the program.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import re

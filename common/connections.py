@@ -6,8 +6,6 @@ bytes, for its request. If more than `most_waiting()` wait, the longest waiting 
 address is dropped. Runners share an address. They have shown the token and are never dropped.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

@@ -5,8 +5,6 @@ with replacing(Path("table.parquet")) as draft:         # a file or a folder
     draft.write_bytes(...)
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil

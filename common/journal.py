@@ -8,8 +8,6 @@ A power loss may cost the last seconds.
         journal.remove()
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sized

@@ -1,7 +1,5 @@
 """JSONL files: read lazily, with errors that name the line, and written completely or not at all."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path

@@ -3,8 +3,6 @@
 Texts stand in the code in English and in `language.toml` in Chinese.
 """
 
-from __future__ import annotations
-
 import os
 import tomllib
 from pathlib import Path

@@ -4,8 +4,6 @@ end_with(os.getppid())                   # in a child, from now on
 .venv/bin/python -m common.parent PID COMMAND ...  # a command that ends, with its children, when PID does
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Ask the servers of a run directly, not by a company's proxy. All clients read NO_PROXY."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from importlib.util import find_spec

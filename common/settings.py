@@ -3,8 +3,6 @@
 load_settings().of(SqlSettings).database_url     # what belongs to one agent or tool: `settings.py` of its folder
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """What a process sets before its heavy imports: the encoding of files, and Python's collector."""
 
-from __future__ import annotations
-
 import codecs
 import gc
 import io

@@ -3,8 +3,6 @@
 stop_in_order()      # at the start of a program's main, while it has a single thread
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import time

@@ -1,7 +1,5 @@
 """What programs show on stderr while they work: a moving bar on a terminal, else lines."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from collections.abc import Awaitable, Iterable, Sequence, Sized

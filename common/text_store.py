@@ -3,8 +3,6 @@
 diskcache, the library for this, has had no release since 2023 and reads pickles.
 """
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path

@@ -4,8 +4,6 @@ after_thought("<think>The row says so.</think>\\n密封保存")     # "密封保
 after_thought("<think>The row says")                          # None: it never ended
 """
 
-from __future__ import annotations
-
 import re
 
 # <think>, <seed:think>, <thinking>, <thought>, [THINK] (Magistral), ◁think▷ (Kimi)

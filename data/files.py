@@ -1,7 +1,5 @@
 """Rows of a Parquet, JSONL or JSON file, one in memory at a time."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO

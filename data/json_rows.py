@@ -5,8 +5,6 @@ for record in list_records("data.drugs.item", file): ...
 for record in object_records(file): ...
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator
 from decimal import Decimal

@@ -3,8 +3,6 @@
 write_parquet(rows, draft, {"id": str, "age": int, "files": [str], "truth": {"diagnosis": str}})
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from os import PathLike

@@ -1,7 +1,5 @@
 """Rows of a file, and what all readers share: encodings and one-line errors."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -8,8 +8,6 @@ The judge is that of the settings. docs/rewards.md tells what is asked and has t
 codes: 0 fine, 1 the judge does not pass or does not answer, 2 wrong usage.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import sys

@@ -7,8 +7,6 @@ A difference is B minus A of a task's mean headline. B is called better if the 9
 difference leaves 0 out and a randomisation test agrees. Exit codes: 0 done, 2 wrong usage.
 """
 
-from __future__ import annotations
-
 import json
 import signal
 import sys

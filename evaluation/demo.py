@@ -11,8 +11,6 @@ With `--warm-up` the model is also evaluated as it is (`published/`), learns dem
 Exit codes: 0 done, 1 a part failed, 2 wrong usage, 130 interrupted.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import json

@@ -4,8 +4,6 @@ docs/evaluate-and-serve.md, "An endpoint", lists what requests and answers have 
 fields.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 import uuid

@@ -12,8 +12,6 @@ same command goes on where an interrupted one stopped. Exit codes: 0 done, 1 fai
 are unscored, 2 wrong usage, 130 interrupted.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import contextlib

@@ -5,8 +5,6 @@ task's episodes. Unscored episodes are left out. Without anything to measure a n
 0.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain

@@ -8,8 +8,6 @@ What you read is what a model reads (docs/evaluate-and-serve.md). Exit codes: 0 
 ended, something failed or has no score, 2 wrong usage, 130 interrupted.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import json

@@ -1,7 +1,5 @@
 """An evaluation's folder, written and read back: `scores.json`, `table.md`, `episodes.jsonl`."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import random

@@ -6,8 +6,6 @@ A run that died, or still goes on, is read as far as it got. A missing or torn f
 `missing`.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field

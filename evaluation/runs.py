@@ -6,8 +6,6 @@
 Exit codes: 0 done, 2 wrong usage.
 """
 
-from __future__ import annotations
-
 import signal
 import sys
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Numbers as cells, cells as tables, and the report of an evaluation, in Markdown or on a terminal."""
 
-from __future__ import annotations
-
 import re
 import sys
 import tomllib

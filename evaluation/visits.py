@@ -4,8 +4,6 @@ Nothing is remembered between visits. Where the visitor is the partner, each vis
 conversation so far again, with the replies given then.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

@@ -8,8 +8,6 @@ failed. The end is a line out with the episode's result, or with `"error"`.
 `interop/medical_agents/client.py` is the other side. Standard library only.
 """
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import json

@@ -6,8 +6,6 @@ A result has `"reward"`, which is null where the episode could not be scored.
 `interop/medical_agents` is the other side, in an environment of its own.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import contextlib

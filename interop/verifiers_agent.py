@@ -7,8 +7,6 @@
 The environment runs in verifiers' own Python (interop/verifiers_guest.py).
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """What a judge is given and what it returns."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from dataclasses import dataclass, field

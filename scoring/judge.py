@@ -1,7 +1,5 @@
 """Choose the judge: the LLM if one is set, else the reward-model endpoint, else the agent's own."""
 
-from __future__ import annotations
-
 from typing import TypeVar
 
 from common.llm import reveal

@@ -1,7 +1,5 @@
 """The LLM judge, which gives sub-scores for an answer in one agent's words, at temperature 0."""
 
-from __future__ import annotations
-
 import json
 import math
 import secrets

@@ -1,7 +1,5 @@
 """What all judges behind an address share: no needless call, a circuit breaker, named failures."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

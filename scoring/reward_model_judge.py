@@ -4,8 +4,6 @@ A scale maps raw scores to [0, 1]. Without one a score outside is a failure: cli
 make every good answer equal.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from common.llm import Usage

@@ -3,8 +3,6 @@
 rubric = parse_rubric("rule=0.1,judge=1.0*format", known=["rule", "judge", "format"])
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field

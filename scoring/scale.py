@@ -6,8 +6,6 @@
 is worth 0.95.
 """
 
-from __future__ import annotations
-
 import math
 from os import PathLike
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Forms of a Chinese or English text in which what says the same is written the same."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from functools import cache, lru_cache

@@ -6,8 +6,6 @@ It takes under ten seconds and works with half of the packages missing. Exit cod
 wrong that every run needs. A warning concerns only some runs.
 """
 
-from __future__ import annotations
-
 import os
 import platform
 import shutil

@@ -7,8 +7,6 @@ COMMAND is one of {commands}; `medical-agent-rl COMMAND --help` explains it.
 Runs and results go to runs/ and outputs/ of the folder you are in, and `.env` is read there.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """What a run needs of its settings, looked at by `utils.check_install` once the packages are there."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 

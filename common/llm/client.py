@@ -1,7 +1,5 @@
 """Answers of a model as objects of a pydantic schema, with retries, limits, a cache and counters."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import json
@@ -43,7 +41,7 @@ class Usage:
     prompt_tokens: int = 0
     completion_tokens: int = 0
 
-    def add(self, other: Usage) -> None:
+    def add(self, other: "Usage") -> None:
         self.calls += other.calls
         self.cached += other.cached
         self.prompt_tokens += other.prompt_tokens

@@ -1,7 +1,5 @@
 """Completions (not chat) of one model."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import suppress
 

@@ -1,7 +1,5 @@
 """What can go wrong when a model is asked: one line without secrets."""
 
-from __future__ import annotations
-
 import math
 import os
 import re

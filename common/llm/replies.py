@@ -1,7 +1,5 @@
 """What an endpoint's reply says, in the forms in which OpenAI-compatible servers write it."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -1,7 +1,5 @@
 """When an endpoint is asked again: its pauses, growing random waits, and one budget of time."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 import time

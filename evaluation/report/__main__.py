@@ -9,8 +9,6 @@ explains it and lists the files that are read. Without --out it lies in the firs
 replaces what is there. Exit codes: 0 done, 1 failed, 2 wrong usage.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time

@@ -1,14 +1,11 @@
 """The curves of training runs, as points [step, value] or [step, value, low, high] (95 % interval)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from statistics import fmean
 from typing import Any
 
-from common.terminal import watched
 from evaluation.metrics import FEW, interval_of_types
 from evaluation.report.facts import Tally, Validation
 
@@ -63,12 +60,10 @@ def charts_of(tallies: Sequence[Tally]) -> list[dict[str, Any]]:
 
 def _curves(tally: Tally) -> Iterator[tuple[str, str, Points]]:
     validation = tally.validation
-    asked = watched(validated(validation), "intervals of the validation", "steps")
-    yield VALIDATION, ALL, [over_types(step, validation) for step in asked]
+    yield VALIDATION, ALL, [over_types(step, validation) for step in validated(validation)]
     for kind, rewards in sorted(validation.items()):
         if kind:
-            asked = watched(sorted(rewards), f"intervals of {kind}", "steps")
-            yield VALIDATION, kind, [over_types(step, {kind: rewards}) for step in asked]
+            yield VALIDATION, kind, [over_types(step, {kind: rewards}) for step in sorted(rewards)]
     steps = tally.run.steps
     metrics = dict.fromkeys(chain.from_iterable(data for _, data in steps))
     for group, title, _, wanted, per in CURVES:

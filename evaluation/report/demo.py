@@ -1,7 +1,5 @@
 """The numbers of a demo: from its folder to `demo.json`, and the tables on the screen."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from collections.abc import Mapping, Sequence

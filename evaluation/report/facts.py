@@ -1,7 +1,5 @@
 """The texts beside the curves of a report: facts, tables, failures and comparisons of runs."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence

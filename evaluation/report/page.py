@@ -4,8 +4,6 @@ Texts of episodes are data: JSON without "<", which the script puts there as tex
 (CSP) allows the one style and the one script by their hashes.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

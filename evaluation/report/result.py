@@ -3,8 +3,6 @@
 A training run has no verdict where evaluations of its agent are compared: these have it.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

@@ -7,8 +7,6 @@ The agents run in the repository's own environment (`interop/player.py`), so thi
 library alone. The repository is the folder that this file was installed from, or MEDICAL_AGENT_RL.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import itertools
@@ -91,7 +89,7 @@ class Player:
             self._process.terminate()
             self._process.wait()
 
-    async def begin(self, task: str) -> Episode:
+    async def begin(self, task: str) -> "Episode":
         """Begin an episode of a task. Raises PlayerError."""
         await asyncio.to_thread(self.start)
         number = next(self._numbers)
