@@ -66,18 +66,17 @@ class LLMClient:
         attempts: int = 5,
         longest_wait: float = LONGEST_WAIT,
         concurrency: int = 8,
-        requests_per_minute: float | None = None,
     ) -> None:
         """Prepare a client. `model` is litellm's name. Without `cache` every ask is a call.
 
         `timeout` is the budget of one `ask` in seconds, with retries, without waiting for a free
-        slot or the rate limit. Raises LLMError, cause "setup", if the cache file cannot be used.
+        slot. Raises LLMError, cause "setup", if the cache file cannot be used.
         """
         self.model = model
         self.usage = Usage()
         self._endpoint = LLMEndpoint(model, base_url, api_key, timeout)
         self._cache = open_cache(cache) if cache else None
-        self.patience = Patience(attempts, timeout, longest_wait, requests_per_minute)
+        self.patience = Patience(attempts, timeout, longest_wait)
         self._concurrency = concurrency
         self._loop: asyncio.AbstractEventLoop | None = None
         self._form: int | None = None  # the strictest form of reply that this endpoint took
@@ -95,7 +94,7 @@ class LLMClient:
         return self._endpoint.provider
 
     def chat_model(self) -> ChatModel:
-        """Return the same model for whole chat replies, under the same rate limit."""
+        """Return the same model for whole chat replies, with the same patience."""
         return ChatModel(self._endpoint, self.patience)
 
     async def ask(

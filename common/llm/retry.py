@@ -26,10 +26,8 @@ class Patience:
     attempts: int
     budget: float
     longest_wait: float = LONGEST_WAIT
-    requests_per_minute: float | None = None
     pauses_count: bool = False
-    _next: float = field(default=0.0, init=False)  # both on the monotonic clock
-    _resume: float = field(default=0.0, init=False)
+    _resume: float = field(default=0.0, init=False)  # on the monotonic clock
 
     async def ask(self, attempt: Callable[[], Awaitable[Result]], who: str) -> Result:
         """Return the result of the first attempt that succeeds. `who` names the endpoint.
@@ -37,7 +35,6 @@ class Patience:
         A pause longer than the budget ends only this call, at once. Raises LLMError: that of the
         last attempt, or "timeout" (with `retry_after` if the budget went into a pause).
         """
-        await self._turn()
         ends = time.monotonic() + self.budget
         spread = min(FIRST_WAIT, self.longest_wait)
         failures = 0
@@ -72,7 +69,6 @@ class Patience:
                             raise last
                         await asyncio.sleep(wait)
                     spread = min(self.longest_wait, 2 * spread)
-                    await self._turn()
         except TimeoutError:
             before = f"; before that: {last}" if last else ""
             raise LLMError(
@@ -86,12 +82,3 @@ class Patience:
     def paused(self) -> float:
         """The seconds of the pause that are left."""
         return max(0.0, self._resume - time.monotonic())
-
-    async def _turn(self) -> None:
-        if not self.requests_per_minute:
-            return
-        now = time.monotonic()
-        start = max(now, self._next)
-        self._next = start + 60.0 / self.requests_per_minute
-        if start > now:
-            await asyncio.sleep(start - now)

@@ -1,13 +1,8 @@
 """Reads the messages of a chat export one by one, never the whole file.
 
-    for message in read_messages(Path("chats.json")):        # Message or Unreadable
-        message.session, message.role, message.text
-
 JSON and JSONL hold sessions or messages, tables (CSV, TSV, Excel, Parquet) a message a row.
 `chat_export.toml` lists the names of columns and keys, English and Chinese.
 """
-
-from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator
@@ -29,26 +24,19 @@ OTHER_ROLES = frozenset(_TABLE["roles"]["other"].split())
 
 @dataclass(frozen=True)
 class Message:
-    """One message. session: "" if the export names none. role: in lower case."""
-
-    session: str
-    role: str
-    text: str
-
-
-@dataclass(frozen=True)
-class Unreadable:
-    """A record that is neither a message nor a session, and the reason."""
+    """One message, or a record that is none, with the `problem`. session: "" if the export names
+    none. role: in lower case.
+    """
 
     where: str
-    problem: str
+    session: str = ""
+    role: str = ""
+    text: str = ""
+    problem: str = ""
 
 
-def read_messages(path: Path, encoding: str | None = None) -> Iterator[Message | Unreadable]:
-    """Yield every message of the file in order.
-
-    Raises SourceError: no such file, an unknown kind, or content that cannot be read to its end.
-    """
+def read_messages(path: Path, encoding: str | None = None) -> Iterator[Message]:
+    """Yield every message of the file in order. Raises SourceError: it cannot be read to its end."""
     kind = path.suffix.lower()
     parts = open_parts(str(path), encoding)
     if kind in WITH_HEADERS and not all(_has(part, "text") for part in parts):
@@ -61,22 +49,22 @@ def read_messages(path: Path, encoding: str | None = None) -> Iterator[Message |
         raise SourceError(f"{seen}; expected one for the text, such as content or 内容")
     for part in parts:
         if part not in readable:
-            yield Unreadable(part.name, f"no text; its columns are {', '.join(part.columns)}")
+            lacking = f"no text; its columns are {', '.join(part.columns)}"
+            yield Message(part.name, problem=lacking)
             continue
         for record in part.records():
+            there = f"{where} {record.number}"
             if record.problem:
-                yield Unreadable(f"{where} {record.number}", record.problem)
+                yield Message(there, problem=record.problem)
             elif record.values:
-                yield from _messages_of(
-                    record.values, f"{where} {record.number}", str(record.number)
-                )
+                yield from _messages_of(record.values, there, str(record.number))
 
 
 def _has(part: Part, field: str) -> bool:
     return any(_plain(column) in NAMES[field] for column in part.columns)
 
 
-def _messages_of(record: dict[str, Any], where: str, number: str) -> Iterator[Message | Unreadable]:
+def _messages_of(record: dict[str, Any], where: str, number: str) -> Iterator[Message]:
     session = _scalar(_value(record, "session")) or _scalar(record.get("id")) or ""
     listed = _value(record, "messages", list)
     if listed is None:
@@ -87,16 +75,16 @@ def _messages_of(record: dict[str, Any], where: str, number: str) -> Iterator[Me
         if isinstance(message, dict):
             yield _message(message, session or number, there)
         else:
-            yield Unreadable(there, f"{type(message).__name__}, expected an object")
+            yield Message(there, problem=f"{type(message).__name__}, expected an object")
 
 
-def _message(values: dict[str, Any], session: str, where: str) -> Message | Unreadable:
+def _message(values: dict[str, Any], session: str, where: str) -> Message:
     text = _text(_value(values, "text"))
     if text is None:
         has = ", ".join(map(str, list(values)[:8]))
-        return Unreadable(where, f"no text; it has {has or 'nothing'}")
+        return Message(where, problem=f"no text; it has {has or 'nothing'}")
     role = (_scalar(_value(values, "role")) or "").strip().lower()
-    return Message(session, role, text)
+    return Message(where, session, role, text)
 
 
 def _value(values: dict[str, Any], field: str, kind: type = object) -> Any:

@@ -6,17 +6,16 @@ In: JSON, JSONL, CSV, TSV, Excel or Parquet. Out: JSONL rows {id, question, sess
 `masked` lists the kinds of replaced personal data. Only users' messages are taken. Greetings,
 thanks, texts without a question or of unfitting length, follow-ups and repetitions are dropped and
 counted by reason. OUT.dropped.jsonl has each of them, masked and without the end of a long text:
-{reason, question, session, role}, of an unreadable record {reason, where, problem}. Other columns
-are left out, since they may hold personal data. The same question always has the same id. Exit
-codes: 0 done, 1 nothing could be read, 2 wrong usage, 130 interrupted.
+{reason, question, session, role}, of an unreadable record {reason, where, problem}. The same
+question always has the same id.
 """
-
-from __future__ import annotations
 
 import argparse
 import hashlib
 import json
+import re
 import sys
+import tomllib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -27,14 +26,7 @@ from common.files import refuse_existing, refuse_inputs, replacing
 from common.jsonl import write_jsonl
 from common.terminal import watched
 from scoring.text import words_only
-from sql_agent.curation.chat_export import (
-    OTHER_ROLES,
-    USER_ROLES,
-    Message,
-    Unreadable,
-    read_messages,
-)
-from sql_agent.curation.chat_questions import judge
+from sql_agent.curation.chat_export import OTHER_ROLES, USER_ROLES, Message, read_messages
 from sql_agent.curation.llm_filter import beside
 from sql_agent.curation.personal_data import mask
 
@@ -43,6 +35,45 @@ SHOWN = 10  # unknown roles named in the report
 # number that is cut in two would not be recognised
 WRITTEN = 1_000
 BEHIND = 200
+SHORTEST, LONGEST = 4, 200  # characters of a question
+SPARE = 1_000  # characters of greetings and pictures around a question of the allowed length
+NEEDED = 2  # least characters of a question without its general words
+
+_TEXTS = tomllib.loads(Path(__file__).with_name("chat_questions.toml").read_text(encoding="utf-8"))
+_PARTS = {name: "|".join(text.split()) for name, text in _TEXTS["words"].items()}
+_PARTS["marks"] = _TEXTS["marks"]
+RE: dict[str, re.Pattern[str]] = {}
+for _name, _text in _TEXTS["patterns"].items():
+    _filled = re.sub(r"{{(\w+)}}", lambda part: _PARTS[part[1]], _text)
+    RE[_name] = re.compile(_filled, re.IGNORECASE)
+
+
+def judge(text: str) -> tuple[str, str | None]:
+    """Return the text without greeting and thanks, and why it is no question that stands alone.
+
+    Doubtful questions pass, because filter_with_llm looks at each one.
+    """
+    if len(text) > 2 * LONGEST + SPARE:
+        return text, "too_long"
+    text = RE["media"].sub(" ", text).strip()
+    if not re.search(r"[^\W_]", text):
+        return text, "empty"
+    if RE["only_greeting"].fullmatch(text):
+        return text, "greeting"
+    if RE["only_thanks"].fullmatch(text):
+        return text, "thanks"
+    text = RE["trailing"].sub("", RE["leading"].sub("", text)).strip()
+    if len(text) > LONGEST:
+        return text, "too_long"
+    short = "too_short" if len(text) < SHORTEST else None
+    if not RE["asking"].search(text) and not RE["topic"].search(text):
+        return text, short or "not_a_question"
+    # A follow-up lacks a subject, or points back before it names one
+    alone = RE["following"].sub("", text)
+    before = RE["back"].split(alone, maxsplit=1)[0]
+    if RE["ellipsis"].match(alone) and not RE["concrete"].search(alone):
+        return text, "follow_up"
+    return text, "follow_up" if len(RE["general"].sub("", before)) < NEEDED else short
 
 
 class Candidates:
@@ -67,7 +98,7 @@ class Candidates:
                 yield made
                 continue
             self.dropped[made] += 1
-            if isinstance(message, Unreadable):
+            if message.problem:
                 row = {"where": message.where, "problem": _masked(message.problem)}
             else:
                 row = {
@@ -87,15 +118,15 @@ class Candidates:
             "unknown_roles": dict(self.unknown_roles.most_common(SHOWN)),
         }
 
-    def _row_or_reason(self, message: Message | Unreadable) -> dict[str, Any] | str:
-        if isinstance(message, Unreadable):
+    def _row_or_reason(self, message: Message) -> dict[str, Any] | str:
+        if message.problem:
             return "unreadable"
         if message.role not in (self._user_roles or USER_ROLES):
             if self._user_roles or message.role in OTHER_ROLES:
                 return "not_user"
             self.unknown_roles[mask(message.role)[0][:30]] += 1
             return "unknown_role"
-        text, reason = judge(message.text, self._options.min_length, self._options.max_length)
+        text, reason = judge(message.text)
         if reason:
             return reason
         question, kinds = mask(text)
@@ -119,29 +150,6 @@ def _masked(text: str) -> str:
     return masked.encode(errors="replace").decode()  # half of a surrogate pair cannot be written
 
 
-def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = new_parser(__doc__)
-    add = parser.add_argument
-    add("input", type=Path, help="the export: .json, .jsonl, .csv, .tsv, .xlsx, .xls or .parquet")
-    add(
-        "--output",
-        type=Path,
-        required=True,
-        help="JSONL of candidate questions; the others: OUT.dropped.jsonl",
-    )
-    add("--report", type=Path, help="also write the counts as JSON")
-    add("--encoding", help="of a text file; default: found out")
-    add("--user-role", action="append", default=[], help="only this role asks (may be repeated)")
-    add("--min-length", type=int, default=4, help="characters of a question (default 4)")
-    add("--max-length", type=int, default=200, help="characters of a question (default 200)")
-    add("--force", action="store_true", help="replace existing outputs")
-    arguments = parser.parse_args(argv)
-    if not 1 <= arguments.min_length <= arguments.max_length:
-        seen = f"--min-length {arguments.min_length} and --max-length {arguments.max_length}"
-        parser.error(f"{seen}: expected 1 <= min <= max")
-    return arguments
-
-
 def filter_messages(arguments: argparse.Namespace) -> None:
     candidates = Candidates(arguments)
     dropped_file = beside(arguments.output, "dropped")
@@ -154,12 +162,13 @@ def filter_messages(arguments: argparse.Namespace) -> None:
     report = candidates.report()
     if arguments.report:
         write_jsonl(arguments.report, [report], arguments.force)
-    said = [
-        f"{report['messages']:,} messages, {report['kept']:,} candidate questions; dropped because"
-    ]
-    said += [f"{count:>12,}  {reason}" for reason, count in report["dropped"].items()]
-    said += [f"{count:>12,}  (masked: {kind})" for kind, count in report["masked"].items()]
-    print("\n".join(said), file=sys.stderr)
+    print(
+        f"{report['messages']:,} messages, {report['kept']:,} candidate questions; dropped because",
+        *(f"{count:>12,}  {reason}" for reason, count in report["dropped"].items()),
+        *(f"{count:>12,}  (masked: {kind})" for kind, count in report["masked"].items()),
+        sep="\n",
+        file=sys.stderr,
+    )
     if candidates.unknown_roles and not report["kept"]:
         roles = ", ".join(report["unknown_roles"])
         raise Failure(f"no known role asks; the roles are {roles}; give --user-role")
@@ -168,7 +177,16 @@ def filter_messages(arguments: argparse.Namespace) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    arguments = parse_arguments(argv)
+    parser = new_parser(__doc__)
+    add = parser.add_argument
+    add("input", type=Path, help="the export: .json, .jsonl, .csv, .tsv, .xlsx, .xls or .parquet")
+    questions = "JSONL of candidate questions; the others: OUT.dropped.jsonl"
+    add("--output", type=Path, required=True, help=questions)
+    add("--report", type=Path, help="also write the counts as JSON")
+    add("--encoding", help="of a text file; default: found out")
+    add("--user-role", action="append", default=[], help="only this role asks (may be repeated)")
+    add("--force", action="store_true", help="replace existing outputs")
+    arguments = parser.parse_args(argv)
     return run_command("chat_session_filter", lambda: filter_messages(arguments))
 
 

@@ -5,24 +5,20 @@
 
 Compared are the text without width, case, spaces and punctuation, and its pairs of characters
 (--near). In: JSONL or Parquet with a column `question`. Out: the new rows unchanged.
-OUT.dropped.jsonl has the others: {id, question, method, score, known: {file, id, question}}. Time is
-linear. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
+OUT.dropped.jsonl has the others: {id, question, method, score, known: {file, id, question}}.
 """
-
-from __future__ import annotations
 
 import argparse
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from common.command import new_parser, number, run_command
 from common.files import FileError, refuse_existing, refuse_inputs
 from common.jsonl import write_jsonl
 from common.terminal import watched
-from scoring.text import words_only
 from sql_agent.curation.llm_filter import beside
 from sql_agent.curation.near_duplicates import NEAR, NearDuplicates
 from sql_agent.intake.question_files import DataError, read_records
@@ -32,40 +28,8 @@ JSON_KINDS = str | int | float | list | dict | None
 Row = dict[str, Any]
 
 
-class Source(NamedTuple):
-    file: str
-    id: str
-    question: str
-
-
-class KnownQuestions:
-    """A growing set of questions that finds repetitions."""
-
-    def __init__(self, near: float) -> None:
-        self._by_words: dict[str, Source] = {}
-        self._near = NearDuplicates(near)
-
-    def add(self, source: Source) -> None:
-        """Remember a question. The first of equal ones stays."""
-        words = words_only(source.question)
-        if self._by_words.setdefault(words, source) is source:
-            self._near.add(words, source.question)
-
-    def match(self, source: Source) -> Row | None:
-        """Describe the known question that this one repeats, its similarity (1: the same) and how
-        that was found.
-        """
-        if same := self._by_words.get(words_only(source.question)):
-            return {"method": "same", "score": 1.0, "known": same._asdict()}
-        if near := self._near.nearest(source.question):
-            words, score = near
-            known = self._by_words[words]
-            return {"method": "near", "score": round(score, 4), "known": known._asdict()}
-        return None
-
-
-def read_questions(path: Path) -> Iterator[tuple[Source, Row]]:
-    """Yield every row with its id (`id`, `qid` or its number) and question.
+def read_questions(path: Path) -> Iterator[tuple[Row, Row]]:
+    """Yield {file, id, question} of every row, and the row. Its id is `id`, `qid` or its number.
 
     Raises DataError, FileError: a row cannot be read, or has no question.
     """
@@ -79,7 +43,8 @@ def read_questions(path: Path) -> Iterator[tuple[Source, Row]]:
         for name, value in row.items():
             if not isinstance(value, JSON_KINDS):
                 raise FileError(f"{where} {name}: a value that JSON cannot hold")
-        yield Source(str(path), str(row.get("id") or row.get("qid") or place), question), row
+        name = str(row.get("id") or row.get("qid") or place)
+        yield {"file": str(path), "id": name, "question": question}, row
 
 
 def filter_rows(options: argparse.Namespace) -> None:
@@ -87,19 +52,28 @@ def filter_rows(options: argparse.Namespace) -> None:
     refuse_inputs((options.output, dropped_file), (options.input, *options.against))
     for file in (options.output, dropped_file):
         refuse_existing(file, options.force)
-    known = KnownQuestions(options.near)
+    near = NearDuplicates(options.near)
+    known: list[Row] = []
+
+    def add(source: Row) -> None:
+        near.add(str(len(known)), source["question"])
+        known.append(source)
+
     for path in options.against:
         for source, _ in read_questions(path):
-            known.add(source)
+            add(source)
     new = []
     dropped = []
     for source, row in read_questions(options.input):
-        found = known.match(source)
+        found = near.nearest(source["question"])
         if found is None:
-            known.add(source)
+            add(source)
             new.append(row)
-        else:
-            dropped.append({"id": source.id, "question": source.question, **found})
+            continue
+        place, score = found
+        said = {"method": "same" if score == 1 else "near", "score": round(score, 4)}
+        asked = {"id": source["id"], "question": source["question"]}
+        dropped.append(asked | said | {"known": known[int(place)]})
     write_jsonl(options.output, new, options.force)
     write_jsonl(dropped_file, dropped, options.force)
     methods = Counter(row["method"] for row in dropped)
@@ -108,7 +82,7 @@ def filter_rows(options: argparse.Namespace) -> None:
     print(f"{PROGRAM}: {len(new):,} new in {options.output}; {known_ones}")
 
 
-def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+def main(argv: Sequence[str] | None = None) -> int:
     parser = new_parser(__doc__)
     add = parser.add_argument
     share = number(float, lambda value: 0 < value <= 1, "above 0 and at most 1")
@@ -120,11 +94,7 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     near = f"least Jaccard similarity of a repetition (default: {NEAR})"
     add("--near", type=share, default=NEAR, help=near)
     add("--force", action="store_true", help="replace existing outputs")
-    return parser.parse_args(argv)
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    options = parse_arguments(argv)
+    options = parser.parse_args(argv)
     return run_command(PROGRAM, lambda: filter_rows(options), "nothing was written")
 
 

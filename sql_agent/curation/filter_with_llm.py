@@ -9,36 +9,77 @@ model}. OUT.dropped.jsonl has the others. Other columns pass through. The LLM is
 --strict is a second look (also utils/filter_again.py): in doubt it drops.
 """
 
-from __future__ import annotations
-
 import argparse
+import json
 import sys
+import tomllib
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal
 
-from common.jsonl import JsonlRows
-from common.llm import LLMClient
-from sql_agent.curation.llm_filter import LLMFilter, Row, run_filter
-from sql_agent.curation.prompts import FIRST, STRICT, Verdict, digest, screening_messages
+from pydantic import BaseModel, Field
+
+from sql_agent.curation.llm_filter import LLMFilter, Row, digest, run_filter
+from sql_agent.tables import TABLES
+
+LONGEST_QUESTION = 2_000  # characters shown to the LLM
+_TEXTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+TYPES: dict[str, str] = _TEXTS["types"]
+# Columns that questions are never about
+WORKING_COLUMNS = {"id", "med_name_initial", "created_at", "create_at", "update_at", "source"}
+
+
+class Verdict(BaseModel):
+    """An LLM's judgement of a question. The reason comes first, so that it is written first."""
+
+    reason: str = Field(description="一两句话的理由")
+    is_medical: bool
+    answerable: bool
+    task_type: Literal[*TYPES]  # type: ignore[valid-type]
+
+
+def instructions(rules: str) -> str:
+    tables = ""
+    for table, columns in TABLES.items():
+        asked = [
+            f"{label}（{name}）" for name, label in columns.items() if name not in WORKING_COLUMNS
+        ]
+        tables += f"{table}：{'、'.join(asked)}\n"
+    types = "".join(f"- {name}：{meaning}\n" for name, meaning in TYPES.items())
+    parts = {"tables": tables.rstrip(), "types": types.rstrip(), "rules": rules}
+    return str(_TEXTS["task"].format(**parts))
+
+
+FIRST = instructions("")
+STRICT = instructions(_TEXTS["strict_rules"])
+
+
+def screening_messages(question: str, system: str) -> list[dict[str, str]]:
+    # "<" is escaped, so that a user's text holds no chat token
+    asked = json.dumps({"问题": question[:LONGEST_QUESTION]}, ensure_ascii=False)
+    text = asked.replace("<", "\\u003c")
+    return [{"role": "system", "content": system}, {"role": "user", "content": text}]
 
 
 class Screening(LLMFilter):
     program = "filter_with_llm"
     switches: Mapping[str, str] = {"--strict": "look again, with a stricter prompt"}
 
-    def __init__(self, options: argparse.Namespace, rows: JsonlRows, client: LLMClient) -> None:
-        super().__init__(options, rows, client)
-        self.instructions = STRICT if options.strict else FIRST
+    def __init__(self, options: argparse.Namespace) -> None:
+        super().__init__(options)
+        self.system = STRICT if options.strict else FIRST
         schema = str(sorted(Verdict.model_json_schema().items()))
-        self.depends = {"prompt": digest(self.instructions + schema)[:16]}
+        self.depends = {"prompt": digest(self.system + schema)[:16]}
 
     async def ask(self, row: Row) -> Row:
-        messages = screening_messages(row["question"], self.instructions)
-        verdict = await self.client.ask(messages, Verdict)
+        verdict = await self.client.ask(screening_messages(row["question"], self.system), Verdict)
         return verdict.model_dump()
 
     def judge(self, row: Row, result: Row) -> tuple[Row, bool]:
         verdict = result | {"model": self.client.model}
-        return row | {"task_type": result["task_type"], "verdict": verdict}, Verdict(**result).keeps
+        kind = result["task_type"]
+        kept = result["is_medical"] and result["answerable"] and kind != "unanswerable"
+        return row | {"task_type": kind, "verdict": verdict}, kept
 
 
 def main(argv: Sequence[str] | None = None) -> int:

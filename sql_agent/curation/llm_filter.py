@@ -4,10 +4,9 @@ Beside OUT.jsonl: OUT.dropped.jsonl, OUT.failed.jsonl, and OUT.jsonl.journal unt
 result. The same command tries only the failed rows again.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
+import hashlib
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,17 +16,15 @@ from common.command import new_parser, positive, run_command
 from common.files import file_digest, refuse_inputs
 from common.journal import Failed, open_journal, run_all
 from common.jsonl import JsonlRows, write_jsonl
-from common.llm import LLMClient, LLMError, client_from_settings
+from common.llm import LLMError, client_from_settings
 from common.settings import load_settings
-from sql_agent.curation.prompts import digest
 
 Row = dict[str, Any]
 AFTERWARDS = "results so far are kept: give the same command again to go on"
 EPILOG = """
 May be killed at any moment: the same command goes on, and a reply that arrived is never paid for
-twice. Rows whose call finally fails are in OUT.failed.jsonl, counted, and tried again by the same
-command.
-Exit codes: 0 done, 1 rows failed or the endpoint does not work, 2 wrong usage, 130 interrupted."""
+twice. Rows whose call finally fails are in OUT.failed.jsonl, and the same command tries them again.
+The exit code is then 1."""
 SHOWN = 5  # failures named on the terminal
 SECONDS = 180.0  # for a row, retries included
 
@@ -38,18 +35,21 @@ class LLMFilter:
     program = ""
     switches: Mapping[str, str] = {}  # flags of this program only, with their help
 
-    def __init__(self, options: argparse.Namespace, rows: JsonlRows, client: LLMClient) -> None:
+    def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
-        self.rows = rows
-        self.client = client
+        self.rows = JsonlRows(*options.input, texts=("id", "question"))
+        settings = load_settings()
+        self.client = client_from_settings(
+            settings,
+            cache=settings.llm_cache,
+            model=options.model,
+            timeout=SECONDS,
+            concurrency=options.concurrency,
+        )
         self.depends: Row = {}  # on what results depend besides the model, its endpoint and the input
 
-    def key(self, row: Row) -> str:
-        """Return what the result depends on: rows of one key are asked about once."""
-        return digest(row["question"])
-
     async def ask(self, row: Row) -> Row:
-        """Return the result for a row. Raises LLMError."""
+        """Return the result for a row. Rows with one question share it. Raises LLMError."""
         raise NotImplementedError
 
     def judge(self, row: Row, result: Row) -> tuple[Row, bool]:
@@ -57,11 +57,7 @@ class LLMFilter:
         raise NotImplementedError
 
     def run(self) -> int:
-        """Ask about every row, write the outputs and return the exit code.
-
-        Raises FileError: an output exists (without --force) or is an input. Raises JournalError,
-        RunError: see common/journal.py.
-        """
+        """Ask about every row, write the outputs and return the exit code."""
         output = self.options.output
         dropped = beside(output, "dropped")
         failed = beside(output, "failed")
@@ -77,7 +73,7 @@ class LLMFilter:
         with open_journal(output, fingerprint, force=force, others=(dropped, failed)) as journal:
             everything = run_all(
                 self.rows,
-                key=self.key,
+                key=lambda row: digest(row["question"]),
                 work=self.ask,
                 journal=journal,
                 concurrency=self.options.concurrency,
@@ -103,12 +99,13 @@ class LLMFilter:
                 journal.remove()
                 return 0
         write_jsonl(failed, errors, force=True)
-        reasons = dict.fromkeys(row["error"] for row in errors)
-        for reason in list(reasons)[:SHOWN]:
+        for reason in list(dict.fromkeys(row["error"] for row in errors))[:SHOWN]:
             print(f"{self.program}: {reason}", file=sys.stderr)
-        again = "give the same command again to try them, and only them, once more"
-        seen = f"{len(errors):,} rows failed and are in {failed}"
-        print(f"{self.program}: {seen}; {again}", file=sys.stderr)
+        print(
+            f"{self.program}: {len(errors):,} rows failed and are in {failed}; "
+            "give the same command again to try them, and only them, once more",
+            file=sys.stderr,
+        )
         return 1
 
 
@@ -121,28 +118,17 @@ def run_filter(kind: type[LLMFilter], doc: str | None, argv: Sequence[str] | Non
     add("--model", help="litellm's name of the LLM (default: TEACHER_MODEL)")
     count = positive(int)
     add("--concurrency", type=count, default=8, metavar="N", help="calls at once (default: 8)")
-    rate = "calls started a minute (default: no limit)"
-    add("--requests-per-minute", type=positive(float), metavar="N", help=rate)
     again = "replace existing outputs and start over; known replies cost no call"
     add("--force", action="store_true", help=again)
     for switch, what in kind.switches.items():
         add(switch, action="store_true", help=what)
     options = parser.parse_args(argv)
+    return run_command(kind.program, lambda: kind(options).run(), AFTERWARDS)
 
-    def run() -> int:
-        rows = JsonlRows(*options.input, texts=("id", "question"))
-        settings = load_settings()
-        client = client_from_settings(
-            settings,
-            cache=settings.llm_cache,
-            model=options.model,
-            timeout=SECONDS,
-            concurrency=options.concurrency,
-            requests_per_minute=options.requests_per_minute,
-        )
-        return kind(options, rows, client).run()
 
-    return run_command(kind.program, run, AFTERWARDS)
+def digest(text: str) -> str:
+    """Return a short name of a text."""
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def beside(output: Path, kind: str) -> Path:

@@ -2,13 +2,7 @@
 
 A text near another of n pairs lacks at most n - NEAR n of them. So only texts with one of its
 rarest n - NEAR n + 1 pairs are compared (prefix filtering, Chaudhuri, Ganti and Kaushik 2006).
-
-    found = NearDuplicates()
-    found.add("q1", "布洛芬缓释片怎么吃？")
-    found.nearest("布洛芬缓释片 怎么吃")     # ("q1", 1.0)
 """
-
-from __future__ import annotations
 
 import math
 

@@ -10,14 +10,10 @@ OUT.dropped.jsonl has the others, with `refused` {reason, detail}. "Nothing foun
 because a query without rows proves nothing.
 """
 
-from __future__ import annotations
-
 import argparse
-import asyncio
 import sys
 from collections.abc import Sequence
 
-from common.jsonl import JsonlRows
 from common.llm import LLMClient, LLMError
 from common.llm.errors import clean
 from common.settings import load_settings
@@ -28,7 +24,6 @@ from episodes.policy import ChatPolicy, Endpoint
 from scoring.case import Case
 from sql_agent.agent import AGENT
 from sql_agent.curation.llm_filter import LLMFilter, Row, run_filter
-from sql_agent.curation.prompts import digest
 from sql_agent.gold.checker import Checker, without_key
 from sql_agent.gold.draft import from_table
 from sql_agent.judge.reference import ReferenceJudge
@@ -36,41 +31,30 @@ from sql_agent.settings import SqlSettings
 from sql_agent.task import SqlTask
 
 # The form of a question's outcome. A higher number keeps an unfinished journal from being continued
-VERSION = 3
+VERSION = 4
 MAX_TURNS = 6
 OPENAI_URL = "https://api.openai.com/v1"
 
 
 class Drafter(LLMFilter):
-    """Answers from one database with one LLM.
-
-    Raises DatabaseError: the database cannot be read. Raises LLMError (cause "setup"): the endpoint
-    does not speak OpenAI's chat completions.
-    """
+    """Answers from one database with one LLM. Raises DatabaseError, LLMError: one cannot be used."""
 
     program = "openevidence"
 
-    def __init__(self, options: argparse.Namespace, rows: JsonlRows, client: LLMClient) -> None:
-        super().__init__(options, rows, client)
+    def __init__(self, options: argparse.Namespace) -> None:
+        super().__init__(options)
         settings = load_settings().of(SqlSettings)
         self.timeout = settings.episode_timeout
-        self.endpoint = agent_endpoint(client)
+        self.endpoint = agent_endpoint(self.client)
         # Episodes are not judged here: their answers are checked against the database.
         unjudged = {"teacher_model": None, "reward_model_url": None}
         self.environment = AGENT.open(settings.model_copy(update=unjudged), {})
         self.checker = Checker(settings.database_url, settings.tables)
         self.depends = {"version": VERSION, "database": self.checker.tool.database().label}
 
-    def key(self, row: Row) -> str:
-        return digest(f"{row['id']}\0{row['question']}")
-
     async def ask(self, row: Row) -> Row:
         """Return the columns to add, or `refused` with reason and detail. Raises LLMError."""
-        columns = quoted(row["question"], await self.play(row["question"]))
-        if "refused" in columns:
-            return columns
-        (finding,) = await asyncio.to_thread(self.checker.check, [row | columns])
-        return refused("check_failed", str(finding.problems[0])) if finding.problems else columns
+        return quoted(row["question"], await self.play(row["question"]))
 
     async def play(self, question: str) -> Episode:
         """Return the episode in which the agent looks for an answer. Raises LLMError."""
@@ -85,6 +69,10 @@ class Drafter(LLMFilter):
         return played.episode
 
     def judge(self, row: Row, result: Row) -> tuple[Row, bool]:
+        if "refused" not in result:
+            (finding,) = self.checker.check([row | result])
+            if finding.problems:
+                result = refused("check_failed", str(finding.problems[0]))
         return row | result, "refused" not in result
 
 
@@ -112,10 +100,7 @@ def refused(reason: str, detail: str) -> Row:
 
 
 def agent_endpoint(client: LLMClient) -> Endpoint:
-    """Return the address at which the agent finds the client's model.
-
-    Raises LLMError if no known address speaks chat completions.
-    """
+    """Return where the client's model speaks chat completions. Raises LLMError: nowhere known."""
     provider = client.provider
     url = provider.base_url or (OPENAI_URL if provider.name == "openai" else None)
     if not url:

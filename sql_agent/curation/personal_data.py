@@ -7,8 +7,6 @@ product behind its name (条形码, 追溯码, NDC). Names are found only by a l
 患者..., ...医生).
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 import unicodedata

@@ -55,7 +55,6 @@ class LLMServer(ThreadingHTTPServer):
         self.refuses_schemas = False
         self.delay = 0.0
         self.requests: list[dict[str, Any]] = []
-        self.times: list[float] = []
         self.keys: set[str | None] = set()
         self.answered = 0
         self.busy = self.busiest = 0
@@ -87,7 +86,6 @@ class _Handler(JsonHandler):
         body = self.asked()
         with server.lock:
             server.requests.append(body)
-            server.times.append(time.monotonic())
             server.keys.add(self.headers["Authorization"])
             server.busy += 1
             server.busiest = max(server.busiest, server.busy)

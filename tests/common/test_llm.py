@@ -220,13 +220,3 @@ def test_concurrency_is_limited(llm):
     asyncio.run(all_of(client, questions))
     asyncio.run(all_of(client, questions))  # another loop, the same client
     assert llm.busiest == 3
-
-
-def test_requests_a_minute_are_limited_and_do_not_eat_the_budget(llm):
-    llm.answer = lambda body: GOOD
-    limits = {"requests_per_minute": 150, "timeout": 1.5}
-    client = LLMClient("openai/m", base_url=llm.url, api_key=KEY, **limits)
-    start = time.monotonic()
-    asyncio.run(all_of(client, [[{"role": "user", "content": str(n)}] for n in range(6)]))
-    earliest = [start + number * 60 / 150 for number in range(6)]
-    assert all(moment >= least for moment, least in zip(llm.times, earliest, strict=True))

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from common.jsonl import read_jsonl
-from sql_agent.curation.prompts import STRICT
+from sql_agent.curation.filter_with_llm import STRICT
 
 QUESTIONS = [f"药品{number:03d}怎么保存？" for number in range(60)]
 

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sql_agent.curation.chat_questions import judge
-from sql_agent.curation.chat_session_filter import main
+from sql_agent.curation.chat_session_filter import judge, main
 from tests.corpora import cases_of
 from tests.sql_agent.curation.survivors import survivors
 

@@ -6,7 +6,7 @@ import os
 from common.jsonl import write_jsonl
 from common.settings import load_settings
 from sql_agent.curation import filter_with_llm
-from sql_agent.curation.prompts import FIRST, screening_messages
+from sql_agent.curation.filter_with_llm import FIRST, screening_messages
 from tests.common.llm_server import KEY, Fault
 from tests.messages import missing
 from tests.sql_agent.curation.questions import (
