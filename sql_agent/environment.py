@@ -1,15 +1,13 @@
 """The SQL agent's episodes in a process: the database's tool, the judge, the reward."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from random import Random
 from typing import Any
 
 from episodes.agent import Answer, Environment, Record
 from episodes.episode import Episode, Policy, ServiceError, Task
-from episodes.tool_loop import Tool, play_with_tools
 from scoring.judge import Case, Judge, choose_judge, why_unusable
 from scoring.rubric import Reward, Rubric
 from sql_agent import facts
@@ -21,7 +19,7 @@ from sql_agent.prompts import COLUMNS, PROMPT_VERSION, TOOL
 from sql_agent.reward import Query, case_of, rubric_from, score_episode
 from sql_agent.settings import SqlSettings
 from sql_agent.task import SqlTask, own
-from sql_agent.threads import in_thread
+from sql_agent.threads import in_thread, play_with_queries
 from tools.sql.database import DatabaseError
 from tools.sql.query import QueryTool
 
@@ -45,17 +43,9 @@ class SqlEnvironment(Environment):
         self._columns: dict[str, list[str]] = {}
 
     async def play(self, task: Task, policy: Policy) -> Episode:
-        queries: list[Query] = []
-
-        async def query(sql: str) -> str:
-            made: Query = await in_thread(Query.run, sql, self.tool)
-            queries.append(made)
-            return made.result.to_json()
-
         prompt = await in_thread(prompt_for, self.tool)
-        episode = await play_with_tools(policy, prompt, task.question, [Tool(TOOL, query)])
-        episode.events = queries
-        return episode
+        run = partial(Query.run, tool=self.tool)
+        return await play_with_queries(policy, prompt, task.question, TOOL, run)
 
     async def asked(self, question: str, answer: Answer, policy: Policy) -> Episode:
         return await self.play(SqlTask(id="asked", question=question), policy)

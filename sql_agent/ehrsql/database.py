@@ -6,8 +6,6 @@ Each statement's witness (`witness.py`) is written two to six times with the sam
 varying events. The same input gives the same database.
 """
 
-from __future__ import annotations
-
 import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Container, Sequence
@@ -38,10 +36,7 @@ FILLED = 0.9  # share of cells that are not NULL where they may be
 
 
 def draw_database(path: Path, tables: Tables, statements: Sequence[str], now: str) -> None:
-    """Write the database. Statements that cannot be read draw no rows.
-
-    statements: as the benchmark runs them. now: its current time.
-    """
+    """Write the database for statements as the benchmark runs them, at its current time."""
     witnesses = [witness for sql in statements if (witness := witness_of(sql, tables))]
     drawing = _Drawing(tables, now, witnesses)
     for witness in witnesses:
@@ -117,28 +112,25 @@ class _Drawing:
         met = True
         rows = sorted(witness.rows, key=lambda row: len(row.table.parents))
         for row in sorted(rows, key=lambda row: row.table.name not in self.entities):
-            met = self._fill_row(row, witness, values) and met
-        return met
-
-    def _fill_row(self, row: Row, witness: Witness, values: Values) -> bool:
-        written = self._written_entity(row, witness, values)
-        if written is not None:
+            fitting = self._written_entities(row, witness, values)
+            if fitting:
+                written = self.random.choice(fitting)
+                for column, cell in row.cells.items():
+                    values.setdefault(cell.root, written[column])
+                continue
+            self._take_from_parents(row, witness, values)
             for column, cell in row.cells.items():
-                values.setdefault(cell.root, written[column])
-            return True
-        self._take_from_parents(row, witness, values)
-        met = True
-        for column, cell in row.cells.items():
-            if cell.root not in values:
-                values[cell.root], fits = self._value(row.table, column, cell.root, witness, values)
-                met = met and fits
+                if cell.root not in values:
+                    found, fits = self._value(row.table, column, cell.root, witness, values)
+                    values[cell.root] = found
+                    met = met and fits
         return met
 
-    def _written_entity(self, row: Row, witness: Witness, values: Values) -> Record | None:
-        """Return an existing patient, admission or dictionary entry that fits."""
+    def _written_entities(self, row: Row, witness: Witness, values: Values) -> list[Record]:
+        """Return the existing patients, admissions or dictionary entries that fit."""
         known = _known(row, values)
         if row.table.name not in self.entities or not known:
-            return None
+            return []
         fitting = []
         for record in self._written(row.table.name, known):
             own = {cell.root: record[column] for column, cell in row.cells.items()}
@@ -146,7 +138,7 @@ class _Drawing:
             asked = f"SELECT {' AND '.join(texts)}"
             if not texts or self._sqlite.execute(asked).fetchone()[0]:
                 fitting.append(record)
-        return self.random.choice(fitting) if fitting else None
+        return fitting
 
     def _written(self, table: str, known: Record) -> list[Record]:
         return [record for record in self.rows[table] if known.items() <= record.items()]
@@ -196,25 +188,23 @@ class _Drawing:
             counted = f"{table.name}.{name}" if name == table.key else name
             self._next_key[counted] += 1
             return FIRST_KEY + self._next_key[counted], True
-        fitting = self._fitting_values(table, name, sorted(_texts(witness, values, (cell,), cell)))
+        texts = sorted(_texts(witness, values, (cell,), cell))
+        asked = (table.name, name, *texts)
+        if asked not in self._fitting:
+            fitting = self._candidates(table, name)
+            if texts:
+                self._sqlite.execute("DELETE FROM candidates")
+                rows = [(value,) for value in fitting]
+                self._sqlite.executemany("INSERT INTO candidates VALUES (?)", rows)
+                met = f"SELECT value FROM candidates WHERE {' AND '.join(texts)}"
+                fitting = [value for (value,) in self._sqlite.execute(met)]
+            self._fitting[asked] = fitting
+        fitting = self._fitting[asked]
         found = fitting or self._candidates(table, name)
         value = self.random.choice(found)
         if value is None and self.random.random() < FILLED:
             value = self.random.choice(found)
         return value, bool(fitting)
-
-    def _fitting_values(self, table: Table, name: str, texts: Sequence[str]) -> list[Any]:
-        question = (table.name, name, *texts)
-        if question not in self._fitting:
-            values = self._candidates(table, name)
-            if texts:
-                self._sqlite.execute("DELETE FROM candidates")
-                rows = [(value,) for value in values]
-                self._sqlite.executemany("INSERT INTO candidates VALUES (?)", rows)
-                asked = f"SELECT value FROM candidates WHERE {' AND '.join(texts)}"
-                values = [value for (value,) in self._sqlite.execute(asked)]
-            self._fitting[question] = values
-        return self._fitting[question]
 
     def _candidates(self, table: Table, name: str) -> list[Any]:
         """Return the values that statements name for the column, or else values of its kind."""
@@ -300,10 +290,7 @@ def _texts(
 
 
 def _with_values(condition: Condition, values: Values, asked: Cell | None = None) -> str:
-    """Return a comparison as SQL with values for columns.
-
-    The asked cell becomes `value`, the column of the candidates.
-    """
+    """Return a comparison as SQL with values for columns, and `value` for the asked cell."""
     whole = exp.Paren(this=condition.comparison.copy())
     for column, cell in zip(list(whole.find_all(exp.Column)), condition.cells, strict=True):
         known = exp.column("value") if cell.root is asked else exp.convert(values[cell.root])

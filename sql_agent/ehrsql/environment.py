@@ -1,13 +1,7 @@
 """The SQL agent on EHRSQL: text-to-SQL, scored by the result of the last statement.
 
-    environment = EhrsqlEnvironment(folder)                 # of questions.prepare
-    episode = await environment.play(task, policy)
-    reward = await environment.score(task, episode)         # 1: the benchmark's own comparison holds
-
 The policy hands in the last statement that ran, or nothing if it answers that data are missing.
 """
-
-from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +10,6 @@ from typing import Any
 
 from episodes.agent import Environment, Record
 from episodes.episode import Conversation, Episode, Policy, Task
-from episodes.tool_loop import Tool, play_with_tools
 from scoring.rubric import Reward
 from sql_agent import facts
 from sql_agent.ehrsql.questions import WHOLE, PreparedSet
@@ -25,7 +18,7 @@ from sql_agent.judge.nothing import honesty
 from sql_agent.prompts import TOOL_NAME, first_messages, table_lines, tool_spec
 from sql_agent.reward import Query
 from sql_agent.task import SqlTask, own
-from sql_agent.threads import in_thread
+from sql_agent.threads import in_thread, play_with_queries
 
 NO_ANSWER = "null"
 # Answers that are `null`, and whole sentences that say so of the question
@@ -71,17 +64,10 @@ class EhrsqlEnvironment(Environment):
         self.prompt = PROMPT.format(now=self.set.version.now, tables=tables)
 
     async def play(self, task: Task, policy: Policy) -> Episode:
-        queries: list[Query] = []
+        def run(sql: str) -> Query:
+            return Query.run(self.set.version.as_run(sql), self.tool)
 
-        async def query(sql: str) -> str:
-            statement = self.set.version.as_run(sql)
-            made: Query = await in_thread(Query.run, statement, self.tool)
-            queries.append(made)
-            return made.result.to_json()
-
-        episode = await play_with_tools(policy, self.prompt, task.question, [Tool(TOOL, query)])
-        episode.events = queries
-        return episode
+        return await play_with_queries(policy, self.prompt, task.question, TOOL, run)
 
     async def score(self, task: Task, episode: Episode) -> Reward:
         right = await in_thread(self._is_right, task, episode)

@@ -1,14 +1,8 @@
 """Reads EHRSQL (`*_valid.json`) and EHRSQL-2024 (`label.json`, `data.json`), and compares results.
 
-    published = read_questions(Path("valid.json"))
-    sql = published.version.as_run(published.questions[0].sql)
-    published.version.answer(rows) == published.version.answer(gold_rows)
-
 Sources: https://github.com/glee4810/EHRSQL (`evaluate.py`), https://github.com/glee4810/ehrsql-2024
 (`scoring_program/`), CC BY 4.0.
 """
-
-from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
@@ -89,10 +83,7 @@ class Published:
 
 
 def read_questions(path: Path) -> Published:
-    """Return the questions of a file in order. Of EHRSQL-2024's two files either one is enough.
-
-    Raises UsageError: not readable, empty, in neither form, or an id twice.
-    """
+    """Return the questions of a file in order. Of EHRSQL-2024's two files either one is enough."""
     found = read_json(path)
     version = EHRSQL
     if isinstance(found, Mapping):
@@ -100,18 +91,22 @@ def read_questions(path: Path) -> Published:
         found = _both_files(path, found)
     if not isinstance(found, list):
         raise UsageError(f"{path} is not a file of EHRSQL; {EXPECTED}")
-    questions = []
-    ids = set()
+    questions: dict[str, Question] = {}
     for at, row in enumerate(found):
-        question = _question(path, row, at)
-        if question.id in ids:
-            seen = f"{path} has the id {question.id!r} twice"
-            raise UsageError(f"{seen}; expected one question of each id")
-        ids.add(question.id)
-        questions.append(question)
-    if not any(question.sql for question in questions):
+        text = row.get("question") if isinstance(row, Mapping) else None
+        if not isinstance(text, str) or not text.strip():
+            raise UsageError(f"{path}, row {at} has no question; {EXPECTED}")
+        query = row.get("query")
+        if not isinstance(query, str):
+            raise UsageError(f"{path}, row {at} has {str(query)[:40]!r} as its query; {EXPECTED}")
+        is_impossible = query.strip() == IMPOSSIBLE or row.get("is_impossible") is True
+        name = str(row.get("id", at))
+        if name in questions:
+            raise UsageError(f"{path} has the id {name!r} twice; expected one question of each id")
+        questions[name] = Question(name, text, None if is_impossible else query)
+    if not any(question.sql for question in questions.values()):
         raise UsageError(f"{path} has no questions with a statement; {EXPECTED}")
-    return Published(version, questions)
+    return Published(version, [*questions.values()])
 
 
 def _both_files(path: Path, found: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -133,17 +128,6 @@ def _both_files(path: Path, found: Mapping[str, Any]) -> list[dict[str, Any]]:
             f"{missing[0]}; expected the label.json of the same part of the set"
         )
     return [{**row, "query": gold[row["id"]]} for row in rows]
-
-
-def _question(path: Path, row: Any, at: int) -> Question:
-    text = row.get("question") if isinstance(row, Mapping) else None
-    if not isinstance(text, str) or not text.strip():
-        raise UsageError(f"{path}, row {at} has no question; {EXPECTED}")
-    query = row.get("query")
-    if not isinstance(query, str):
-        raise UsageError(f"{path}, row {at} has {str(query)[:40]!r} as its query; {EXPECTED}")
-    is_impossible = query.strip() == IMPOSSIBLE or row.get("is_impossible") is True
-    return Question(str(row.get("id", at)), text, None if is_impossible else query)
 
 
 def read_text(path: Path) -> str:

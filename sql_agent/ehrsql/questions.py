@@ -28,14 +28,7 @@ from common.settings import WORK
 from data.records import compact
 from episodes.agent import Row
 from sql_agent.ehrsql.database import draw_database
-from sql_agent.ehrsql.published import (
-    IMPOSSIBLE,
-    VERSIONS,
-    Published,
-    Question,
-    Version,
-    read_questions,
-)
+from sql_agent.ehrsql.published import IMPOSSIBLE, VERSIONS, Published, Version, read_questions
 from sql_agent.ehrsql.schema import read_schema
 from sql_agent.intake.question_files import COLUMNS, write_rows
 from tools.sql.query import Limits, QueryTool
@@ -97,11 +90,7 @@ class PreparedSet:
 def prepare(
     files: Sequence[Path], schema: Path | None = None, database: Path | None = None
 ) -> Path:
-    """Return the folder of the questions and their database, made once for the same files.
-
-    Raises UsageError: a file has the wrong form, no question is usable, or two files are of two
-    benchmarks.
-    """
+    """Return the folder of the questions and their database, made once for the same files."""
     published = {file: read_questions(file) for file in files}
     version, *others = {found.version.name: found.version for found in published.values()}.values()
     if others:
@@ -124,9 +113,8 @@ def prepare(
             made = Path(draft, "made")
             made.mkdir()
             if not database:
-                gold: list[str] = []
-                for found in published.values():
-                    gold += _statements(found).values()
+                questions = chain(*(found.questions for found in published.values()))
+                gold = [version.as_run(one.sql) for one in questions if one.sql]
                 draw_database(made / DATABASE, schemas, gold, version.now)
             _write(made, published, version, sorted(tables), database)
             shutil.rmtree(folder, ignore_errors=True)
@@ -157,14 +145,6 @@ def _tables_of(database: Path) -> list[str]:
     if not names:
         raise UsageError(f"--database {database} has no tables; {expected}")
     return names
-
-
-def _statements(published: Published) -> dict[str, str]:
-    gold = {}
-    for question in published.questions:
-        if question.sql:
-            gold[question.id] = published.version.as_run(question.sql)
-    return gold
 
 
 def _write(
@@ -218,18 +198,20 @@ def _usable(
     """Return rows of the usable questions, and how many others there are of each reason."""
     rows = []
     unusable = Counter[str]()
-    gold = _statements(published)
+    version = published.version
     for question in published.questions:
-        if question.sql is None:
-            rows.append(_row(question, "", IMPOSSIBLE))
-            continue
-        result = tool.run(gold[question.id])
-        reason = "" if keeps_all else why_unusable(result)
-        if reason:
-            unusable[reason] += 1
-        else:
-            answer = compact(published.version.answer(result.rows))
-            rows.append(_row(question, gold[question.id], answer))
+        asked = {"id": question.id, "question": question.text, "answer": IMPOSSIBLE}
+        row = {**dict.fromkeys(COLUMNS, ""), **asked, "task_type": "unanswerable"}
+        if question.sql is not None:
+            row["task_type"] = "answerable"
+            row["sql"] = version.as_run(question.sql)
+            result = tool.run(row["sql"])
+            reason = "" if keeps_all else why_unusable(result)
+            if reason:
+                unusable[reason] += 1
+                continue
+            row["answer"] = compact(version.answer(result.rows))
+        rows.append(row)
     return rows, unusable
 
 
@@ -242,9 +224,3 @@ def why_unusable(result: QueryResult) -> str:
     if result.rows in CONSTANT:
         return "with gold that a constant query gives (0 or 1)"
     return ""
-
-
-def _row(question: Question, sql: str, answer: str) -> Row:
-    kind = "answerable" if sql else "unanswerable"
-    asked = {"id": question.id, "question": question.text, "answer": answer, "task_type": kind}
-    return {**dict.fromkeys(COLUMNS, ""), **asked, "sql": sql}

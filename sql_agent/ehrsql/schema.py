@@ -4,8 +4,6 @@ tables = read_schema(Path("mimic_iii.sql"))
 tables["labevents"].parents["itemid"]                # ("d_labitems", "itemid")
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -48,10 +46,7 @@ Tables = Mapping[str, Table]
 
 
 def read_schema(path: Path) -> dict[str, Table]:
-    """Return the tables of a file's CREATE TABLE statements.
-
-    Raises UsageError: not readable, not SQL, or without tables.
-    """
+    """Return the tables of CREATE TABLE statements. Raises UsageError: it has none."""
     expected = "expected CREATE TABLE statements, such as EHRSQL's mimic_iii.sql"
     try:
         statements = sqlglot.parse(read_text(path), read="postgres")
@@ -69,10 +64,7 @@ def read_schema(path: Path) -> dict[str, Table]:
 
 
 def entities(tables: Tables) -> set[str]:
-    """Return the tables that others refer to by a column of the same name, such as patients.
-
-    Tables of events are not among them.
-    """
+    """Return the tables that others refer to by a column of the same name: patients, no events."""
     found = set()
     for table in tables.values():
         for column, (parent, key) in table.parents.items():
@@ -94,26 +86,23 @@ def _table(schema: exp.Schema) -> Table:
     table = Table(schema.this.name.lower())
     for part in schema.expressions:
         if isinstance(part, exp.ColumnDef):
-            name = part.name.lower()
-            table.columns[name] = _column(part)
-            if _has(part, exp.PrimaryKeyColumnConstraint):
-                table.key = name
+            declared = part.kind.sql("postgres").upper() if part.kind else "TEXT"
+            kinds = [
+                kind for kind, words in KINDS.items() if any(word in declared for word in words)
+            ]
+            constraints = {type(found.kind) for found in part.constraints}
+            is_key = exp.PrimaryKeyColumnConstraint in constraints
+            table.columns[part.name.lower()] = Column(
+                kinds[0] if kinds else "text",
+                declared,
+                nullable=not is_key and exp.NotNullColumnConstraint not in constraints,
+                unique=is_key or exp.UniqueColumnConstraint in constraints,
+            )
+            if is_key:
+                table.key = part.name.lower()
         elif isinstance(part, exp.ForeignKey):
             parent = part.args["reference"].this
             there = parent.this.name.lower(), parent.expressions[0].name.lower()
             # A column that refers to several tables, as EVENT_ID of COST, keeps the first
             table.parents.setdefault(part.expressions[0].name.lower(), there)
     return table
-
-
-def _column(part: exp.ColumnDef) -> Column:
-    declared = part.kind.sql("postgres").upper() if part.kind else "TEXT"
-    kinds = [kind for kind, words in KINDS.items() if any(word in declared for word in words)]
-    kind = kinds[0] if kinds else "text"
-    primary = _has(part, exp.PrimaryKeyColumnConstraint)
-    nullable = not primary and not _has(part, exp.NotNullColumnConstraint)
-    return Column(kind, declared, nullable, primary or _has(part, exp.UniqueColumnConstraint))
-
-
-def _has(part: exp.ColumnDef, constraint: type[exp.Expr]) -> bool:
-    return any(isinstance(found.kind, constraint) for found in part.constraints)

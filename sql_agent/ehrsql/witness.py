@@ -92,7 +92,7 @@ class _Reader:
         self._outputs: dict[str, Outputs] = {}  # the same subquery written twice is one
 
     def select(self, query: Any, outer: Sequence[Scope]) -> Outputs:
-        """Return the outputs of a query after collecting its rows and conditions."""
+        """Collect a query's rows and conditions, and return its outputs."""
         query = query.unnest()
         text = query.sql("sqlite")
         if text not in self._outputs:
@@ -108,7 +108,14 @@ class _Reader:
         joins = query.args.get("joins") or []
         origin = query.args.get("from_")
         for clause in [*([origin] if origin else []), *joins]:
-            scope[clause.this.alias_or_name.lower()] = self._source(clause.this, outer)
+            source = clause.this
+            if isinstance(source, exp.Subquery):
+                outputs_of = self.select(source.this, outer)
+            else:
+                row = Row.of(self.tables[source.name.lower()])
+                self.rows.append(row)
+                outputs_of = row.cells
+            scope[source.alias_or_name.lower()] = outputs_of
         scopes = (scope, *outer)
         conditions = [join.args.get("on") for join in joins]
         for name in ("where", "having"):
@@ -122,13 +129,6 @@ class _Reader:
             name = expression.alias_or_name.lower() or str(number)
             outputs[name] = self._output(expression, scopes)
         return outputs
-
-    def _source(self, source: Any, outer: Sequence[Scope]) -> Outputs:
-        if isinstance(source, exp.Subquery):
-            return self.select(source.this, outer)
-        row = Row.of(self.tables[source.name.lower()])
-        self.rows.append(row)
-        return row.cells
 
     def _output(self, expression: Any, scopes: Sequence[Scope]) -> Cell | None:
         inner = expression.unalias()
@@ -197,10 +197,8 @@ def _cell(column: exp.Column, scopes: Sequence[Scope]) -> Cell | None:
 
 
 def _subqueries(expression: Any) -> list[Any]:
-    def is_query(node: exp.Expr) -> bool:
-        return isinstance(node, exp.Query)
-
-    return list(filter(is_query, expression.walk(prune=is_query)))
+    nodes = expression.walk(prune=lambda node: isinstance(node, exp.Query))
+    return [node for node in nodes if isinstance(node, exp.Query)]
 
 
 def _merged(rows: Sequence[Row], tables: Tables) -> list[Row]:
@@ -209,19 +207,15 @@ def _merged(rows: Sequence[Row], tables: Tables) -> list[Row]:
     keys = key_columns(tables)
     kept_once = entities(tables)
     for row in rows:
+        shared = keys & row.cells.keys() if row.table.name in kept_once else set()
         same = None
-        if row.table.name in kept_once:
-            same = next((kept for kept in merged if _share_key(kept, row, keys)), None)
+        for kept in merged:
+            if same is None and kept.table is row.table:
+                pairs = [(kept.cells[column], row.cells[column]) for column in shared]
+                same = kept if any(one.root is other.root for one, other in pairs) else None
         if same is None:
             merged.append(row)
             continue
         for column, cell in row.cells.items():
             same.cells[column].equate(cell)
     return merged
-
-
-def _share_key(one: Row, other: Row, keys: set[str]) -> bool:
-    if one.table is not other.table:
-        return False
-    shared = keys & one.cells.keys()
-    return any(one.cells[column].root is other.cells[column].root for column in shared)
