@@ -1,7 +1,5 @@
 """Checks a training run's questions before anything heavy is started."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any
@@ -27,43 +25,40 @@ FOUND_SHARE = 0.1  # of gold queries. If fewer find their gold, it is somebody e
 def check(rows: Mapping[str, Sequence[Row]], settings: SqlSettings, plays: bool) -> list[str]:
     """Draft missing answers, check a sample if episodes are played, and return notes.
 
-    Raises AgentError: the judge can score too few training rows. Raises DatabaseError: the database
-    cannot be read.
+    Raises AgentError: the judge can score too few training rows, or they are of another database.
     """
     notes = []
+    database = (settings.database_url, settings.tables)
     for name, part in rows.items():
-        notes += _notes_on(name, list(part), settings, plays)
+        asked = list(part)
+        drafted = fill_answers(asked, *database)
+        bare = count_without_reference(asked)
+        note = said("{name}: {count} questions", name=name, count=len(asked))
+        if drafted:
+            note += f", {drafted} answers drafted from gold"
+        if bare:
+            note += f", {bare} without an answer (judged without a reference)"
+        notes.append(note)
+        if not plays:
+            continue
+        sample = asked[:: max(1, len(asked) // CHECKED)][:CHECKED]
+        checker = Checker(*database)
+        _refuse_foreign(name, sample, checker.tool)
+        wrong = [finding for finding in checker.check(sample) if finding.problems]
+        if wrong:
+            example = ": ".join((wrong[0].row["id"], *wrong[0].problems[0]))
+            notes.append(
+                f"{name}: {len(wrong)} of {len(sample)} checked questions have a problem, such as "
+                f"{example}; .venv/bin/python -m data.validate FILE lists all"
+            )
     train = rows.get("train", [])  # an evaluation has others
     offline = choose_judge(settings, WORDS, None) is None
     # Rows with gold have a drafted answer by now
-    bare = count_without_reference(list(train))
+    bare = count_without_reference(train)
     if offline and bare > settings.max_unscored_share * len(train):
         raise AgentError(
             f"{bare} of {len(train)} training rows have no answer to compare with, and the offline "
             "reference judge needs one; set TEACHER_MODEL or REWARD_MODEL_URL, or give answers"
-        )
-    return notes
-
-
-def _notes_on(name: str, rows: list[Row], settings: SqlSettings, plays: bool) -> list[str]:
-    database = (settings.database_url, settings.tables)
-    drafted = fill_answers(rows, *database)
-    bare = count_without_reference(rows)
-    counts = [f", {drafted} answers drafted from gold SQL or evidence"] if drafted else []
-    counts += [f", {bare} without an answer (judged without a reference)"] if bare else []
-    questions = said("{name}: {count} questions", name=name, count=len(rows))
-    notes = [questions + "".join(counts)]
-    sample = rows[:: max(1, len(rows) // CHECKED)][:CHECKED] if plays else []
-    findings = []
-    if sample:
-        checker = Checker(*database)
-        _refuse_foreign(name, sample, checker.tool)
-        findings = checker.check(sample)
-    wrong = [(finding.row["id"], *finding.problems[0]) for finding in findings if finding.problems]
-    if wrong:
-        notes.append(
-            f"{name}: {len(wrong)} of {len(findings)} checked questions have a problem, such as "
-            f"{': '.join(wrong[0])}; .venv/bin/python -m data.validate FILE lists all"
         )
     return notes
 

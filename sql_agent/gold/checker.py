@@ -1,11 +1,7 @@
 """Checks that the gold of question rows agrees with the database.
 
-    findings = Checker("sqlite:///data/medical.db").check(rows)
-
 Text is compared without HTML, white space, case and width.
 """
-
-from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -69,10 +65,7 @@ def gold_tool(database_url: str, tables: Iterable[str] = DEFAULT_TABLES) -> Quer
 
 
 class Checker:
-    """Checks rows against one database.
-
-    Raises DatabaseError: the database cannot be opened or read.
-    """
+    """Checks rows against one database. Raises DatabaseError: it cannot be read."""
 
     def __init__(self, database_url: str, tables: Iterable[str] = DEFAULT_TABLES) -> None:
         self.tool = gold_tool(database_url, tables)
@@ -169,10 +162,7 @@ def check_table(finding: Finding, results: Sequence[QueryResult]) -> None:
 
 
 def returns(results: Sequence[QueryResult], gold: Mapping[str, Any]) -> bool:
-    """Return whether one result, or all together, equals the gold. Further columns are allowed.
-
-    Order counts where gold says so.
-    """
+    """Return whether one result, or all together, equals the gold, in order if gold says so."""
     tables = []
     together = []
     for result in results:

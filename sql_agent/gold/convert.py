@@ -3,11 +3,8 @@
     .venv/bin/python -m data.convert my.jsonl --out my.parquet
 
 Other names and nested values become text columns, and HTML is removed. Training takes the other
-form too, and drafts missing answers from gold. `.venv/bin/python -m data.validate` checks rows
-against the database. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
+form too, and drafts missing answers from gold.
 """
-
-from __future__ import annotations
 
 import argparse
 import sys
@@ -16,21 +13,7 @@ from pathlib import Path
 from common.command import new_parser, run_command
 from common.files import refuse_existing
 from sql_agent.gold.markup import without_markup
-from sql_agent.intake.question_files import (
-    COLUMNS,
-    count_without_reference,
-    load_rows,
-    write_rows,
-)
-
-
-def parse(arguments: list[str] | None) -> argparse.Namespace:
-    parser = new_parser(__doc__)
-    add = parser.add_argument
-    add("file", type=Path, metavar="FILE", help="Parquet, JSONL or a JSON list")
-    add("--out", type=Path, required=True, metavar="X.parquet", help="file to write")
-    add("--force", action="store_true", help="replace --out if it exists")
-    return parser.parse_args(arguments)
+from sql_agent.intake.question_files import COLUMNS, count_without_reference, load_rows, write_rows
 
 
 def run(options: argparse.Namespace) -> None:
@@ -46,7 +29,12 @@ def run(options: argparse.Namespace) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    options = parse(arguments)
+    parser = new_parser(__doc__)
+    add = parser.add_argument
+    add("file", type=Path, metavar="FILE", help="Parquet, JSONL or a JSON list")
+    add("--out", type=Path, required=True, metavar="X.parquet", help="file to write")
+    add("--force", action="store_true", help="replace --out if it exists")
+    options = parser.parse_args(arguments)
     return run_command("convert", lambda: run(options), afterwards="nothing was written")
 
 

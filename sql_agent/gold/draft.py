@@ -1,18 +1,14 @@
-"""Drafts a plain Chinese answer from gold SQL or evidence. The same gold gives the same words.
-
-    draft_answer(row, gold_tool("sqlite:///data/medical.db"))      # `阿朵片的适应症：...`
+"""Drafts a plain Chinese answer (`阿朵片的适应症：...`) from gold rows or gold SQL.
 
 A row without gold stays without an answer and is judged without a reference.
 """
-
-from __future__ import annotations
 
 import re
 from collections.abc import Iterable
 from typing import Any
 
 from common.terminal import watched
-from sql_agent.gold.checker import SEARCHES, gold_tool, without_key
+from sql_agent.gold.checker import gold_tool, without_key
 from sql_agent.gold.markup import plain
 from sql_agent.intake.question_files import Row, count_without_reference, nested, statements
 from sql_agent.tables import NAME_COLUMN, TABLES
@@ -29,10 +25,7 @@ NOTHING_FOUND = "数据库中没有找到相关内容。"
 def fill_answers(
     rows: Iterable[Row], database_url: str, tables: Iterable[str] = tuple(TABLES)
 ) -> int:
-    """Fill in missing answers that gold can give, and return how many.
-
-    Raises DatabaseError: a row has SQL without a recorded result, and the database cannot be read.
-    """
+    """Fill in missing answers that gold can give, and return how many. Raises DatabaseError."""
     tool = gold_tool(database_url, tables)
     bare = [row for row in rows if not row["answer"]]
     for row in watched(bare, "drafting answers"):
@@ -41,7 +34,7 @@ def fill_answers(
 
 
 def draft_answer(row: Row, tool: QueryTool) -> str:
-    """Return the answer from `structured_gt`, else the gold SQL, else the quotes, else "".
+    """Return the answer from `structured_gt`, else from the gold SQL, else "".
 
     Raises DatabaseError: the database is needed and cannot be read.
     """
@@ -51,11 +44,7 @@ def draft_answer(row: Row, tool: QueryTool) -> str:
     table = _returned(row, tool)
     if table["rows"] or (row["sql"] and row["task_type"] == "unanswerable"):
         return from_table(table, names)
-    evidence = nested(row, "evidence")
-    if row["task_type"] in SEARCHES:  # a quote shows why a drug was found, but not its name
-        names = [name for name in names if name not in row["question"]]
-        evidence = evidence if len(names) == len(evidence) else []
-    return from_quotes(evidence, names)
+    return ""
 
 
 def _returned(row: Row, tool: QueryTool) -> dict[str, Any]:
@@ -89,26 +78,6 @@ def from_table(gold: dict[str, Any], names: list[str]) -> str:
             name = line[named[0]]
         for place, cell in enumerate(line):
             if cell and place not in named[:1]:
-                said.append(_sentence(name, columns[place], cell))
+                label = LABELS.get(columns[place], columns[place])
+                said.append(f"{name}的{label}：{cell}" if name else f"{label}：{cell}")
     return "\n".join(said)
-
-
-def from_quotes(evidence: list[dict[str, Any]], names: list[str]) -> str:
-    """Return the answer that states the quotes, each once."""
-    if len(names) == 1:
-        names = names * len(evidence)
-    elif len(names) != len(evidence):
-        names = [""] * len(evidence)
-    said = []
-    for name, item in zip(names, evidence, strict=True):
-        quote = plain(item["quote"])
-        if quote:
-            said.append(_sentence(name, item.get("field") or "", quote))
-    return "\n".join(dict.fromkeys(said))
-
-
-def _sentence(name: str, column: str, text: str) -> str:
-    label = LABELS.get(column.lower(), column.lower())
-    if name and label:
-        return f"{name}的{label}：{text}"
-    return f"{name or label}：{text}" if name or label else text

@@ -4,8 +4,6 @@ plain("<p>目赤<a class='x'>头痛</a></p>")          # "目赤头痛"
 comparable("ＧＯＴ 增高 <br/>") == comparable("GOT增高")
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Sequence

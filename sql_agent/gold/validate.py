@@ -5,10 +5,8 @@
 
 A row is invalid with a problem, not checkable if the database lacks its rows or it brings nothing
 to check, otherwise valid. `entity_overlap` counts entities in several splits (a row without a split
-belongs to its file's). Exit codes: 0 no row is invalid, 1 some are, 2 wrong usage, 130 interrupted.
+belongs to its file's). The exit code is 1 if a row is invalid.
 """
-
-from __future__ import annotations
 
 import argparse
 import json
@@ -35,11 +33,7 @@ SHOWN_PROBLEMS = 20
 def check_files(
     files: Sequence[Path], database_url: str, tables: Iterable[str] = DEFAULT_TABLES
 ) -> list[Finding]:
-    """Check every row.
-
-    Raises DataError: a file cannot be read. Raises DatabaseError: the database cannot be opened or
-    read.
-    """
+    """Check every row. Raises DataError, DatabaseError: a file or the database cannot be read."""
     checker = Checker(database_url, tables)
     findings = []
     for path in files:
@@ -81,26 +75,25 @@ def _split(finding: Finding) -> str:
 
 
 def report_on(findings: Sequence[Finding]) -> dict[str, Any]:
-    """Return rows, valid, not_checkable, entity_overlap, problems and by_task_type.
+    """Return rows, valid, not_checkable, invalid, without_answer, entity_overlap and problems.
 
     `problems` are {row, id, field, message}, with `file` when there are several files.
     """
-    by_type: dict[str, list[Finding]] = {}
     problems: list[dict[str, Any]] = []
     entities = []
     for finding in findings:
-        by_type.setdefault(finding.value("task_type") or "unknown", []).append(finding)
         entities += [(name, _split(finding)) for name in _entities(finding)]
         file = {"file": finding.file} if finding.file else {}
         where = {**file, "row": finding.number, "id": finding.value("id")}
         for name, message in finding.problems:
             problems.append({**where, "field": name, "message": message})
-    counts = _counts(findings)
+    states = Counter(finding.state for finding in findings)
     return {
-        **{name: counts[name] for name in ("rows", "valid", "not_checkable")},
+        "rows": len(findings),
+        **{name: states[name] for name in STATES},
+        "without_answer": sum(not finding.row.get("answer") for finding in findings),
         "entity_overlap": len(in_several(entities)),
         "problems": problems,
-        "by_task_type": {name: _counts(found) for name, found in sorted(by_type.items())},
     }
 
 
@@ -112,19 +105,10 @@ def _entities(finding: Finding) -> set[str]:
     return names or {f"{item.get('table')}\n{item.get('row_id')}" for item in cited}
 
 
-def _counts(findings: Sequence[Finding]) -> dict[str, int]:
-    states = Counter(finding.state for finding in findings)
-    without = sum(not finding.row.get("answer") for finding in findings)
-    counts = {name: states[name] for name in STATES}
-    return {"rows": len(findings), **counts, "without_answer": without}
-
-
 def show(report: dict[str, Any], findings: Sequence[Finding]) -> None:
     print(f"compared with {report['database']}")
-    print(f"{report['rows']} rows, entity overlap {report['entity_overlap']}")
-    for name, counts in report["by_task_type"].items():
-        said = ", ".join(f"{count} {what.replace('_', ' ')}" for what, count in counts.items())
-        print(f"{name}: {said}")
+    counts = {name: count for name, count in report.items() if isinstance(count, int)}
+    print(", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts.items()))
     for problem in report["problems"][:SHOWN_PROBLEMS]:
         file = f"{problem['file']} " if "file" in problem else ""
         place = f"{file}row {problem['row']} {problem['id']}"
@@ -140,17 +124,6 @@ def show(report: dict[str, Any], findings: Sequence[Finding]) -> None:
         print(f"not checkable: {name} ({len(messages)} times), such as {messages[0]}")
 
 
-def parse(arguments: list[str] | None) -> argparse.Namespace:
-    parser = new_parser(__doc__)
-    add = parser.add_argument
-    add("files", nargs="+", type=Path, metavar="FILE", help="Parquet, JSONL or a JSON list")
-    add("--json", action="store_true", help="print nothing but the report as JSON")
-    url = "database to check against (default: DATABASE_URL, else the embedded one)"
-    add("--db", metavar="URL", help=url)
-    add("--tables", metavar="A,B", help="tables that SQL may read (default: DATABASE_TABLES)")
-    return parser.parse_args(arguments)
-
-
 def run(options: argparse.Namespace) -> int:
     given = {"database_url": options.db, "database_tables": options.tables}
     settings = load_settings().of(SqlSettings).under(given)
@@ -161,11 +134,18 @@ def run(options: argparse.Namespace) -> int:
         print(json.dumps(report, ensure_ascii=False))
     else:
         show(report, findings)
-    return 1 if any(finding.problems for finding in findings) else 0
+    return 1 if report["invalid"] else 0
 
 
 def main(arguments: list[str] | None = None) -> int:
-    options = parse(arguments)
+    parser = new_parser(__doc__)
+    add = parser.add_argument
+    add("files", nargs="+", type=Path, metavar="FILE", help="Parquet, JSONL or a JSON list")
+    add("--json", action="store_true", help="print nothing but the report as JSON")
+    url = "database to check against (default: DATABASE_URL, else the embedded one)"
+    add("--db", metavar="URL", help=url)
+    add("--tables", metavar="A,B", help="tables that SQL may read (default: DATABASE_TABLES)")
+    options = parser.parse_args(arguments)
     return run_command("validate", lambda: run(options))
 
 

@@ -15,7 +15,6 @@ from tests.messages import missing
 from tools.sql.settings import DEFAULT_DATABASE
 
 [FOREIGN] = cases_of(__file__, "foreign_answered")
-FOUND = '[{"quote":"头痛","field":"indication"}]'
 
 
 def write(path, *rows):
@@ -60,7 +59,7 @@ def test_the_words_of_a_draft(changes, answer):
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("without", [(), ("structured_gt", "evidence"), ("structured_gt", "sql")])
+@pytest.mark.parametrize("without", [(), ("structured_gt", "evidence")])
 def test_drafts_of_our_own_rows_earn_the_full_score(without):
     rows = [
         dict(one, answer="", **dict.fromkeys(without, ""))
