@@ -1,7 +1,5 @@
 """One value of a foreign table as the text to store, or why it cannot be stored."""
 
-from __future__ import annotations
-
 import html
 import math
 import re

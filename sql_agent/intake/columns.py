@@ -1,7 +1,5 @@
 """Maps foreign columns to ours, by a mapping file, else by name."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -15,15 +13,7 @@ from rapidfuzz import fuzz, process
 from data.records import SourceError
 from sql_agent.intake.cells import CellError, to_text
 from sql_agent.intake.grid import UNNAMED, Part
-from sql_agent.intake.headers import (
-    CELLS,
-    EXACT,
-    LONGEST,
-    claims,
-    is_word,
-    normalise,
-    with_unit,
-)
+from sql_agent.intake.headers import CELLS, EXACT, LONGEST, claims, is_word, normalise, with_unit
 from sql_agent.tables import NAME_COLUMN, TABLE_WORDS, TABLES
 
 Given = Mapping[str, str | None]  # a mapping file: source column, our column
@@ -46,11 +36,7 @@ class Planned(NamedTuple):
 
 
 def plan_parts(parts: list[Part], given: Given) -> tuple[list[Planned], list[str]]:
-    """Return which parts are imported where, and the names of the others.
-
-    Raises SourceError: a part's table cannot be recognised, or its columns not mapped, or `given` names
-    a column that no table has.
-    """
+    """Return which parts are imported where, and the names of the others. Raises SourceError."""
     ours = list(chain(*TABLES.values()))
     for source, column in given.items():
         if column and column not in ours:
@@ -67,23 +53,24 @@ def plan_parts(parts: list[Part], given: Given) -> tuple[list[Planned], list[str
             )
     planned = []
     skipped = []
-    everything = given
     for part in parts:
-        given = {source: column for source, column in everything.items() if source in part.columns}
-        target = guess_table(part.columns, part.name, given)
+        own = {source: column for source, column in given.items() if source in part.columns}
+        target = guess_table(part.columns, part.name, own)
         if target is None:
             skipped.append(part)
             continue
         cells = sample(part)
-        mapping = map_columns(part.columns, target, given, cells)
+        mapping = map_columns(part.columns, target, own, cells)
         _refuse_names_as_rows(part, mapping, target, cells)
         unused = {}
         for source in part.columns:
             is_blank = not cells[source] and source.startswith(UNNAMED)
-            if not (source in mapping or source in given or is_blank):
+            if not (source in mapping or source in own or is_blank):
                 unused[source] = mapping_line(source, None)
-        ids = [source for source, column in mapping.items() if column == "id"]
-        counted = any(claims(source, target).get("id", EXACT) < EXACT for source in ids)
+        counted = any(
+            column == "id" and claims(source, target).get("id", EXACT) < EXACT
+            for source, column in mapping.items()
+        )
         planned.append(Planned(part, target, mapping, unused, counted))
     if not planned:
         seen = "; ".join(f"{part.name}: {listed(part.columns)}" for part in skipped)
@@ -167,14 +154,9 @@ def map_columns(
     """Return the foreign columns that are used, each with the column of `table` it fills.
 
     `given` decides first (None: leave out). Columns given for the same one are joined. The others
-    go by name, the surest first, if their cells do not contradict. Raises SourceError: `given`
-    names a column of the other table, two columns fill the same one, or none is the name.
+    go by name, the surest first, if their cells do not contradict. Raises SourceError: two columns
+    fill the same one, or none is the name.
     """
-    for column in given.values():
-        if column is not None and column not in TABLES[table]:
-            raise SourceError(
-                f"the mapping names {column!r}; {table} has: {', '.join(TABLES[table])}"
-            )
     found = []
     for source in columns:
         if source not in given:
@@ -223,10 +205,7 @@ def mapping_line(source: str, column: str | None) -> str:
 
 
 def read_mapping(path: Path) -> dict[str, str | None]:
-    """Return a JSON or YAML file of `source column: our column` (null: leave out).
-
-    Raises SourceError: no such file, neither JSON nor YAML, or not such a mapping.
-    """
+    """Return a JSON or YAML file of `source column: our column` (null: leave out)."""
     try:
         text = path.read_text(encoding="utf-8-sig")
         content = json.loads(text) if path.suffix.lower() == ".json" else yaml.safe_load(text)

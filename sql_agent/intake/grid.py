@@ -1,7 +1,5 @@
 """A table of cells (CSV, Excel): finds its header below titles, notes and blank rows."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -41,10 +39,7 @@ Rows = Callable[[], Iterator[Row]]
 
 
 def below_headers(tables: Mapping[str, Rows], header_row: int | None = None) -> list[Part]:
-    """Return the tables with a header row, given (counted from 1) or found.
-
-    Raises ValueError if none has one, or one repeats a name.
-    """
+    """Return the tables with a header row, given (counted from 1) or found. Raises ValueError."""
     parts = []
     for name, rows in tables.items():
         first = list(islice(rows(), SEARCHED if header_row is None else header_row))
@@ -106,10 +101,7 @@ def _completed(header: list[Any], above: list[list[Any]], every: bool = False) -
 
 
 def column_names(header: list[Any]) -> list[str]:
-    """Return the header's column names. A blank one and a repeated one are named by their place.
-
-    Raises ValueError if a name that the import knows stands there twice.
-    """
+    """Return the header's column names. A blank one and a repeated one are named by their place."""
     names = ["" if cell is None else str(cell).strip().strip("\ufeff") for cell in header]
     repeated = {name for name, count in Counter(filter(None, names)).items() if count > 1}
     columns = []

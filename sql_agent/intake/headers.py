@@ -5,8 +5,6 @@
 Synonyms are in `sql_agent/tables.toml`, the words around them and patterns in `headers.toml`.
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 import unicodedata

@@ -9,8 +9,6 @@ by name and synonym, in Chinese or English. For others it prints lines of a mapp
 The target changes after all rows were read, in one transaction (docs/your-data.md).
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys
@@ -25,44 +23,6 @@ from sql_agent.intake.sources import encoding_note, open_parts
 from sql_agent.intake.staging import DUPLICATE, EMPTY, FOOTER, HEADING, REJECTED, Staging
 from sql_agent.intake.target import APPEND, MISSING, REPLACE, Target
 from sql_agent.intake.workbooks import WITHOUT_FORMATS
-
-
-def parse(arguments: list[str] | None = None) -> argparse.Namespace:
-    """Return the command line's options."""
-    parser = new_parser(__doc__)
-    add = parser.add_argument
-    add("source", help="a file (.csv .tsv .xlsx .xls .ods .json .jsonl .parquet) or a database URL")
-    to = "target, e.g. sqlite:///my/drugs.db; postgresql+psycopg, mysql+pymysql"
-    add("--to", required=True, metavar="URL", help=to)
-    add("--part", metavar="NAME", help="only this sheet or table of the source")
-    mapping = "JSON or YAML: source column: our column (null: leave out)"
-    add("--mapping", type=Path, metavar="FILE", help=mapping)
-    header = "the row of column names (CSV, Excel; default: found)"
-    add("--header-row", type=positive(int), metavar="N", help=header)
-    add("--encoding", help="of a text file, such as big5 or latin-1 (default: found out)")
-    add("--strip-html", action="store_true", help="remove tags, entities and control characters")
-    existing = parser.add_mutually_exclusive_group()
-    for mode, what in (
-        (REPLACE, "delete the table's rows first"),
-        (APPEND, "keep them and number the new ones on"),
-        (MISSING, "fill the tables that have no rows, and leave the others as they are"),
-    ):
-        flag = mode.replace("_", "-")
-        existing.add_argument(f"--{flag}", dest="mode", action="store_const", const=mode, help=what)
-    add("--skip-rejected", action="store_true", help="import the other rows when some are rejected")
-    add("--dry-run", action="store_true", help="read and report, write nothing")
-    return parser.parse_args(arguments)
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """Run the command line.
-
-    Return the exit code: 0 done, 1 failed or rows rejected, 2 wrong usage, 130 interrupted.
-    """
-    options = parse(arguments)
-    return run_command(
-        "import_database", lambda: run(options), afterwards="the target is unchanged"
-    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -96,12 +56,15 @@ def run(options: argparse.Namespace) -> int:
                 f"{item.part.name} fit none of {item.table}; decide about each in a file for "
                 "--mapping" + (f", or import only a part that fits: {fitting}" if fitting else "")
             )
+    filled = target.check({item.table for item in planned})
     if target.mode == MISSING:
-        for table in sorted(target.filled({item.table for item in planned})):
-            filled = "{target}: {table} has rows and stays as it is"
-            print(said(filled, target=target.name, table=table))
-            planned = [item for item in planned if item.table != table]
-    target.check({item.table for item in planned})
+        for table in sorted(filled):
+            print(
+                said(
+                    "{target}: {table} has rows and stays as it is", target=target.name, table=table
+                )
+            )
+        planned = [item for item in planned if item.table not in filled]
     return _import(options, planned, target)
 
 
@@ -179,6 +142,35 @@ def _columns(item: Planned) -> str:
         lines.append(said("  to decide about them, lines for the file of --mapping:"))
         lines += list(item.unused.values())[:LISTED]
     return "\n".join(lines)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = new_parser(__doc__)
+    add = parser.add_argument
+    add("source", help="a file (.csv .tsv .xlsx .xls .ods .json .jsonl .parquet) or a database URL")
+    to = "target, e.g. sqlite:///my/drugs.db; postgresql+psycopg, mysql+pymysql"
+    add("--to", required=True, metavar="URL", help=to)
+    add("--part", metavar="NAME", help="only this sheet or table of the source")
+    mapping = "JSON or YAML: source column: our column (null: leave out)"
+    add("--mapping", type=Path, metavar="FILE", help=mapping)
+    header = "the row of column names (CSV, Excel; default: found)"
+    add("--header-row", type=positive(int), metavar="N", help=header)
+    add("--encoding", help="of a text file, such as big5 or latin-1 (default: found out)")
+    add("--strip-html", action="store_true", help="remove tags, entities and control characters")
+    existing = parser.add_mutually_exclusive_group()
+    for mode, what in (
+        (REPLACE, "delete the table's rows first"),
+        (APPEND, "keep them and number the new ones on"),
+        (MISSING, "fill the tables that have no rows, and leave the others as they are"),
+    ):
+        flag = mode.replace("_", "-")
+        existing.add_argument(f"--{flag}", dest="mode", action="store_const", const=mode, help=what)
+    add("--skip-rejected", action="store_true", help="import the other rows when some are rejected")
+    add("--dry-run", action="store_true", help="read and report, write nothing")
+    options = parser.parse_args(arguments)
+    return run_command(
+        "import_database", lambda: run(options), afterwards="the target is unchanged"
+    )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,5 @@
 """Tells from the first bytes of a file whether it is of the kind that its name says."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from zipfile import BadZipFile, ZipFile
@@ -32,7 +30,16 @@ def other_kind(path: Path) -> str:
     with path.open("rb") as file:
         start = file.read(512)
     if kind in OF_KIND and start.startswith(OF_KIND[kind]):
-        return _packed(path) if OF_KIND[kind] == ZIP else ""
+        if OF_KIND[kind] != ZIP:
+            return ""
+        try:
+            with ZipFile(path) as package:
+                names = package.namelist()
+        except BadZipFile:
+            return "damaged or cut off; copy or export it again"
+        if "content.xml" in names or any(name.startswith("xl/") for name in names):
+            return ""
+        return f"a zip file of {', '.join(names[:3])} and not a workbook; unpack it"
     if seen := binary_kind(start):
         return seen
     text = start.removeprefix(b"\xef\xbb\xbf").lstrip()
@@ -49,15 +56,3 @@ def other_kind(path: Path) -> str:
 def binary_kind(start: bytes) -> str:
     """Return what a file other than text is by its first bytes, and what to do, or ""."""
     return next((seen for mark, seen in STARTS.items() if start.startswith(mark)), "")
-
-
-def _packed(path: Path) -> str:
-    """Return what a zip file holds if it is not a workbook, or ""."""
-    try:
-        with ZipFile(path) as package:
-            names = package.namelist()
-    except BadZipFile:
-        return "damaged or cut off; copy or export it again"
-    if "content.xml" in names or any(name.startswith("xl/") for name in names):
-        return ""
-    return f"a zip file of {', '.join(names[:3])} and not a workbook; unpack it"

@@ -2,8 +2,6 @@
 names of columns that stand once more (on each page, in a second language, as numbers).
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Mapping

@@ -6,8 +6,6 @@ empty one. `sql` is a statement or a JSON list (see `statements`). `structured_g
 `ground_truth` for `answer`, `source_table` for `table`, nested values, names in `meta.entity`.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, count
@@ -47,25 +45,31 @@ class DataError(UsageError):
 
 
 def load_rows(path: str | PathLike[str]) -> list[Row]:
-    """Return the rows of a file in order. Messages count them from 0.
-
-    Raises DataError: the file is missing, unreadable or without rows, or a row is malformed or
-    repeats an id.
-    """
+    """Return the rows of a file in order. Raises DataError: a row, from 0, is not usable."""
+    path = Path(path)
     rows: list[Row] = []
     first_seen: dict[str, int] = {}
-    for number, row, problems in iterate_rows(Path(path)):
+    for number, record in read_records(path):
+        if isinstance(record, DataError):
+            raise record
+        names = {ALIASES.get(name, name) for name in record}
+        if number == 0 and (missing := [column for column in REQUIRED if column not in names]):
+            raise DataError(
+                f"{path} has no column {', '.join(missing)}; it has: {', '.join(record)}; add or "
+                "rename it (docs/your-data.md#questions)"
+            )
+        row, problems = normalise(record)
         if problems:
             column, reason = problems[0]
-            raise DataError(
-                f"{path}, row {number}, column {column}: {reason}" if column else reason
-            )
+            raise DataError(f"{path}, row {number}, column {column}: {reason}")
         earlier = first_seen.setdefault(row["id"], number)
         if earlier != number:
             raise DataError(
                 f"{path}, row {number}, column id: {row['id']!r} is already the id of row {earlier}"
             )
         rows.append(row)
+    if not rows:
+        raise DataError(f"{path} has no rows")
     return rows
 
 
@@ -99,28 +103,6 @@ def made_from(path: Path | str) -> str:
 def count_without_reference(rows: Iterable[Row]) -> int:
     """Return how many rows have no answer to compare with."""
     return sum(1 for row in rows if not row["answer"])
-
-
-def iterate_rows(path: Path) -> Iterator[tuple[int, Row, list[Note]]]:
-    """Yield number, row and problems of every row. A row without problems is usable.
-
-    A line that is not a row is an empty dict with a problem of column "". Raises DataError: the
-    file is missing, unreadable or without rows, or its first row lacks a required column.
-    """
-    number = -1
-    for number, record in read_records(path):
-        if isinstance(record, DataError):
-            yield number, {}, [("", str(record))]
-            continue
-        names = {ALIASES.get(name, name) for name in record}
-        if number == 0 and (missing := [column for column in REQUIRED if column not in names]):
-            raise DataError(
-                f"{path} has no column {', '.join(missing)}; it has: {', '.join(record)}; add or "
-                "rename it (docs/your-data.md#questions)"
-            )
-        yield number, *normalise(record)
-    if number < 0:
-        raise DataError(f"{path} has no rows")
 
 
 def read_records(path: Path) -> Iterator[tuple[int, Record | DataError]]:

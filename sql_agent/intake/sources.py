@@ -58,7 +58,14 @@ def open_parts(
     kind = "a database"
     if "://" not in source:
         kind = path.suffix.lower()
-        _check_kind(path)
+        expected = f"expected a file ({', '.join(FILES)}) or a database URL"
+        if not path.is_file():
+            seen = "is a folder" if path.is_dir() else "does not exist"
+            raise SourceError(f"{path} {seen}; {expected}")
+        if other := other_kind(path):
+            raise SourceError(f"{path} is {other}")
+        if kind not in FILES:
+            raise SourceError(f"{path} is of an unknown kind; {expected}")
     if header_row and kind not in WITH_HEADERS:
         raise SourceError(
             "--header-row is for tables in text and workbooks; the columns of this source are named"
@@ -91,18 +98,6 @@ def open_parts(
 def _guarded(records: Callable[[], Iterator[Record]], what: str) -> Iterator[Record]:
     with refusing(what):
         yield from records()
-
-
-def _check_kind(path: Path) -> None:
-    """Refuse what is no file, not one of FILES, or a file of another kind."""
-    expected = f"expected a file ({', '.join(FILES)}) or a database URL"
-    if not path.is_file():
-        seen = "is a folder" if path.is_dir() else "does not exist"
-        raise SourceError(f"{path} {seen}; {expected}")
-    if other := other_kind(path):
-        raise SourceError(f"{path} is {other}")
-    if path.suffix.lower() not in FILES:
-        raise SourceError(f"{path} is of an unknown kind; {expected}")
 
 
 def encoding_note(source: str, encoding: str | None = None) -> str:

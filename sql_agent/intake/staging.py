@@ -1,7 +1,5 @@
 """Cleans rows and keeps them until all are read."""
 
-from __future__ import annotations
-
 import json
 import re
 import unicodedata
@@ -108,7 +106,12 @@ def clean(
             text = _initials(value, record, item) if column == INITIALS else None
             text = text or to_text(value, strip_html)
             if text is not None:
-                _refuse_date(column, value)
+                is_short = isinstance(value, str) and DAY_AND_MONTH.fullmatch(value.strip())
+                if column not in MAYBE_DATES and (is_short or isinstance(value, date | time)):
+                    raise CellError(
+                        f"the date or time {value}, which a spreadsheet makes of such as 1-2; "
+                        "store it as text"
+                    )
                 text = with_unit(source, text)
                 joined = f"{cells[column]}\n{text}" if column in cells else text
                 cells[column] = _fitting(column, joined)
@@ -135,15 +138,6 @@ def _initials(value: object, record: Record, item: Planned) -> str | None:
     names = (key for key, column in item.mapping.items() if column == NAME_COLUMN[item.table])
     name = to_text(record.values.get(next(names, ""))) or ""
     return value.strip() if len(name) == len(value.strip()) else None
-
-
-def _refuse_date(column: str, value: object) -> None:
-    """Raise CellError if a cell holds a date or time where its column holds none."""
-    is_short = isinstance(value, str) and DAY_AND_MONTH.fullmatch(value.strip())
-    if column not in MAYBE_DATES and (is_short or isinstance(value, date | time)):
-        raise CellError(
-            f"the date or time {value}, which a spreadsheet makes of such as 1-2; store it as text"
-        )
 
 
 def _fitting(column: str, text: str) -> str:

@@ -1,7 +1,5 @@
 """Writes all rows or none into the medical database: SQLite, PostgreSQL or MySQL/MariaDB."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -61,32 +59,37 @@ class Target:
                 "own, such as --to sqlite:///my/drugs.db (mkdir my)"
             )
 
-    def check(self, tables: Iterable[str]) -> None:
-        """Check before reading that the target is reachable, has the columns, and may be filled.
-
-        Raises UsageError: one of these does not hold. Raises TargetError: it cannot be read.
-        """
+    def check(self, tables: Iterable[str]) -> set[str]:
+        """Return those of these tables that have rows. Raises UsageError: one may not be filled."""
         if self.file and not self.file.parent.is_dir():
             raise UsageError(f"{self.name}: the folder {self.file.parent} does not exist")
+        filled: set[str] = set()
         if self.file and not self.file.exists():
-            return
+            return filled
         with self._refusing(), self.engine.connect() as connection:
             for table in filter(inspect(connection).has_table, tables):
-                self._check(connection, table)
-
-    def filled(self, tables: Iterable[str]) -> set[str]:
-        """Return those of these tables that have rows. Raises TargetError: they cannot be read."""
-        if self.file and not self.file.exists():
-            return set()
-        with self._refusing(), self.engine.connect() as connection:
-            there = filter(inspect(connection).has_table, tables)
-            return {table for table in there if _count(connection, table)}
+                count = connection.scalar(text(f"SELECT count(*) FROM {table}")) or 0
+                if count:
+                    filled.add(table)
+                if count and self.mode == MISSING:
+                    continue
+                there = {column["name"] for column in inspect(connection).get_columns(table)}
+                if lacking := ", ".join(sorted(TABLES[table].keys() - there)):
+                    raise UsageError(
+                        f"{self.name}: table {table} lacks the columns {lacking}; add them (ALTER "
+                        "TABLE) as text"
+                    )
+                if count and self.mode is None:
+                    raise UsageError(
+                        f"{self.name}: the table {table} has rows ({count:,}); give --replace or "
+                        "--append"
+                    )
+        return filled
 
     def write(self, rows: Mapping[str, Iterable[Cells]]) -> dict[str, int]:
         """Write all rows in one transaction, and return the number written by table.
 
         Both tables are made first: the tool expects them, and MySQL commits when it makes a table.
-        Raises TargetError or UsageError: no row was written.
         """
         tables = metadata().tables
         begun = False
@@ -107,20 +110,6 @@ class Target:
             if begun and self.file and self.file.stat().st_size == 0:
                 self.file.unlink()  # the file of a new database, which no rollback removes
             raise
-
-    def _check(self, connection: Connection, name: str) -> None:
-        there = {column["name"] for column in inspect(connection).get_columns(name)}
-        lacking = ", ".join(sorted(TABLES[name].keys() - there))
-        if lacking:
-            raise UsageError(
-                f"{self.name}: table {name} lacks the columns "
-                f"{lacking}; add them (ALTER TABLE) as text"
-            )
-        count = _count(connection, name)
-        if count and self.mode in (None, MISSING):
-            raise UsageError(
-                f"{self.name}: the table {name} has rows ({count:,}); give --replace or --append"
-            )
 
     def _fill(self, connection: Connection, table: Table, rows: Iterable[Cells]) -> int:
         if self.mode == REPLACE:
@@ -148,7 +137,3 @@ class Target:
                 f"--to {self.name} is not understood by PyMySQL ({first_line(error)}); it takes "
                 "ssl_ca=FILE, ssl_disabled=true, charset=utf8mb4, and needs the database's name"
             ) from None
-
-
-def _count(connection: Connection, table: str) -> int:
-    return connection.scalar(text(f"SELECT count(*) FROM {table}")) or 0

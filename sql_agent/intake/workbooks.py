@@ -3,8 +3,6 @@
 Of .xlsx files, number formats and formulas without a value are read from the XML.
 """
 
-from __future__ import annotations
-
 import math
 import posixpath
 import re
@@ -138,31 +136,26 @@ def _marked_rows(path: Path, name: str) -> Iterator[Marked]:
 
 
 def _marks(row: ElementTree.Element, formats: list[Shown | None]) -> dict[int, Mark]:
-    marks = {}
+    marks: dict[int, Mark] = {}
     column = -1
     for cell in row:
         reference = cell.get("r")
         column = _column(reference) if reference else column + 1
-        mark = _mark(cell, formats)
+        kind = cell.get("t", "n")
+        style = int(cell.get("s", 0))
+        mark: Mark | None = None
+        if kind == "e":
+            mark = CellError(f"the formula failed with {cell.findtext('{*}v', '')}")
+        elif kind == "n" and cell.findtext("{*}v", "").strip():
+            mark = formats[style] if style < len(formats) else None
+        elif kind == "n" and cell.find("{*}f") is not None:
+            mark = CellError(
+                "a formula whose value is not stored; open the workbook in a spreadsheet program "
+                "and save it"
+            )
         if mark:
             marks[column] = mark
     return marks
-
-
-def _mark(cell: ElementTree.Element, formats: list[Shown | None]) -> Mark | None:
-    kind = cell.get("t", "n")
-    if kind == "e":
-        return CellError(f"the formula failed with {cell.findtext('{*}v', '')}")
-    if kind != "n":
-        return None
-    style = int(cell.get("s", 0))
-    if cell.findtext("{*}v", "").strip():
-        return formats[style] if style < len(formats) else None
-    if cell.find("{*}f") is None:
-        return None
-    return CellError(
-        "a formula whose value is not stored; open the workbook in a spreadsheet program and save it"
-    )
 
 
 def _column(reference: str) -> int:
@@ -195,10 +188,7 @@ def _formats(package: ZipFile) -> list[Shown | None]:
 
 
 def read_format(code: str) -> Shown | None:
-    """Return how a number format shows a number, or None: as it is, a date, or several numbers.
-
-    read_format('0"个月"')        # 24 is 24个月
-    """
+    """Return how a number format (`0"个月"`) shows a number. None: as it is, or no single one."""
     found = FORMAT.fullmatch(code.partition(";")[0])
     if not found:
         return None
