@@ -1,7 +1,5 @@
 """The SQL agent: answers medical questions by querying a database of drugs and diseases."""
 
-from __future__ import annotations
-
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module

@@ -3,8 +3,6 @@
 A run's judge gets both before the start, and bad ones beside some episodes (CANARY_SHARE).
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Callable, Sequence
@@ -65,7 +63,7 @@ def _near(
     field, value = random.choice(cells)
     texts = [text for text in column(field) if words_only(text)]
     right = words_only(case.reference + "".join(text for _, text in cells))
-    others = [text for text in texts if not _says(text, right)]
+    others = [text for text in texts if any(part not in right for part in fragments(text))]
     strangers = [text for text in others if _is_other(text, right)]
     found = {
         "the same field of another row": _any(others, random),
@@ -103,10 +101,6 @@ def is_nothing(case: Case) -> bool:
     """Return whether the right answer is that the database has nothing."""
     known = any(words_only(value) for _, value in _gold_cells(case))
     return not known and (abstains(case.reference) or not case.reference)
-
-
-def _says(text: str, right: str) -> bool:
-    return all(part in right for part in fragments(text))
 
 
 def _wrong_numbers(case: Case, random: Random) -> str | None:

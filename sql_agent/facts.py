@@ -1,7 +1,5 @@
 """The SQL agent's facts beyond the reward (docs/evaluate-and-serve.md)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 

@@ -1,7 +1,5 @@
 """The texts that an LLM judge reads about this agent's answers, from `judge_words.toml`."""
 
-from __future__ import annotations
-
 import json
 import tomllib
 from pathlib import Path

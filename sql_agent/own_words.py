@@ -3,8 +3,6 @@
 A policy that selects '一次500毫克' has read nothing, even if it names a table.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain

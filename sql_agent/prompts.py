@@ -4,8 +4,6 @@ The bundled tiny model learned exactly these words, so a change raises `PROMPT_V
 `sql_agent/tiny_model/` (`.venv/bin/python -m training.cold_start sql`) in the same commit. A test checks it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

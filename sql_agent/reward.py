@@ -207,10 +207,7 @@ async def score_episode(
 ) -> Reward:
     """Score an episode. The judge is asked only if the rubric has it. Terms are already weighted."""
     values = term_values(task, episode, rubric.names)
-    counters: dict[str, float] = {
-        "sql_calls": len(episode.events),
-        "sql_ok": len(_ran(episode)),
-    }
+    counters: dict[str, float] = {"sql_calls": len(episode.events), "sql_ok": len(_ran(episode))}
     if "judge" not in rubric.names:
         weighted = rubric.weigh(values)
         return Reward(math.fsum(weighted.values()), weighted, counters=counters)

@@ -1,7 +1,5 @@
 """The settings of the SQL agent. Its database has its own."""
 
-from __future__ import annotations
-
 from tools.sql.settings import DatabaseSettings
 
 

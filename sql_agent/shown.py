@@ -1,7 +1,5 @@
 """How the SQL agent's episodes look on a page: queries as SQL, results as tables."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any
@@ -23,18 +21,14 @@ def _call(piece: Shown) -> Shown:
 
 
 def _result(piece: Shown) -> Shown:
-    result = _object(piece.text) if piece.who == "world" else {}
-    columns = result.get("columns") or []
-    rows = result.get("rows") or []
-    are_lists = isinstance(columns, list) and isinstance(rows, list)
-    if "status" not in result or not are_lists or not all(isinstance(row, list) for row in rows):
-        return piece  # another tool's
+    result = _object(piece.text)
+    if piece.who != "world" or "status" not in result:
+        return piece
     notes = {name: result.get(name) for name in ("status", "count")}
-    table = [columns, *rows]
+    rows = result.get("rows")
+    table = [result["columns"], *rows] if rows else ()
     cut = "…" if result.get("truncated") else ""
-    return Shown(
-        "world", str(result.get("error") or cut), "text", notes, table if len(table) > 1 else ()
-    )
+    return Shown("world", str(result.get("error") or cut), "text", notes, table)
 
 
 def _object(text: str) -> dict[str, Any]:

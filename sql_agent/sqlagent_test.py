@@ -8,8 +8,6 @@ gold, others without a reference. The key is OPENAI_API_KEY (environment or .env
 DATABASE_URL. Exit codes: 0 done, 1 the endpoint, database or judge failed, 2 wrong usage.
 """
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from collections.abc import Sequence
@@ -38,25 +36,21 @@ def find_task(question: str | None) -> SqlTask:
     return SqlTask(id="typed", question=question or "")
 
 
-def show(scored: Scored, judge: str) -> None:
+def show(scored: Scored) -> None:
     """Print the transcript, then the reward's terms."""
-    task = scored.task
     episode = scored.episode
-    reward = scored.reward
     for message in episode.messages:
         print(f"--- {message['role']}")
         for tool_call in message.get("tool_calls", []):
             print(f"{tool_call['function']['name']}({tool_call['function']['arguments']})")
         if message["content"]:
             print(message["content"])
-    print(f"--- task {task.id}, {episode.stop_reason} after {episode.turns} turns, judge {judge}")
-    if task.reference:
-        print(f"gold answer: {task.reference}")
-    total = {} if reward.total is None else {"total": reward.total}
-    for name, value in (reward.terms | total).items():
+    print(f"--- task {scored.task.id}, {episode.stop_reason} after {episode.turns} turns")
+    print(f"gold answer: {scored.task.reference or 'none'}")
+    for name, value in scored.reward.terms.items():
         print(f"{name:<20}{value:.3f}")
-    if reward.unscored:
-        print(f"unscored: {reward.unscored}")
+    total = scored.reward.total
+    print(f"unscored: {scored.reward.unscored}" if total is None else f"{'total':<20}{total:.3f}")
 
 
 def run(argv: Sequence[str] | None) -> int:
@@ -69,17 +63,13 @@ def run(argv: Sequence[str] | None) -> int:
     parser.add_argument("--model", required=True, help=what)
     parser.add_argument("--question", help="default: the first validation question")
     arguments = parser.parse_args(argv)
-    address = arguments.base_url
-    if not address:
-        parser.error(
-            "no endpoint: give --base-url, or set OPENAI_BASE_URL, "
-            "an OpenAI-compatible server ending in /v1"
-        )
+    if not arguments.base_url:
+        parser.error("no endpoint: give --base-url, or set OPENAI_BASE_URL, a server ending in /v1")
     if arguments.question is not None and not arguments.question.strip():
         parser.error("--question is empty")
     endpoint = endpoint_elsewhere(
         f"openai/{arguments.model}",
-        address,
+        arguments.base_url,
         reveal(settings.openai_api_key),
         temperature=settings.temperature,
         max_tokens=LONGEST_REPLY,
@@ -91,10 +81,11 @@ def run(argv: Sequence[str] | None) -> int:
     scored = asyncio.run(play(environment, task, episode, policy, settings.episode_timeout))
     if scored.detail:
         raise Failure(
-            f"{scored.detail} ({scored.reward.unscored}); "
-            f"is {address} running and serving {arguments.model!r}?"
+            f"{scored.detail} ({scored.reward.unscored}); is {arguments.base_url} running and "
+            f"serving {arguments.model!r}?"
         )
-    show(scored, str(environment.description()["judge"]))
+    show(scored)
+    print(f"judge: {environment.description()['judge']}")
     return 0 if scored.reward.unscored in (None, "no_reference") else 1
 
 

@@ -1,7 +1,5 @@
 """One row of the SQL agent's data as a frozen type."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

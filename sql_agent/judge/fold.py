@@ -7,8 +7,6 @@ Folded: width (NFKC), case, traditional characters (OpenCC), markup, list marks,
 Chinese numerals (cn2an), units of one kind. Rates, dates and fractions stay.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from functools import cache, lru_cache

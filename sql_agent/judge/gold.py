@@ -5,8 +5,6 @@ gold.places                          # {"密封": {("x", "贮藏")}, "避光": {
 gold.facts_at_end("x的贮藏是避光")     # (["避光"], "x的贮藏是")
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections import defaultdict

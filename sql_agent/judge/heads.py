@@ -6,8 +6,6 @@ heads.leads("根据数据库,x的贮藏是")         # True
 heads.leads("y的贮藏是")                   # False
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Iterable

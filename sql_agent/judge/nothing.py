@@ -6,8 +6,6 @@ honesty("没有找到X的用法，可以吃。", "X的用法是什么？")     #
 honesty("没有找到Y的用法。", "X的用法是什么？")            # 0.0: nobody asked for Y
 """
 
-from __future__ import annotations
-
 import re
 from itertools import chain
 

@@ -8,8 +8,6 @@ stated fact. Names of the question and polite frames are free. Every other piece
 own, and such an answer earns little, or nothing if it denies something.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from itertools import chain
