@@ -3,8 +3,6 @@
 Other output of a measurement goes to standard error.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import contextlib

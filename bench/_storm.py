@@ -2,8 +2,6 @@
 tokens, no such route, too long, and no HTTP at all.
 """
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections.abc import Callable

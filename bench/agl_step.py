@@ -9,8 +9,6 @@ and the fastest counts. `vs_agl_step` is the peer's median seconds a step over o
 `timing_s/step` on both sides. The first step of a run is not counted.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import subprocess

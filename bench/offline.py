@@ -4,8 +4,6 @@ The episodes are those whose tokens the run kept, repeated until they are as man
 calls are given to vLLM at once, in a process of its own, with the run's threads and precision.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

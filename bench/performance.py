@@ -8,8 +8,6 @@ A figure of the words is a field such as `{rollouts[proxy][direct]:,.0f}`. Exit 
 failed, 2 wrong usage.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Mapping, Sequence

@@ -6,8 +6,6 @@ end. The sequences are those whose tokens the run kept, repeated until they have
 step.
 """
 
-from __future__ import annotations
-
 import time
 from itertools import cycle
 from pathlib import Path

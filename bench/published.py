@@ -6,8 +6,6 @@ A row of an earlier demo with the same agent and seed is replaced. A test compar
 table with the file. Exit codes: 0 written, 1 failed, 2 wrong usage.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import sys

@@ -9,8 +9,6 @@ not warmed up earns 0 in every episode, and GRPO would leave its weights alone, 
 estimator that compares no groups: the update is the same work.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import tempfile

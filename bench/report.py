@@ -15,8 +15,6 @@ and 100,000 of which a sample is shown. Figures of the page are medians of 5.
   included. Below 16.7 the list can scroll at 60 frames a second.
 """
 
-from __future__ import annotations
-
 import json
 import resource
 import shutil

@@ -9,8 +9,6 @@ loop.
 compared by their medians. Compare two commits in turn, on a machine that does nothing else.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

@@ -10,8 +10,6 @@ the time from the deadline until nothing is left of a program that ignores signa
 children. `runs_per_s_N`: N episodes at once. `episode_mb`: memory of one more episode.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import contextlib

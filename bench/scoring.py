@@ -16,8 +16,6 @@
   tests/sql_agent/judge/labels.jsonl.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import json

@@ -9,8 +9,6 @@ stream. `alone` is a single visitor. `questions_slowest` and `questions_fastest`
 who got least, and most, was answered. `unfinished`: streams that ended without an answer's end.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import json

@@ -14,8 +14,6 @@ with the indexes on the names that sql_agent/tables.py gives. For a LIKE that be
 scans such an index, a hundredth of the table, if it has every column the statement needs.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sqlite3

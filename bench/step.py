@@ -11,8 +11,6 @@ of memory. Which process works when until the first step is drawn to standard er
 (bench/timeline.py).
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -5,8 +5,6 @@ in seconds, and for every CELL seconds a mark: `#` if it worked for more than ha
 more than a tenth, `.` if it existed.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

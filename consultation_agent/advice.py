@@ -3,8 +3,6 @@
 advice_value(("多*休息*", "少喝*咖啡*"), "多休息，不要喝咖啡", "")      # 1.0
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The consultation agent: a doctor who questions a patient and ends with a diagnosis and advice."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any

@@ -3,8 +3,6 @@
 .venv/bin/python -m training.cold_start consultation --base MODEL --dialogues my/consultations/dialogues.jsonl --out my/sft
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from reprlib import repr as shortly

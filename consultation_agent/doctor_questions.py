@@ -3,8 +3,6 @@
 asked_for("恶心多久了？", "肚子疼")      # ["onset"]
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What consultations need in a process: a patient, the doctor's prompts, a way to pay."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from random import Random

@@ -1,7 +1,5 @@
 """What evaluations say beyond the reward: numbers of one episode, and its dialogue."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from consultation_agent.protocol import Conclusion, Malformed

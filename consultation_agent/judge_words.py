@@ -1,7 +1,5 @@
 """What an LLM judge reads about this agent's conclusions. The words are in judge_words.toml."""
 
-from __future__ import annotations
-
 import tomllib
 from pathlib import Path
 

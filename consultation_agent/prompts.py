@@ -1,7 +1,5 @@
 """The words the doctor reads: those of prompts.toml, or of a file given with --prompts."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from consultation_agent.protocol import PROBLEMS

@@ -4,8 +4,6 @@ read_reply("<answer>问题：哪里疼？</answer>")                   # Questio
 read_reply("哪里疼？")                                          # Malformed("no_answer")
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Mapping

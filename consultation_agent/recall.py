@@ -4,8 +4,6 @@ A question that is only near gets no answer, because "Do you have a fever?" is o
 you have a cough?". These rows are meant for `--patient llm`.
 """
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache
 

@@ -1,7 +1,5 @@
 """Consultations without a model: gold, the commonest diagnosis, and bad ones to fool the reward."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path

@@ -3,8 +3,6 @@
 The score, in [0, 1], is that of the conclusion alone: diagnosis and advice by their weights.
 """
 
-from __future__ import annotations
-
 import math
 import tomllib
 from collections import Counter

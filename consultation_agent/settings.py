@@ -1,7 +1,5 @@
 """The settings of the consultation agent."""
 
-from __future__ import annotations
-
 from pydantic import Field, SecretStr
 
 from common.settings import Settings

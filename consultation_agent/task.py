@@ -1,7 +1,5 @@
 """One row of the consultation agent's data as a frozen type (docs/consultation.md has its columns)."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

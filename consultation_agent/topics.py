@@ -4,8 +4,6 @@ found.
     [topic.name for topic in asked_topics("大便怎么样？")]      # ["bowels"]
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Mapping, Sequence

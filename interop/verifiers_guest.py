@@ -5,8 +5,6 @@
 Runs in verifiers' own environment. The lines are those of interop/lines.py; a task is a number.
 """
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import json

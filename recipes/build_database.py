@@ -11,8 +11,6 @@ version.
     .venv/bin/python -m data.build_database --output big.db --fictional-drugs 200000 --fictional-diseases 20000
 """
 
-from __future__ import annotations
-
 import argparse
 import csv
 import sys

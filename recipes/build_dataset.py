@@ -16,8 +16,6 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted. A paraphrasing run
 interrupted goes on when the same command is given again.
 """
 
-from __future__ import annotations
-
 import argparse
 import random
 import sys

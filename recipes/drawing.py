@@ -1,7 +1,5 @@
 """The command line of the programs that draw rows, and how they write them."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path

@@ -4,8 +4,6 @@ No name or text comes from a real product or textbook, so that it cannot be mist
 may be shared.
 """
 
-from __future__ import annotations
-
 import math
 import random
 import tomllib

@@ -8,8 +8,6 @@ numbers for programs, in points of 100. The model is scored at temperature 1 on 
 an episode each, and greedy on the validation questions.
 """
 
-from __future__ import annotations
-
 import json
 import shlex
 import subprocess

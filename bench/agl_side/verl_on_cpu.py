@@ -5,8 +5,6 @@ functions of torch.cuda on torch.cpu, and asks for NCCL. Its vLLM decodes with a
 fails.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import psutil

@@ -6,8 +6,6 @@ A line for every step goes into steps.jsonl of the settings' folder: {"step": 1,
 "gen": ..., "update_actor": ...}.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

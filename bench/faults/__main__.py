@@ -9,8 +9,6 @@ Exit codes: 0 every fault did what its row expects and left nothing running, unt
 twice, 1 one did not.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import signal

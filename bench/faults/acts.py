@@ -1,7 +1,5 @@
 """Ways to harm a run: each function begins one, and returns how to end it if it ends."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -3,8 +3,6 @@
 They live on one event loop in a thread of the harness. `fault` is set from outside.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import threading

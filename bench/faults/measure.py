@@ -1,7 +1,5 @@
 """Do a fault to a run that plays, and measure what follows from it."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from collections.abc import Mapping

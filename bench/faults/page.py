@@ -1,7 +1,5 @@
 """Write bench/faults.md: the rows of faults.toml with what was measured of each."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -5,8 +5,6 @@ and a partner. The others are one command. All have a judge, and go on with --re
 same folder and on the same port.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

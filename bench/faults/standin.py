@@ -6,8 +6,6 @@ Steps are as long as their rollouts, so a fault of a second shows. What would be
 as the trainer does before every update.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import time

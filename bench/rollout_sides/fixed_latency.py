@@ -3,8 +3,6 @@
 The other side is a bare asyncio loop over the same server with the same tool.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import sys

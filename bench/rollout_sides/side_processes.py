@@ -3,8 +3,6 @@
 Concurrency 0 means agent-lightning's own runner, which plays one episode at a time.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -4,8 +4,6 @@ ours, and direct.
 Each proxy is a process of its own, and all write into one store. 16 calls are in flight.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from contextlib import ExitStack

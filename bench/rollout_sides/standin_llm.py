@@ -4,8 +4,6 @@ The reply to a conversation with fewer than `calls` - 1 tool messages is a query
 invented, but every prompt extends the previous prompt and reply.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 from itertools import count

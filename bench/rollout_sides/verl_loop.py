@@ -3,8 +3,6 @@
 verl also imports this file by its path, for the tool (`multi_turn.function_tool_path`).
 """
 
-from __future__ import annotations
-
 import copy
 import json
 import time

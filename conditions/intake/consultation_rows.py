@@ -1,7 +1,5 @@
 """One consultation read from a row: a case to practise on, a dialogue to learn from, or a refusal."""
 
-from __future__ import annotations
-
 import re
 from itertools import groupby
 from operator import itemgetter

@@ -10,8 +10,6 @@ that. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted. Rows are cou
 JSONL a row is a line.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable, Iterable

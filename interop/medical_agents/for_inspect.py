@@ -7,8 +7,6 @@ transcript. The score is the agent's own. An episode that could not be scored is
 sample, never a score of 0.
 """
 
-from __future__ import annotations
-
 import shlex
 from typing import Any
 

@@ -7,8 +7,6 @@ messages and tools of the next call. The reward is the agent's own and comes wit
 episode that could not be scored is an error of the step, never a reward of 0.
 """
 
-from __future__ import annotations
-
 import argparse
 import functools
 import itertools

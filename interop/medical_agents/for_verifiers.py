@@ -7,8 +7,6 @@ records and trains on it. The reward is the agent's own. An episode that could n
 error of the rollout, never a reward of 0.
 """
 
-from __future__ import annotations
-
 import functools
 import shlex
 from collections.abc import Iterator

@@ -5,8 +5,6 @@
 The same seed gives the same bytes.
 """
 
-from __future__ import annotations
-
 import sys
 
 from recipes.calculators.formula_questions import draw_questions

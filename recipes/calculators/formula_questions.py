@@ -4,8 +4,6 @@ A note gives a formula's inputs and two facts that it does not need. The gold pr
 of calculators.toml and a call of it. Some calculators are in the test file alone.
 """
 
-from __future__ import annotations
-
 import inspect
 import json
 import re

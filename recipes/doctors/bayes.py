@@ -1,7 +1,5 @@
 """What answers reveal about a patient's condition: naive Bayes over the tables."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from math import exp, log
 

@@ -15,8 +15,6 @@ reserved for rows of the test file marked "unseen". The same seed gives the same
     .venv/bin/python -m conditions.cases diagnosis --out my_cases --rows train=5000,val=500,test=1000 --seed 1
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 

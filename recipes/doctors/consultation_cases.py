@@ -1,7 +1,5 @@
 """Draw the consultation agent's cases, which cases.py explains, from the tables of conditions."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence

@@ -7,8 +7,6 @@ is flawed the way hurried doctors are, which reinforcement learning can turn aro
 `tiny_model_card.md` has the numbers.
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence

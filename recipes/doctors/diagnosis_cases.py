@@ -1,7 +1,5 @@
 """Draw the diagnosis agent's cases, which cases.py explains, from the tables of conditions."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

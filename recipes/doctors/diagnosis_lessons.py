@@ -6,8 +6,6 @@ first. A share is flawed the way hurried doctors are, which reinforcement learni
 `tiny_model_card.md` has the numbers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from random import Random
 

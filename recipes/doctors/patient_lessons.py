@@ -3,8 +3,6 @@
 .venv/bin/python -m training.cold_start consultation --base MODEL --role patient --out models/patient
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from consultation_agent.doctor_questions import SAID

@@ -3,8 +3,6 @@
 draw_results(tables, ["cbc"], {"age": 40, "sex": "female"}, Random(0))["cbc"].text
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from random import Random

@@ -1,7 +1,5 @@
 """Choose a patient's words, so that some wordings of everything are left for unseen rows."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from random import Random
 

@@ -5,8 +5,6 @@ talk.fact(tables.symptoms["fever"])         # "好像量了，38度7，要紧吗
 talk.opening("headache", age=35)            # "您好，医生，我头疼。要不要紧啊？"
 """
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path

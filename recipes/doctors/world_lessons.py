@@ -7,8 +7,6 @@ Results follow in the order of care, each with its reference range half of the t
 several texts, each with no more results than a policy orders.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from random import Random
 

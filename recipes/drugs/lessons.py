@@ -6,8 +6,6 @@ what it reads. A share has the flaws of real users' logs, which reinforcement le
 `tiny_model_card.md` explains the numbers.
 """
 
-from __future__ import annotations
-
 import re
 import sqlite3
 import tempfile

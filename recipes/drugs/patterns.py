@@ -4,8 +4,6 @@
 value of the answer, `⟦listing⟧` the names a search returns, `⟦count⟧` how many there are.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace

@@ -7,8 +7,6 @@ Times and dates are written as 2104-05-17 08:30:00, as in MIMIC-III's files. The
 the same CSV bytes, and the same SQLite bytes with the same SQLite version.
 """
 
-from __future__ import annotations
-
 import argparse
 import csv
 import sqlite3

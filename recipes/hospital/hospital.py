@@ -6,8 +6,6 @@ diagnoses and a new one at each stay, a diagnosis brings drugs and procedures, a
 values are watched through each stay.
 """
 
-from __future__ import annotations
-
 import csv
 import tomllib
 from datetime import datetime, timedelta

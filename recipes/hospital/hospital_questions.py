@@ -7,8 +7,6 @@ wordings that training lacks. An answer that many questions of a template would 
 that a guess earns little.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import sqlite3

@@ -6,8 +6,6 @@ policy hands that in. A share has flaws of hurried programmers, which reinforcem
 correct. `tiny_model_card.md` has the numbers.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import string

@@ -6,8 +6,6 @@
 The same arguments give the same bytes.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

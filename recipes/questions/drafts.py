@@ -2,8 +2,6 @@
 the source of each quote. generate.py runs the SQL and keeps the drafts for which it does.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ texts only of the entities that are asked about. A search word is kept if it fin
 that may all be asked about: the answer can then name them.
 """
 
-from __future__ import annotations
-
 import random
 import re
 from collections import Counter

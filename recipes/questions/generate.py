@@ -6,8 +6,6 @@ if it is nearly a question of another split, or if the database does not confirm
 takes its place.
 """
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping

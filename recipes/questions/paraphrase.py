@@ -5,8 +5,6 @@ name of the database, is one line of ordinary length, repeats no question and is
 another split. LLM_CACHE keeps replies, so that an interrupted command goes on without asking twice.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 from collections.abc import Mapping, Sequence

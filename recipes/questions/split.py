@@ -11,8 +11,6 @@ database into one family.
     owners.may_use(["甲片", "乙病"], "train")
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterable, Mapping, Sequence
 

@@ -4,8 +4,6 @@ shares.
 A stream first asks each thing once, then again in another wording, until all wordings are used.
 """
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

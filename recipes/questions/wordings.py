@@ -4,8 +4,6 @@ A phrasing belongs to one column only, so that every question has exactly one ri
 texts, `{name}` is the entity, `{word}` a search word, a disease or a filter value.
 """
 
-from __future__ import annotations
-
 import random
 import tomllib
 from dataclasses import dataclass
