@@ -56,13 +56,15 @@ def sql(llm, database_url):  # noqa: F811
 
 @pytest.fixture
 def visit(browser):
-    """Open the page of a served agent, which asks no other host for anything and never fails."""
+    """Open the page of a served agent, which asks no other address for anything and never fails."""
     opened: list[Any] = []
+    own = ["data:"]
     seen: list[str] = []
 
     def open_page(address: str, wait: bool = True, **options: Any) -> Any:
         context = browser.new_context(**{"locale": "en-US", **options})
         opened.append(context)
+        own.append(address)
         page = context.new_page()
         page.on("pageerror", lambda error: seen.append(str(error)))
         page.on("request", lambda asked: seen.append(asked.url))
@@ -74,5 +76,4 @@ def visit(browser):
     yield open_page
     for context in opened:
         context.close()
-    own = ("data:", "http://127.0.0.1:")
-    assert [url for url in seen if not url.startswith(own)] == []
+    assert [url for url in seen if not url.startswith(tuple(own))] == []
