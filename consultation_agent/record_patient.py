@@ -105,8 +105,7 @@ def _to_each(task: ConsultationTask, question: str, mentioned: Mapping[str, Repl
     if task.complaint and of_itself and asks_whether(question, task.complaint):
         return [_complaint(task, mentioned)]
     items = asked_for(question, task.opening)
-    weak = not sure_words(question) and load_tables().facets.keys() >= {*items}
-    if weak and any(not one.is_side for one in about):
+    if not sure_words(question) and _is_of_another(task, about, items):
         items = []
     if not ITSELF.search(plain(question)):
         items = [item for item in items if item not in SIDES] or items
@@ -135,6 +134,16 @@ def _to_each(task: ConsultationTask, question: str, mentioned: Mapping[str, Repl
     if BODY.search(asking_of(question)):
         return [Reply("unknown", SAID["zh"]["unknown"])]
     return [Reply("off_topic", SAID["zh"]["off_topic"])]
+
+
+def _is_of_another(task: ConsultationTask, about: Sequence[Topic], items: Sequence[str]) -> bool:
+    """Return whether the weak ask-words of these items belong to another thing than the complaint."""
+    others = [one for one in about if not one.is_side]
+    sides = {one.of[0] for one in about if one.is_side}
+    of_complaint = any(one.complaint.get(task.complaint) == "complaint" for one in others)
+    if not others or of_complaint or sides & {*items}:
+        return False
+    return load_tables().facets.keys() >= {*items}
 
 
 def _told_by(task: ConsultationTask, question: str, item: str) -> str | None:

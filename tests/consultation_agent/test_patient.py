@@ -148,7 +148,8 @@ def test_nothing_of_the_record_is_denied_or_told_for_another_thing(question, tex
     ("complaint", "question", "text"), cases_of(__file__, "asked_of_the_complaint")
 )
 def test_what_is_asked_of_the_complaint_is_more_than_that_it_is_there(complaint, question, text):
-    words = {"character": "掉白皮", "onset": "突然就来了"}
+    words = {"character": "掉白皮", "onset": "突然就来了", "course": "一阵一阵的"}
+    words |= {"aggravating": "一用力就犯", "severity": "十分"}
     if complaint == "rash":
         words["skin_pain"] = "一碰就疼"
     task = replace(TASK, complaint=complaint, words=words, symptoms={})
