@@ -33,12 +33,12 @@ LONGEST = 200  # characters of a diagnosis
 OWN_NAMES = 2  # of a condition, in English and Chinese; all others are aliases
 MISSPELT = 8  # letters of a word in which a slip may be; in a shorter one it makes another word
 SOUND = str.maketrans("yk", "ic")  # polymiositis, leucocytosis
-STEM = 4  # letters of a word before the ending of its adjective or genitive
-# aorta, aortic; trachea, tracheal; patella, patellar; placenta, placentae
-ENDING = re.compile(r"(?:ia|ial|ic|e?a[lr]?|e|um)$")
+# A noun and its adjective: ulna, ulnar; septum, septal but not septic; orbit; prostate; clavicle
+NOUN_ADJECTIVE = re.compile(
+    r"(\w{3,})(?:a|um|us) \1a[lr]|(\w{4,}) \2a[lr]|(\w{4,})e \3(?:e?al|ar|ic)|(\w{3,})le \4ular"
+)
 # What is acute although it does not say so: an inflammation, an attack
 ACUTE = re.compile("(?:itis|炎)$|^(?:exacerbation|attack)$")
-KINDS = frozenset({"disease", "syndrome"})  # Behçet has either, Cushing two
 ABOUT = ("agent", "stool")  # kinds of which a clause may say that it is another disease
 NUMBER = re.compile(r"(type|stage|grade|class|phase)(?:\d[a-c]?|[a-d])")
 PARTS = re.compile(r"[;；\n]")
@@ -278,11 +278,12 @@ def _gold(names: tuple[str, ...]) -> Gold:
             others.update(words)
     readings = {words_of(name) for name in every} - {frozenset()}
     readings |= {name - {"childhood"} for name in readings if len(name) > 1}
-    readings |= {name ^ KINDS for name in readings if len(name & KINDS) == 1} - diseases()
     for general, several in TABLE["narrower"].items():
         wide = words_of(general)
         for name in [name for name in readings if wide <= name]:
-            readings.update((name - wide) | words_of(narrower) for narrower in several)
+            for narrower in map(words_of, several):
+                if name.isdisjoint(narrower - wide):  # a renal cell cancer is no squamous cell one
+                    readings.add((name - wide) | narrower)
     shorter = set[Words]()
     if every.keys() == set(names):  # the tables, which name what is meant, do not have it
         for name in readings:
@@ -340,16 +341,15 @@ def _with_agents(words: Words) -> Words:
 def _spelt(words: Words, gold: Gold) -> Words:
     found = set[str]()
     for word in words:
-        unsaid = gold.words - words if word not in gold.words | beside() else frozenset[str]()
+        unsaid = gold.words - words if word not in gold.words else frozenset[str]()
         alike = [one for one in unsaid if _alike(word, one)]
         found.add(alike[0] if len(alike) == 1 else word)
     return frozenset(found)
 
 
 def _alike(word: str, other: str) -> bool:
-    """Return whether a word is another one in other spelling, or its adjective."""
-    stem = ENDING.sub("", word)
-    if len(stem) >= STEM and stem == ENDING.sub("", other):
+    """Return whether a word is another one in other spelling, or one is the other's adjective."""
+    if any(map(NOUN_ADJECTIVE.fullmatch, (f"{word} {other}", f"{other} {word}"))):
         return True
     if word in known_words():
         return False
