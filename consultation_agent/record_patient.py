@@ -154,10 +154,10 @@ def _told_by(task: ConsultationTask, question: str, item: str) -> str | None:
     for topic in topics().values():
         if topic.of and item == topic.of[0] and symptoms.keys() >= {*topic.of}:
             named.append(topic.own)
-    for name, text in task.words.items():
+    for name in sorted(task.words, key=lambda name: name not in symptoms):
         symptom = symptoms.get(name)
         asks = [*symptom.ask, *symptom.ask_en] if symptom else []
-        said = "\n".join([text, *(ask for ask in asks if "…" not in ask)])
+        said = "\n".join([task.words[name], *(ask for ask in asks if "…" not in ask)])
         if any(pattern.search(plain(said)) for pattern in named):
             return name
     return None

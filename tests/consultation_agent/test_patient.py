@@ -179,6 +179,10 @@ def test_words_for_an_absent_symptom_are_told_by_what_there_is():
     [
         ("habits", "smoking", "一天一包半，抽了20年", "抽烟多少年了？"),
         ("medication", "blood_pressure_pills", "硝苯地平控释片，吃了3年", "最近换过降压药吗？"),
+        ("history", "life_event", "老伴走了，一直没缓过来", "最近家里出过什么事吗？"),
+        ("history", "family", "我爸也是这样", "家里有人得甲亢吗？"),
+        ("aggravating", "new_food_drug", "吃了头孢以后起的", "吃了什么新东西或者新药吗？"),
+        ("place", "flank_to_groin", "一边腰连着小肚子", "疼的时候会不会往大腿根窜？"),
     ],
 )
 def test_what_words_mean_is_known_whatever_they_are(facet, value, words, question):
