@@ -351,11 +351,11 @@ def _alike(word: str, other: str) -> bool:
     """Return whether a word is another one in other spelling, or one is the other's adjective."""
     if any(map(NOUN_ADJECTIVE.fullmatch, (f"{word} {other}", f"{other} {word}"))):
         return True
-    if word in known_words():
+    if word in known_words() or min(len(word), len(other)) < MISSPELT:
         return False
     if word.translate(SOUND) == other.translate(SOUND):
         return True
-    if min(len(word), len(other)) < MISSPELT or word[0] != other[0]:
+    if word[0] != other[0]:
         return False
     # A letter is missing, too many, or swapped with the next. One letter for another is often
     # another disease: esotropia, exotropia
