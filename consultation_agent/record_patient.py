@@ -105,7 +105,7 @@ def _to_each(task: ConsultationTask, question: str, mentioned: Mapping[str, Repl
     if task.complaint and of_itself and asks_whether(question, task.complaint):
         return [_complaint(task, mentioned)]
     items = asked_for(question, task.opening)
-    if not sure_words(question) and _is_of_another(task, about, items):
+    if not sure_words(question) and _is_of_another(task, question, about, items):
         items = []
     if not ITSELF.search(plain(question)):
         items = [item for item in items if item not in SIDES] or items
@@ -136,12 +136,15 @@ def _to_each(task: ConsultationTask, question: str, mentioned: Mapping[str, Repl
     return [Reply("off_topic", SAID["zh"]["off_topic"])]
 
 
-def _is_of_another(task: ConsultationTask, about: Sequence[Topic], items: Sequence[str]) -> bool:
+def _is_of_another(
+    task: ConsultationTask, question: str, about: Sequence[Topic], items: Sequence[str]
+) -> bool:
     """Return whether the weak ask-words of these items belong to another thing than the complaint."""
     others = [one for one in about if not one.is_side]
     sides = {one.of[0] for one in about if one.is_side}
+    of_pain = bool(sides) and "疼" in plain(question)
     of_complaint = any(one.complaint.get(task.complaint) == "complaint" for one in others)
-    if not others or of_complaint or sides & {*items}:
+    if not others or of_complaint or of_pain or sides & {*items}:
         return False
     return load_tables().facets.keys() >= {*items}
 
