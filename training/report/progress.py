@@ -64,8 +64,10 @@ class Progress:
         playing = read_playing(self.run_dir)
         if playing != self._playing and time.time() - self._said >= SECONDS_A_LINE:
             self._playing = playing
-            whose = "step {step}" if playing["mode"] == "train" else "validation"
-            self._say(said(f"{whose}: {{ended}} of {{of}} episodes played", **playing))
+            text = "validation: {ended} of {of} episodes played"
+            if playing["mode"] == "train":
+                text = "step {step}: {ended} of {of} episodes played"
+            self._say(said(text, **playing))
 
     def _say(self, text: str) -> None:
         self._said = time.time()
