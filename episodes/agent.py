@@ -78,11 +78,12 @@ class Environment(ABC):
     """Plays and scores an agent's episodes, many at once. A process has one.
 
     highest: the most that an episode can earn. converses: whether `asked` lets the person speak
-    again.
+    again. paid: whether `score` asks a model that costs money or time.
     """
 
     highest: float = 1.0
     converses: bool = False
+    paid: bool = False
 
     @abstractmethod
     async def play(self, task: Task, policy: Policy) -> Episode:
@@ -132,6 +133,10 @@ class Environment(ABC):
         return {}
 
     # Services
+
+    def names(self) -> Mapping[str, str]:
+        """Return what columns of a tool's results are called for people, by their names."""
+        return {}
 
     async def asked(self, question: str, answer: Answer, policy: Policy) -> Episode:
         """Play an unscored episode about a person's own case, with the person as the partner.

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from common.settings import Settings
 from common.terminal import watched
 from episodes.agent import MOST_ACCEPTED, PARTLY_RIGHT, Environment, accepted_from
 from episodes.episode import ServiceError, Task
@@ -69,14 +68,13 @@ class Probed:
 
 
 async def check_judge(
-    environment: Environment, tasks: Sequence[Task], settings: Settings, most: int = TASKS
+    environment: Environment, tasks: Sequence[Task], most: int = TASKS
 ) -> list[Probed]:
     """Return what honest and dishonest episodes earned, on at most `most` tasks with a sure answer.
     Raises Failure: no honest episode has a score. Raises ServiceError: a service does not answer.
     """
     await environment.check()
-    paid = bool(settings.teacher_model or settings.reward_model_url)
-    most = min(most, PAID_TASKS) if paid else most
+    most = min(most, PAID_TASKS) if environment.paid else most
     random = Random(0)
     probed: list[Probed] = []
     asked = Counter[str]()
@@ -85,7 +83,7 @@ async def check_judge(
         try:
             honest = await environment.honest(task)
             bad = environment.dishonest(task, random)
-            if paid and bad:  # a few kinds for each task, in turn
+            if environment.paid and bad:  # a few kinds for each task, in turn
                 kinds = [*bad]
                 first = PAID_KINDS * number % len(kinds)
                 asked_for = [*kinds, *kinds][first : first + PAID_KINDS]

@@ -160,6 +160,7 @@ class PartnerEnvironment(Environment):
         self.settings = settings
         self.words = words
         self.judge = choose_judge(settings, words, None)
+        self.paid = self.judge is not None
 
     @property
     def judge_name(self) -> str | None:

@@ -69,7 +69,7 @@ def check(agent: Agent, arguments: argparse.Namespace) -> int:
         serve_environment(agent, settings, options, WORK / "outputs" / "check_judge") as served,
         closing(agent.open(settings, served, evaluating=True)) as environment,
     ):
-        probed = asyncio.run(check_judge(environment, tasks, settings, arguments.sample))
+        probed = asyncio.run(check_judge(environment, tasks, arguments.sample))
     problem = problem_of(probed)
     print("\n".join(table(rows_of(probed))))
     print(problem or f"{len(probed)} tasks: nothing wrong", file=sys.stderr)

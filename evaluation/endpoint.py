@@ -89,6 +89,7 @@ class Body(BaseModel):
 def build(host: Host, model: str, token: str | None, hosts: Sequence[str]) -> Guard:
     """Return the ASGI application. hosts: the names by which it may be reached, "*" for any."""
 
+    names = dict(host.environment.names())
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=[*hosts])
     app.add_exception_handler(HTTPException, _refusal)
@@ -116,7 +117,7 @@ def build(host: Host, model: str, token: str | None, hosts: Sequence[str]) -> Gu
                 "converses": host.environment.converses,
                 "turns": host.settings.max_turns,
                 "language": words.language,
-                "names": dict(words.chinese),
+                "names": names,
                 "ends": ENDS,
                 "title": dict(words.title),
                 "about": dict(words.about),

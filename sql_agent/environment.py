@@ -39,6 +39,7 @@ class SqlEnvironment(Environment):
         if evaluating and "judge" not in self.rubric.weights:
             self.rubric = Rubric({**self.rubric.weights, "judge": 1.0}, self.rubric.factors)
         self.highest = self.rubric.highest
+        self.paid = not isinstance(self.judge, ReferenceJudge)
         self.is_judged = "judge" in self.rubric.names
         self._columns: dict[str, list[str]] = {}
 
@@ -71,6 +72,15 @@ class SqlEnvironment(Environment):
             found["tables"] = sorted(tables)
         if self.tool.excess:
             found["notes"] = [f"the database's account may {self.tool.excess}"]
+        return found
+
+    def names(self) -> Mapping[str, str]:
+        database = self.tool.database()
+        found = {}
+        for table in sorted(self.tool.allowed_tables):
+            for column in database.columns(table):
+                if column.comment:
+                    found[column.name] = column.comment
         return found
 
     async def gold(self, task: Task) -> Episode | None:

@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from random import Random
 
 import pytest
 
 from common.command import Failure
-from common.settings import Settings
+from episodes import registry
 from episodes.agent import Environment
 from episodes.episode import Episode, Policy, Task
 from episodes.judge_probe import PAID_TASKS, Probed, check_judge, problem_of
@@ -41,10 +42,9 @@ class Judged(Environment):
         return Reward(score, {}, None if score is not None else "judge_failed", score=score)
 
 
-def asked(environment: Environment, tasks: int = 100, judge: str | None = None) -> list[Probed]:
+def asked(environment: Environment, tasks: int = 100) -> list[Probed]:
     numbered = [Task(id=str(n), question="？") for n in range(tasks)]
-    settings = Settings(_env_file=None, teacher_model=judge, reward_model_url=None)
-    return asyncio.run(check_judge(environment, numbered, settings))
+    return asyncio.run(check_judge(environment, numbered))
 
 
 def problem(score_of: Callable[[int, str], float | None], tasks: int = 100) -> str | None:
@@ -97,8 +97,27 @@ def test_a_paid_judge_is_asked_little_and_about_other_kinds_of_each_next_task():
 
     environment = Judged(lambda _, kind: WORTH.get(kind, float(kind == kinds[-1])))
     environment.bad = kinds
-    probed = asked(environment, judge="openai/judge")
+    environment.paid = True
+    probed = asked(environment)
     assert len(probed) == PAID_TASKS
     assert len(environment.asked) == PAID_TASKS * 5
     assert "wrong 6" in str(problem_of(probed))
     assert {kind for _, kind in environment.asked} == {"evidence", "reference", *kinds}
+
+
+@pytest.mark.parametrize(
+    ("name", "judge", "paid"),
+    [
+        ("code", "openai/j", False),
+        ("diagnosis", None, False),
+        ("diagnosis", "openai/j", True),
+        ("sql", None, False),
+        ("sql", "openai/j", True),
+    ],
+)
+def test_a_paid_judge_is_paid_by_agents_that_ask_one(name, judge, paid):
+    """The sample of the code agent's check fell to five tasks beside a judge of others."""
+    agent = registry.get(name)
+    settings = agent.settings(_env_file=None, teacher_model=judge, reward_model_url=None)
+    with closing(agent.open(settings, {})) as environment:
+        assert environment.paid is paid

@@ -8,10 +8,11 @@ import json
 import os
 import resource
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
-from contextlib import nullcontext, suppress
+from contextlib import closing, nullcontext, suppress
 from types import SimpleNamespace
 from typing import Any
 
@@ -258,6 +259,16 @@ def test_pages_of_other_sites_cannot_ask(sql, llm):
     named = httpx.get(f"{sql}/agent", headers={"Host": "evil.example"}, trust_env=False)
     assert named.status_code == 400
     assert llm.requests == []
+
+
+def test_columns_have_the_names_of_the_very_database(llm, tmp_path):
+    path = tmp_path / "own.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE lab (\nmed_name TEXT, -- 检验项目\nstatus TEXT)")
+    settings = {"database_url": f"sqlite:///{path}", "database_tables": "lab"}
+    with served("sql", llm.base_url, **settings) as (address, _):
+        told = httpx.get(f"{address}/agent", trust_env=False).json()
+    assert told["names"] == {"med_name": "检验项目"}
 
 
 def test_without_the_token_nothing_but_the_page_is_had(llm):

@@ -26,7 +26,7 @@ def prepare(
     """
     rows = complete(agent, rows, settings, options)
     tasks = [agent.task(row, settings) for row in rows["train"]]
-    problem = asyncio.run(judge_problem(environment, tasks, settings))
+    problem = asyncio.run(judge_problem(environment, tasks))
     if problem and settings.judge_check:
         raise Failure(f"the judge cannot be trained on: {problem}; JUDGE_CHECK=0 goes on")
     if problem:
@@ -35,16 +35,14 @@ def prepare(
     return rows
 
 
-async def judge_problem(
-    environment: Environment, tasks: Sequence[Task], settings: Settings
-) -> str | None:
+async def judge_problem(environment: Environment, tasks: Sequence[Task]) -> str | None:
     """Return what is wrong with the judge, of each agent where several are trained together."""
     by_agent: dict[str, list[Task]] = {}
     for task in tasks:
         by_agent.setdefault(task.agent, []).append(task)
     found = []
     for name, own in by_agent.items():
-        probed = await check_judge(environment_of(environment, own[0]), own, settings)
+        probed = await check_judge(environment_of(environment, own[0]), own)
         problem = problem_of(probed)
         if problem:
             found.append(f"{name}: {problem}" if name else problem)
