@@ -12,6 +12,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any, cast
 
 from common.settings import ROOT, WORK
@@ -36,18 +37,19 @@ def get(name: str) -> Agent:
     module = _module(name)
     try:
         found = import_module(module)
-    except (AttributeError, NameError, TypeError) as error:
-        last = traceback.extract_tb(error.__traceback__)[-1]
-        raise AgentError(f"{last.filename}, line {last.lineno}: {error}; mend it") from error
     except SyntaxError as error:
         raise AgentError(f"{error.filename}, line {error.lineno}: {error.msg}; mend it") from None
-    except ModuleNotFoundError as error:
-        raise AgentError(f"the agent {name!r} cannot be imported from {module}: {error}") from error
-    agent: Agent | None = getattr(found, "AGENT", None)
-    if agent is None:
-        raise AgentError(f"{module} defines no AGENT; its last line should be AGENT = ...")
-    if agent.name != name:
-        raise AgentError(f"{module}.AGENT calls itself {agent.name!r}; expected name = {name!r}")
+    except Exception as error:  # a file of another's hand may raise anything
+        raise AgentError(_cause(error, _folders()[name])) from error
+    agent = getattr(found, "AGENT", None)
+    if not isinstance(agent, Agent):
+        raise AgentError(
+            f"{_place_of_agent(found)}: AGENT is {agent!r}; expected an object of a "
+            "class of Agent, such as AGENT = MyAgent() in the last line"
+        )
+    own = getattr(agent, "name", None)
+    if own != name:
+        raise AgentError(f"{module}.AGENT calls itself {own!r}; expected name = {name!r}")
     return agent
 
 
@@ -97,6 +99,22 @@ def _folders() -> dict[str, Path]:
         for path in entry.glob("*_agent/agent.py"):
             found.setdefault(path.parent.name.removesuffix("_agent"), path.parent.resolve())
     return found
+
+
+def _cause(error: Exception, folder: Path) -> str:
+    """Return what an agent's file raised, with the last line of its folder that led there."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if Path(frame.filename).resolve().is_relative_to(folder)]
+    last = (own or frames)[-1]
+    what = f"{type(error).__name__}: {error}"
+    return f"{last.filename}, line {last.lineno}: {what}; mend it"
+
+
+def _place_of_agent(module: ModuleType) -> str:
+    file = str(module.__file__)
+    lines = Path(file).read_text(encoding="utf-8").splitlines()
+    numbers = [number for number, line in enumerate(lines, 1) if line.startswith("AGENT")]
+    return f"{file}, line {numbers[-1] if numbers else len(lines)}"
 
 
 def _module(name: str) -> str:

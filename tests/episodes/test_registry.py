@@ -44,6 +44,12 @@ def test_processes_started_later_find_an_agent_of_another_folder(tmp_path, monke
         ("broken", "def broken(:"),
         ("unknown", "AGENT.lessons()"),
         ("unfinished", "AGENT = Agent()"),
+        ("outdated", "from episodes.agent import KnownEpisodes"),
+        ("wrong", "int('x')"),
+        ("unlisted", "{}['splits']"),
+        ("without_file", "import pathlib; pathlib.Path('/nowhere/x.toml').read_text()"),
+        ("uninstalled", "import no_such_package"),
+        ("a_class", "AGENT = Agent"),
     ],
 )
 def test_an_agent_that_cannot_be_imported_is_named_with_its_line(name, line, tmp_path, monkeypatch):
