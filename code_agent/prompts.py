@@ -16,7 +16,9 @@ WORDS: dict[str, str] = tomllib.loads(
 
 def fingerprint() -> str:
     """Return the version and a hash of the texts."""
-    digest = hashlib.sha256(f"{WORDS}{ACTIONS}".encode()).hexdigest()
+    words = ", ".join(f"{name}={text!r}" for name, text in WORDS.items())
+    # In this form the fingerprints of earlier evaluations were taken
+    digest = hashlib.sha256(f"Prompts({words}){ACTIONS}".encode()).hexdigest()
     return f"{WORDS['version']} {digest[:8]}"
 
 

@@ -10,6 +10,7 @@ from code_agent.actions import ACTIONS, HERE, EpisodeContext
 from code_agent.environment import CodeEnvironment
 from code_agent.game import Game
 from code_agent.judging import Handed
+from code_agent.prompts import fingerprint
 from code_agent.task import CodeTask
 from episodes.episode import Episode, Message, ServiceError, ToolSpec
 from episodes.script import Script
@@ -229,3 +230,7 @@ def test_what_gold_says_is_what_the_policy_would_read(opened):
     policy = Script(texts, max_turns=3)
     episode = asyncio.run(environment.play(task, policy))
     assert episode.messages == gold.messages
+
+
+def test_the_same_texts_have_the_fingerprint_of_earlier_evaluations():
+    assert fingerprint() == "1 ad6f231b", "whoever changes a word raises the version, too"
