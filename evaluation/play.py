@@ -39,6 +39,7 @@ HOW = 'A line is your reply; """ on a line of its own begins and ends one of sev
 HELP = "/help"
 HOW_TO_BE_HELPED = "/help shows this again; it costs no reply."
 HOW_TO_CALL = "/NAME and its arguments call a tool; the beginning of a name will do."
+HOW_TO_SAY = "Reply in the form that the first message asks for; any other costs a reply."
 STYLES = {
     "system": "magenta",
     "user": "cyan",
@@ -117,6 +118,8 @@ class KeyboardPolicy(Policy):
         if tools:
             show(said("tools"), "\n".join(map(described, tools)))
             how.append(said(HOW_TO_CALL))
+        else:
+            how.append(said(HOW_TO_SAY))
         show(said("how to play"), "\n".join(how))
 
 

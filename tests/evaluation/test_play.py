@@ -18,7 +18,7 @@ from episodes.episode import AgentError, Message
 from episodes.kept import kept_episodes
 from episodes.turns import with_turns
 from evaluation import play
-from evaluation.play import FENCE, message_of
+from evaluation.play import FENCE, HOW_TO_SAY, message_of
 from tests.corpora import write_lines
 from tests.digits_agent.agent import AGENT as DIGITS
 from tests.episodes.scripted import calls_text
@@ -83,7 +83,9 @@ def test_every_agent_is_played_by_piped_lines(name, monkeypatch, capsys, has_pac
 
 def test_help_and_an_empty_line_cost_no_turn(monkeypatch, capsys):
     assert run(monkeypatch, "/help\n\nask 1\n", "digits", "--task", "d0") == 1
-    assert capsys.readouterr().out.count("[4 replies left] > ") == 3
+    shown = capsys.readouterr().out
+    assert shown.count("[4 replies left] > ") == 3
+    assert shown.count(HOW_TO_SAY) == 2, "a reply in a wrong form costs one"
 
 
 def test_the_end_of_the_input_is_one_line(monkeypatch, capsys):
