@@ -30,6 +30,9 @@ def pytest_configure(config: pytest.Config) -> None:
     name = config.getoption("--agent")
     if not name:
         raise pytest.UsageError("--agent NAME is missing: whose conformance is checked")
+    for given in config.getoption("--unreachable"):
+        if "=" not in given:
+            raise pytest.UsageError(f"--unreachable {given}: expected NAME=VALUE")
     try:
         registry.get(name)
     except UsageError as error:

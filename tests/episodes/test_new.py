@@ -33,11 +33,13 @@ def test_a_skeleton_is_a_whole_agent(kind, tmp_path):
 
 
 @pytest.mark.system
-def test_conformance_of_an_agent_that_there_is_not_is_a_wrong_usage(tmp_path):
+@pytest.mark.parametrize("flags", [("--agent", "ward_rond"), ("--agent=sql", "--unreachable=foo")])
+def test_conformance_of_what_there_is_not_is_a_wrong_usage(flags, tmp_path):
     """Every check would fail for it, with a traceback of its own."""
-    checks = run(tmp_path, "pytest", *PLUGIN, "--agent", "ward_rond")
+    checks = run(tmp_path, "pytest", *PLUGIN, *flags)
     assert checks.returncode == pytest.ExitCode.USAGE_ERROR
-    assert "ward_rond" in checks.stderr
+    assert not missing(checks.stderr, flags[-1].split("=")[-1])
+    assert "Traceback" not in checks.stderr
 
 
 @pytest.mark.system
