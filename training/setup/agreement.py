@@ -3,6 +3,9 @@
 Every error names what was seen and where it came from.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 from omegaconf import DictConfig, OmegaConf
 
 from training.setup.plan import ConfigError, EnginePlan
@@ -49,11 +52,23 @@ def compares_groups(config: DictConfig) -> bool:
     return bool(config.algorithm.adv_estimator != "reinforce_plus_plus")
 
 
-def check_agreement(config: DictConfig, engine: EnginePlan, origins: dict[str, str]) -> None:
-    """Raise ConfigError if these contradict each other. origins: overrides as written, by key."""
+def check_agreement(
+    config: DictConfig, engine: EnginePlan, own: Mapping[str, Any], origins: Mapping[str, str]
+) -> None:
+    """Raise ConfigError if these contradict each other.
+
+    own: what the flags of FLAG_OF say, by key. origins: overrides as written, by key.
+    """
     for key, flag in FLAG_OF.items():
         if key in origins:
             raise ConfigError(f"{origins[key]}: {key} follows from {flag}; give {flag} instead")
+        value = OmegaConf.select(config, key)
+        if value != own[key]:  # a whole group was written
+            groups = [text for group, text in origins.items() if key.startswith(f"{group}.")]
+            raise ConfigError(
+                f"{'; '.join(groups)}: verl's {key} becomes {value}, and {flag} says {own[key]};"
+                f" give {flag} instead"
+            )
     for key in VERL_ROTATES:
         if value := config.trainer.get(key):
             raise ConfigError(f"trainer.{key}={value}: use --keep N and --keep-best instead")

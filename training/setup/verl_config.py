@@ -13,7 +13,7 @@ from hydra.utils import get_class
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from training.setup.agreement import MAX_TURNS_KEY, TEMPERATURE_KEY, check_agreement
+from training.setup.agreement import FLAG_OF, MAX_TURNS_KEY, TEMPERATURE_KEY, check_agreement
 from training.setup.device import in_bfloat16
 from training.setup.model_folder import CACHE_BLOCK, cache_bytes
 from training.setup.plan import ConfigError, EnginePlan
@@ -73,16 +73,18 @@ def build_config(
     device = VERL_DEFAULTS["device"]
     short = engine.device == "cpu" and in_bfloat16(engine.model)
     exact = VERL_DEFAULTS["run"]["deterministic"] if engine.deterministic else {}
+    derived = _derived(engine, run_dir, files)
     for layer in (
         device["every"],
         device.get(engine.device, {}),
         device["cpu_bfloat16"] if short else {},
-        _derived(engine, run_dir, files),
+        derived,
         preset,
         exact,
     ):
         for key, value in layer.items():
             OmegaConf.update(config, key.lstrip("+"), value, force_add=key.startswith("+"))
+    own = {key: derived.get(key, OmegaConf.select(config, key)) for key in FLAG_OF}
     for override in user:
         _apply(config, defaults, override)
     rollout = config.actor_rollout_ref.rollout
@@ -97,7 +99,7 @@ def build_config(
         loss.loss_mode = "bypass_mode"
     given = {override.key: override.value for override in user}
     check_algorithm(engine.algorithm, given)
-    check_agreement(config, engine, {override.key: override.text for override in user})
+    check_agreement(config, engine, own, {override.key: override.text for override in user})
     return config
 
 
