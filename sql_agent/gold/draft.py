@@ -1,4 +1,4 @@
-"""Drafts a plain Chinese answer (`阿朵片的适应症：...`) from gold rows or gold SQL.
+"""Drafts a plain Chinese answer (`阿朵片的适应症：...`) from gold rows, gold SQL or quotes.
 
 A row without gold stays without an answer and is judged without a reference.
 """
@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from common.terminal import watched
-from sql_agent.gold.checker import gold_tool, without_key
+from sql_agent.gold.checker import SEARCHES, gold_tool, without_key
 from sql_agent.gold.markup import plain
 from sql_agent.intake.question_files import Row, count_without_reference, nested, statements
 from sql_agent.tables import NAME_COLUMN, TABLES
@@ -34,7 +34,7 @@ def fill_answers(
 
 
 def draft_answer(row: Row, tool: QueryTool) -> str:
-    """Return the answer from `structured_gt`, else from the gold SQL, else "".
+    """Return the answer from `structured_gt`, else the gold SQL, else the quotes, else "".
 
     Raises DatabaseError: the database is needed and cannot be read.
     """
@@ -44,7 +44,11 @@ def draft_answer(row: Row, tool: QueryTool) -> str:
     table = _returned(row, tool)
     if table["rows"] or (row["sql"] and row["task_type"] == "unanswerable"):
         return from_table(table, names)
-    return ""
+    evidence = nested(row, "evidence")
+    if row["task_type"] in SEARCHES:  # a quote shows why a drug was found, but not its name
+        names = [name for name in names if name not in row["question"]]
+        evidence = evidence if len(names) == len(evidence) else []
+    return from_quotes(evidence, names)
 
 
 def _returned(row: Row, tool: QueryTool) -> dict[str, Any]:
@@ -78,6 +82,24 @@ def from_table(gold: dict[str, Any], names: list[str]) -> str:
             name = line[named[0]]
         for place, cell in enumerate(line):
             if cell and place not in named[:1]:
-                label = LABELS.get(columns[place], columns[place])
-                said.append(f"{name}的{label}：{cell}" if name else f"{label}：{cell}")
+                said.append(_sentence(name, columns[place], cell))
     return "\n".join(said)
+
+
+def from_quotes(evidence: list[dict[str, Any]], names: list[str]) -> str:
+    """Return the answer that states the quotes, each once. names: the entities asked about."""
+    if len(names) == 1:
+        names = names * len(evidence)
+    elif len(names) != len(evidence):
+        names = [""] * len(evidence)
+    said = []
+    for name, item in zip(names, evidence, strict=True):
+        if quote := plain(item["quote"]):
+            said.append(_sentence(name, item.get("field") or "", quote))
+    return "\n".join(dict.fromkeys(said))
+
+
+def _sentence(name: str, column: str, text: str) -> str:
+    label = LABELS.get(column.lower(), column.lower())
+    about = "的".join(part for part in (name, label) if part)
+    return f"{about}：{text}" if about else text

@@ -59,7 +59,7 @@ def test_the_words_of_a_draft(changes, answer):
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("without", [(), ("structured_gt", "evidence")])
+@pytest.mark.parametrize("without", [(), ("structured_gt", "evidence"), ("structured_gt", "sql")])
 def test_drafts_of_our_own_rows_earn_the_full_score(without):
     rows = [
         dict(one, answer="", **dict.fromkeys(without, ""))
