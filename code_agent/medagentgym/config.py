@@ -14,7 +14,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, ValidationError
 
 from code_agent.debugger import Debugger
-from code_agent.tasks import SETS
+from code_agent.tasks import SETS, get_task_class
 from common.command import UsageError, new_parser, positive
 from common.llm.endpoint import LLMEndpoint
 
@@ -118,13 +118,19 @@ def parser_of(doc: str | None) -> argparse.ArgumentParser:
 
 
 def load_config(given: argparse.Namespace) -> RunConfig:
-    """Return the configuration. Raises UsageError."""
+    """Return the configuration. Raises UsageError: a value is missing or cannot be."""
     values = _read_yaml(given.config_path) if given.config_path else {}
     flags = {name: getattr(given, name, None) for name in RunConfig.model_fields}
     flags["jobs"] = given.n_jobs or (JOBS if given.async_run else None)
     values |= {name: value for name, value in flags.items() if value is not None}
     values = {name: value for name, value in values.items() if value is not None}
     config: RunConfig = _checked(RunConfig, values, str(given.config_path or "no --config_path"))
+    get_task_class(config.task)
+    if 0 <= config.end_idx <= config.start_idx:
+        raise UsageError(
+            f"start_idx {config.start_idx} to end_idx {config.end_idx} leaves no task; end_idx is "
+            "one past the last, or -1"
+        )
     _load_credentials(config.credentials_path)
     return config
 

@@ -128,13 +128,13 @@ def play_config(config: RunConfig) -> list[History | None]:
     model = config.Agent.llm
     endpoint_of(model)
     tasks = get_task_class(config.task)(config.Data.data_path, MODES.get(config.mode, config.mode))
+    if config.start_idx >= len(tasks):
+        raise UsageError(
+            f"start_idx {config.start_idx}: {config.task} has {len(tasks)} tasks in mode "
+            f"{config.mode}"
+        )
     end = len(tasks) if config.end_idx < 0 else min(config.end_idx, len(tasks))
     indices = range(config.start_idx, end)
-    if not indices:
-        raise UsageError(
-            f"start_idx {config.start_idx} to end_idx {config.end_idx}: {config.task} has "
-            f"{len(tasks)} tasks in mode {config.mode}; end_idx is one past the last, or -1"
-        )
     try:
         config.folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -230,7 +230,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     stop_in_order()
     goes_on = "the same command goes on from here"
-    return run_command("main", lambda: run(arguments), afterwards=goes_on)
+    program = Path(sys.argv[0]).stem  # main.py, or rollout.py
+    return run_command(program, lambda: run(arguments), afterwards=goes_on)
 
 
 if __name__ == "__main__":

@@ -188,6 +188,22 @@ def test_a_wrong_configuration_gets_one_line(config, capsys, case):
     assert errors.count("\n") == 1
 
 
+@pytest.mark.parametrize("script", ["main", "rollout"])
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [(["--task", "nope"], ["'nope'", "ehr_demo"]), (["--end_idx", "0"], ["start_idx 0", "-1"])],
+)
+def test_data_of_a_wrong_call_is_refused_in_the_name_of_the_script(
+    config, tmp_path, script, flags, said
+):
+    asked = [*config(task="ehr_demo"), *flags, "--to-sft", str(tmp_path / "sft.jsonl")]
+    command = [sys.executable, f"code_agent/{script}.py", *asked]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert ended.returncode == 2
+    assert ended.stderr.startswith(f"{script}: ")
+    assert not missing(ended.stderr, *said)
+
+
 class Unusable(Small):
     def unusable(self, task: CodeTask) -> str:
         return "needs the package no_such_package"
