@@ -12,8 +12,10 @@ import asyncio
 import json
 import os
 import sys
+import tomllib
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from io import TextIOWrapper
 from threading import Thread
 from typing import Annotated, Any
@@ -32,7 +34,7 @@ from mcp.types import (
 from pydantic import Field
 
 from common.command import Failure, UsageError, new_parser, run_command
-from common.settings import load_settings
+from common.settings import ROOT, load_settings
 from common.stopping import STDOUT, stop_in_order
 from tools.sql.english import in_both
 from tools.sql.query import QueryTool, SchemaTools
@@ -82,7 +84,17 @@ def build(tool: QueryTool) -> FastMCP:
     ]
     for call, description in offered:
         server.add_tool(call, description=description, annotations=READS, structured_output=False)
+    server._mcp_server.version = own_version()  # else it is that of the mcp package
     return server
+
+
+def own_version() -> str:
+    """Return the project's version, of the wheel that is installed or of the repository."""
+    try:
+        return version("medical-agent-rl")
+    except PackageNotFoundError:
+        project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+        return str(project["version"])
 
 
 def answer(result: str) -> CallToolResult:

@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import tomllib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -37,7 +38,9 @@ async def over_stdio(url: str, *flags: str) -> AsyncIterator[ClientSession]:
     words = {"command": COMMAND[0], "args": [*COMMAND[1:], *flags]}
     parameters = StdioServerParameters(**words, env=environment(url), cwd=ROOT)
     async with stdio_client(parameters) as (read, write), ClientSession(read, write) as session:
-        await session.initialize()
+        started = await session.initialize()
+        project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+        assert started.serverInfo.version == project["version"]
         yield session
 
 
