@@ -122,7 +122,11 @@ def test_an_agent_without_tools_has_a_tiny_model_too(echo, tmp_path, capsys):
     files = {path.name: path.read_bytes() for path in (tmp_path / "one").iterdir()}
     assert files.keys() == MODEL_FILES
     assert files == {path.name: path.read_bytes() for path in (tmp_path / "two").iterdir()}
-    assert json.loads(files["config.json"])["max_position_embeddings"] == 64
+    config = json.loads(files["config.json"])
+    assert config["max_position_embeddings"] == 64
+    assert config["rope_theta"] == config["rope_parameters"]["rope_theta"]
+    tokenizer = json.loads(files["tokenizer_config.json"])
+    assert tokenizer["tokenizer_class"] == "PreTrainedTokenizerFast"
 
     adapted = ("--base", str(tmp_path / "one"), "--out", str(tmp_path / "adapted"))
     cold_start(capsys, echo, *adapted, "--lr", "3e-3", "--lora-rank", "4")

@@ -5,6 +5,7 @@ run on imperfect ones, so that reinforcement learning has decisions to correct.
 """
 
 import copy
+import json
 import sys
 import time
 from collections.abc import Sequence
@@ -159,3 +160,12 @@ def write_model(model: Any, tokenizer: Any, folder: Path) -> None:
         eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id
     )
     save(copy.deepcopy(model), tokenizer, folder)
+    # Readers other than transformers 5 know neither its name of the class nor its place of theta
+    added = {
+        "tokenizer_config.json": {"tokenizer_class": "PreTrainedTokenizerFast"},
+        "config.json": {"rope_theta": model.config.rope_parameters["rope_theta"]},
+    }
+    for name, values in added.items():
+        config = json.loads((folder / name).read_text(encoding="utf-8")) | values
+        text = json.dumps(config, ensure_ascii=False, indent=2, sort_keys=True) + "\n"
+        (folder / name).write_text(text, encoding="utf-8")
