@@ -36,6 +36,16 @@ def test_a_step_with_many_is_skipped_and_three_in_a_row_stop():
         watch.judge(bad)
 
 
+def test_a_run_whose_prompts_fill_the_context_says_which_settings_to_raise():
+    watch = Watch(4)
+    for _ in range(MAX_SKIPS_IN_A_ROW - 1):
+        watch.judge(records(4, "no_calls", calls=0))
+    with pytest.raises(RunStopped) as stopped:
+        watch.judge(records(4, "no_calls", calls=0))
+    raised = ("data.max_prompt_length", "actor_rollout_ref.rollout.max_model_len")
+    assert not missing(str(stopped.value), "no_calls: 4", *raised)
+
+
 def test_a_window_is_all_that_was_played_since_the_update():
     """For one bad group at the end of a step, the whole step would be thrown away."""
     watch = Watch(4)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from statistics import mean, stdev
 
 from episodes.agent import MOST_ACCEPTED
+from episodes.outcomes import UNSCORED
 from training.engine.records import (
     RolloutRecord,
     by_agent,
@@ -126,8 +127,11 @@ class Watch:
                 )
             share = unscored_share(part)
             if share > self.max_unscored_share:
-                counts = ", ".join(f"{name}: {count}" for name, count in causes(part).most_common())
-                return f"{share:.0%} of {len(part)} rollouts{whose} are unscored ({counts})"
+                ranked = causes(part).most_common()
+                counts = ", ".join(f"{name}: {count}" for name, count in ranked)
+                first = ranked[0][0]
+                meant = f"; {first} means: {UNSCORED[first]}" if first in UNSCORED else ""
+                return f"{share:.0%} of {len(part)} rollouts{whose} are unscored ({counts}){meant}"
         return None
 
     def compare_log_probs(self, metrics: Mapping[str, float], dtype: str) -> bool:
