@@ -265,7 +265,7 @@ def test_columns_have_the_names_of_the_very_database(llm, tmp_path):
     path = tmp_path / "own.db"
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("CREATE TABLE lab (\nmed_name TEXT, -- 检验项目\nstatus TEXT)")
-    settings = {"database_url": f"sqlite:///{path}", "database_tables": "lab"}
+    settings: dict[str, Any] = {"database_url": f"sqlite:///{path}", "database_tables": "lab"}
     with served("sql", llm.base_url, **settings) as (address, _):
         told = httpx.get(f"{address}/agent", trust_env=False).json()
     assert told["names"] == {"med_name": "检验项目"}
