@@ -73,18 +73,17 @@ def build_config(
     device = VERL_DEFAULTS["device"]
     short = engine.device == "cpu" and in_bfloat16(engine.model)
     exact = VERL_DEFAULTS["run"]["deterministic"] if engine.deterministic else {}
-    derived = _derived(engine, run_dir, files)
     for layer in (
         device["every"],
         device.get(engine.device, {}),
         device["cpu_bfloat16"] if short else {},
-        derived,
+        _derived(engine, run_dir, files),
         preset,
         exact,
     ):
         for key, value in layer.items():
             OmegaConf.update(config, key.lstrip("+"), value, force_add=key.startswith("+"))
-    own = {key: derived.get(key, OmegaConf.select(config, key)) for key in FLAG_OF}
+    own = {key: OmegaConf.select(config, key) for key in FLAG_OF}
     for override in user:
         _apply(config, defaults, override)
     rollout = config.actor_rollout_ref.rollout
