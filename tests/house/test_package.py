@@ -102,7 +102,7 @@ def test_an_agent_in_another_repository_is_found_on_the_path(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "AGENT = ..."),
+        ("", "AGENT is None"),
         (AGENT.replace('"counting"', '"other"'), "'other'"),
         ("import no_such_package", "no_such_package"),
     ],
