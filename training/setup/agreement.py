@@ -60,13 +60,12 @@ def check_agreement(
     own: what the flags of FLAG_OF say, by key. origins: overrides as written, by key.
     """
     for key, flag in FLAG_OF.items():
-        if key in origins:
-            raise ConfigError(f"{origins[key]}: {key} follows from {flag}; give {flag} instead")
         value = OmegaConf.select(config, key)
-        if value != own[key]:  # a whole group was written
-            groups = [text for group, text in origins.items() if key.startswith(f"{group}.")]
+        if key in origins or value != own[key]:
+            # The key itself, or a group that holds it
+            texts = [text for at, text in origins.items() if f"{key}.".startswith(f"{at}.")]
             raise ConfigError(
-                f"{'; '.join(groups)}: verl's {key} becomes {value}, and {flag} says {own[key]};"
+                f"{'; '.join(texts)}: verl's {key} becomes {value}, and {flag} says {own[key]};"
                 f" give {flag} instead"
             )
     for key in VERL_ROTATES:
