@@ -45,10 +45,11 @@ from training.warmup.schedule import Schedule
 from training.warmup.work_folder import work_folder
 
 WARM_UP_SHARE = 0.1
-# A weight in bfloat16, and a learned one with gradient, copy and two moments in 32 bit
-WEIGHT_BYTES = 2
-LEARNED_BYTES = 14
-ACTIVATION_BYTES = 1_500_000_000  # measured with TREE_TOKENS and a model of 0.5 billion parameters
+# Of a learned weight: in bfloat16 gradient, copy and two moments beside it, in 32 bit all but the
+# copy, which is the weight itself
+LEARNED_BYTES = 16
+# Of each byte of a number, measured with TREE_TOKENS and a model of 0.5 billion parameters
+ACTIVATION_BYTES = 750_000_000
 TREE_TOKENS = 2048  # computed at once: 2 GB of activations of a model of 0.5 billion parameters
 HEAD_ROWS = 256  # positions whose logits are in memory at once: 156 MB with 152,000 tokens
 
@@ -183,11 +184,10 @@ def warm_up(
     conversation can be learned, or the memory is too small. Raises UsageError: the model cannot be
     loaded, or another warm-up to `out` began.
     """
-    if is_large(base):
-        parameters = count_weights(find_model(base))
-        check_memory(parameters, 0 if lora_rank else parameters)
     short = not torch.cuda.is_available() and in_bfloat16(base)
     dtype = torch.bfloat16 if short else torch.float32
+    if is_large(base):
+        check_memory(count_weights(find_model(base)), dtype, all_weights=not lora_rank)
     model, tokenizer = load_model(base, dtype)
     try:
         taught = list(conversations)
@@ -219,7 +219,7 @@ def warm_up(
     else:
         data = groups_of(fitting, batch_size, random)
         learn = learn_trees
-        if model.dtype == torch.bfloat16:
+        if is_large(base):
             save_memory(model)
     # Before the optimizers, which hold copies of the weights beside them
     model.to("cuda" if torch.cuda.is_available() else "cpu")
@@ -244,11 +244,12 @@ def warm_up(
     return {"steps": schedule.steps, "accuracy": schedule.accuracy}
 
 
-def check_memory(parameters: int, learned: int) -> None:
+def check_memory(parameters: int, dtype: torch.dtype, all_weights: bool) -> None:
     """Say what training on this machine's CPU takes. Raises ColdStartError: more than there is."""
     if torch.cuda.is_available():
         return
-    needed = WEIGHT_BYTES * parameters + LEARNED_BYTES * learned + ACTIVATION_BYTES
+    held = LEARNED_BYTES if all_weights else dtype.itemsize  # bytes of a weight
+    needed = held * parameters + dtype.itemsize * ACTIVATION_BYTES
     available = psutil.virtual_memory().available
     said = f"the warm-up needs {needed / 1e9:.1f} GB of memory and has {available / 1e9:.1f} GB"
     if available < needed:
