@@ -1,15 +1,16 @@
 """Draws a small database for EHRSQL's questions, because its own rows need a licence.
 
-    draw_database(path, tables, statements, now="2105-12-31 23:59:00")
+    draw_database(path, schema, statements, now="2105-12-31 23:59:00")
 
 Each statement's witness (`witness.py`) is written two to six times with the same named patients and
 varying events. The same input gives the same database.
 """
 
+import json
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Container, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from datetime import datetime, timedelta
 from pathlib import Path
 from random import Random
@@ -17,12 +18,11 @@ from typing import Any
 
 from sqlglot import exp
 
-from common.files import replacing
-from sql_agent.ehrsql.schema import Table, Tables, entities, key_columns
-from sql_agent.ehrsql.witness import Cell, Condition, Row, Witness, constant_of, witness_of
+from sql_agent.ehrsql.schema import Schema, Table
+from sql_agent.ehrsql.witness import Cell, Condition, Row, Witness, witness_of
 
 Record = dict[str, Any]  # a row that is written, by column
-Values = dict[Cell, Any]  # by root
+Values = dict[Cell, Any]
 
 FEWEST_COPIES = 2  # of a witness
 MOST_COPIES = 6
@@ -32,27 +32,25 @@ RECENT_DAYS = 3  # questions ask about today and yesterday
 TIMES_OF_A_DAY = 8
 FIRST_KEY = 500_000  # of keys that no statement names
 OLD_PARENT = 0.6  # share of events without a patient of their own that go to a written one
+NUMBERS = ("DOUBLE", "NUMERIC", "DECIMAL", "REAL", "FLOAT")  # types of fractions
 FILLED = 0.9  # share of cells that are not NULL where they may be
 
 
-def draw_database(path: Path, tables: Tables, statements: Sequence[str], now: str) -> None:
+def draw_database(path: Path, schema: Schema, statements: Sequence[str], now: str) -> None:
     """Write the database for statements as the benchmark runs them, at its current time."""
-    witnesses = [witness for sql in statements if (witness := witness_of(sql, tables))]
-    drawing = _Drawing(tables, now, witnesses)
+    witnesses = [witness for sql in statements if (witness := witness_of(sql, schema))]
+    drawing = _Drawing(schema, now, witnesses)
     for witness in witnesses:
-        drawing.add(Witness(witness.rows, drawing.askable(witness.conditions)))
+        drawing.add(witness)
     drawing.write(path)
 
 
 class _Drawing:
     """The rows drawn so far. SQLite decides conditions, by its rules for dates and texts."""
 
-    def __init__(self, tables: Tables, now: str, witnesses: Sequence[Witness]) -> None:
-        self.tables = tables
+    def __init__(self, schema: Schema, now: str, witnesses: Sequence[Witness]) -> None:
+        self.schema = schema
         self.random = Random(0)
-        self.entities = entities(tables)
-        self.keys = key_columns(tables)
-        self.rows: dict[str, list[Record]] = {name: [] for name in tables}
         # A time of each day, and several of the last days
         last = datetime.fromisoformat(now)
         midnight = last.replace(hour=0, minute=0, second=0)
@@ -61,144 +59,135 @@ class _Drawing:
         for day in [*range(DAYS), *list(range(RECENT_DAYS)) * TIMES_OF_A_DAY]:
             minute = timedelta(minutes=self.random.randrange(last_minute))
             self.times.append((midnight - timedelta(days=day) + minute).isoformat(" "))
-        self.constants = _constants(witnesses)
-        self._by_key: dict[tuple[str, str, Any], Record] = {}
+        self.constants: defaultdict[tuple[str, str], set[Any]] = defaultdict(set)
+        for witness in witnesses:
+            for row in witness.rows:
+                for column, cell in row.cells.items():
+                    self.constants[row.table.name, column].update(cell.constants, cell.compared)
         self._next_key: Counter[str] = Counter()
         self._fitting: dict[tuple[str, ...], list[Any]] = {}
-        self._sqlite = sqlite3.connect(":memory:")
-        self._sqlite.execute("CREATE TABLE candidates (value)")
-
-    def askable(self, conditions: Sequence[Condition]) -> list[Condition]:
-        """Return the conditions that SQLite can decide. It always raises for the others."""
-        found = []
-        for condition in conditions:
-            nothing = dict.fromkeys((cell.root for cell in condition.cells), None)
-            with suppress(sqlite3.OperationalError):
-                self._sqlite.execute(f"SELECT {_with_values(condition, nothing)}")
-                found.append(condition)
-        return found
+        self._rows = sqlite3.connect(":memory:", isolation_level=None)
+        self._rows.row_factory = sqlite3.Row
+        for name, table in schema.tables.items():
+            columns = [column + " UNIQUE" * kind.unique for column, kind in table.columns.items()]
+            self._rows.execute(f"CREATE TABLE {name} ({', '.join(columns)})")
 
     def add(self, witness: Witness) -> None:
         """Write the rows of a witness several times."""
+        witness = Witness(witness.rows, list(filter(self._can_ask, witness.conditions)))
         fixed: Values = {}
-        for copy in range(self.random.randint(FEWEST_COPIES, MOST_COPIES)):
+        for _ in range(self.random.randint(FEWEST_COPIES, MOST_COPIES)):
             for _ in range(TRIES):
                 values = dict(fixed)
                 if self._fill(witness, values):
                     break
             self._keep(witness, values)
-            if copy == 0:
-                fixed = self._named(witness, values)
+            fixed = fixed or self._named(witness, values)
 
     def write(self, path: Path) -> None:
-        """Write the SQLite file, completely or not at all."""
-        with replacing(path) as draft, sqlite3.connect(draft) as database:
-            for name, table in self.tables.items():
-                columns = [f"{column} {kind.sql_type}" for column, kind in table.columns.items()]
+        """Write the SQLite file."""
+        with closing(sqlite3.connect(path)) as database, database:
+            for name, table in self.schema.tables.items():
+                columns = [f"{column} {kind.declared}" for column, kind in table.columns.items()]
                 database.execute(f"CREATE TABLE {name} ({', '.join(columns)})")
                 places = ", ".join("?" * len(columns))
-                cells = [tuple(row.values()) for row in self.rows[name]]
-                database.executemany(f"INSERT INTO {name} VALUES ({places})", cells)
-                for column in sorted(self.keys & table.columns.keys()):
+                rows = self._rows.execute(f"SELECT * FROM {name} ORDER BY rowid")
+                database.executemany(f"INSERT INTO {name} VALUES ({places})", rows)
+                for column in sorted(self.schema.keys & table.columns.keys()):
                     database.execute(f"CREATE INDEX {name}_{column} ON {name} ({column})")
-        database.close()
+
+    def _can_ask(self, condition: Condition) -> bool:
+        """Return whether SQLite can decide a condition. It lacks some functions, for example."""
+        try:
+            self._met([None], _texts([condition], {}, dict.fromkeys(condition.cells, "value")))
+        except sqlite3.Error:
+            return False
+        return True
+
+    def _met(self, candidates: Sequence[Any], texts: Sequence[str]) -> list[Any]:
+        """Return the candidates that meet conditions on a `value`."""
+        met = f"SELECT value FROM json_each(?) WHERE {' AND '.join(texts) or 'TRUE'}"
+        return [value for (value,) in self._rows.execute(met, [json.dumps(candidates)])]
+
+    def _written(self, table: str, known: Record, texts: Sequence[str] = ()) -> list[Record]:
+        """Return the rows drawn with these values that meet conditions on their columns."""
+        met = [*(f"{column} IS :{column}" for column in known), *texts]
+        sql = f"SELECT * FROM {table} WHERE {' AND '.join(met) or 'TRUE'} ORDER BY rowid"
+        return [dict(row) for row in self._rows.execute(sql, known)]
 
     def _fill(self, witness: Witness, values: Values) -> bool:
         """Find a value for every cell. Return whether all conditions are met."""
         for row in witness.rows:
             for cell in row.cells.values():
-                if cell.root.constants:
-                    values.setdefault(cell.root, cell.root.constants[0])
+                if cell.constants:
+                    values.setdefault(cell, cell.constants[0])
         met = True
+        entities = self.schema.entities
         rows = sorted(witness.rows, key=lambda row: len(row.table.parents))
-        for row in sorted(rows, key=lambda row: row.table.name not in self.entities):
-            fitting = self._written_entities(row, witness, values)
+        for row in sorted(rows, key=lambda row: row.table.name not in entities):
+            known = row.known(values)
+            fitting: list[Record] = []
+            if known and row.table.name in entities:
+                names = {cell: column for column, cell in row.cells.items()}
+                texts = _texts(witness.conditions, values, names)
+                fitting = self._written(row.table.name, known, texts)
             if fitting:
                 written = self.random.choice(fitting)
                 for column, cell in row.cells.items():
-                    values.setdefault(cell.root, written[column])
+                    values.setdefault(cell, written[column])
                 continue
             self._take_from_parents(row, witness, values)
             for column, cell in row.cells.items():
-                if cell.root not in values:
-                    found, fits = self._value(row.table, column, cell.root, witness, values)
-                    values[cell.root] = found
+                if cell not in values:
+                    texts = _texts(witness.conditions, values, {cell: "value"})
+                    values[cell], fits = self._value(row.table, column, texts)
                     met = met and fits
         return met
-
-    def _written_entities(self, row: Row, witness: Witness, values: Values) -> list[Record]:
-        """Return the existing patients, admissions or dictionary entries that fit."""
-        known = _known(row, values)
-        if row.table.name not in self.entities or not known:
-            return []
-        fitting = []
-        for record in self._written(row.table.name, known):
-            own = {cell.root: record[column] for column, cell in row.cells.items()}
-            texts = _texts(witness, values | own, own)
-            asked = f"SELECT {' AND '.join(texts)}"
-            if not texts or self._sqlite.execute(asked).fetchone()[0]:
-                fitting.append(record)
-        return fitting
-
-    def _written(self, table: str, known: Record) -> list[Record]:
-        return [record for record in self.rows[table] if known.items() <= record.items()]
 
     def _take_from_parents(self, row: Row, witness: Witness, values: Values) -> None:
         """Choose the referenced rows and copy shared keys: an event has its admission's patient."""
         parents = row.table.parents
-        for column in sorted(parents, key=lambda column: row.cells[column].root not in values):
+        for column in sorted(parents, key=lambda column: row.cells[column] not in values):
             parent, key = parents[column]
-            cell = row.cells[column].root
-            there = None
+            cell = row.cells[column]
+            found = []
             for other in witness.rows:
-                if there is None and other.table.name == parent and other.cells[key].root is cell:
-                    there = other
-            if there is not None:
-                above = _known(there, values)
-            else:
+                if other.table.name == parent and other.cells[key] is cell:
+                    found.append(other.known(values))
+            if not found:
                 if cell not in values:
                     values[cell] = self._parent(parent, row, values)[key]
-                above = self._by_key.get((parent, key, values[cell]), {})
-            for name in row.table.columns:
-                if name in above and name in self.keys and name != row.table.key:
-                    values.setdefault(row.cells[name].root, above[name])
+                found = self._written(parent, {key: values[cell]})
+            above = found[0] if found else {}
+            for name, own in row.cells.items():
+                if name in above and name in self.schema.keys and name != row.table.key:
+                    values.setdefault(own, above[name])
 
     def _parent(self, name: str, child: Row, values: Values) -> Record:
         """Return an existing or new row to refer to, with the child's keys."""
-        table = self.tables[name]
-        known = {}
-        for column, value in _known(child, values).items():
-            is_shared = column in table.columns and column in self.keys
-            if is_shared and column not in (table.key, child.table.key):
-                known[column] = value
+        table = self.schema.tables[name]
+        shared = self.schema.keys & table.columns.keys() - {table.key, child.table.key}
+        known = child.known(values)
+        known = {column: value for column, value in known.items() if column in shared}
         fitting = self._written(name, known)
         if fitting and (known or self.random.random() < OLD_PARENT):
             return self.random.choice(fitting)
-        row = Row.of(table)
-        own: Values = {row.cells[column].root: value for column, value in known.items()}
-        self._fill(Witness([row], []), own)
-        self._keep(Witness([row], []), own)
-        return self.rows[name][-1]
+        row = Row(table)
+        own = {row.cells[column]: value for column, value in known.items()}
+        alone = Witness([row], [])
+        self._fill(alone, own)
+        self._keep(alone, own)
+        return row.known(own)
 
-    def _value(
-        self, table: Table, name: str, cell: Cell, witness: Witness, values: Values
-    ) -> tuple[Any, bool]:
-        """Return a value for a cell, and whether it meets the known conditions."""
-        if table.columns[name].unique or (name in self.keys and name not in table.parents):
+    def _value(self, table: Table, name: str, texts: Sequence[str]) -> tuple[Any, bool]:
+        """Return a value of a column, and whether it meets the conditions."""
+        if table.columns[name].unique or (name in self.schema.keys and name not in table.parents):
             counted = f"{table.name}.{name}" if name == table.key else name
             self._next_key[counted] += 1
             return FIRST_KEY + self._next_key[counted], True
-        texts = sorted(_texts(witness, values, (cell,), cell))
         asked = (table.name, name, *texts)
         if asked not in self._fitting:
-            fitting = self._candidates(table, name)
-            if texts:
-                self._sqlite.execute("DELETE FROM candidates")
-                rows = [(value,) for value in fitting]
-                self._sqlite.executemany("INSERT INTO candidates VALUES (?)", rows)
-                met = f"SELECT value FROM candidates WHERE {' AND '.join(texts)}"
-                fitting = [value for (value,) in self._sqlite.execute(met)]
-            self._fitting[asked] = fitting
+            self._fitting[asked] = self._met(self._candidates(table, name), texts)
         fitting = self._fitting[asked]
         found = fitting or self._candidates(table, name)
         value = self.random.choice(found)
@@ -209,12 +198,13 @@ class _Drawing:
     def _candidates(self, table: Table, name: str) -> list[Any]:
         """Return the values that statements name for the column, or else values of its kind."""
         column = table.columns[name]
+        declared = column.declared.upper()
         named = sorted(self.constants[table.name, name], key=str)
-        if column.kind == "time":
+        if "TIME" in declared or "DATE" in declared:
             found: list[Any] = [*self.times, *named]
-        elif column.kind == "integer":
+        elif "INT" in declared:
             found = [*named, *range(1, 120)]
-        elif column.kind == "real":
+        elif any(word in declared for word in NUMBERS):
             found = [*named, *(number / 2 for number in range(1, 400))]
         else:
             found = [str(value) for value in named] or [f"{name} {at}" for at in range(1, 7)]
@@ -223,76 +213,35 @@ class _Drawing:
     def _named(self, witness: Witness, values: Values) -> Values:
         """Return what all copies share: the values of named entities and what belongs to them."""
         fixed: Values = {}
-        rows = [row for row in witness.rows if row.table.name in self.entities]
-        found = [row for row in rows if any(cell.root.constants for cell in row.cells.values())]
-        while found:
-            for row in found:
-                fixed |= {cell.root: values[cell.root] for cell in row.cells.values()}
-            rows = [row for row in rows if row not in found]
-            found = []
+        rows = [row for row in witness.rows if row.table.name in self.schema.entities]
+        for _ in rows:  # in each round what belongs to those of the round before
             for row in rows:
-                if any(row.cells[column].root in fixed for column in row.table.parents):
-                    found.append(row)
+                is_named = any(cell.constants for cell in row.cells.values())
+                belongs = any(row.cells[column] in fixed for column in row.table.parents)
+                if is_named or belongs:
+                    fixed |= {cell: values[cell] for cell in row.cells.values()}
         return fixed
 
     def _keep(self, witness: Witness, values: Values) -> None:
         """Enter the rows, except those whose unique value is taken: they exist already."""
         for row in witness.rows:
-            name = row.table.name
-            record = _known(row, values)
-            unique = [column for column, kind in row.table.columns.items() if kind.unique]
-            if any((name, column, record[column]) in self._by_key for column in unique):
-                continue
-            self.rows[name].append(record)
-            for column in self.keys & record.keys():
-                self._by_key.setdefault((name, column, record[column]), record)
-
-
-def _known(row: Row, values: Values) -> Record:
-    known = {}
-    for column, cell in row.cells.items():
-        if cell.root in values:
-            known[column] = values[cell.root]
-    return known
-
-
-def _constants(witnesses: Sequence[Witness]) -> defaultdict[tuple[str, str], set[Any]]:
-    """Return the constants compared with each column. A pattern counts as its text."""
-    found: defaultdict[tuple[str, str], set[Any]] = defaultdict(set)
-    for witness in witnesses:
-        places: defaultdict[Cell, list[tuple[str, str]]] = defaultdict(list)
-        for row in witness.rows:
-            for column, cell in row.cells.items():
-                places[cell.root].append((row.table.name, column))
-                found[row.table.name, column] |= set(cell.root.constants)
-        for condition in witness.conditions:
-            if condition.comparison.find(exp.Func):
-                continue  # of a part of the value, such as its year
-            for literal in condition.comparison.find_all(exp.Literal):
-                constant = constant_of(literal)
-                text = constant.strip("%") if isinstance(constant, str) else constant
-                for place in places[condition.cells[0].root]:
-                    found[place].add(text)
-    return found
+            cells = [values[cell] for cell in row.cells.values()]
+            places = ", ".join("?" * len(cells))
+            self._rows.execute(f"INSERT OR IGNORE INTO {row.table.name} VALUES ({places})", cells)
 
 
 def _texts(
-    witness: Witness, values: Values, about: Container[Cell], asked: Cell | None = None
+    conditions: Sequence[Condition], values: Mapping[Cell, Any], names: Mapping[Cell, str]
 ) -> list[str]:
-    """Return conditions about these cells as SQL, as far as all their values are known."""
+    """Return as SQL what is asked of the cells with these names, where all others are known."""
     texts = []
-    for condition in witness.conditions:
-        roots = [cell.root for cell in condition.cells]
-        is_about = any(root in about for root in roots)
-        if is_about and all(root is asked or root in values for root in roots):
-            texts.append(_with_values(condition, values, asked))
+    for condition in conditions:
+        is_about = any(cell in names for cell in condition.cells)
+        if is_about and all(cell in names or cell in values for cell in condition.cells):
+            whole = exp.Paren(this=condition.comparison.copy())
+            columns = list(whole.find_all(exp.Column))
+            for column, cell in zip(columns, condition.cells, strict=True):
+                is_named = cell in names
+                column.replace(exp.column(names[cell]) if is_named else exp.convert(values[cell]))
+            texts.append(whole.sql("sqlite"))
     return texts
-
-
-def _with_values(condition: Condition, values: Values, asked: Cell | None = None) -> str:
-    """Return a comparison as SQL with values for columns, and `value` for the asked cell."""
-    whole = exp.Paren(this=condition.comparison.copy())
-    for column, cell in zip(list(whole.find_all(exp.Column)), condition.cells, strict=True):
-        known = exp.column("value") if cell.root is asked else exp.convert(values[cell.root])
-        column.replace(known)
-    return whole.sql("sqlite")

@@ -80,12 +80,10 @@ class EhrsqlEnvironment(Environment):
 
     def _is_right(self, task: Task, episode: Episode) -> bool:
         gold = own(task).sql
-        if not episode.answer:
-            return False
         if not gold or gives_none(task, episode):
             return not gold and gives_none(task, episode)
         ran = [query.sql for query in episode.events if query.result.ok]
-        if not ran:
+        if not ran or not episode.answer:
             return False
         found = self.whole.run(ran[-1])
         wanted = self.whole.run(gold[0])
@@ -110,28 +108,28 @@ class EhrsqlEnvironment(Environment):
         return answer_in(episode, f"The result has {result.count} rows.")
 
     def record(self, task: Task, episode: Episode) -> Record:
-        gold = own(task).sql
+        is_impossible = not own(task).sql
         right = float(self._is_right(task, episode))
         abstained = gives_none(task, episode)
+        is_silent = abstained and not is_impossible
         # As the benchmark counts: silence where there is an answer costs nothing, a wrong result
         # costs nothing in RS(0) and ten in RS(10)
-        silent = bool(gold) and abstained
         own_facts = {
-            "execution_accuracy": right if gold else None,
+            "execution_accuracy": None if is_impossible else right,
             **facts.of_queries(episode.events),
-            **facts.of_silence(not gold, abstained),
+            **facts.of_silence(is_impossible, abstained),
             "RS(0)": right,
-            "RS(10)": right if right or silent else -10.0,
+            "RS(10)": right if right or is_silent else -10.0,
         }
         return facts.record_of(own(task), episode) | {
             "facts": own_facts,
             "checks": {},
-            "unanswerable": not gold,
+            "unanswerable": is_impossible,
             "abstained": abstained,
         }
 
     def description(self) -> dict[str, Any]:
-        kind = "drawn" if self.set.is_drawn else "database"
+        kind = "drawn" if self.set.database.parent == self.set.folder else "database"
         return {"benchmark": self.set.version.name, kind: self.set.folder.name}
 
 

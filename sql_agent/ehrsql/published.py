@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from common.command import UsageError
+from data.records import refusing
 
 IMPOSSIBLE = "null"  # what stands in place of a statement where the database has no answer
 EXPECTED = "expected EHRSQL's list of questions with `query`, or EHRSQL-2024's label.json"
@@ -76,15 +77,12 @@ class Question:
     sql: str | None
 
 
-@dataclass(frozen=True)
-class Published:
-    version: Version
-    questions: list[Question]
+def read_questions(path: Path) -> tuple[Version, list[Question]]:
+    """Return the benchmark of a file, and its questions in order.
 
-
-def read_questions(path: Path) -> Published:
-    """Return the questions of a file in order. Of EHRSQL-2024's two files either one is enough."""
-    found = read_json(path)
+    Of EHRSQL-2024's two files either one is enough.
+    """
+    found = _read_json(path)
     version = EHRSQL
     if isinstance(found, Mapping):
         version = EHRSQL_2024
@@ -93,12 +91,12 @@ def read_questions(path: Path) -> Published:
         raise UsageError(f"{path} is not a file of EHRSQL; {EXPECTED}")
     questions: dict[str, Question] = {}
     for at, row in enumerate(found):
-        text = row.get("question") if isinstance(row, Mapping) else None
-        if not isinstance(text, str) or not text.strip():
-            raise UsageError(f"{path}, row {at} has no question; {EXPECTED}")
-        query = row.get("query")
-        if not isinstance(query, str):
-            raise UsageError(f"{path}, row {at} has {str(query)[:40]!r} as its query; {EXPECTED}")
+        asked = row if isinstance(row, Mapping) else {}
+        text = asked.get("question")
+        query = asked.get("query")
+        if not isinstance(text, str) or not text.strip() or not isinstance(query, str):
+            seen = f"{str(text)[:40]!r} as its question and {str(query)[:40]!r} as its query"
+            raise UsageError(f"{path}, row {at} has {seen}; {EXPECTED}")
         is_impossible = query.strip() == IMPOSSIBLE or row.get("is_impossible") is True
         name = str(row.get("id", at))
         if name in questions:
@@ -106,44 +104,21 @@ def read_questions(path: Path) -> Published:
         questions[name] = Question(name, text, None if is_impossible else query)
     if not any(question.sql for question in questions.values()):
         raise UsageError(f"{path} has no questions with a statement; {EXPECTED}")
-    return Published(version, [*questions.values()])
+    return version, [*questions.values()]
 
 
 def _both_files(path: Path, found: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the rows of data.json with their statements of label.json."""
-    is_data = isinstance(found.get("data"), list)
-    labels = path.with_name("label.json") if is_data else path
-    asked = found if is_data else read_json(path.with_name("data.json"))
-    gold = read_json(labels) if is_data else found
-    rows = asked.get("data") if isinstance(asked, Mapping) else None
-    if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
-        raise UsageError(
-            f"{path.with_name('data.json')} has no questions; expected EHRSQL-2024's "
-            '{"data": [{"id", "question"}]} beside label.json'
-        )
-    missing = [row.get("id") for row in rows if row.get("id") not in gold]
-    if missing:
-        raise UsageError(
-            f"{labels} has no statement for {len(missing)} of {len(rows)} questions, such as "
-            f"{missing[0]}; expected the label.json of the same part of the set"
-        )
-    return [{**row, "query": gold[row["id"]]} for row in rows]
+    data = found
+    gold = found
+    if isinstance(found.get("data"), list):
+        gold = _read_json(path.with_name("label.json"))
+    else:
+        data = _read_json(path.with_name("data.json"))
+    with refusing(f"{path} and the file beside it are no data.json and label.json", UsageError):
+        return [{**row, "query": gold.get(row["id"])} for row in data["data"]]
 
 
-def read_text(path: Path) -> str:
-    """Return a file's text. Raises UsageError: it cannot be read."""
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise UsageError(f"{path} is no text; {EXPECTED}") from None
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error}") from None
-
-
-def read_json(path: Path) -> Any:
-    """Return a file's JSON. Raises UsageError: it cannot be read, or is not whole."""
-    text = read_text(path)
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        raise UsageError(f"{path} is not whole JSON: {error}; {EXPECTED}") from None
+def _read_json(path: Path) -> Any:
+    with refusing(f"{path} cannot be read, {EXPECTED}", UsageError):
+        return json.loads(path.read_text(encoding="utf-8"))

@@ -9,48 +9,43 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
-import sqlite3
 import sys
-import tempfile
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 from common.command import UsageError
-from common.files import file_digest
+from common.files import file_digest, replacing
 from common.settings import WORK
-from data.records import compact
+from data.records import compact, refusing
 from episodes.agent import Row
 from sql_agent.ehrsql.database import draw_database
-from sql_agent.ehrsql.published import IMPOSSIBLE, VERSIONS, Published, Version, read_questions
+from sql_agent.ehrsql.published import IMPOSSIBLE, VERSIONS, Question, Version, read_questions
 from sql_agent.ehrsql.schema import read_schema
 from sql_agent.intake.question_files import COLUMNS, write_rows
-from tools.sql.query import Limits, QueryTool
+from tools.sql.database import open_database
+from tools.sql.query import DEFAULT_LIMITS, Limits, QueryTool
 from tools.sql.result import QueryResult
 
 FOLDER = WORK / "outputs" / "ehrsql"
 DATABASE = "database.db"
 SET = "set.json"
-DRAWING = "2"  # raised when the same files would give another database or another set.json
+DRAWING = "2"  # raised when the same files would give another database or other rows
 WHOLE = Limits(deadline=10.0, max_rows=100_000, max_cell=100_000, max_chars=100_000_000)
 CONSTANT = ([[0]], [[1]])  # results that a statement without a question gives as well
 
 
 @dataclass(frozen=True)
 class PreparedSet:
-    """A prepared folder: its files of questions, benchmark, database and tables."""
+    """A prepared folder: its files of questions, benchmark and database."""
 
     folder: Path
     questions: tuple[Path, ...]
     version: Version
     database: Path
-    tables: tuple[str, ...]
 
     @classmethod
     def read(cls, folder: Path) -> PreparedSet:
@@ -62,13 +57,9 @@ class PreparedSet:
                 f"{folder} has no questions of EHRSQL with their database; give --schema or "
                 "--database together with the published questions"
             ) from None
-        return cls(
-            folder,
-            tuple(folder / name for name in found["questions"]),
-            VERSIONS[found["version"]],
-            folder / found["database"],  # a user's own is an absolute path
-            tuple(found["tables"]),
-        )
+        files = tuple(folder / name for name in found["questions"])
+        # A user's own database is an absolute path
+        return cls(folder, files, VERSIONS[found["version"]], folder / found["database"])
 
     @classmethod
     def of(cls, questions: Path) -> PreparedSet | None:
@@ -77,142 +68,97 @@ class PreparedSet:
         prepared = cls.read(folder) if (folder / SET).is_file() else None
         return prepared if prepared and folder / questions.name in prepared.questions else None
 
-    @property
-    def is_drawn(self) -> bool:
-        return self.database.parent == self.folder
-
-    def tool(self, limits: Limits | None = None) -> QueryTool:
-        """Return the tool on the database. With wider limits no result is cut."""
+    def tool(self, limits: Limits = DEFAULT_LIMITS) -> QueryTool:
+        """Return the tool on the database's tables and views. With wider limits nothing is cut."""
         url = f"sqlite:///{quote(str(self.database))}"
-        return QueryTool(url, self.tables, limits) if limits else QueryTool(url, self.tables)
+        tables = open_database(url).tables
+        return QueryTool(url, [name for name in tables if not name.startswith("sqlite_")], limits)
 
 
 def prepare(
     files: Sequence[Path], schema: Path | None = None, database: Path | None = None
 ) -> Path:
     """Return the folder of the questions and their database, made once for the same files."""
-    published = {file: read_questions(file) for file in files}
-    version, *others = {found.version.name: found.version for found in published.values()}.values()
-    if others:
-        names = ", ".join(map(str, files))
-        raise UsageError(f"{names} are questions of EHRSQL and of EHRSQL-2024; give files of one")
-    asked = map(asdict, chain(*(found.questions for found in published.values())))
-    known = compact([version.name, DRAWING, *asked]).encode()
+    published = [read_questions(file) for file in files]
+    version, _ = published[0]
+    names = [f"{file.stem}.jsonl" for file in files]
+    if len(files) > 1:  # EHRSQL-2024 calls all of them label
+        names = [f"{file.resolve().parent.name}_{file.stem}.jsonl" for file in files]
+    given = ", ".join(map(str, files))
+    if any(other is not version for other, _ in published):
+        raise UsageError(f"{given} are questions of EHRSQL and of EHRSQL-2024; give files of one")
+    if len({*names}) < len(names):
+        raise UsageError(f"{given} have one name in folders of one name; rename a folder")
+    questions = [*chain.from_iterable(asked for _, asked in published)]
+    known = compact([version.name, DRAWING, *map(asdict, questions)]).encode()
     if database:
-        tables: Iterable[str] = _tables_of(database)
         known += f"{database.resolve()}\0{file_digest(database)}".encode()
     else:
         assert schema is not None
-        schemas = read_schema(schema)
-        tables = schemas
+        tables = read_schema(schema)
         known += schema.read_bytes()
     folder = FOLDER / f"{files[0].stem}-{hashlib.sha256(known).hexdigest()[:8]}"
     if not (folder / SET).is_file():
-        FOLDER.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=FOLDER) as draft:
-            made = Path(draft, "made")
+        with replacing(folder) as made:
             made.mkdir()
             if not database:
-                questions = chain(*(found.questions for found in published.values()))
-                gold = [version.as_run(one.sql) for one in questions if one.sql]
-                draw_database(made / DATABASE, schemas, gold, version.now)
-            _write(made, published, version, sorted(tables), database)
-            shutil.rmtree(folder, ignore_errors=True)
-            made.replace(folder)
+                gold = [version.as_run(question.sql) for question in questions if question.sql]
+                draw_database(made / DATABASE, tables, gold, version.now)
+            used = database.resolve() if database else made / DATABASE
+            with refusing(f"--database {used} cannot be read, expected an SQLite file", UsageError):
+                tool = PreparedSet(made, (), version, used).tool(WHOLE)
+            if not tool.allowed_tables:
+                raise UsageError(f"--database {used} has no tables; give the benchmark's own")
+            recognised = []
+            for file, name, (_, asked) in zip(files, names, published, strict=True):
+                rows, said = _usable(file, version, asked, tool, keeps_all=bool(database))
+                write_rows(rows, made / name)
+                recognised.append(said)
+            facts = {"version": version.name, "database": str(used) if database else DATABASE}
+            made_of = facts | {"questions": names, "recognised": recognised}
+            (made / SET).write_text(compact(made_of), encoding="utf-8")
     described = json.loads((folder / SET).read_text(encoding="utf-8"))
-    for file, name, recognised in zip(
-        files, described["questions"], described["recognised"], strict=True
-    ):
-        print(f"{file}: {recognised}; rows in {folder / name}", file=sys.stderr)
+    for file, name, said in zip(files, names, described["recognised"], strict=True):
+        print(f"{file}: {said}; rows in {folder / name}", file=sys.stderr)
     return folder
 
 
-def _tables_of(database: Path) -> list[str]:
-    """Return the tables and views of an SQLite file, without its own (sqlite_sequence). Raises
-    UsageError: it is another file, or has none.
-    """
-    expected = "expected an SQLite file, such as the benchmark's mimic_iv.sqlite"
-    try:
-        url = f"{database.resolve(strict=True).as_uri()}?mode=ro"
-        with closing(sqlite3.connect(url, uri=True)) as connection:
-            found = connection.execute(
-                "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
-            )
-            names = [name.lower() for (name,) in found]
-    except (OSError, sqlite3.Error) as error:
-        raise UsageError(f"--database {database} cannot be read: {error}; {expected}") from None
-    names = [name for name in names if not name.startswith("sqlite_")]
-    if not names:
-        raise UsageError(f"--database {database} has no tables; {expected}")
-    return names
-
-
-def _write(
-    folder: Path,
-    published: Mapping[Path, Published],
-    version: Version,
-    tables: list[str],
-    database: Path | None,
-) -> None:
-    """Write the rows of each file and the set's description.
+def _usable(
+    file: Path, version: Version, questions: Sequence[Question], tool: QueryTool, keeps_all: bool
+) -> tuple[list[Row], str]:
+    """Return rows of the usable questions, and how many there are and why others are not.
 
     A drawn database drops questions whose gold result says nothing. A user's own keeps them all, as
-    the benchmark's scorer does.
+    the benchmark's scorer does. Raises UsageError: no answerable question is usable.
     """
-    where = database.resolve() if database else folder / DATABASE
-    tool = PreparedSet(folder, (), version, where, tuple(tables)).tool(WHOLE)
-    facts: dict[str, Any] = {
-        "version": version.name,
-        "tables": tables,
-        "database": str(where) if database else DATABASE,
-        "questions": [],
-        "recognised": [],
-    }
-    for file, found in published.items():
-        name = f"{file.stem}.jsonl"
-        if len(published) > 1:
-            name = f"{file.resolve().parent.name}_{name}"  # EHRSQL-2024 calls all of them label
-        rows, unusable = _usable(found, tool, keeps_all=bool(database))
-        answerable = sum(bool(row["sql"]) for row in rows)
-        reasons = ", ".join(f"{count} {reason}" for reason, count in unusable.most_common())
-        recognised = (
-            f"recognised as {version.name}: {len(rows)} rows are usable, {len(rows) - answerable} "
-            f"of them without an answer in the database; {unusable.total()} are not: "
-            f"{reasons or 'none'}"
-        )
-        if not answerable:
-            raise UsageError(f"{file} has no usable question with this schema; {recognised}")
-        write_rows(rows, folder / name)
-        facts["questions"].append(name)
-        facts["recognised"].append(recognised)
-    if len(set(facts["questions"])) < len(published):
-        raise UsageError(
-            f"{', '.join(map(str, published))} have one name in folders of one name; rename a folder"
-        )
-    (folder / SET).write_text(compact(facts), encoding="utf-8")
-
-
-def _usable(
-    published: Published, tool: QueryTool, keeps_all: bool
-) -> tuple[list[Row], Counter[str]]:
-    """Return rows of the usable questions, and how many others there are of each reason."""
     rows = []
     unusable = Counter[str]()
-    version = published.version
-    for question in published.questions:
-        asked = {"id": question.id, "question": question.text, "answer": IMPOSSIBLE}
-        row = {**dict.fromkeys(COLUMNS, ""), **asked, "task_type": "unanswerable"}
+    for question in questions:
+        row = dict.fromkeys(COLUMNS, "") | {
+            "id": question.id,
+            "question": question.text,
+            "answer": IMPOSSIBLE,
+            "task_type": "unanswerable",
+        }
         if question.sql is not None:
-            row["task_type"] = "answerable"
-            row["sql"] = version.as_run(question.sql)
-            result = tool.run(row["sql"])
+            sql = version.as_run(question.sql)
+            result = tool.run(sql)
             reason = "" if keeps_all else why_unusable(result)
             if reason:
                 unusable[reason] += 1
                 continue
-            row["answer"] = compact(version.answer(result.rows))
+            answer = compact(version.answer(result.rows))
+            row |= {"sql": sql, "answer": answer, "task_type": "answerable"}
         rows.append(row)
-    return rows, unusable
+    silent = sum(not row["sql"] for row in rows)
+    reasons = ", ".join(f"{count} {reason}" for reason, count in unusable.most_common())
+    said = (
+        f"recognised as {version.name}: {len(rows)} rows are usable, {silent} of them without an "
+        f"answer in the database; {unusable.total()} are not: {reasons or 'none'}"
+    )
+    if silent == len(rows):
+        raise UsageError(f"{file} has no usable question with this schema; {said}")
+    return rows, said
 
 
 def why_unusable(result: QueryResult) -> str:

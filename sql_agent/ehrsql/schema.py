@@ -1,108 +1,89 @@
-"""The tables of an EHRSQL schema: columns, kinds of values, keys. Names are lower-case.
+"""The tables that SQLite makes of an EHRSQL schema. All names are lower-case.
 
-tables = read_schema(Path("mimic_iii.sql"))
-tables["labevents"].parents["itemid"]                # ("d_labitems", "itemid")
+schema = read_schema(Path("mimic_iii.sql"))
+schema.tables["labevents"].parents["itemid"]         # ("d_labitems", "itemid")
 """
 
-from collections.abc import Mapping
+import sqlite3
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import sqlglot
-from sqlglot import exp
-from sqlglot.errors import SqlglotError
-
 from common.command import UsageError
-from sql_agent.ehrsql.published import read_text
+from data.records import refusing
 
-KINDS = {
-    "time": ("TIMESTAMP", "DATE", "TIME"),
-    "integer": ("INT",),
-    "real": ("DOUBLE", "NUMERIC", "DECIMAL", "REAL", "FLOAT"),
-}
+EXPECTED = "expected CREATE TABLE statements, such as EHRSQL's mimic_iii.sql"
+TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT GLOB 'sqlite_*'"
+COLUMNS = 'SELECT lower(name), type, "notnull", pk FROM pragma_table_info(?)'
+# A column that refers to several tables, as EVENT_ID of COST, has the first one last
+PARENTS = """SELECT lower("from"), lower("table"), lower("to")
+FROM pragma_foreign_key_list(?) AS found, pragma_table_info(found."table") AS there
+WHERE there.name = found."to" COLLATE NOCASE ORDER BY id DESC"""
+UNIQUE = """SELECT lower(min(part.name)) FROM pragma_index_list(?) AS found, pragma_index_info(found.name) AS part
+WHERE found."unique" GROUP BY found.name HAVING count(*) = 1"""
 
 
 @dataclass(frozen=True)
 class Column:
-    """kind: "time", "integer", "real" or "text". sql_type: as declared. unique: no value twice."""
+    """declared: its type. unique: no value twice."""
 
-    kind: str
-    sql_type: str
+    declared: str
     nullable: bool
     unique: bool
 
 
-@dataclass
+@dataclass(frozen=True)
 class Table:
     """parents: by column, the table and column that its values come from. key: the primary key."""
 
     name: str
-    columns: dict[str, Column] = field(default_factory=dict)
-    parents: dict[str, tuple[str, str]] = field(default_factory=dict)
-    key: str = ""
+    columns: dict[str, Column]
+    parents: dict[str, tuple[str, str]]
+    key: str
 
 
-Tables = Mapping[str, Table]
+@dataclass
+class Schema:
+    """entities: tables that others refer to by a column of the same name: patients, no events.
+
+    keys: names of all identifying columns: unique ones, and both ends of references.
+    """
+
+    tables: dict[str, Table]
+    entities: set[str] = field(default_factory=set)
+    keys: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        for table in self.tables.values():
+            self.keys |= {name for name, column in table.columns.items() if column.unique}
+            for column, (parent, key) in table.parents.items():
+                self.keys |= {column, key}
+                if column == key:
+                    self.entities.add(parent)
 
 
-def read_schema(path: Path) -> dict[str, Table]:
-    """Return the tables of CREATE TABLE statements. Raises UsageError: it has none."""
-    expected = "expected CREATE TABLE statements, such as EHRSQL's mimic_iii.sql"
-    try:
-        statements = sqlglot.parse(read_text(path), read="postgres")
-    except SqlglotError as error:
-        line = str(error).partition("\n")[0]
-        raise UsageError(f"{path} is not SQL: {line[:120]}; {expected}") from None
-    tables = {}
-    for statement in statements:
-        if isinstance(statement, exp.Create) and isinstance(statement.this, exp.Schema):
-            table = _table(statement.this)
-            tables[table.name] = table
+def read_schema(path: Path) -> Schema:
+    """Return the tables that the statements of a file make. Raises UsageError: none."""
+    with closing(sqlite3.connect(":memory:")) as database:
+        database.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)  # the statements reach no other file
+        with refusing(f"{path} cannot be read, {EXPECTED}", UsageError):
+            database.executescript(path.read_text(encoding="utf-8"))
+        names = [name for (name,) in database.execute(TABLES)]
+        tables = {name.lower(): _table(name, database) for name in names}
     if not tables:
-        raise UsageError(f"{path} makes no tables; {expected}")
-    return tables
+        raise UsageError(f"{path} makes no tables; {EXPECTED}")
+    return Schema(tables)
 
 
-def entities(tables: Tables) -> set[str]:
-    """Return the tables that others refer to by a column of the same name: patients, no events."""
-    found = set()
-    for table in tables.values():
-        for column, (parent, key) in table.parents.items():
-            if column == key:
-                found.add(parent)
-    return found
-
-
-def key_columns(tables: Tables) -> set[str]:
-    """Return the names of all identifying columns: unique ones, and both ends of references."""
-    names = set()
-    for table in tables.values():
-        names |= {name for name, column in table.columns.items() if column.unique}
-        names |= {*table.parents, *(key for _, key in table.parents.values())}
-    return names
-
-
-def _table(schema: exp.Schema) -> Table:
-    table = Table(schema.this.name.lower())
-    for part in schema.expressions:
-        if isinstance(part, exp.ColumnDef):
-            declared = part.kind.sql("postgres").upper() if part.kind else "TEXT"
-            kinds = [
-                kind for kind, words in KINDS.items() if any(word in declared for word in words)
-            ]
-            constraints = {type(found.kind) for found in part.constraints}
-            is_key = exp.PrimaryKeyColumnConstraint in constraints
-            table.columns[part.name.lower()] = Column(
-                kinds[0] if kinds else "text",
-                declared,
-                nullable=not is_key and exp.NotNullColumnConstraint not in constraints,
-                unique=is_key or exp.UniqueColumnConstraint in constraints,
-            )
-            if is_key:
-                table.key = part.name.lower()
-        elif isinstance(part, exp.ForeignKey):
-            parent = part.args["reference"].this
-            there = parent.this.name.lower(), parent.expressions[0].name.lower()
-            # A column that refers to several tables, as EVENT_ID of COST, keeps the first
-            table.parents.setdefault(part.expressions[0].name.lower(), there)
-    return table
+def _table(name: str, database: sqlite3.Connection) -> Table:
+    declared = database.execute(COLUMNS, [name]).fetchall()
+    keys = [column for column, *_, is_key in declared if is_key]
+    key = keys[0] if len(keys) == 1 else ""
+    unique = {column for (column,) in database.execute(UNIQUE, [name])} | {key}
+    columns = {}
+    for column, sql_type, is_required, is_key in declared:
+        columns[column] = Column(sql_type, not is_required and not is_key, column in unique)
+    parents: dict[str, tuple[str, str]] = {}
+    for column, table, there in database.execute(PARENTS, [name]):
+        parents.setdefault(column, (table, there))
+    return Table(name.lower(), columns, parents, key)

@@ -1,6 +1,6 @@
 """The witness of a statement: the rows it needs to find something.
 
-    witness = witness_of("select t.a from t where t.b in (select u.b from u where u.c = 'x')", tables)
+    witness = witness_of("select t.a from t where t.b in (select u.b from u where u.c = 'x')", schema)
     witness.rows  # a row of t and a row of u, with one cell for `b` and 'x' for u.c
 
 Conditions on several rows (counts, ranks) are left out, so a result is likely but not certain.
@@ -16,22 +16,23 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from sql_agent.ehrsql.schema import Table, Tables, entities, key_columns
+from sql_agent.ehrsql.schema import Schema, Table
 
 
+@dataclass(eq=False)
 class Cell:
-    """A value to be found. Cells that must be equal share one `root`."""
+    """A value to be found. Cells that must be equal share one `root`.
 
-    def __init__(self) -> None:
-        self._same_as: Cell | None = None
-        self.constants: list[Any] = []
+    constants: what it must equal. compared: what else it is compared with, a pattern as its text.
+    """
+
+    constants: list[Any] = field(default_factory=list)
+    compared: list[Any] = field(default_factory=list)
+    _same_as: Cell | None = None
 
     @property
     def root(self) -> Cell:
-        cell = self
-        while cell._same_as is not None:
-            cell = cell._same_as
-        return cell
+        return self._same_as.root if self._same_as else self
 
     def equate(self, other: Cell) -> None:
         mine = self.root
@@ -39,18 +40,19 @@ class Cell:
         if mine is not others:
             others._same_as = mine
             mine.constants += others.constants
+            mine.compared += others.compared
 
 
-@dataclass(eq=False)
 class Row:
     """A row of a table, a cell a column."""
 
-    table: Table
-    cells: dict[str, Cell] = field(default_factory=dict)
+    def __init__(self, table: Table) -> None:
+        self.table = table
+        self.cells = {column: Cell() for column in table.columns}
 
-    @classmethod
-    def of(cls, table: Table) -> Row:
-        return cls(table, {column: Cell() for column in table.columns})
+    def known(self, values: Mapping[Cell, Any]) -> dict[str, Any]:
+        """Return the columns whose values are known."""
+        return {column: values[cell] for column, cell in self.cells.items() if cell in values}
 
 
 @dataclass(frozen=True)
@@ -58,11 +60,13 @@ class Condition:
     """A comparison without a subquery, and the cells of its columns in order."""
 
     comparison: exp.Expr
-    cells: tuple[Cell, ...]
+    cells: Sequence[Cell]
 
 
 @dataclass(frozen=True)
 class Witness:
+    """All cells are roots."""
+
     rows: list[Row]
     conditions: list[Condition]
 
@@ -71,22 +75,28 @@ Outputs = Mapping[str, Cell | None]  # of a SELECT, by name. None: no cell, such
 Scope = Mapping[str, Outputs]  # what FROM brings, by alias
 
 
-def witness_of(sql: str, tables: Tables) -> Witness | None:
+def witness_of(sql: str, schema: Schema) -> Witness | None:
     """Return the witness of a statement, or None if it cannot be read or names another table."""
+    reader = _Reader(schema)
     try:
-        query = sqlglot.parse_one(sql, read="sqlite")
-        reader = _Reader(tables)
-        reader.select(query, ())
+        reader.select(sqlglot.parse_one(sql, read="sqlite"), ())
     except (SqlglotError, KeyError, AttributeError):
         return None
-    return Witness(_merged(reader.rows, tables), reader.conditions)
+    rows = _merged(reader.rows, schema)
+    for row in rows:
+        row.cells = {column: cell.root for column, cell in row.cells.items()}
+    conditions = []
+    for condition in reader.conditions:
+        roots = [cell.root for cell in condition.cells]
+        conditions.append(Condition(condition.comparison, roots))
+    return Witness(rows, conditions)
 
 
 class _Reader:
     """Collects rows and conditions of a statement, from the outside in."""
 
-    def __init__(self, tables: Tables) -> None:
-        self.tables = tables
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
         self.rows: list[Row] = []
         self.conditions: list[Condition] = []
         self._outputs: dict[str, Outputs] = {}  # the same subquery written twice is one
@@ -106,16 +116,15 @@ class _Reader:
     def _one_select(self, query: exp.Select, outer: Sequence[Scope]) -> Outputs:
         scope: dict[str, Outputs] = {}
         joins = query.args.get("joins") or []
-        origin = query.args.get("from_")
-        for clause in [*([origin] if origin else []), *joins]:
+        for clause in filter(None, [query.args.get("from_"), *joins]):
             source = clause.this
             if isinstance(source, exp.Subquery):
-                outputs_of = self.select(source.this, outer)
+                found = self.select(source.this, outer)
             else:
-                row = Row.of(self.tables[source.name.lower()])
+                row = Row(self.schema.tables[source.name.lower()])
                 self.rows.append(row)
-                outputs_of = row.cells
-            scope[source.alias_or_name.lower()] = outputs_of
+                found = row.cells
+            scope[source.alias_or_name.lower()] = found
         scopes = (scope, *outer)
         conditions = [join.args.get("on") for join in joins]
         for name in ("where", "having"):
@@ -127,66 +136,66 @@ class _Reader:
         outputs: dict[str, Cell | None] = {}
         for number, expression in enumerate(query.expressions):
             name = expression.alias_or_name.lower() or str(number)
-            outputs[name] = self._output(expression, scopes)
+            outputs[name] = self._cell(expression, scopes)
         return outputs
-
-    def _output(self, expression: Any, scopes: Sequence[Scope]) -> Cell | None:
-        inner = expression.unalias()
-        while isinstance(inner, (exp.Paren, exp.Min, exp.Max)):
-            inner = inner.this
-        if isinstance(inner, exp.Column):
-            return _cell(inner, scopes)
-        for query in _subqueries(expression):
-            self.select(query, scopes)
-        return None
 
     def _condition(self, part: Any, scopes: Sequence[Scope]) -> None:
         """Equate cells, or keep a comparison. Exclusions (NOT IN, <> of a subquery) are left out."""
-        if isinstance(part, exp.In) and part.args.get("query"):
-            self._equal(part.this, part.args["query"], scopes)
-        elif isinstance(part, exp.EQ):
-            self._equal(part.this, part.expression, scopes, part)
-        elif queries := _subqueries(part):
-            if not part.find(exp.NEQ, exp.Not):
-                for query in queries:
-                    self.select(query, scopes)
-        else:
+        other = part.args.get("query") or part.args.get("expression")
+        if isinstance(part, (exp.EQ, exp.In)) and other:
+            cells = [self._cell(part.this, scopes), self._cell(other, scopes)]
+            sides = [cell for cell in cells if cell]
+            literals = [side for side in (part.this, other) if isinstance(side, exp.Literal)]
+            if len(sides) == 2:
+                sides[0].equate(sides[1])
+                return
+            if sides and literals:
+                sides[0].root.constants.append(_constant(literals[0]))
+                return
+        queries = _subqueries(part)
+        if not queries:
             self._keep(part, scopes)
-
-    def _equal(self, left: Any, right: Any, scopes: Sequence[Scope], whole: Any = None) -> None:
-        sides = [self._side(side, scopes) for side in (left, right)]
-        cells = [side for side in sides if isinstance(side, Cell)]
-        constants = [side for side in sides if isinstance(side, exp.Literal)]
-        if len(cells) == 2:
-            cells[0].equate(cells[1])
-        elif cells and constants:
-            cells[0].root.constants.append(constant_of(constants[0]))
-        elif whole is not None and not _subqueries(whole):
-            self._keep(whole, scopes)
-
-    def _side(self, side: Any, scopes: Sequence[Scope]) -> Any:
-        if isinstance(side, exp.Column):
-            return _cell(side, scopes)
-        if isinstance(side, (exp.Subquery, exp.Query)):
-            return next(iter(self.select(side, scopes).values()), None)
-        return side
+        elif not part.find(exp.NEQ, exp.Not):
+            for query in queries:
+                self.select(query, scopes)
 
     def _keep(self, comparison: exp.Expr, scopes: Sequence[Scope]) -> None:
         if comparison.find(exp.AggFunc, exp.Window):
             return
-        cells = [_cell(column, scopes) for column in comparison.find_all(exp.Column)]
-        if cells and all(cell is not None for cell in cells):
-            self.conditions.append(Condition(comparison, tuple(cell for cell in cells if cell)))
+        found = [_found(column, scopes) for column in comparison.find_all(exp.Column)]
+        cells = [cell for cell in found if cell]
+        if not cells or len(cells) < len(found):
+            return
+        self.conditions.append(Condition(comparison, cells))
+        if comparison.find(exp.Func):
+            return  # of a part of the value, such as its year
+        for literal in comparison.find_all(exp.Literal):
+            constant = _constant(literal)
+            cells[0].root.compared.append(
+                constant.strip("%") if isinstance(constant, str) else constant
+            )
+
+    def _cell(self, expression: Any, scopes: Sequence[Scope]) -> Cell | None:
+        """Return the cell that an expression is, and collect its subqueries. None: it is computed."""
+        inner = expression.unalias()
+        while isinstance(inner, (exp.Paren, exp.Min, exp.Max)):
+            inner = inner.this
+        if isinstance(inner, exp.Column):
+            return _found(inner, scopes)
+        if isinstance(inner, exp.Query):
+            return next(iter(self.select(inner, scopes).values()), None)
+        for query in _subqueries(inner):
+            self.select(query, scopes)
+        return None
 
 
-def constant_of(literal: exp.Literal) -> str | int | float:
-    """Return the value of a literal."""
+def _constant(literal: exp.Literal) -> str | int | float:
     if literal.is_string:
         return str(literal.this)
     return float(literal.this) if "." in literal.this else int(literal.this)
 
 
-def _cell(column: exp.Column, scopes: Sequence[Scope]) -> Cell | None:
+def _found(column: exp.Column, scopes: Sequence[Scope]) -> Cell | None:
     name = column.name.lower()
     table = column.table.lower()
     for scope in scopes:
@@ -201,21 +210,21 @@ def _subqueries(expression: Any) -> list[Any]:
     return [node for node in nodes if isinstance(node, exp.Query)]
 
 
-def _merged(rows: Sequence[Row], tables: Tables) -> list[Row]:
+def _merged(rows: Sequence[Row], schema: Schema) -> list[Row]:
     """Return the rows, with those of one patient, admission or dictionary entry joined by key."""
     merged: list[Row] = []
-    keys = key_columns(tables)
-    kept_once = entities(tables)
     for row in rows:
-        shared = keys & row.cells.keys() if row.table.name in kept_once else set()
-        same = None
-        for kept in merged:
-            if same is None and kept.table is row.table:
-                pairs = [(kept.cells[column], row.cells[column]) for column in shared]
-                same = kept if any(one.root is other.root for one, other in pairs) else None
-        if same is None:
+        same = [kept for kept in merged if _is_same(row, kept, schema)]
+        if not same:
             merged.append(row)
             continue
         for column, cell in row.cells.items():
-            same.cells[column].equate(cell)
+            same[0].cells[column].equate(cell)
     return merged
+
+
+def _is_same(row: Row, kept: Row, schema: Schema) -> bool:
+    if kept.table is not row.table or row.table.name not in schema.entities:
+        return False
+    shared = schema.keys & row.cells.keys()
+    return any(kept.cells[column].root is row.cells[column].root for column in shared)
