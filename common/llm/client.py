@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 
 from pydantic import BaseModel, SecretStr, ValidationError
 
-from common.llm.endpoint import Body, ChatModel, LLMEndpoint, Provider, load_litellm
+from common.llm.endpoint import Body, LLMEndpoint, Provider, load_litellm
 from common.llm.errors import LLMError, clean
 from common.llm.replies import FILTERED, FILTERED_STATUS, LENGTH, text_of, thought_of, tokens_in
 from common.llm.retry import LONGEST_WAIT, Patience
@@ -92,10 +92,6 @@ class LLMClient:
     def provider(self) -> Provider:
         """Where the model is called. Raises LLMError for a name that litellm does not know."""
         return self._endpoint.provider
-
-    def chat_model(self) -> ChatModel:
-        """Return the same model for whole chat replies, with the same patience."""
-        return ChatModel(self._endpoint, self.patience)
 
     async def ask(
         self,

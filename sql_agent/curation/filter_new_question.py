@@ -53,33 +53,26 @@ def filter_rows(options: argparse.Namespace) -> None:
     for file in (options.output, dropped_file):
         refuse_existing(file, options.force)
     near = NearDuplicates(options.near)
-    known: list[Row] = []
-
-    def add(source: Row) -> None:
-        near.add(str(len(known)), source["question"])
-        known.append(source)
-
     for path in options.against:
-        for source, _ in read_questions(path):
-            add(source)
+        for known, _ in read_questions(path):
+            near.add(known, known["question"])
     new = []
     dropped = []
     for source, row in read_questions(options.input):
         found = near.nearest(source["question"])
         if found is None:
-            add(source)
+            near.add(source, source["question"])
             new.append(row)
             continue
-        place, score = found
+        known, score = found
         said = {"method": "same" if score == 1 else "near", "score": round(score, 4)}
         asked = {"id": source["id"], "question": source["question"]}
-        dropped.append(asked | said | {"known": known[int(place)]})
+        dropped.append(asked | said | {"known": known})
     write_jsonl(options.output, new, options.force)
     write_jsonl(dropped_file, dropped, options.force)
     methods = Counter(row["method"] for row in dropped)
-    counts = ", ".join(f"{count:,} {method}" for method, count in methods.items())
-    known_ones = f"known: {counts or 'none'} ({dropped_file})"
-    print(f"{PROGRAM}: {len(new):,} new in {options.output}; {known_ones}")
+    counts = ", ".join(f"{count:,} {method}" for method, count in methods.items()) or "none"
+    print(f"{PROGRAM}: {len(new):,} new in {options.output}; known: {counts} ({dropped_file})")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -87,12 +80,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     add = parser.add_argument
     share = number(float, lambda value: 0 < value <= 1, "above 0 and at most 1")
     add("input", type=Path, help="JSONL or Parquet with the column question")
-    sets = "existing sets, JSONL or Parquet"
-    add("--against", type=Path, nargs="*", default=[], metavar="FILE", help=sets)
-    new = "the new rows; the others: OUT.dropped.jsonl"
-    add("--output", type=Path, required=True, metavar="OUT.jsonl", help=new)
-    near = f"least Jaccard similarity of a repetition (default: {NEAR})"
-    add("--near", type=share, default=NEAR, help=near)
+    what = "existing sets, JSONL or Parquet"
+    add("--against", type=Path, nargs="*", default=[], metavar="FILE", help=what)
+    what = "the new rows; the others: OUT.dropped.jsonl"
+    add("--output", type=Path, required=True, metavar="OUT.jsonl", help=what)
+    what = f"least Jaccard similarity of a repetition (default: {NEAR})"
+    add("--near", type=share, default=NEAR, help=what)
     add("--force", action="store_true", help="replace existing outputs")
     options = parser.parse_args(argv)
     return run_command(PROGRAM, lambda: filter_rows(options), "nothing was written")

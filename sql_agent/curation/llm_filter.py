@@ -38,10 +38,10 @@ class LLMFilter:
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
         self.rows = JsonlRows(*options.input, texts=("id", "question"))
-        settings = load_settings()
+        self.settings = load_settings()
         self.client = client_from_settings(
-            settings,
-            cache=settings.llm_cache,
+            self.settings,
+            cache=self.settings.llm_cache,
             model=options.model,
             timeout=SECONDS,
             concurrency=options.concurrency,

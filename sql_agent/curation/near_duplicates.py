@@ -5,6 +5,7 @@ rarest n - NEAR n + 1 pairs are compared (prefix filtering, Chaudhuri, Ganti and
 """
 
 import math
+from typing import Any
 
 from scoring.text import words_only
 
@@ -16,16 +17,16 @@ class NearDuplicates:
 
     def __init__(self, near: float = NEAR) -> None:
         self.near = near
-        self._texts: list[tuple[str, frozenset[str]]] = []
+        self._texts: list[tuple[Any, frozenset[str]]] = []
         self._holders: dict[str, list[int]] = {}  # by pair of characters, places in _texts
 
-    def add(self, key: str, text: str) -> None:
+    def add(self, key: Any, text: str) -> None:
         pairs = pairs_of(text)
         for pair in pairs:
             self._holders.setdefault(pair, []).append(len(self._texts))
         self._texts.append((key, pairs))
 
-    def nearest(self, text: str) -> tuple[str, float] | None:
+    def nearest(self, text: str) -> tuple[Any, float] | None:
         """Return key and similarity of the first most similar text, or None if none is near."""
         pairs = pairs_of(text)
         holders = sorted((self._holders.get(pair, []) for pair in pairs), key=len)

@@ -3,24 +3,22 @@
     .venv/bin/python utils/openevidence.py outputs/new.jsonl --output outputs/answered.jsonl
 
 In: JSONL rows with `id` and `question`. The SQL agent queries the database (DATABASE_URL) with
-TEACHER_MODEL, whose endpoint must speak OpenAI's chat completions. Its answer is kept if it quotes
-all that its last query returned, word for word, and says nothing else. Out: these rows with
-`answer`, `sql` and `structured_gt`, which `.venv/bin/python -m data.validate` accepts.
-OUT.dropped.jsonl has the others, with `refused` {reason, detail}. "Nothing found" is never kept,
-because a query without rows proves nothing.
+TEACHER_MODEL. Its answer is kept if it quotes all that its last query returned, word for word, and
+says nothing else. Out: these rows with `answer`, `sql` and `structured_gt`, which
+`.venv/bin/python -m data.validate` accepts. OUT.dropped.jsonl has the others, with `refused`
+{reason, detail}. "Nothing found" is never kept, because a query without rows proves nothing.
 """
 
 import argparse
 import sys
 from collections.abc import Sequence
 
-from common.llm import LLMClient, LLMError
+from common.llm import LLMError
 from common.llm.errors import clean
-from common.settings import load_settings
 from data.records import compact
 from episodes.episode import Episode
 from episodes.play_and_score import play
-from episodes.policy import ChatPolicy, Endpoint
+from episodes.policy import ChatPolicy, endpoint_elsewhere
 from scoring.case import Case
 from sql_agent.agent import AGENT
 from sql_agent.curation.llm_filter import LLMFilter, Row, run_filter
@@ -33,7 +31,6 @@ from sql_agent.task import SqlTask
 # The form of a question's outcome. A higher number keeps an unfinished journal from being continued
 VERSION = 4
 MAX_TURNS = 6
-OPENAI_URL = "https://api.openai.com/v1"
 
 
 class Drafter(LLMFilter):
@@ -43,30 +40,28 @@ class Drafter(LLMFilter):
 
     def __init__(self, options: argparse.Namespace) -> None:
         super().__init__(options)
-        settings = load_settings().of(SqlSettings)
-        self.timeout = settings.episode_timeout
-        self.endpoint = agent_endpoint(self.client)
+        self.key = self.client.provider.api_key
+        self.endpoint = endpoint_elsewhere(
+            self.client.model, self.settings.teacher_base_url, self.key, temperature=0.0, top_p=None
+        )
         # Episodes are not judged here: their answers are checked against the database.
         unjudged = {"teacher_model": None, "reward_model_url": None}
-        self.environment = AGENT.open(settings.model_copy(update=unjudged), {})
+        settings = self.settings.of(SqlSettings).model_copy(update=unjudged)
+        self.environment = AGENT.open(settings, {})
         self.checker = Checker(settings.database_url, settings.tables)
         self.depends = {"version": VERSION, "database": self.checker.tool.database().label}
 
     async def ask(self, row: Row) -> Row:
         """Return the columns to add, or `refused` with reason and detail. Raises LLMError."""
-        return quoted(row["question"], await self.play(row["question"]))
-
-    async def play(self, question: str) -> Episode:
-        """Return the episode in which the agent looks for an answer. Raises LLMError."""
-        task = SqlTask(id="draft", question=question)
+        task = SqlTask(id="draft", question=row["question"])
         policy = ChatPolicy(self.endpoint, MAX_TURNS)
         episode = self.environment.play(task, policy)
-        played = await play(self.environment, task, episode, policy, self.timeout)
+        seconds = self.settings.episode_timeout
+        played = await play(self.environment, task, episode, policy, seconds)
         if played.detail:
             late = played.reward.unscored == "timeout"
-            detail = clean(played.detail, self.endpoint.api_key)
-            raise LLMError(detail, "timeout" if late else "status")
-        return played.episode
+            raise LLMError(clean(played.detail, self.key), "timeout" if late else "status")
+        return quoted(row["question"], played.episode)
 
     def judge(self, row: Row, result: Row) -> tuple[Row, bool]:
         if "refused" not in result:
@@ -97,23 +92,6 @@ def quoted(question: str, episode: Episode) -> Row:
 
 def refused(reason: str, detail: str) -> Row:
     return {"refused": {"reason": reason, "detail": detail}}
-
-
-def agent_endpoint(client: LLMClient) -> Endpoint:
-    """Return where the client's model speaks chat completions. Raises LLMError: nowhere known."""
-    provider = client.provider
-    url = provider.base_url or (OPENAI_URL if provider.name == "openai" else None)
-    if not url:
-        wanted = "an endpoint that speaks OpenAI's chat completions"
-        raise LLMError(f"{client.model}: set TEACHER_BASE_URL to {wanted}", "setup")
-    return Endpoint(
-        url,
-        provider.model,
-        provider.api_key,
-        temperature=0.0,
-        top_p=None,
-        chat_model=client.chat_model(),
-    )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
