@@ -9,13 +9,16 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
+from contextlib import suppress
+from functools import cached_property, partial
 from pathlib import Path
+from typing import Any
 from weakref import WeakValueDictionary
 
 from common.llm import open_cache, reveal
-from common.llm.completions import Completions
-from common.llm.errors import LLMError
+from common.llm.endpoint import post, without_secrets
+from common.llm.errors import LLMError, clean
+from common.llm.retry import Patience
 from common.settings import Settings
 from common.text_store import TextStore
 from conditions.mention import mention
@@ -38,6 +41,8 @@ LIMITS = {"max_tokens": 512, "stop": STOPS}
 END = re.compile("|".join((*STOPS, r"\nExam name:")))
 
 VERSION = 1  # of what is asked: raised where kept results are no longer what would be drawn
+ATTEMPTS = 4  # how often it is asked
+LONGEST_WAIT = 5.0  # seconds between two requests, at most
 DRAWS = 3
 REDRAWN_AT = 1.0  # at temperature 0 the same text would come again
 ADDRESS = "simulator_url"
@@ -102,15 +107,8 @@ class LLMSimulator:
         self.description: Mapping[str, str] = {
             "simulator": name, "simulator_model": self.model, "simulator_temperature": f"{self.temperature:g}",
         }  # fmt: skip
+        self.patience = Patience(ATTEMPTS, settings.simulator_timeout, LONGEST_WAIT)
         self._same: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-
-    @cached_property
-    def client(self) -> Completions:
-        if not self.url:
-            raise LLMError("the simulator's model is not served yet", "connection")
-        model = SERVED_NAME if self.name == "served" else self.model.removeprefix("openai/")
-        key = None if self.name == "served" else reveal(self.settings.simulator_api_key)
-        return Completions(model, self.url, key, self.settings.simulator_timeout)
 
     @cached_property
     def kept(self) -> TextStore:
@@ -168,10 +166,29 @@ class LLMSimulator:
         for draw in range(DRAWS):
             temperature = max(self.temperature, REDRAWN_AT) if draw else self.temperature
             body = {"prompt": prompt_for(task, name, past), "temperature": temperature, **LIMITS}
-            text = await self.client.complete(body, result_in)
+            text = await self.patience.ask(partial(self.completion, body), self.model)
             if not (hidden and secret.search(text)):
                 return text
         return ""
+
+    async def completion(self, body: Mapping[str, Any]) -> str:
+        """Return the results in one completion. Raises LLMError, also where there are none."""
+        if not self.url:
+            raise LLMError("the simulator's model is not served yet", "setup")
+        served = self.name == "served"
+        model = SERVED_NAME if served else self.model.removeprefix("openai/")
+        key = None if served else reveal(self.settings.simulator_api_key)
+        url = f"{self.url.rstrip('/')}/completions"
+        limit = self.settings.simulator_timeout
+        reply = await post(url, {"model": model, **body}, timeout=limit, key=key)
+        text = ""
+        with suppress(LookupError, TypeError, AttributeError):
+            text = result_in(reply["choices"][0]["text"])
+        if not text:
+            who = without_secrets(self.url)
+            words = clean(str(reply), key)
+            raise LLMError(f"{who}: expected a completion, got {words}", "malformed")
+        return text
 
 
 def examination(task: DiagnosisTask, name: str, past: Sequence[Result] = ()) -> str | None:

@@ -3,18 +3,14 @@
 policy = ChatPolicy(Endpoint("http://127.0.0.1:8000/v1", "tiny"), max_turns=3)
 """
 
-import asyncio
 import json
 import re
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-import openai
-from openai import AsyncOpenAI
-from openai.types.chat import ChatCompletion
-
-from common.llm.endpoint import ChatModel, LLMEndpoint
+from common.llm.endpoint import ChatModel, LLMEndpoint, post
 from common.llm.errors import LLMError
 from common.llm.replies import BROKEN, FILTERED, LENGTH, ending_of, text_of, thought_of, tokens_in
 from common.llm.retry import Patience
@@ -29,11 +25,9 @@ CONTEXT_OVERFLOW = re.compile(
     r"range of input length|model token limit|`max_new_tokens` must be|超长|\\u8d85\\u957f",
     re.IGNORECASE,
 )
-MAX_RETRIES = 2
-# Seconds of a request to a model that somebody else serves, and how often it is asked
-REPLY_SECONDS = 600.0
+REPLY_SECONDS = 600.0  # of one request
 ATTEMPTS = 3
-FIELDS_OF_CALLS = ("id", "type", "function", "index")
+FIELDS_OF_CALLS = ("id", "type", "function", "index", "name", "arguments")
 SHOWN = 200  # characters of what is wrong with a reply
 
 
@@ -41,7 +35,8 @@ SHOWN = 200  # characters of what is wrong with a reply
 class Endpoint:
     """An OpenAI-compatible endpoint and how to sample. None leaves a value to the server.
 
-    `extra` goes into the body, e.g. {"top_k": -1}. `chat_model` answers in place of a server.
+    `extra` goes into the body, e.g. {"top_k": -1}. `chat_model` answers in place of a server of
+    ours, which gets every request as it is: what a model is trained on has this very sampling.
     """
 
     base_url: str
@@ -70,6 +65,7 @@ class ChatPolicy(Policy):
     def __init__(self, endpoint: Endpoint, max_turns: int) -> None:
         super().__init__(max_turns)
         self.endpoint = endpoint
+        self._patience = Patience(ATTEMPTS, ATTEMPTS * REPLY_SECONDS, pauses_count=True)
         self._ids: set[str] = set()  # of the tool calls so far
         # What came beside a call, and beside a message with calls, by the id of the (first) call
         self._beside_calls: dict[str, dict[str, Any]] = {}
@@ -83,7 +79,7 @@ class ChatPolicy(Policy):
         """
         if self.turns >= self.max_turns:
             raise PolicyStop("max_turns")
-        body: dict[str, Any] = {"model": self.endpoint.model, "messages": list(messages)}
+        body: dict[str, Any] = {"messages": list(messages)}
         if tools:
             body["tools"] = list(tools)
             if self.turns + 1 == self.max_turns:
@@ -93,29 +89,35 @@ class ChatPolicy(Policy):
             if value is not None:
                 body[name] = value
         try:
-            completion = await self._ask(body)
-            return self._message(completion)
+            return self._message(await self._ask({**body, **self.endpoint.extra}))
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             why = f"{type(error).__name__}: {error}".splitlines()[0][:SHOWN]
             raise EpisodeError(
                 "endpoint_error", f"the reply is no chat completion ({why})"
             ) from error
 
-    async def _ask(self, body: dict[str, Any]) -> ChatCompletion:
-        extra = self.endpoint.extra
-        if self.endpoint.chat_model is not None:
-            messages = [self._sent_back(message) for message in body["messages"]]
-            return await _reply_of(
-                self.endpoint.chat_model, {**body, **extra, "messages": messages}
-            )
-        client = await _client(self.endpoint)
+    async def _ask(self, body: dict[str, Any]) -> dict[str, Any]:
+        model = self.endpoint.chat_model
         try:
-            return await client.post("/chat/completions", body=body | extra, cast_to=ChatCompletion)
-        except openai.OpenAIError as error:
-            raise _blame(error) from error
+            if model is None:
+                return await self._patience.ask(lambda: self._post(body), self.endpoint.model)
+            messages = [self._sent_back(message) for message in body["messages"]]
+            return _with_its_thought(await model.reply({**body, "messages": messages}))
+        except LLMError as error:
+            # llama.cpp says it with status 500, which of a server of ours is a fault
+            answered = ("refused",) if model is None else ("refused", "status")
+            if error.cause in answered and CONTEXT_OVERFLOW.search(str(error)):
+                raise PolicyStop("context_overflow") from None
+            cause = "endpoint_unreachable" if error.cause == "connection" else "endpoint_error"
+            raise EpisodeError(cause, str(error)) from None
 
-    def _message(self, completion: ChatCompletion) -> Message:
-        given = completion.model_dump(warnings=False)
+    async def _post(self, body: dict[str, Any]) -> Any:
+        where = self.endpoint
+        request = {"model": where.model, **body}
+        url = f"{where.base_url.rstrip('/')}/chat/completions"
+        return await post(url, request, timeout=REPLY_SECONDS, key=where.api_key)
+
+    def _message(self, given: dict[str, Any]) -> Message:
         if not given.get("choices"):
             raise EpisodeError("endpoint_error", "the reply has no choices")
         choice = given["choices"][0]
@@ -128,7 +130,7 @@ class ChatPolicy(Policy):
         said = choice["message"]
         content = said.get("content")
         text = None if content is None else text_of(content)
-        calls = said.get("tool_calls") or []
+        calls = _calls_in(said)
         if not text and not calls and said.get("refusal"):
             text = str(said["refusal"])
         message: Message = {"role": "assistant", "content": text}
@@ -156,11 +158,14 @@ class ChatPolicy(Policy):
         return {**message, "content": message.get("content") or "", **beside, "tool_calls": signed}
 
     def _call(self, call: Any) -> dict[str, Any]:
-        function = call["function"]
+        function = call.get("function", call)  # some endpoints leave the level out
         name = function["name"]
         arguments = function.get("arguments")
         if not isinstance(name, str):
             raise ValueError("a tool call without a name")
+        if str(arguments).startswith('"'):  # JSON that was written twice
+            with suppress(ValueError):
+                arguments = json.loads(arguments)
         if not isinstance(arguments, str):
             arguments = "" if arguments is None else json.dumps(arguments, ensure_ascii=False)
         known = str(call.get("id") or "")
@@ -174,59 +179,19 @@ class ChatPolicy(Policy):
         return {"id": known, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
-def _blame(error: openai.OpenAIError) -> Exception:
-    """Return PolicyStop for what is the policy's fault, EpisodeError for the machine's."""
-    if isinstance(error, openai.BadRequestError) and CONTEXT_OVERFLOW.search(str(error)):
-        return PolicyStop("context_overflow")
-    if isinstance(error, openai.APIConnectionError):
-        return EpisodeError("endpoint_unreachable", f"{error} ({error.request.url})")
-    if isinstance(error, openai.APIStatusError):
-        return EpisodeError("endpoint_error", f"status {error.status_code}: {str(error)[:300]}")
-    return EpisodeError("endpoint_error", str(error)[:300])
+def _calls_in(said: dict[str, Any]) -> list[Any]:
+    """Return the tool calls, also one in the form that OpenAI had before."""
+    calls = said.get("tool_calls") or said.get("function_call") or []
+    return calls if isinstance(calls, list) else [calls]
 
 
-async def _reply_of(model: ChatModel, body: dict[str, Any]) -> ChatCompletion:
-    del body["model"]  # a `chat_model` sends its own name
-    try:
-        reply = await model.reply(body)
-        said = reply["choices"][0]["message"]
-        if not said.get("tool_calls"):
-            text = text_of(said.get("content"))
-            thought = thought_of(said)
-            if thought and not text and not said.get("refusal"):
-                text = f"<think>{thought}</think>"  # no answer, and not lost
-            said["content"] = text  # OpenAI refuses to read null again
-        return ChatCompletion.construct(**reply)
-    except LLMError as error:
-        answered = error.cause in ("refused", "status")  # llama.cpp says it with status 500
-        if answered and CONTEXT_OVERFLOW.search(str(error)):
-            raise PolicyStop("context_overflow") from None
-        cause = "endpoint_unreachable" if error.cause == "connection" else "endpoint_error"
-        raise EpisodeError(cause, str(error)) from None
-
-
-Pool = AsyncGenerator[AsyncOpenAI, None]
-_pools: dict[asyncio.AbstractEventLoop, tuple[AsyncOpenAI, Pool]] = {}
-
-
-async def _client(endpoint: Endpoint) -> AsyncOpenAI:
-    """Return a client. All clients of an event loop share a pool, as a TLS context takes long to
-    make.
-    """
-    loop = asyncio.get_running_loop()
-    if loop not in _pools:
-        pool = _open_pool(loop)
-        _pools[loop] = await anext(pool), pool
-    return _pools[loop][0].with_options(
-        base_url=endpoint.base_url, api_key=endpoint.api_key or "none"
-    )
-
-
-async def _open_pool(loop: asyncio.AbstractEventLoop) -> Pool:
-    """Yield a client. The end of the event loop ends this generator, which closes the connections."""
-    try:
-        http = openai.DefaultAioHttpClient()
-        async with AsyncOpenAI(api_key="none", max_retries=MAX_RETRIES, http_client=http) as client:
-            yield client
-    finally:
-        del _pools[loop]
+def _with_its_thought(reply: dict[str, Any]) -> dict[str, Any]:
+    """Return a reply with a text: its thought if it has nothing else, which is then not lost."""
+    said = reply["choices"][0]["message"]
+    if not _calls_in(said):
+        text = text_of(said.get("content"))
+        thought = thought_of(said)
+        if thought and not text and not said.get("refusal"):
+            text = f"<think>{thought}</think>"
+        said["content"] = text  # OpenAI refuses to read null again
+    return reply

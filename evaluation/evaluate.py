@@ -33,6 +33,7 @@ from episodes import registry
 from episodes.agent import Agent, Environment, Record
 from episodes.episode import AgentError, Episode, Task
 from episodes.play_and_score import play
+from episodes.policy import ChatPolicy
 from episodes.turns import turns_of, with_turns
 from evaluation import results
 from evaluation.players import MODELS, Player, add_flags, model_player, opened, reply_tokens
@@ -237,8 +238,6 @@ def player_opened(
     settings: Settings,
 ) -> Iterator[PlayOne]:
     """Yield a function that plays an episode. Services and server run until the block ends."""
-    from episodes.policy import ChatPolicy  # openai loads for as long as all the rest
-
     counts = Counter(task.reference for task in tasks if task.reference)
     commonest = min(counts, key=lambda answer: (-counts[answer], answer), default="")
     with opened(agent, player, folder, arguments, settings) as (environment, endpoint):

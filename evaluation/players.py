@@ -11,7 +11,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from common.command import UsageError, number, positive
 from common.language import said
@@ -21,14 +21,12 @@ from common.settings import Settings
 from episodes import registry
 from episodes.agent import Agent, Environment, Options
 from episodes.joint import JOINED
+from episodes.policy import Endpoint, endpoint_elsewhere
 from episodes.turns import turns
 from evaluation.run_folder import TRAINING, Run
 from training.serve import ALONE, BESIDE, servable, serve, serve_environment
 from training.setup.model_folder import digest_of
 from training.setup.reading import thought_tokens
-
-if TYPE_CHECKING:
-    from episodes.policy import Endpoint
 
 MODELS = "model folder, run folder, checkpoint, hub id, litellm name, or name at --base-url"
 TEMPERATURE = number(float, lambda value: 0 <= value <= 2, "from 0 to 2")
@@ -170,9 +168,6 @@ def opened(
         if not player.samples:
             yield environment, None
             return
-        # Here, because openai loads for as long as all the rest of an evaluation's start
-        from episodes.policy import Endpoint, endpoint_elsewhere
-
         sampling = {"temperature": arguments.temperature, "max_tokens": arguments.max_tokens}
         if player.kind == "litellm":
             yield environment, endpoint_elsewhere(player.name, **sampling)

@@ -7,7 +7,7 @@ make every good answer equal.
 from typing import Any
 
 from common.llm import Usage
-from common.llm.endpoint import Connections, without_secrets
+from common.llm.endpoint import post, without_secrets
 from common.llm.errors import LLMError
 from common.llm.retry import Patience
 from scoring import remote
@@ -27,7 +27,6 @@ class RewardModelJudge(remote.RemoteJudge):
         self.url = url
         self.scale = scale
         self.patience = Patience(remote.ATTEMPTS, timeout, remote.LONGEST_WAIT)
-        self._connections = Connections()
 
     async def _ask(self, case: Case, spent: Usage) -> Verdict:
         low, high = (-MOST, MOST) if self.scale else (0.0, 1.0)
@@ -36,7 +35,7 @@ class RewardModelJudge(remote.RemoteJudge):
         async def attempt() -> float:
             spent.calls += 1
             body = {"prompt": case.question, "response": case.answer}
-            reply = await self._connections.post(self.url, body, timeout=self.patience.budget)
+            reply = await post(self.url, body, timeout=self.patience.budget)
             score: Any = reply.get("score") if isinstance(reply, dict) else None
             # NaN fails every comparison
             if type(score) not in (int, float) or not low <= score <= high:

@@ -125,6 +125,7 @@ class MedAgentEnv(gymnasium.Env[Observation, str]):
         for sandbox in self._environment.sandboxes.values():
             self._run(sandbox.close())
         self._environment.sandboxes.clear()
+        self._run(self._loop.shutdown_asyncgens())  # connections to a debugger
         self._loop.call_soon_threadsafe(self._loop.stop)
 
     def _end(self) -> None:

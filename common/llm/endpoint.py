@@ -10,8 +10,7 @@ import asyncio
 import os
 import re
 import warnings
-import weakref
-from contextlib import suppress
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
@@ -25,7 +24,7 @@ from common.llm.retry import Patience
 if TYPE_CHECKING:
     import aiohttp
 
-MOST_CONNECTIONS = 256
+MOST_CONNECTIONS = 256  # requests of one client at once
 
 # What an endpoint may refuse, and is then asked without, in this order
 GIVEN_UP = ("top_p", "max_tokens", "temperature", "tool_choice")
@@ -41,59 +40,61 @@ NO_STREAM = re.compile(r"stream mode|stream=false|non-streaming", re.IGNORECASE)
 STREAMED = {"stream": True, "stream_options": {"include_usage": True}}
 
 Body = dict[str, Any]
+Pool = AsyncGenerator["aiohttp.ClientSession", None]
+_pools: dict[asyncio.AbstractEventLoop, tuple[aiohttp.ClientSession, Pool]] = {}
 
 
-class Connections:
-    """A pool of connections for the running event loop. It closes an earlier loop's pool by itself."""
+async def post(
+    url: str, body: Body, *, timeout: float, key: str | None = None, who: str = ""
+) -> Any:
+    """Return the JSON value of a successful reply. `who` names the endpoint in messages.
+    Raises LLMError: no reply, another status, or a reply that is not JSON.
+    """
+    import aiohttp
 
-    def __init__(self) -> None:
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._session: aiohttp.ClientSession | None = None
+    who = who or without_secrets(url)
+    headers = {"Authorization": f"Bearer {key}"} if key else None
+    limit = aiohttp.ClientTimeout(total=timeout)
+    try:
+        session = await _session()
+        sending = session.post(url, json=body, headers=headers, timeout=limit, proxy=proxy_of(url))
+        async with sending as reply:
+            text = decoded(await reply.read(), reply.charset)
+    except TimeoutError:
+        raise LLMError(f"{who}: no reply in time", "timeout") from None
+    except ValueError as error:  # the URL or key makes no valid request
+        raise LLMError(f"{who}: {clean(str(error), key)}", "refused") from None
+    except (aiohttp.ClientError, OSError) as error:
+        why = clean(str(error), key)
+        raise LLMError(f"{who}: no connection ({why})", "connection") from None
+    if reply.status >= 300:
+        hint = " (no API key was sent)" if reply.status == 401 and not key else ""
+        raise of_status(who, reply.status, clean(text, key) + hint, reply.headers)
+    try:
+        return value_in(text)
+    except (ValueError, RecursionError):
+        raise LLMError(f"{who}: expected JSON, got {clean(text, key)!r}", "malformed") from None
 
-    async def post(
-        self, url: str, body: Body, *, timeout: float, key: str | None = None, who: str = ""
-    ) -> Any:
-        """Return the JSON value of a successful reply. `who` names the endpoint in messages.
-        Raises LLMError: no reply, another status, or a reply that is not JSON.
-        """
-        import aiohttp
 
-        who = who or without_secrets(url)
-        headers = {"Authorization": f"Bearer {key}"} if key else None
-        limit = aiohttp.ClientTimeout(total=timeout)
-        try:
-            sending = self._running().post(
-                url, json=body, headers=headers, timeout=limit, proxy=proxy_of(url)
-            )
-            async with sending as reply:
-                text = decoded(await reply.read(), reply.charset)
-        except TimeoutError:
-            raise LLMError(f"{who}: no reply in time", "timeout") from None
-        except ValueError as error:  # the URL or key makes no valid request
-            raise LLMError(f"{who}: {clean(str(error), key)}", "refused") from None
-        except (aiohttp.ClientError, OSError) as error:
-            why = clean(str(error), key)
-            raise LLMError(f"{who}: no connection ({why})", "connection") from None
-        if reply.status >= 300:
-            hint = " (no API key was sent)" if reply.status == 401 and not key else ""
-            raise of_status(who, reply.status, clean(text, key) + hint, reply.headers)
-        try:
-            return value_in(text)
-        except (ValueError, RecursionError):
-            raise LLMError(f"{who}: expected JSON, got {clean(text, key)!r}", "malformed") from None
+async def _session() -> aiohttp.ClientSession:
+    """Return the connections of the running event loop, which all requests share."""
+    loop = asyncio.get_running_loop()
+    if loop not in _pools:
+        pool = _open_pool(loop)
+        _pools[loop] = await anext(pool), pool
+    return _pools[loop][0]
 
-    def _running(self) -> aiohttp.ClientSession:
-        import aiohttp
 
-        loop = asyncio.get_running_loop()
-        if self._session is None or self._loop is not loop:
-            if self._session is not None and self._session.connector is not None:
-                _close(self._session.connector)
-            connector = aiohttp.TCPConnector(limit=MOST_CONNECTIONS)
-            self._loop = loop
-            self._session = aiohttp.ClientSession(connector=connector)
-            weakref.finalize(self, _close, connector)
-        return self._session
+async def _open_pool(loop: asyncio.AbstractEventLoop) -> Pool:
+    """Yield a session. The end of the event loop ends this generator, which closes the connections."""
+    import aiohttp
+
+    try:
+        # Callers bound how many requests are in flight
+        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
+            yield session
+    finally:
+        del _pools[loop]
 
 
 @lru_cache(maxsize=16)
@@ -101,12 +102,6 @@ def proxy_of(url: str) -> str | None:
     """Return the environment's proxy: aiohttp's `trust_env` costs two threads a request."""
     parts = urlsplit(url)
     return None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme)
-
-
-def _close(connector: aiohttp.BaseConnector) -> None:
-    closing = connector.close().__await__()
-    with suppress(StopIteration, RuntimeError):
-        next(closing)
 
 
 @dataclass(frozen=True)
@@ -135,7 +130,6 @@ class LLMEndpoint:
         self.base_url = base_url
         self.api_key = api_key
         self.timeout = timeout
-        self._connections = Connections()
         self._refused: set[str] = set()  # of GIVEN_UP; "stream": replies in one piece
 
     @cached_property
@@ -163,7 +157,7 @@ class LLMEndpoint:
         request = self._adapted(body)
         try:
             if direct:
-                reply = await self._connections.post(
+                reply = await post(
                     f"{(self.provider.base_url or '').rstrip('/')}/chat/completions",
                     {"model": self.provider.model, **request},
                     key=self.provider.api_key,
@@ -206,8 +200,6 @@ class LLMEndpoint:
 
     def _adapted(self, body: Body) -> Body:
         request = dict(body)
-        if "claude" in self.model.lower() and "temperature" in request:
-            request.pop("top_p", None)
         for name in self._refused & request.keys():
             value = request.pop(name)
             if name in NEWER_NAMES:

@@ -5,6 +5,7 @@ import os
 import re
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal
 
@@ -90,22 +91,13 @@ def clean(text: str, api_key: str | None = None) -> str:
 
 
 def wait_in(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that the headers of a reply ask to wait, or None."""
-    milliseconds = retry_after(headers.get("retry-after-ms"))  # Azure's and OpenAI's own
-    if milliseconds is not None:
-        return milliseconds / 1000
-    return retry_after(headers.get("retry-after"))
-
-
-def retry_after(header: str | None) -> float | None:
-    """Return the seconds of a Retry-After header (RFC 9110, section 10.2.3), else None."""
-    if header is None:
-        return None
-    try:
-        seconds = float(header)
-    except ValueError:
-        try:
-            seconds = parsedate_to_datetime(header).timestamp() - time.time()
-        except (ValueError, OverflowError):
-            return None
+    """Return the seconds that a reply asks to wait (RFC 9110, section 10.2.3), or None."""
+    after = headers.get("retry-after", "")
+    seconds = math.nan
+    with suppress(ValueError, OverflowError):
+        seconds = parsedate_to_datetime(after).timestamp() - time.time()
+    with suppress(ValueError):
+        seconds = float(after)
+    with suppress(ValueError):  # Azure's and OpenAI's own
+        seconds = float(headers.get("retry-after-ms", "")) / 1000
     return max(0.0, seconds) if math.isfinite(seconds) else None

@@ -185,27 +185,8 @@ def completed(reply: Any) -> dict[str, Any] | None:
             return None
     except (LookupError, TypeError, AttributeError):
         return None
-    if calls := _calls_in(message):
-        message = {**message, "tool_calls": calls}
     first = {**choice, "message": message, "finish_reason": ending_of(choice)}
     return {**reply, "choices": [first]}
-
-
-def _calls_in(message: dict[str, Any]) -> list[Any]:
-    """Return the tool calls, also one in the form that OpenAI had before, or without its level
-    `function`, or with arguments that were written as JSON twice.
-    """
-    calls = message.get("tool_calls") or message.get("function_call") or []
-    read = []
-    for call in calls if isinstance(calls, list) else [calls]:
-        if isinstance(call, dict) and "function" not in call:
-            call = {"id": call.get("id"), "function": call}
-        function = call.get("function") if isinstance(call, dict) else None
-        if isinstance(function, dict) and str(function.get("arguments")).startswith('"'):
-            with suppress(ValueError):
-                function["arguments"] = json.loads(function["arguments"])
-        read.append(call)
-    return read
 
 
 def ending_of(choice: dict[str, Any]) -> str | None:

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from common.llm import LLMClient, LLMError, Usage
 from common.llm.endpoint import load_litellm
-from common.llm.errors import retry_after
+from common.llm.errors import wait_in
 from tests.common.llm_server import KEY, Fault, replying
 from tests.corpora import cases_of
 
@@ -68,21 +68,6 @@ def test_an_answer_is_the_schemas_object(llm, client):
     assert form["json_schema"]["schema"]["required"] == ["kind", "certain"]
 
 
-@pytest.mark.parametrize("status", [408, 429, 503])
-def test_what_may_pass_is_asked_again(llm, client, status):
-    llm.faults = [Fault(status)] * 4
-    assert ask(client).certain
-    assert client.usage.calls == len(llm.requests) == 5
-
-
-@pytest.mark.parametrize("status", [400, 401, 404])
-def test_what_does_not_pass_is_asked_once(llm, client, status):
-    llm.faults = [Fault(status)] * 9
-    error = refusal(client)
-    assert (error.cause, error.status) == ("refused", status)
-    assert len(llm.requests) == 1
-
-
 @pytest.mark.parametrize("text", cases_of(__file__, "malformed_replies"))
 def test_a_malformed_reply_is_asked_again_and_never_an_answer(llm, client, text):
     llm.faults = [Fault(text=text)]
@@ -112,9 +97,10 @@ def test_retry_after_beyond_the_budget_ends_at_once(llm, client):
 
 
 def test_retry_after_may_be_a_date_and_does_no_harm_where_it_is_senseless():
-    assert 0 < retry_after(formatdate(time.time() + 600, usegmt=True)) <= 600
-    for header in ("", "soon", "nan", "-5", "inf", None, f"Wed, 21 Oct {9**30} 07:28:00 GMT"):
-        assert retry_after(header) in (None, 0.0), header
+    assert 0 < wait_in({"retry-after": formatdate(time.time() + 600, usegmt=True)}) <= 600
+    for header in ("", "soon", "nan", "-5", "inf", f"Wed, 21 Oct {9**30} 07:28:00 GMT"):
+        assert wait_in({"retry-after": header}) in (None, 0.0), header
+    assert wait_in({}) is None
 
 
 def test_a_missing_key_is_named(llm, monkeypatch):

@@ -117,26 +117,21 @@ def played(model: str, url: str | None = None, key: str | None = None) -> str:
     return asyncio.run(policy.reply([{"role": "user", "content": "？"}]))["content"]
 
 
-def test_a_reasoning_model_judges_and_plays(llm):
+@pytest.mark.parametrize("model", ["openai/gpt-5-mini", "openai/ours"])
+def test_a_reasoning_model_judges_and_plays(llm, model):
+    """Also by a name of the user's own. It is asked so ever after."""
     llm.refuses = as_reasoning_models_of_openai
     llm.answer = lambda body: json.dumps(SCORES)
-    assert judged("openai/gpt-5-mini", llm.url) is not None
-    assert llm.requests[-1]["max_completion_tokens"] == 2048
-    assert played("openai/gpt-5-mini", llm.url) == json.dumps(SCORES)
-    player = llm.requests[-1]
-    assert (player["max_completion_tokens"], "temperature" in player) == (99, False)
-
-
-def test_an_endpoint_whose_models_litellm_does_not_know_says_what_it_refuses(llm):
-    """A deployment, or a name of the user's own. It is asked so ever after."""
-    llm.refuses = as_reasoning_models_of_openai
-    llm.answer = lambda body: json.dumps(SCORES)
-    judge = LLMJudge(WORDS, "openai/ours", llm.url, "key", 20.0)
+    judge = LLMJudge(WORDS, model, llm.url, "key", 20.0)
     assert asyncio.run(judge.judge(CASE)).score is not None
+    assert llm.requests[-1]["max_completion_tokens"] == 2048
     refused = len(llm.requests)
     assert asyncio.run(judge.client.ask([{"role": "user", "content": "?"}], WORDS.reply))
     assert len(llm.requests) == refused + 1
     assert judge.breaker.allows()
+    assert played(model, llm.url) == json.dumps(SCORES)
+    player = llm.requests[-1]
+    assert (player["max_completion_tokens"], "temperature" in player) == (99, False)
 
 
 ONLY = "invalid temperature: only 1 is allowed for this model"
@@ -170,12 +165,12 @@ def test_a_limit_that_is_too_large_is_not_given_up(llm):
     assert len(llm.requests) == 1
 
 
-def test_claude_is_not_sent_top_p_beside_the_temperature(llm, monkeypatch):
+def test_claude_is_asked_again_without_top_p_beside_the_temperature(llm, monkeypatch):
     monkeypatch.setenv("ANTHROPIC_API_KEY", "key")
     monkeypatch.setenv("ANTHROPIC_API_BASE", llm.url.removesuffix("/v1"))
     llm.refuses = as_claude
     llm.answer = lambda body: "密封"
     assert played("anthropic/claude-sonnet-4-5-20250929") == "密封"
-    assert [request["temperature"] for request in llm.requests] == [0.7]
+    assert [request.get("top_p") for request in llm.requests] == [1.0, None]
     llm.answer = lambda body: json.dumps(SCORES)
     assert judged("anthropic/claude-sonnet-4-5-20250929", llm.url.removesuffix("/v1")) is not None

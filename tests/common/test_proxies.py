@@ -6,7 +6,7 @@ from threading import Thread
 
 import pytest
 
-from common.llm.endpoint import Connections, proxy_of
+from common.llm.endpoint import post, proxy_of
 from common.proxies import EXCEPTIONS, NAMES, why_unusable
 from tests.messages import missing
 from tests.programs import python
@@ -71,7 +71,7 @@ def test_a_model_elsewhere_is_asked_through_the_proxy(monkeypatch):
             monkeypatch.delenv(name.upper(), raising=False)
         monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{proxy.server_address[1]}")
         proxy_of.cache_clear()
-        asyncio.run(Connections().post("http://models.invalid/v1/x", {}, timeout=60))
+        asyncio.run(post("http://models.invalid/v1/x", {}, timeout=60))
         proxy.shutdown()
     proxy_of.cache_clear()
     assert proxy.asked == ["http://models.invalid/v1/x"]  # type: ignore[attr-defined]

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from common.llm.completions import ATTEMPTS
 from diagnosis_agent.agent import AGENT
 from diagnosis_agent.environment import DiagnosisEnvironment
 from diagnosis_agent.llm_simulator import (
     ADDRESS,
+    ATTEMPTS,
     DRAWS,
     UNAVAILABLE,
     WITHHELD,
