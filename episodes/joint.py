@@ -4,12 +4,13 @@
     agent = registry.joined({"sql": 1.0, "diagnosis": 2.0})
     agent.rows("sql=my.parquet,diagnosis=data/diagnosis/train.parquet")
 
-Agents keep their settings, and have none of their own flags here.
+Each row names its agent and holds that agent's own row. Agents keep their settings, and have none
+of their own flags here.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, zip_longest
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -17,31 +18,24 @@ from typing import Any
 from pydantic import create_model
 
 from common.settings import Settings
-from episodes import joint_rows
-from episodes.agent import (
-    Agent,
-    Environment,
-    Lessons,
-    Options,
-    Record,
-    Row,
-    Sizes,
-)
+from episodes.agent import Agent, Environment, Lessons, Options, Record, Row, Sizes
 from episodes.episode import AgentError, Episode, Policy, Task
+from episodes.row_files import read_rows
 from episodes.shown import Shown
 from episodes.turns import turns_of
 from scoring.rubric import Reward
 
-Members = Mapping[str, Agent]
-FEWEST = 2
 JOINED = "+"  # between the names of agents that one policy learns to be
+# Columns that no row of a user's file has
+WHOSE = "__agent__"
+WEIGHT = "__weight__"
 
 
 class JointAgent(Agent):
     """The agents of `members`: steps draw tasks by weight. Raises AgentError: fewer than two."""
 
-    def __init__(self, members: Members, weights: Mapping[str, float]) -> None:
-        if len(members) < FEWEST:
+    def __init__(self, members: Mapping[str, Agent], weights: Mapping[str, float]) -> None:
+        if len(members) < 2:
             raise AgentError(
                 f"--agents {','.join(members)}: expected two agents or more, "
                 "such as NAME,NAME:2; train_NAME_agent.py trains one"
@@ -72,10 +66,46 @@ class JointAgent(Agent):
         )
 
     def rows(self, path: Path) -> list[Row]:
-        return joint_rows.read(path, self.members)
+        """Return the rows of NAME=FILE,NAME=FILE, agents taking turns, or those that a run wrote."""
+        if "=" not in str(path) and path.suffix == ".jsonl":
+            return self._written(path)
+        parts: list[list[Row]] = []
+        for name, file in self._files(str(path)).items():
+            own: list[Row] = []
+            for at, row in enumerate(self.members[name].rows(file)):
+                own.append({"id": f"{name}/{at}", WHOSE: name, "task_type": name, "row": row})
+            parts.append(own)
+        turns = chain.from_iterable(zip_longest(*parts))
+        return [row for row in turns if row is not None]
+
+    def _written(self, path: Path) -> list[Row]:
+        rows = read_rows(path, self.name)
+        for row in rows:
+            if row.get(WHOSE) not in self.members or "row" not in row:
+                raise AgentError(
+                    f"{path} has rows of none of {', '.join(self.members)}; "
+                    f"expected what such a run wrote, or {self._form}"
+                )
+        return rows
+
+    def _files(self, text: str) -> dict[str, Path]:
+        files: dict[str, Path] = {}
+        for part in text.split(","):
+            name, equals, file = part.partition("=")
+            if not equals or name not in self.members or name in files:
+                raise AgentError(f"{part!r}: expected a file for each agent, such as {self._form}")
+            files[name] = Path(file)
+        for name in self.members:
+            if name not in files:
+                raise AgentError(f"no file is given for {name}; add {name}=FILE")
+        return files
+
+    @property
+    def _form(self) -> str:
+        return ",".join(f"{name}=FILE" for name in self.members)
 
     def task(self, row: Row, settings: Settings) -> Task:
-        member = self.members[row[joint_rows.WHOSE]]
+        member = self.members[row[WHOSE]]
         own = own_settings(member, settings)
         task = member.task(row["row"], own)
         return replace(task, agent=member.name, max_turns=turns_of(task, own))
@@ -95,7 +125,7 @@ class JointAgent(Agent):
     ) -> list[str]:
         notes = []
         for name, member in self.members.items():
-            own_rows = {split: joint_rows.of(name, part) for split, part in rows.items()}
+            own_rows = {split: rows_of(name, part) for split, part in rows.items()}
             found = member.check(own_rows, own_settings(member, settings), {}, plays)
             notes += [f"{name}: {note}" for note in found]
         return notes
@@ -106,7 +136,7 @@ class JointAgent(Agent):
     def demonstrations(self, role: str, rows: Sequence[Row], settings: Settings) -> Iterator[Any]:
         for name, member in self.members.items():
             own = own_settings(member, settings)
-            yield from member.demonstrations(role, joint_rows.of(name, rows), own)
+            yield from member.demonstrations(role, rows_of(name, rows), own)
 
     def lessons(
         self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random
@@ -116,7 +146,7 @@ class JointAgent(Agent):
         for name, member in self.members.items():
             own = own_settings(member, settings)
             bad = flawed // len(self.members)
-            found[name] = member.lessons(joint_rows.of(name, rows), own, right, bad, random)
+            found[name] = member.lessons(rows_of(name, rows), own, right, bad, random)
         every = found.values()
         right_ones = list(chain.from_iterable(one.right for one in every))
         flawed_ones = list(chain.from_iterable(one.flawed for one in every))
@@ -128,6 +158,16 @@ class JointAgent(Agent):
             apart=any(one.apart for one in every),
             vocabulary=2 * max(one.vocabulary for one in every),
         )
+
+
+def rows_of(name: str, rows: Sequence[Row]) -> list[Row]:
+    """Return the rows of one agent, as it wrote them."""
+    return [row["row"] for row in rows if row[WHOSE] == name]
+
+
+def weighted(rows: Sequence[Row], weights: Mapping[str, float]) -> list[Row]:
+    """Return rows that also say how often their agent's turn comes."""
+    return [{**row, WEIGHT: weights[row[WHOSE]]} for row in rows]
 
 
 def own_settings(member: Agent, settings: Settings) -> Settings:

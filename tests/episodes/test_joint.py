@@ -12,8 +12,7 @@ from common.settings import Settings
 from episodes import registry
 from episodes.agent import accepted_from
 from episodes.episode import AgentError
-from episodes.joint import environment_of
-from episodes.joint_rows import WHOSE
+from episodes.joint import WHOSE, environment_of
 from episodes.play_and_score import play
 from episodes.script import Script
 from tests.digits_agent.agent import AGENT as DIGITS

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
-from episodes.joint_rows import WEIGHT, WHOSE
+from episodes.joint import WEIGHT, WHOSE
 from training.engine.dataset import RolloutDataset
 from training.engine.mixture import draws
 

@@ -12,7 +12,7 @@ from omegaconf import OmegaConf
 from common.settings import Settings, load_settings
 from episodes import registry
 from episodes.agent import Agent, Options
-from episodes.joint_rows import WEIGHT, WHOSE
+from episodes.joint import WEIGHT, WHOSE
 from tests.corpora import cases_of, write_metrics
 from tests.digits_agent.agent import AGENT
 from tests.messages import missing

@@ -7,7 +7,7 @@ from typing import Any
 from omegaconf import DictConfig, ListConfig
 from torch.utils.data import Dataset
 
-from episodes.joint_rows import WHOSE
+from episodes.joint import WHOSE
 from training.engine.mixture import draws
 
 

@@ -8,7 +8,7 @@ from math import ceil
 from random import Random
 from typing import Any
 
-from episodes.joint_rows import WEIGHT, WHOSE
+from episodes.joint import WEIGHT, WHOSE
 
 
 def draws(rows: Sequence[Mapping[str, Any]], seed: int) -> list[int]:

@@ -20,8 +20,7 @@ from common.language import said
 from common.llm import reveal
 from common.settings import WORK, Settings, load_settings
 from episodes.agent import Agent, Options, Row, bundled_model
-from episodes.joint import JointAgent
-from episodes.joint_rows import weighted
+from episodes.joint import JointAgent, weighted
 from episodes.registry import own_options
 from episodes.turns import with_turns
 from training.engine.checkpoints import find_checkpoint, run_of, step_of, was_validated
