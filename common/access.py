@@ -128,8 +128,8 @@ class Guard:
 
 def json_of(value: Any) -> str:
     """Return JSON that is readable in any language and has a form in UTF-8."""
-    # Half a surrogate pair has no UTF-8. Its backslash is JSON's own.
-    return json.dumps(value, ensure_ascii=False).encode(errors="backslashreplace").decode()
+    # Half of a surrogate pair has none, and many readers of JSON refuse an escaped one
+    return json.dumps(value, ensure_ascii=False).encode(errors="replace").decode()
 
 
 def error_of(message: str, kind: str = "invalid_request_error") -> str:

@@ -111,10 +111,11 @@ def _cause(error: Exception, folder: Path) -> str:
 
 
 def _place_of_agent(module: ModuleType) -> str:
-    file = str(module.__file__)
-    lines = Path(file).read_text(encoding="utf-8").splitlines()
-    numbers = [number for number, line in enumerate(lines, 1) if line.startswith("AGENT")]
-    return f"{file}, line {numbers[-1] if numbers else len(lines)}"
+    place = file = str(module.__file__)
+    for number, line in enumerate(Path(file).read_text(encoding="utf-8").splitlines(), 1):
+        if line.startswith("AGENT"):
+            place = f"{file}, line {number}"
+    return place
 
 
 def _module(name: str) -> str:

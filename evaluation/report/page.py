@@ -273,8 +273,7 @@ def dumped(value: Any, most: int = MOST_ITEMS) -> str:
     text = json.dumps(plain(value, most), ensure_ascii=False, separators=(",", ":"))
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
-    # Half of a surrogate pair becomes JSON's escape of it
-    return text.encode("utf-8", "backslashreplace").decode()
+    return text.encode("utf-8", "replace").decode()  # half of a surrogate pair has no UTF-8
 
 
 def plain(value: Any, most: int, depth: int = 0) -> Any:

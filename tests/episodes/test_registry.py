@@ -63,6 +63,15 @@ def test_an_agent_that_cannot_be_imported_is_named_with_its_line(name, line, tmp
     assert not missing(str(caught.value), f"{file}, line 2")
 
 
+def test_a_file_without_an_agent_has_no_line_of_it(tmp_path, monkeypatch):
+    (tmp_path / "empty_agent").mkdir()
+    (tmp_path / "empty_agent" / "agent.py").touch()
+    monkeypatch.setenv("PYTHONPATH", "")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(AgentError, match=r"empty_agent/agent\.py: AGENT is None"):
+        registry.get("empty")
+
+
 def test_a_command_has_the_flags_of_the_agent_that_it_names(capsys):
     parser, words = argparse.ArgumentParser(), ["--n", "3", "diagnosis", "--simulator", "llm"]
     parser.add_argument("--n")

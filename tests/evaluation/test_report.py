@@ -197,7 +197,7 @@ def test_data_is_json_whatever_a_record_holds():
     assert not re.search("[<>&\u2028]", text)
     found = json.loads(text)
     assert found["a"] is None
-    assert found["b"] == value["b"]
+    assert found["b"] == value["b"].replace("\ud800", "?")
     assert found["c"][-1] == "… (+600)"
     assert found["d"].endswith("… (+10000)")
     deep: list[Any] = []
