@@ -10,7 +10,7 @@ A power loss may cost the last seconds.
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sized
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -126,7 +126,7 @@ def open_journal(
 
 
 async def run_all(
-    items: Iterable[Item],
+    items: Sequence[Item],
     key: Callable[[Item], str],
     work: Callable[[Item], Awaitable[Any]],
     journal: Journal,
@@ -139,14 +139,13 @@ async def run_all(
 ) -> Iterator[Any]:
     """Do the work of every item that the journal lacks. Return an iterator over results, in order.
 
-    A failed row gives `Failed`. `items` is iterated twice, so a generator will not do. Equal
-    keys are done once. `work` returns a JSON value. An exception of `failures` costs the row,
-    any other ends the run. `describe` adds to the progress. Raises RunError: with `bounded`,
-    TOO_MANY_FAILURES rows failed with no success between.
+    A failed row gives `Failed`. Equal keys are done once. `work` returns a JSON value. An
+    exception of `failures` costs the row, any other ends the run. `describe` adds to the progress.
+    Raises RunError: with `bounded`, TOO_MANY_FAILURES rows failed with no success between.
     """
     failed: dict[str, str] = {}
     waiting = iter(items)
-    running = set[str]()
+    begun = set[str]()
     in_a_row = 0
 
     async def one(name: str, item: Item) -> None:
@@ -160,21 +159,16 @@ async def run_all(
                 raise RunError(f"{in_a_row} rows failed in a row, the last one: {error}") from None
             return
         journal.put(name, value)
-        failed.pop(name, None)
         in_a_row = 0
 
     async def worker() -> None:
         for item in waiting:
             name = key(item)
-            if name in journal or name in running:
-                if not bar.disable:  # TQDM_DISABLE=1 leaves a bar without these
-                    bar.initial += 1  # rows an earlier run finished do not enter the speed
-            else:
-                running.add(name)
-                try:
-                    await one(name, item)
-                finally:
-                    running.discard(name)
+            if name not in begun and name not in journal:
+                begun.add(name)
+                await one(name, item)
+            elif not bar.disable:  # TQDM_DISABLE=1 leaves a bar without these
+                bar.initial += 1  # rows an earlier run finished do not enter the speed
             lost = f"{len(failed):,} failed, " if failed else ""
             bar.set_postfix_str(lost + (describe() if describe else ""), refresh=False)
             bar.update()
@@ -184,7 +178,7 @@ async def run_all(
         value = journal.get(name)
         return Failed(failed[name]) if value is MISSING else value
 
-    with progress(title, len(items) if isinstance(items, Sized) else None) as bar:
+    with progress(title, len(items)) as bar:
         try:
             async with asyncio.TaskGroup() as group:
                 for _ in range(concurrency):

@@ -23,32 +23,22 @@ def read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         raise FileError(f"{path} can not be read: {error.strerror}") from None
 
 
-class JsonlRows:
-    """The rows of files, read anew at each iteration, so that memory holds one at a time."""
-
-    def __init__(self, *paths: Path, texts: tuple[str, ...]) -> None:
-        """Read the files once to check and count. `texts`: columns that must not be blank.
-
-        Raises FileError: see read_jsonl, or a row lacks one of `texts`, or the file is empty.
-        """
-        self.paths = paths
-        self._texts = texts
-        self._count = sum(1 for _ in self)
-        if not self._count:
-            raise FileError(f"{', '.join(map(str, paths))}: no rows")
-
-    def __len__(self) -> int:
-        return self._count
-
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        for path in self.paths:
-            for number, row in read_jsonl(path):
-                for name in self._texts:
-                    if not isinstance(row.get(name), str) or not row[name].strip():
-                        has = ", ".join(row) if name not in row else repr(row[name])
-                        where = f"{path}, line {number}"
-                        raise FileError(f"{where}: expected text in {name!r}, got {has[:SHOWN]}")
-                yield row
+def rows_with_texts(paths: Iterable[Path], texts: Iterable[str]) -> list[dict[str, Any]]:
+    """Return the rows of files, in which columns have a text that is not blank.
+    Raises FileError: see read_jsonl, or a row lacks one of `texts`, or there are no rows.
+    """
+    rows = []
+    for path in paths:
+        for number, row in read_jsonl(path):
+            for name in texts:
+                if not isinstance(row.get(name), str) or not row[name].strip():
+                    has = ", ".join(row) if name not in row else repr(row[name])
+                    where = f"{path}, line {number}"
+                    raise FileError(f"{where}: expected text in {name!r}, got {has[:SHOWN]}")
+            rows.append(row)
+    if not rows:
+        raise FileError(f"{', '.join(map(str, paths))}: no rows")
+    return rows
 
 
 class NewLines:

@@ -61,23 +61,31 @@ def after_thought(text: str, opened: bool = True) -> str | None:
 def _without_later_thoughts(text: str) -> str:
     endless: set[str] = set()  # what no later tag ends is not looked for again
     said = ""
-    code = _Code()
-    kept = looked = 0  # up to where the text was taken over, and looked at for code
+    kept = looked = 0  # up to where the text was taken over, and looked at
     while tag := TAG.search(text, looked):
-        code.read(text[looked : tag.start()])
         looked = tag.end()
-        if _closes(tag[0]) or code.open:
-            continue
         kind = _kind(tag[0])
+        begins_line = text[tag.start() - 1 : tag.start()] == "\n"
+        if _closes(tag[0]) or (kind in endless and not begins_line):
+            continue
+        before = _joined(said, text[kept : tag.start()])
+        if _in_code(before):
+            continue
         end = None if kind in endless else _end_of(tag)
-        if end is None and text[tag.start() - 1 : tag.start()] == "\n":
-            return _joined(said, text[kept : tag.start()]).strip()
+        if end is None and begins_line:
+            return before.strip()
         if end is None:
             endless.add(kind)
         elif not (text.startswith("{") and "}" in text[end:]):  # a value of an object
-            said = _joined(said, text[kept : tag.start()])
+            said = before
             kept = looked = end
     return _joined(said, text[kept:]).strip()
+
+
+def _in_code(before: str) -> bool:
+    """Return whether what follows stands in a block or a span of Markdown's code."""
+    line = before.rpartition("\n")[2]
+    return before.count(FENCE) % 2 == 1 or line.count("`") % 2 == 1
 
 
 def _joined(before: str, after: str) -> str:
@@ -87,22 +95,6 @@ def _joined(before: str, after: str) -> str:
     start = after.lstrip()
     between = before[len(end) :] + after[: len(after) - len(start)]
     return end + ("\n" if "\n" in between else between[:1]) + start
-
-
-class _Code:
-    """Whether a place stands in a block or a span of Markdown's code, from the text before it."""
-
-    def __init__(self) -> None:
-        self._fences = self._ticks = 0
-
-    def read(self, text: str) -> None:
-        self._fences += text.count(FENCE)
-        _, line_break, line = text.rpartition("\n")
-        self._ticks = line.count("`") + (0 if line_break else self._ticks)
-
-    @property
-    def open(self) -> bool:
-        return self._fences % 2 == 1 or self._ticks % 2 == 1
 
 
 def _opening(text: str) -> re.Match[str] | None:

@@ -28,18 +28,7 @@ from episodes.turns import turns_of
 
 TASKS = 12  # of each agent's test file
 TIMEOUT = 60.0
-HEAVY = [
-    "torch",
-    "verl",
-    "vllm",
-    "ray",
-    "agents",
-    "agentlightning",
-    "litellm",
-    "pandas",
-    "transformers",
-    "numpy",
-]
+HEAVY = "torch verl vllm ray agents agentlightning litellm pandas transformers numpy"
 HOSTILE = {
     "empty": "",
     "blank": " \n\t",
@@ -244,7 +233,7 @@ def test_the_splits_have_their_files_and_every_row_an_id_of_its_own(agent: Agent
 
 def test_importing_an_agent_imports_nothing_heavy(agent: Agent) -> None:
     module = type(agent).__module__
-    code = f"import sys, {module}; print([name for name in {HEAVY} if name in sys.modules])"
+    code = f"import sys, {module}; print([name for name in {HEAVY.split()} if name in sys.modules])"
     path = os.pathsep.join(sys.path)  # an agent from outside is found there
     done = subprocess.run(
         [sys.executable, "-c", code],

@@ -7,7 +7,6 @@
 docs/agents.md says how to go on. Exit codes: 0 done, 1 failed, 2 wrong usage.
 """
 
-import argparse
 import re
 import runpy
 import sys
@@ -52,25 +51,18 @@ def write_agent(name: str, kind: str, out: Path) -> Path:
     return folder
 
 
-def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+def main(argv: Sequence[str] | None = None) -> int:
     parser = new_parser(__doc__)
     parser.add_argument("name", help="as commands will know it")
     parser.add_argument("--kind", choices=KINDS, default="tool", help="default: tool")
     parser.add_argument("--out", type=Path, default=Path(), help="default: this folder")
-    return parser.parse_args(argv)
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    arguments = parse_arguments(argv)
+    arguments = parser.parse_args(argv)
 
     def body() -> None:
         folder = write_agent(arguments.name, arguments.kind, arguments.out)
-        parent = folder.resolve().parent
-        path = (
-            ""
-            if str(parent) in sys.path
-            else f"Put its parent on the path: export PYTHONPATH={parent}\n"
-        )
+        parent = str(folder.resolve().parent)
+        path = f"Put its parent on the path: export PYTHONPATH={parent}\n"
+        path = "" if parent in sys.path else path
         print(as_typed(NEXT.format(folder=folder, name=arguments.name, path=path)))
 
     return run_command("new", body)

@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from random import Random
@@ -193,21 +194,16 @@ class PartnerEnvironment(Environment):
         return self.prompts
 
     async def play(self, task: Task, policy: Policy) -> Episode:
-        async def partner(said: Any, episode: Episode) -> str:
-            return await self.answered(task, said, episode)
-
-        question = task.question
-        return await play_by_protocol(
-            policy, self.words_for(task), question, lambda reply: self.read(task, reply), partner
-        )
+        read = partial(self.read, task)
+        partner = partial(self.answered, task)
+        return await play_by_protocol(policy, self.words_for(task), task.question, read, partner)
 
     async def asked(self, question: str, answer: Answer, policy: Policy) -> Episode:
         async def person(said: Any, episode: Episode) -> str:
             return await answer(self.words_of(said))
 
-        return await play_by_protocol(
-            policy, self.prompts, question, lambda reply: self.read(None, reply), person
-        )
+        read = partial(self.read, None)
+        return await play_by_protocol(policy, self.prompts, question, read, person)
 
     def turns(self, task: Task) -> int:
         """Return the number of turns that a task has."""

@@ -174,23 +174,18 @@ def _with_objects(message: Any, otherwise: str) -> Any:
 def in_order(messages: Sequence[Any]) -> list[Any]:
     """Return the messages with answers in the order of their calls, for templates without ids."""
     ordered: list[Any] = []
+    answers: list[Any] = []
     places: dict[str, int] = {}
     for message in messages:
-        if message["role"] != "tool":
-            calls = message.get("tool_calls") or []
-            places = {call["id"]: number for number, call in enumerate(calls)}
-            ordered.append(message)
+        if message["role"] == "tool":
+            answers.append(message)
+            answers.sort(key=lambda answer: places.get(answer["tool_call_id"], len(places)))
             continue
-        at = len(ordered)
-        while at and _answers_later(ordered[at - 1], message, places):
-            at -= 1
-        ordered.insert(at, message)
-    return ordered
-
-
-def _answers_later(one: Any, than: Any, places: Mapping[str, int]) -> bool:
-    ids = [message.get("tool_call_id") for message in (one, than)]
-    return all(id in places for id in ids) and places[ids[0]] > places[ids[1]]
+        ordered += [*answers, message]
+        answers = []
+        calls = message.get("tool_calls") or []
+        places = {call["id"]: number for number, call in enumerate(calls)}
+    return [*ordered, *answers]
 
 
 def _encodable(arguments: str) -> str:

@@ -119,13 +119,9 @@ class VerifiersAgent(contract.Agent):
     ) -> None:
         self.name, self.turns, self.tools = name, turns, tools
         self.splits = {part: folder / f"{part}.jsonl" for part in parts}
-        self._folder, self._parts, self._sizes, self._highest = folder, parts, sizes, highest
+        self._parts, self._sizes, self._highest = parts, sizes, highest
         self._python = Path(python).expanduser()
         self._block = json.dumps(dict(env))
-
-    @property
-    def folder(self) -> Path:
-        return self._folder
 
     def sizes(self, device: str) -> Sizes:
         return self._sizes

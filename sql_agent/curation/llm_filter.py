@@ -15,7 +15,7 @@ from typing import Any
 from common.command import new_parser, positive, run_command
 from common.files import file_digest, refuse_inputs
 from common.journal import Failed, open_journal, run_all
-from common.jsonl import JsonlRows, write_jsonl
+from common.jsonl import rows_with_texts, write_jsonl
 from common.llm import LLMError, client_from_settings
 from common.settings import load_settings
 
@@ -37,7 +37,7 @@ class LLMFilter:
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
-        self.rows = JsonlRows(*options.input, texts=("id", "question"))
+        self.rows = rows_with_texts(options.input, ("id", "question"))
         self.settings = load_settings()
         self.client = client_from_settings(
             self.settings,
@@ -61,13 +61,13 @@ class LLMFilter:
         output = self.options.output
         dropped = beside(output, "dropped")
         failed = beside(output, "failed")
-        refuse_inputs((output, dropped, failed), self.rows.paths)
+        refuse_inputs((output, dropped, failed), self.options.input)
         fingerprint = {
             "program": self.program,
             "model": self.client.model,
             "endpoint": self.client.endpoint,
             **self.depends,
-            "input": ",".join(file_digest(path)[:16] for path in self.rows.paths),
+            "input": ",".join(file_digest(path)[:16] for path in self.options.input),
         }
         force = self.options.force
         with open_journal(output, fingerprint, force=force, others=(dropped, failed)) as journal:

@@ -1,7 +1,6 @@
 """Who is let in, how much of a request is read, and connections that send only a part of one."""
 
 import asyncio
-import json
 import socket
 import threading
 from collections.abc import Iterator
@@ -168,37 +167,34 @@ class Inner:
     """An app that notes what reaches it."""
 
     def __init__(self) -> None:
-        self.seen: list[tuple[Any, bytes]] = []
+        self.seen: list[tuple[dict[bytes, bytes], bytes]] = []
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        body = (await receive())["body"] if scope["type"] == "http" else b""
-        self.seen.append((scope, body))
+        self.seen.append((dict(scope["headers"]), (await receive())["body"]))
         await answered(send)
 
 
 async def ask(
-    guard: Guard, *parts: bytes, kind="http", path="/x", client="10.0.0.1", **headers: str
-) -> tuple[Any, bytes]:
-    """Return status (a web socket's: its message) and body of the answer to a request in parts."""
-    messages = [{"type": "http.request", "body": part, "more_body": True} for part in parts]
-    if not any(part == b"<gone>" for part in parts):
-        messages.append({"type": "http.request", "body": b"", "more_body": False})
-    answer: list[Any] = []
+    guard: Guard, body: bytes = b"{}", path: str = "/x", host: str = "10.0.0.1", **headers: str
+) -> httpx.Response:
+    how = httpx.ASGITransport(guard, client=(host, 1))
+    async with httpx.AsyncClient(transport=how, base_url="http://guarded") as client:
+        raw = {name: value.encode("latin-1") for name, value in headers.items()}
+        return await client.post(path, content=body, headers=raw)
+
+
+async def told(guard: Guard, kind: str, **message: Any) -> list[Any]:
+    """What the guard says to a request without headers, of which this is a message."""
+    said: list[Any] = []
 
     async def receive() -> Any:
-        message = messages.pop(0)
-        return {"type": "http.disconnect"} if message["body"] == b"<gone>" else message
+        return message
 
-    async def send(message: Any) -> None:
-        answer.append(message)
+    async def send(one: Any) -> None:
+        said.append(one)
 
-    names = {name: name.replace("_", "-").encode() for name in headers}
-    raw = [(names[name], value.encode("latin-1")) for name, value in headers.items()]
-    await guard({"type": kind, "path": path, "headers": raw, "client": (client, 1)}, receive, send)
-    if not answer:
-        return None, b""
-    body = b"".join(message.get("body", b"") for message in answer[1:])
-    return answer[0].get("status", answer[0]["type"]), body
+    await guard({"type": kind, "path": "/x", "headers": [], "client": None}, receive, send)
+    return said
 
 
 async def test_only_who_has_the_token_gets_in():
@@ -206,36 +202,36 @@ async def test_only_who_has_the_token_gets_in():
     guard = Guard(inner, TOKEN, 100, free=["/health"])
     near = ("Bearer s3creT", "Bearer s3cretx", "Basic s3cret", "Bearer s3cr\xe9t")
     for wrong in ("", "s3cret", "Bearer ", *near):
-        status, body = await ask(guard, b"{}", authorization=wrong)
-        assert status == 401
-        assert "AGL_TOKEN" in json.loads(body)["error"]["message"]
-        assert TOKEN.encode() not in body
-    assert (await ask(guard))[0] == 401
-    assert (await ask(guard, kind="websocket"))[0] == "websocket.close"
+        refused = await ask(guard, authorization=wrong)
+        assert refused.status_code == 401
+        assert "AGL_TOKEN" in refused.json()["error"]["message"]
+        assert TOKEN not in refused.text
+    assert (await ask(guard)).status_code == 401
+    assert (await told(guard, "websocket"))[0]["type"] == "websocket.close"
     assert inner.seen == []
-    assert (await ask(guard, path="/health")) == (200, b"in")
+    assert (await ask(guard, path="/health")).text == "in"
     right = bearer(TOKEN)["Authorization"]
-    assert (await ask(guard, b"{", b"}", authorization=right)) == (200, b"in")
-    scope, body = inner.seen[-1]
+    assert (await ask(guard, authorization=right)).text == "in"
+    headers, body = inner.seen[-1]
     assert body == b"{}"
-    assert scope["headers"] == [], "the app never sees the token"
+    assert b"authorization" not in headers, "the app never sees the token"
 
 
 async def test_without_a_token_everybody_gets_in_and_the_header_stays():
     inner = Inner()
-    assert await ask(Guard(inner, None, 100), b"x", authorization="Bearer other") == (200, b"in")
-    assert inner.seen[0][0]["headers"] == [(b"authorization", b"Bearer other")]
+    assert (await ask(Guard(inner, None, 100), authorization="Bearer other")).text == "in"
+    assert inner.seen[0][0][b"authorization"] == b"Bearer other"
     assert bearer(None) == {}
 
 
 async def test_no_more_than_the_bound_is_read():
     inner = Inner()
     guard = Guard(inner, None, 10)
-    assert (await ask(guard, b"x" * 5, b"x" * 5))[0] == 200
-    status, body = await ask(guard, b"x" * 5, b"x" * 6, b"never read")
-    assert status == 413
-    assert "over 10 bytes" in json.loads(body)["error"]["message"]
-    assert (await ask(guard, b"\x1f\x8b", content_encoding="gzip"))[0] == 415
+    assert (await ask(guard, b"x" * 10)).status_code == 200
+    refused = await ask(guard, b"x" * 11)
+    assert refused.status_code == 413
+    assert "over 10 bytes" in refused.json()["error"]["message"]
+    assert (await ask(guard, b"\x1f\x8b", **{"content-encoding": "gzip"})).status_code == 415
     assert len(inner.seen) == 1
 
 
@@ -246,15 +242,16 @@ async def test_no_more_than_so_many_requests_of_an_address_within_a_second(monke
     guard = Guard(Inner(), TOKEN, 10, most_per_second=3)
     right = bearer(TOKEN)["Authorization"]
     for word, status in (("", 401), ("wrong", 401), (right, 200), (right, 429)):
-        assert (await ask(guard, b"x", authorization=word))[0] == status
-    assert (await ask(guard, b"x", client="10.0.0.2", authorization=right))[0] == 200
+        assert (await ask(guard, authorization=word)).status_code == status
+    other = await ask(guard, host="10.0.0.2", authorization=right)
+    assert other.status_code == 200
     now = 6.0
-    assert (await ask(guard, b"x", authorization=right))[0] == 200
+    assert (await ask(guard, authorization=right)).status_code == 200
 
 
 async def test_half_a_request_is_not_handed_on():
     inner = Inner()
-    assert await ask(Guard(inner, None, 10), b"ha", b"<gone>") == (None, b"")
+    assert await told(Guard(inner, None, 10), "http", type="http.disconnect") == []
     assert inner.seen == []
 
 

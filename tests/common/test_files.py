@@ -6,7 +6,7 @@ import pytest
 
 from common import files
 from common.files import FileError, check_temporary, check_writable, refuse_existing, replacing
-from common.jsonl import JsonlRows, read_jsonl, write_jsonl
+from common.jsonl import read_jsonl, rows_with_texts, write_jsonl
 
 
 def test_a_file_and_a_folder_take_the_place_of_what_was_there(tmp_path):
@@ -123,19 +123,17 @@ def test_a_bad_line_is_named(path, content, words):
     assert len(str(caught.value)) < 500
 
 
-def test_rows_are_checked_and_read_anew(path):
+def test_rows_without_a_text_are_refused(path):
     write_jsonl(path, [{"id": str(number), "question": "?"} for number in range(5)], force=False)
-    rows = JsonlRows(path, texts=("id", "question"))
-    assert len(rows) == 5
-    assert list(rows) == list(rows) == [{"id": str(number), "question": "?"} for number in range(5)]
-    assert len(JsonlRows(path, path, texts=("id",))) == 10
+    rows = rows_with_texts([path, path], ("id", "question"))
+    assert rows == 2 * [{"id": str(number), "question": "?"} for number in range(5)]
     for bad, words in (
         ({"id": "1"}, "'question', got id"),
         ({"id": 1, "question": "?"}, "'id', got 1"),
     ):
         write_jsonl(path, [bad], force=True)
         with pytest.raises(FileError, match=f"line 1: expected text in {words}"):
-            JsonlRows(path, texts=("id", "question"))
+            rows_with_texts([path], ("id", "question"))
     path.write_text("\n")
     with pytest.raises(FileError, match="no rows"):
-        JsonlRows(path, texts=("id",))
+        rows_with_texts([path], ("id",))
