@@ -30,7 +30,6 @@ from random import Random
 from typing import Any
 
 from bench._harness import main
-from common.llm.endpoint import Body, LLMEndpoint
 from common.settings import Settings
 from scoring.judge import Case, LLMJudge
 from sql_agent.agent import AGENT
@@ -132,20 +131,17 @@ def llm_ratios(known: list[Case]) -> tuple[float, float]:
     server.start()
     try:
         address = ("openai/judge", f"http://127.0.0.1:{here.recv()}/v1", "none", 30.0)
-        make = partial(LLMJudge, WORDS, *address)
-        direct = _best_ratio(make, known)
-        LLMEndpoint.reply = _translated  # type: ignore[method-assign, assignment]
-        return direct, _best_ratio(make, known)
+        direct = _best_ratio(partial(LLMJudge, WORDS, *address), known)
+        return direct, _best_ratio(partial(_translated, *address), known)
     finally:
         server.kill()
         server.join()
 
 
-_reply = LLMEndpoint.reply
-
-
-async def _translated(endpoint: LLMEndpoint, body: Body, translated: bool = True) -> dict[str, Any]:
-    return await _reply(endpoint, body, translated=True)
+def _translated(*address: Any) -> LLMJudge:
+    judge = LLMJudge(WORDS, *address)
+    judge.client.chat_model.translated = True
+    return judge
 
 
 def _best_ratio(make: Callable[[], LLMJudge], known: list[Case]) -> float:

@@ -7,7 +7,6 @@ import asyncio
 import json
 import logging
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import cached_property
 from random import Random
 from typing import Any
@@ -118,17 +117,14 @@ def endpoint_of(llm: Any, rollout: Any, token: str | None = None) -> Endpoint:
 def note_of(scored: Scored, own: Mapping[str, Any], canaries: dict[str, int]) -> dict[str, Any]:
     """Return the episode annotation. The trainer keeps the messages of a few."""
     episode = scored.episode
-    messages = as_json([episode.messages, own])
     record = record_of(scored, own)
-    counters = {"turns": episode.turns, "answered": int(bool(episode.answer))}
-    shortened = replace(
-        record,
-        question=record.question[:SHOWN],
-        reference=record.reference and record.reference[:SHOWN],
-        answer=record.answer and record.answer[:SHOWN],
-        counters={**counters, **scored.reward.counters},
-        canaries=canaries,
-    )
-    if len(messages) > MOST_MESSAGES:
-        shortened = replace(shortened, own={}, transcript=None)
-    return shortened.line()
+    record.question = record.question[:SHOWN]
+    record.reference = record.reference and record.reference[:SHOWN]
+    record.answer = record.answer and record.answer[:SHOWN]
+    counted = {"turns": episode.turns, "answered": int(bool(episode.answer))}
+    record.counters = {**counted, **scored.reward.counters}
+    record.canaries = canaries
+    if len(as_json([episode.messages, own])) > MOST_MESSAGES:
+        record.own = {}
+        record.transcript = None
+    return record.line()

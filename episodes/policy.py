@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from common.llm.endpoint import ChatModel, LLMEndpoint, post
+from common.llm.endpoint import LLMEndpoint, post
 from common.llm.errors import LLMError
 from common.llm.replies import BROKEN, FILTERED, LENGTH, ending_of, text_of, thought_of, tokens_in
 from common.llm.retry import Patience
@@ -46,16 +46,16 @@ class Endpoint:
     top_p: float | None = 1.0
     max_tokens: int | None = None
     extra: dict[str, Any] = field(default_factory=dict)
-    chat_model: ChatModel | None = None
+    chat_model: LLMEndpoint | None = None
 
 
 def endpoint_elsewhere(
     model: str, base_url: str | None = None, api_key: str | None = None, **sampling: Any
 ) -> Endpoint:
     """Return the endpoint of a model by litellm's name. Requests are adapted to what it takes."""
-    where = LLMEndpoint(model, base_url, api_key, REPLY_SECONDS)
     patience = Patience(ATTEMPTS, ATTEMPTS * REPLY_SECONDS)
-    chat = ChatModel(where, patience, translated=base_url is None)
+    translated = base_url is None
+    chat = LLMEndpoint(model, base_url, api_key, REPLY_SECONDS, patience, translated)
     return Endpoint(base_url or "", model, chat_model=chat, **sampling)
 
 

@@ -38,7 +38,6 @@ from code_agent.tasks import get_task_class
 from code_agent.tasks.base import TaskSet
 from common.command import Failure, UsageError, positive, run_command
 from common.jsonl import write_jsonl
-from common.llm.endpoint import ChatModel
 from common.llm.retry import Patience
 from common.settings import load_settings
 from common.stopping import stop_in_order
@@ -161,14 +160,16 @@ def play_config(config: RunConfig) -> list[History | None]:
         where = endpoint_of(model)
         attempts = (config.Agent.n_retry + 1) * config.Env.n_retry
         patience = Patience(attempts, REPLY_SECONDS, config.Agent.retry_delay, pauses_count=True)
+        where.patience = patience
+        # A server of ours takes every value. What other models take, litellm knows
+        where.translated = model.model_type != "vLLM"
         endpoint = Endpoint(
             where.base_url or "",
             where.model,
             temperature=model.temperature,
             top_p=None,
             max_tokens=model.max_new_tokens,
-            # A server of ours takes every value. What other models take, litellm knows
-            chat_model=ChatModel(where, patience, translated=model.model_type != "vLLM"),
+            chat_model=where,
         )
         return asyncio.run(runner.play_all(indices, endpoint))
 

@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 
 from pydantic import BaseModel, SecretStr, ValidationError
 
-from common.llm.endpoint import Body, LLMEndpoint, Provider, load_litellm
+from common.llm.endpoint import Body, LLMEndpoint, load_litellm
 from common.llm.errors import LLMError, clean
 from common.llm.replies import FILTERED, FILTERED_STATUS, LENGTH, text_of, thought_of, tokens_in
 from common.llm.retry import LONGEST_WAIT, Patience
@@ -74,9 +74,9 @@ class LLMClient:
         """
         self.model = model
         self.usage = Usage()
-        self._endpoint = LLMEndpoint(model, base_url, api_key, timeout)
-        self._cache = open_cache(cache) if cache else None
         self.patience = Patience(attempts, timeout, longest_wait)
+        self.chat_model = LLMEndpoint(model, base_url, api_key, timeout, self.patience)
+        self._cache = open_cache(cache) if cache else None
         self._concurrency = concurrency
         self._loop: asyncio.AbstractEventLoop | None = None
         self._form: int | None = None  # the strictest form of reply that this endpoint took
@@ -86,12 +86,7 @@ class LLMClient:
     @property
     def endpoint(self) -> str | None:
         """The base URL without a password in it."""
-        return clean(self._endpoint.base_url) if self._endpoint.base_url else None
-
-    @property
-    def provider(self) -> Provider:
-        """Where the model is called. Raises LLMError for a name that litellm does not know."""
-        return self._endpoint.provider
+        return clean(self.chat_model.base_url) if self.chat_model.base_url else None
 
     async def ask(
         self,
@@ -147,7 +142,7 @@ class LLMClient:
         # The endpoint belongs to the content: two servers may serve different models under one
         # name.
         limits = [question["temperature"], question["max_tokens"]]
-        where = [self.model, self._endpoint.base_url]
+        where = [self.model, self.chat_model.base_url]
         content = [*where, question["messages"], schema.model_json_schema(), limits]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
@@ -155,7 +150,7 @@ class LLMClient:
         self, question: Body, schema: type[Schema], spent: Usage
     ) -> tuple[str, Schema]:
         if self._form is None:
-            self._form = 0 if self._endpoint.takes_schemas else 1
+            self._form = 0 if self.chat_model.takes_schemas else 1
         forms = _forms(schema)
         for number, form in enumerate(forms[self._form :], self._form):
             try:
@@ -184,7 +179,7 @@ class LLMClient:
         body = {**body, "max_tokens": body["max_tokens"] * 2**doubled}
         spent.calls += 1
         try:
-            reply = await self._endpoint.reply(body)
+            reply = await self.chat_model.once(body)
         except LLMError as error:
             if not doubled or error.cause != "refused" or "token" not in str(error).lower():
                 raise
@@ -202,7 +197,7 @@ class LLMClient:
         try:
             return text, parse_reply(text, schema)
         except ValueError as error:
-            why = clean(str(error), self._endpoint.api_key)
+            why = clean(str(error), self.chat_model.api_key)
         if choice.get("finish_reason") == FILTERED:
             why = f"the endpoint filtered the reply ({FILTERED})"
             raise LLMError(f"{self.model}: {why}", "refused", FILTERED_STATUS)

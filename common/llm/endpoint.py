@@ -121,15 +121,26 @@ class Provider:
 
 
 class LLMEndpoint:
-    """A model by litellm's name of it. `timeout` is in seconds, for one request."""
+    """A model by litellm's name of it, for whole chat replies.
+
+    timeout: seconds of one request. translated: litellm carries every request.
+    """
 
     def __init__(
-        self, model: str, base_url: str | None, api_key: str | None, timeout: float
+        self,
+        model: str,
+        base_url: str | None,
+        api_key: str | None,
+        timeout: float,
+        patience: Patience | None = None,
+        translated: bool = False,
     ) -> None:
         self.model = model
         self.base_url = base_url
         self.api_key = api_key
         self.timeout = timeout
+        self.patience = patience or Patience(1, timeout)
+        self.translated = translated
         self._refused: set[str] = set()  # of GIVEN_UP; "stream": replies in one piece
 
     @cached_property
@@ -151,12 +162,16 @@ class LLMEndpoint:
             return True
         return "response_format" in (load_litellm().get_supported_openai_params(self.model) or ())
 
-    async def reply(self, body: Body, translated: bool = False) -> dict[str, Any]:
-        """Return OpenAI's JSON of one completion. `translated`: through litellm. Raises LLMError."""
-        direct = self.provider.speaks_openai and not translated
+    async def reply(self, body: Body) -> dict[str, Any]:
+        """Return OpenAI's JSON of a completion, asked for with patience. Raises LLMError."""
+        load_litellm()  # the import takes seconds once, which must not count against the budget
+        return await self.patience.ask(lambda: self.once(body), self.model)
+
+    async def once(self, body: Body) -> dict[str, Any]:
+        """Return OpenAI's JSON of a completion, asked for once. Raises LLMError."""
         request = self._adapted(body)
         try:
-            if direct:
+            if self.provider.speaks_openai and not self.translated:
                 reply = await post(
                     f"{(self.provider.base_url or '').rstrip('/')}/chat/completions",
                     {"model": self.provider.model, **request},
@@ -172,7 +187,7 @@ class LLMEndpoint:
                 raise
             self._refused.add(refused)
             try:
-                return await self.reply(body, translated)
+                return await self.once(body)
             except LLMError as still:
                 if still.cause == "refused":  # it was not about that
                     self._refused.discard(refused)
@@ -222,22 +237,6 @@ class LLMEndpoint:
             return found.model_dump()
         except Exception as error:  # litellm raises what its providers' clients raise
             raise explain(error, litellm, self.model, self.api_key) from None
-
-
-@dataclass
-class ChatModel:
-    """One endpoint for all episodes of a run. translated: litellm carries every request."""
-
-    endpoint: LLMEndpoint
-    patience: Patience
-    translated: bool = False
-
-    async def reply(self, body: Body) -> dict[str, Any]:
-        """Return the reply to OpenAI's `body` (without `model`). Raises LLMError."""
-        load_litellm()  # the import takes seconds once, which must not count against the budget
-        return await self.patience.ask(
-            lambda: self.endpoint.reply(body, self.translated), self.endpoint.model
-        )
 
 
 def refused_part(error: LLMError, request: Body) -> str | None:

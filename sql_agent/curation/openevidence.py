@@ -40,7 +40,7 @@ class Drafter(LLMFilter):
 
     def __init__(self, options: argparse.Namespace) -> None:
         super().__init__(options)
-        self.key = self.client.provider.api_key
+        self.key = self.client.chat_model.provider.api_key
         self.endpoint = endpoint_elsewhere(
             self.client.model, self.settings.teacher_base_url, self.key, temperature=0.0, top_p=None
         )

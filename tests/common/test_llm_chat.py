@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from common.llm.endpoint import ChatModel, LLMEndpoint
+from common.llm.endpoint import LLMEndpoint
 from common.llm.retry import Patience
 from episodes.episode import Message
 from episodes.outcomes import EpisodeError, PolicyStop
@@ -24,7 +24,7 @@ NOWHERE = "http://127.0.0.1:9/v1"
 
 
 def policy(url: str, name: str = "openai/m", **changes: Any) -> ChatPolicy:
-    model = ChatModel(LLMEndpoint(name, url, KEY, 10.0), Patience(3, 30.0))
+    model = LLMEndpoint(name, url, KEY, 10.0, Patience(3, 30.0))
     return ChatPolicy(Endpoint("", name, chat_model=model, **changes), max_turns=3)
 
 

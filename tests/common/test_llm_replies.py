@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel
 
 from common.llm import LLMClient
-from common.llm.endpoint import ChatModel, LLMEndpoint
+from common.llm.endpoint import LLMEndpoint
 from common.llm.errors import wait_in
 from common.llm.retry import Patience
 from episodes.outcomes import EpisodeError
@@ -37,7 +37,7 @@ def events(*deltas: dict[str, Any], finish: str | None = "stop") -> str:
 
 
 def played(llm: LLMServer, tools: bool = False, **changes: Any) -> tuple[Any, ChatPolicy]:
-    model = ChatModel(LLMEndpoint("openai/m", llm.url, KEY, 10.0), Patience(3, 30.0))
+    model = LLMEndpoint("openai/m", llm.url, KEY, 10.0, Patience(3, 30.0))
     player = ChatPolicy(Endpoint("", "openai/m", chat_model=model, **changes), max_turns=3)
     tool = {"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}
     return asyncio.run(player.reply(QUESTION, [tool] if tools else [])), player

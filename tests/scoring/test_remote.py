@@ -102,14 +102,14 @@ def test_the_settings_choose_the_judge(tmp_path):
     told = {"teacher_model": "openai/m", "teacher_api_key": "k", "judge_timeout": 7}
     teacher = choose(**told, teacher_base_url="http://t")
     assert isinstance(teacher, LLMJudge)
-    client, provider = teacher.client, teacher.client.provider
+    client, provider = teacher.client, teacher.client.chat_model.provider
     assert client.model == "openai/m"
     assert client.patience.budget == 7
     assert provider.base_url == "http://t"
     assert provider.api_key == "k"
     both = choose(teacher_model="openai/m", reward_model_url="http://r")
     assert isinstance(both, LLMJudge)
-    assert both.client.provider.api_key is None
+    assert both.client.chat_model.provider.api_key is None
     reward_model = choose(reward_model_url="http://r", judge_timeout=7)
     assert isinstance(reward_model, RewardModelJudge)
     assert (reward_model.url, reward_model.patience.budget) == ("http://r", 7)
