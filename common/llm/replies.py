@@ -3,7 +3,6 @@
 import json
 import math
 import re
-from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -49,32 +48,24 @@ def value_in(text: str) -> Any:
         return json.loads(whole, strict=False)  # some servers write a line break as it is
     values: list[Any] = []
     ended = False
-    for event in _events_in(whole):
-        ended = ended or DONE in event
-        values += _values_of([line for line in event if line != DONE])
+    held = ""  # a value may stand on several lines, with or without an empty one behind it
+    for line in LINE_END.split(whole):
+        field, _, data = line.partition(":")
+        if field != "data" or not data.strip():
+            continue
+        if data.strip() == DONE:
+            ended = True
+            continue
+        held += f"{data.strip()}\n"
+        with suppress(ValueError):
+            values.append(json.loads(held, strict=False))
+            held = ""
+    if held:
+        raise ValueError("an event is no JSON")
     try:
         return _joined(values, ended)
     except (AttributeError, TypeError, LookupError) as error:
         raise ValueError(f"no events of a completion: {error}") from error
-
-
-def _events_in(stream: str) -> Iterator[list[str]]:
-    """Yield the lines of data of each event, also of a last one that no empty line ends."""
-    data = []
-    for line in [*LINE_END.split(stream), ""]:
-        field, _, value = line.partition(":")
-        if field == "data" and value.strip():
-            data.append(value.strip())
-        elif not line:
-            yield data
-            data = []
-
-
-def _values_of(lines: list[str]) -> list[Any]:
-    try:
-        return [json.loads("\n".join(lines), strict=False)] if lines else []
-    except ValueError:  # some servers write no empty line between two events
-        return [json.loads(line, strict=False) for line in lines]
 
 
 def _joined(events: list[Any], ended: bool) -> Any:
