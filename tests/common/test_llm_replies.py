@@ -146,29 +146,8 @@ def test_a_call_in_pieces_is_put_together(llm, known_by):
     assert player.finish_reason == "tool_calls"
 
 
-LOOK = {"id": "c1", "function": {"name": "look", "arguments": '{"a":'}}
-AGAIN = {"id": "c2", "function": {"name": "look", "arguments": '{"a": 1}'}}
-FIRST = {**CALL, "index": 0}
-ALL_FIRST = {"index": 0, "function": {"arguments": " 1}"}}
-CALLS: dict[str, list[dict[str, Any]]] = {
-    # The pieces of the first go on after the second has begun
-    "no index": [LOOK, AGAIN, {**LOOK, "function": {"name": "look", "arguments": " 1}"}}],
-    "all have the first index": [{**LOOK, "index": 0}, ALL_FIRST, {**AGAIN, "index": 0}],
-    "begun without arguments": [
-        FIRST,
-        {**AGAIN, "index": 0, "function": {"name": "look", "arguments": ""}},
-        {"index": 0, "id": "c3", "function": {"arguments": '{"a": 1}'}},
-    ],
-    "the first index and no id": [{**FIRST, "id": ""}, {**FIRST, "id": None}],
-    "objects": [
-        {"index": 0, "id": name, "function": {"name": "look", "arguments": {"a": 1}}}
-        for name in ("c1", "c2")
-    ],
-}
-
-
-@pytest.mark.parametrize("pieces", CALLS.values(), ids=CALLS)
-def test_parallel_calls_in_pieces_stay_apart(llm, pieces):
+@pytest.mark.parametrize(("why", "pieces"), cases_of(__file__, "parallel_calls"))
+def test_parallel_calls_in_pieces_stay_apart(llm, why, pieces):
     deltas = [{"tool_calls": [piece]} for piece in pieces]
     llm.faults = [Fault(200, body=events(*deltas, finish="tool_calls"))]
     calls = played(llm, tools=True)[0]["tool_calls"]
@@ -176,24 +155,8 @@ def test_parallel_calls_in_pieces_stay_apart(llm, pieces):
     assert len({call["id"] for call in calls}) == 2
 
 
-BEGUN = {"index": 0, "id": "c1", "type": "function"}
-NAMED = {"index": 0, "function": {"name": "look"}}
-WHOLE = {**BEGUN, "function": CALL["function"]}
-START = {**BEGUN, "function": {"name": "look", "arguments": '{"a":'}}
-END = {"index": 0, "id": "c2", "function": {"name": "look", "arguments": " 1}"}}
-EMPTY = {**END, "id": "c3", "function": {"name": "look", "arguments": ""}}
-BLANK = {"name": "look", "arguments": "\n"}
-ONE_CALL: dict[str, list[dict[str, Any]]] = {
-    "id before the name": [BEGUN, NAMED, {"index": 0, "function": CALL["function"]}],
-    "empty before the name": [{**BEGUN, "function": {"arguments": ""}}, {**WHOLE, "id": None}],
-    "null before the name": [{**BEGUN, "function": {"name": None}}, NAMED, {**WHOLE, "id": None}],
-    "name and id in each, last empty": [START, END, EMPTY],
-    "name in each, last blank": [WHOLE, {"index": 0, "function": BLANK}],
-}
-
-
-@pytest.mark.parametrize("pieces", ONE_CALL.values(), ids=ONE_CALL)
-def test_pieces_that_repeat_a_name_or_bring_it_late_are_one_call(llm, pieces):
+@pytest.mark.parametrize(("why", "pieces"), cases_of(__file__, "one_call"))
+def test_pieces_that_repeat_a_name_or_bring_it_late_are_one_call(llm, why, pieces):
     deltas = [{"tool_calls": [piece]} for piece in pieces]
     llm.faults = [Fault(200, body=events(*deltas, finish="tool_calls"))]
     [call] = played(llm, tools=True)[0]["tool_calls"]
