@@ -143,32 +143,28 @@ async def run_all(
     exception of `failures` costs the row, any other ends the run. `describe` adds to the progress.
     Raises RunError: with `bounded`, TOO_MANY_FAILURES rows failed with no success between.
     """
+    rows: dict[str, Item] = {}
+    for item in items:
+        rows.setdefault(key(item), item)
+    missing = [name for name in rows if name not in journal]
+    waiting = iter(missing)
     failed: dict[str, str] = {}
-    waiting = iter(items)
-    begun = set[str]()
     in_a_row = 0
 
-    async def one(name: str, item: Item) -> None:
-        nonlocal in_a_row
-        try:
-            value = await work(item)
-        except failures as error:
-            failed[name] = str(error)
-            in_a_row += 1
-            if bounded and in_a_row >= TOO_MANY_FAILURES:
-                raise RunError(f"{in_a_row} rows failed in a row, the last one: {error}") from None
-            return
-        journal.put(name, value)
-        in_a_row = 0
-
     async def worker() -> None:
-        for item in waiting:
-            name = key(item)
-            if name not in begun and name not in journal:
-                begun.add(name)
-                await one(name, item)
-            elif not bar.disable:  # TQDM_DISABLE=1 leaves a bar without these
-                bar.initial += 1  # rows an earlier run finished do not enter the speed
+        nonlocal in_a_row
+        for name in waiting:
+            try:
+                value = await work(rows[name])
+            except failures as error:
+                failed[name] = str(error)
+                in_a_row += 1
+                if bounded and in_a_row >= TOO_MANY_FAILURES:
+                    said = f"{in_a_row} rows failed in a row, the last one: {error}"
+                    raise RunError(said) from None
+            else:
+                journal.put(name, value)
+                in_a_row = 0
             lost = f"{len(failed):,} failed, " if failed else ""
             bar.set_postfix_str(lost + (describe() if describe else ""), refresh=False)
             bar.update()
@@ -178,7 +174,9 @@ async def run_all(
         value = journal.get(name)
         return Failed(failed[name]) if value is MISSING else value
 
-    with progress(title, len(items)) as bar:
+    with progress(title, len(rows)) as bar:
+        bar.initial = len(rows) - len(missing)  # rows of an earlier run do not enter the speed
+        bar.update(bar.initial)
         try:
             async with asyncio.TaskGroup() as group:
                 for _ in range(concurrency):
