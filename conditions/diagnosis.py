@@ -22,13 +22,15 @@ from conditions.diagnosis_words import (
     conditions,
     diseases,
     known_words,
+    longest_first,
     organs,
     organs_by_name,
     words_of,
 )
 from conditions.framing import unframed
-from conditions.initials import spelt_out, with_long_initials, without_initials
+from conditions.initials import spelt_out, with_initials, without_initials
 
+NEVER = "(?!)"  # a pattern that nothing matches
 LONGEST = 200  # characters of a diagnosis
 OWN_NAMES = 2  # of a condition, in English and Chinese; all others are aliases
 MISSPELT = 8  # letters of a word in which a slip may be; in a shorter one it makes another word
@@ -50,6 +52,8 @@ CLAUSE = re.compile(
 CAUSE = (
     rf"(?:{'|'.join(TABLE['said']['cause'])})\s*(?:an? |the )?(?:[a-z-]+ |[\u4e00-\u9fff]{{0,6}})?"
 )
+# "Lithium-induced tremor" is tremor due to lithium, but ANCA-associated vasculitis a vasculitis of its own
+MADE = re.compile(r"([\w.]+)[- ](?:induced|(?:associated|related)(?= \S+ \S)) (.+)", re.I)
 BECAUSE = re.compile("|".join(TABLE["said"]["cause"]), re.I)
 SYMPTOM = re.compile(
     rf"\A((?:[\w/-]+ ){{0,3}})(?:{'|'.join(TABLE['said']['symptom'])})s?"
@@ -59,6 +63,7 @@ SYMPTOM = re.compile(
 FELT = words_of(" ".join(TABLE["said"]["felt"]))
 UNDECIDED = re.compile("|".join(TABLE["said"]["undecided"]), re.I)
 FINDINGS = words_of(" ".join(TABLE["said"]["findings"]))  # that a disease may have or not
+OF_OTHERS = words_of(" ".join(TABLE["said"]["of_others"]))  # beside what the tables do not have
 COURSE = words_of(" ".join([*TABLE["beside"]["course"], *TABLE["one_of"]["severity"]])) | FINDINGS
 COURSE_ZH = "|".join(filter(HAN.search, TABLE["beside"]["course"] + TABLE["said"]["findings"]))
 # "not perforated", "non-perforated", "unruptured", 未穿孔: what is denied of a course
@@ -99,7 +104,7 @@ class Gold(NamedTuple):
     elsewhere: Words  # organs in which it is not
     wider: Words  # of what it is a kind of
     others: tuple[Words, ...]  # names of other conditions
-    other_causes: tuple[str, ...]  # that make another disease of it
+    other_causes: str  # that make another disease of it, as a pattern
 
 
 def names_it(said: str, names: Iterable[str]) -> bool:
@@ -175,7 +180,9 @@ def _without_symptom(said: str) -> str:
 
 
 def _says(said: str, known: list[str]) -> bool:
-    said, known = _without_codes(with_long_initials(said, known), known)
+    if _gold(tuple(known)).outside:
+        said = with_initials(said, known)
+    said, known = _without_codes(said, known)
     said = without_initials(spelt_out(said), known)
     said = ADJECTIVE.sub(r"\2\1", said)
     if _names_one(said, known):
@@ -227,6 +234,7 @@ def _names_one(said: str, names: list[str]) -> bool:
     gold = _gold(tuple(names))
     if any(_is(words, gold) for words in _readings(said, gold)):
         return True
+    said = MADE.sub(r"\2 due to \1", said)
     clause = CLAUSE.search(said)
     if not clause:
         return False
@@ -247,20 +255,15 @@ def _of_another_kind(clause: str, gold: Gold) -> bool:
     words = words_of(clause)
     if not before_it and any(_contradicts(word, gold, ABOUT) for word in words):
         return True
-    if any(_is_other_cause(kind, gold) for kind in _with_agents(words) - words):
+    if any(re.fullmatch(gold.other_causes, kind) for kind in _with_agents(words) - words):
         return True
-    return any(
-        re.search(rf"{CAUSE}(?:{causes})(?![a-z])", clause.lower()) for causes in gold.other_causes
-    )
+    return bool(re.search(rf"{CAUSE}(?:{gold.other_causes})(?![a-z])", clause.lower()))
 
 
 def _readings(said: str, gold: Gold) -> tuple[Words, Words]:
     """Return the words of a text, and those with a Chinese name cut out of its neighbours."""
-    chinese = [re.escape(name) for name in gold.names if HAN.search(name)]
-    if not chinese:
-        return words_of(said), words_of(said)
-    longest = "|".join(sorted(chinese, key=len, reverse=True))
-    return words_of(said), words_of(re.sub(longest, lambda m: f" {m[0]} ", said))
+    chinese = longest_first(filter(HAN.search, gold.names)) or NEVER
+    return words_of(said), words_of(re.sub(chinese, r" \g<0> ", said))
 
 
 @lru_cache(maxsize=1024)
@@ -291,12 +294,14 @@ def _gold(names: tuple[str, ...]) -> Gold:
                 shorter.add(name - {"acute"})
     wider = set[str]()
     for text, several in TABLE["wider"].items():
-        if words_of(text) in readings:
+        if any(words_of(text) <= name for name in readings):
             wider.update(*map(words_of, several))
     places = organs()  # of what is not in the tables
     for name in readings:
         places = organs_by_name().get(name, places)
-    causes = TABLE["other_cause"].items()
+    causes = [
+        several for name, several in TABLE["other_cause"].items() if words_of(name) in readings
+    ]
     return Gold(
         outside=outside,
         names=tuple(every),
@@ -307,7 +312,7 @@ def _gold(names: tuple[str, ...]) -> Gold:
         elsewhere=organs() - places,
         wider=frozenset(wider),
         others=tuple(others - readings),
-        other_causes=tuple(several for name, several in causes if words_of(name) in readings),
+        other_causes="|".join(causes) or NEVER,
     )
 
 
@@ -321,16 +326,13 @@ def _is(words: Words, gold: Gold) -> bool:
     beyond = words - stated
     if not stated or beyond & gold.elsewhere or _others(words, gold):
         return False
-    free = beside() | gold.wider
+    free = beside() | gold.wider | (OF_OTHERS if gold.outside else frozenset())
     for word in caused - stated:
         allowed = word in free or NUMBER.fullmatch(word) or LEVEL.fullmatch(word)
-        if not allowed or _contradicts(word, gold) or _is_other_cause(word, gold):
+        other_cause = re.fullmatch(gold.other_causes, word)
+        if not allowed or other_cause or _contradicts(word, gold):
             return False
     return True
-
-
-def _is_other_cause(word: str, gold: Gold) -> bool:
-    return any(re.fullmatch(causes, word) for causes in gold.other_causes)
 
 
 def _with_agents(words: Words) -> Words:
@@ -340,8 +342,9 @@ def _with_agents(words: Words) -> Words:
 
 def _spelt(words: Words, gold: Gold) -> Words:
     found = set[str]()
+    known = gold.words | (beside() - organs())
     for word in words:
-        unsaid = gold.words - words if word not in gold.words else frozenset[str]()
+        unsaid = gold.words - words if word not in known else frozenset[str]()
         alike = [one for one in unsaid if _alike(word, one)]
         found.add(alike[0] if len(alike) == 1 else word)
     return frozenset(found)
@@ -384,10 +387,12 @@ def _contradicts(word: str, gold: Gold, kinds: Iterable[str] = tuple(TABLE["one_
 def _others(words: Words, gold: Gold) -> bool:
     acuity = frozenset(TABLE["one_of"]["acuity"])
     named = [name for name in gold.readings + gold.shorter if name <= words]
-    for other in gold.others:
-        if other <= words:
-            # The acute form of a wider name is no other disease: NSTEMI is an acute infarction
-            within = [name for name in named if other <= name or other - acuity < name]
-            if not within:
-                return True
+    whole = any(name <= words for name in gold.readings)
+    # Without its "acute" it may be another disease: primary biliary cholangitis
+    if not whole and any(name < other <= words for name in named for other in diseases()):
+        return True
+    for other in filter(words.issuperset, gold.others):
+        # The acute form of a wider name is no other disease: NSTEMI is an acute infarction
+        if not any(other <= name or other - acuity < name for name in named):
+            return True
     return False

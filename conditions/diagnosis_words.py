@@ -172,16 +172,17 @@ def organs_by_name() -> dict[Words, Words]:
 @cache
 def _chinese() -> re.Pattern[str]:
     known = {*_same()}.union(*_tables_of_words())
-    return re.compile(_longest_first(word for word in known if HAN.search(word)))
+    return re.compile(longest_first(word for word in known if HAN.search(word)))
 
 
 @cache
 def _english() -> re.Pattern[str]:
-    known = _longest_first(word for word in _same() if not HAN.search(word))
+    known = longest_first(word for word in _same() if not HAN.search(word))
     return re.compile(rf"(?<![a-z0-9])(?:{known})(?![a-z0-9])")
 
 
-def _longest_first(texts: Iterable[str]) -> str:
+def longest_first(texts: Iterable[str]) -> str:
+    """Return a pattern of texts that finds the longest one."""
     return "|".join(map(re.escape, sorted(texts, key=len, reverse=True)))
 
 

@@ -12,18 +12,17 @@ from conditions.diagnosis_words import TABLE, known_words, plain, words_of
 # An abbreviation behind a name that it stands for, and one before it
 GLOSS = re.compile(r"(?<=\w)\s*[(（\[]\s*([A-Z](?:[A-Z]|[a-z](?=[A-Z])){1,5})\s*[)）\]]")  # CoA
 SHORT_FIRST = re.compile(r"\s*([A-Z][A-Za-z]{1,5})\b([^()（）]{0,20})[(（]([^()（）]+)[)）]\s*")
-LONG = re.compile(r"\b[A-Z]{4,6}\b")  # fewer letters stand for many things
+LONG = re.compile(r"\b[A-Z]{3,6}\b")  # two letters stand for many things
+SMALL = {*TABLE["said"]["small"], "with"}
 
 
-def with_long_initials(said: str, names: Sequence[str]) -> str:
-    """Return a text with a name for the initials of all its words, unless a table has them."""
-    small = TABLE["said"]["small"]
+def with_initials(said: str, names: Sequence[str]) -> str:
+    """Return a text with a name for initials of all its words, unless a table has them."""
 
     def named(short: re.Match[str]) -> str:
         word = short[0].lower()
         for name in names if words_of(word).isdisjoint(known_words()) else ():
-            parts = [part for part in re.findall("[a-z]+", name.lower()) if part not in small]
-            if word == "".join(part[0] for part in parts):
+            if _stands_for(word, name, whole=True):
                 return name
         return short[0]
 
@@ -41,28 +40,30 @@ def without_initials(said: str, names: Sequence[str]) -> str:
 
     def without(gloss: re.Match[str]) -> str:
         word = plain(gloss[1])
-        known = words_of(word) != {word} or word in known_words()
+        known = not words_of(word).isdisjoint(known_words())
         named = (said[: gloss.start()], *names)
         return gloss[0] if known or not any(_stands_for(word, name) for name in named) else " "
 
     return GLOSS.sub(without, said)
 
 
-def _stands_for(word: str, name: str) -> bool:
-    # The initials of the name's (last) words, and besides only their letters in order: OHSS for
-    # hyperstimulation
+def _stands_for(word: str, name: str, whole: bool = False) -> bool:
+    # The initials of the name's last words, or of all of three and more, and besides only their
+    # letters in order: OHSS for hyperstimulation
+    parts = plain(name).split()
+    if whole and len({*parts} - SMALL) < 3:
+        return False
     ends = {len(word)}  # where what stands for the words behind may begin
-    for part in reversed(plain(name).split()):
-        small = part in {*TABLE["said"]["small"], "with"}
+    for part in reversed(parts):
         starts = set[int]()
         for end in ends:
             for start in range(end + 1):
                 letters = word[start:end]
                 in_order = iter(part)
-                first = small or letters[:1] == part[0]
+                first = part in SMALL or letters[:1] == part[0]
                 if first and all(letter in in_order for letter in letters):
                     starts.add(start)
         ends = starts
-        if len(part) > 1 and 0 in ends:
+        if len(part) > 1 and 0 in ends and not whole:
             return True
-    return False
+    return whole and 0 in ends
