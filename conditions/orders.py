@@ -76,8 +76,7 @@ def named(text: str, own: Iterable[str] = ()) -> str | None:
 
 def names_examination(text: str, name: str) -> bool:
     """Return whether a text is a name of an examination, and not of a part of it."""
-    names = [own for one, own in (*_of_tables(), *_of_orders()) if one == name]
-    return words_of(text) in map(words_of, names)
+    return any(one == name and words_of(own) == words_of(text) for one, own in _names())
 
 
 def side_of(text: str) -> str:
@@ -164,7 +163,7 @@ def _by_words() -> Index:
             for text in (part.en, part.zh):
                 homes.setdefault(words_of(text), set()).add(one.en)
     names = {words: found.pop() for words, found in homes.items() if len(found) == 1}
-    for name, text in (*_of_orders(), *_of_tables()):
+    for name, text in _names():
         names[words_of(text)] = name
     return names
 
@@ -173,7 +172,7 @@ def _by_words() -> Index:
 def _by_bare_words() -> Index:
     """Return every examination by bare words that belong to it alone and say more than a kind."""
     homes: dict[Words, set[str]] = {}
-    for name, text in (*_of_tables(), *_of_orders()):
+    for name, text in _names():
         homes.setdefault(_bare(text), set()).add(name)
     for key, names in ORDERS["names"].items():
         for text in names:
@@ -185,19 +184,17 @@ def _by_bare_words() -> Index:
     return kept
 
 
-def _of_tables() -> Iterator[tuple[str, str]]:
-    for one in load_tables().examinations.values():
-        for text in (one.en, *one.aliases_en, one.zh, *one.aliases_zh):
-            yield one.en, text
-
-
-def _of_orders() -> Iterator[tuple[str, str]]:
+def _names() -> Iterator[tuple[str, str]]:
+    """Yield each examination with each of its names. Of two that share one the later has it."""
     for name, others in ORDERS["further"].items():
         for text in (name, *others):
             yield name, text
     for name, panel in ORDERS["panels"].items():
         for text in (name, *panel["names"]):
             yield name, text
+    for one in load_tables().examinations.values():
+        for text in (one.en, *one.aliases_en, one.zh, *one.aliases_zh):
+            yield one.en, text
 
 
 def _bare(text: str) -> Words:
