@@ -9,10 +9,10 @@ from reprlib import repr as shortly
 from typing import Any
 
 from common.jsonl import read_jsonl
-from consultation_agent.prompts import Prompts
 from consultation_agent.protocol import Conclusion, Question, read_reply
 from episodes.episode import AgentError, Conversation, Message
 from episodes.kept import conversation_of
+from episodes.prompts import Prompts
 
 QUESTION_MARKS = re.compile(r"[?？]+")
 PAGE = "docs/consultation.md"

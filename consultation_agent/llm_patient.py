@@ -18,25 +18,23 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from common.llm import LLMClient, Message, reveal
 from common.llm.endpoint import MOST_CONNECTIONS
 from common.llm.errors import LLMError
-from common.settings import Settings
 from conditions.mention import mention
 from conditions.table import load_tables
 from consultation_agent.doctor_questions import SAID
 from consultation_agent.recall import hidden, memories
-from consultation_agent.record_patient import Exchange, RecordPatient, Reply, again, told
+from consultation_agent.record_patient import Exchange, Reply, again, told
 from consultation_agent.settings import ConsultationSettings
 from consultation_agent.task import ConsultationTask
-from episodes.agent import SERVED_NAME, Options
+from episodes.agent import SERVED_NAME
 from episodes.episode import ServiceError
 from episodes.outcomes import EpisodeError
-from episodes.partner_agent import RECORD, partner_kind, partner_model
+from episodes.partner_agent import partner_model
 
 ATTEMPTS = 4  # how often it is asked
 LONGEST_WAIT = 5.0  # seconds between two requests, at most
 LONGEST_TEXT = 120  # characters of an answer: what follows would fill the doctor's context
 LONGEST_NAME = 24
 MOST_FACETS = 2  # one question tells of one thing, and of what accompanies it
-ADDRESS = "patient_url"
 MODEL_NAMES = "litellm's name of a model, such as openai/NAME"
 CAUSES = {"malformed": "patient_malformed", "timeout": "patient_timeout"}
 WORDS: dict[str, Any] = tomllib.loads(
@@ -65,15 +63,6 @@ class Said(BaseModel):
     ]
 
 
-def patient_of(settings: Settings, options: Options) -> RecordPatient | LLMPatient:
-    """Return the patient that --patient names. Raises AgentError: its model is missing."""
-    kind = partner_kind("patient", options)
-    if kind == RECORD:
-        return RecordPatient()
-    own = settings.of(ConsultationSettings).under(options)
-    return LLMPatient(own, kind, options.get(ADDRESS))
-
-
 class LLMPatient:
     """A model behind PATIENT_BASE_URL, or, `served`, at the address of the run's own service."""
 
@@ -94,20 +83,20 @@ class LLMPatient:
         return self._connect(self.settings.llm_cache)
 
     def _connect(self, cache: Path | None) -> LLMClient:
-        common: dict[str, Any] = {
-            "attempts": ATTEMPTS,
-            "longest_wait": LONGEST_WAIT,
-            "concurrency": MOST_CONNECTIONS,
-            "timeout": self.settings.patient_timeout,
-        }
-        # Not kept on disk: another run serves another model at the same address
-        if self.name == "served":
-            if not self.address:
-                raise LLMError("the patient's model is not served yet", "connection")
-            return LLMClient(f"openai/{SERVED_NAME}", base_url=self.address, **common)
-        url = self.settings.patient_base_url
-        key = reveal(self.settings.patient_api_key)
-        return LLMClient(self.model, base_url=url, api_key=key, cache=cache, **common)
+        served = self.name == "served"
+        if served and not self.address:
+            raise LLMError("the patient's model is not served yet", "connection")
+        return LLMClient(
+            f"openai/{SERVED_NAME}" if served else self.model,
+            base_url=self.address if served else self.settings.patient_base_url,
+            api_key=None if served else reveal(self.settings.patient_api_key),
+            # Not kept on disk: another run serves another model at the same address
+            cache=None if served else cache,
+            attempts=ATTEMPTS,
+            longest_wait=LONGEST_WAIT,
+            concurrency=MOST_CONNECTIONS,
+            timeout=self.settings.patient_timeout,
+        )
 
     async def check(self) -> None:
         """Ask an invented patient, past the cache. Raises ServiceError: no usable answer."""

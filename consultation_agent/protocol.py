@@ -8,6 +8,8 @@ import re
 import unicodedata
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 
 from common.thoughts import after_thought
 from conditions.framing import Part, labelled, leads, parts_of, unframed
@@ -95,24 +97,15 @@ INLINE = re.compile(
     re.IGNORECASE,
 )  # advice that follows its diagnosis on the same line
 
-PROBLEMS = (
-    "empty",  # nothing at all
-    "open_thought",  # <think> without </think>
-    "no_answer",  # no <answer> block
-    "several_answers",
-    "outside",  # words beside the blocks
-    "no_label",  # neither a question nor a diagnosis
-    "both",  # a question and a diagnosis
-    "no_question",  # the label, and nothing behind it
-    "no_diagnosis",
-    "no_recommendation",
-    "too_late",  # a question where only the diagnosis was left
-)
+OWN = Path(__file__).with_name("prompts.toml")
 
 
 @dataclass(frozen=True)
 class Question:
     text: str
+
+    def __str__(self) -> str:
+        return f"问题：{self.text}"
 
 
 @dataclass(frozen=True)
@@ -135,9 +128,9 @@ class Choice(Conclusion):
         return f"Choice: {self.diagnosis}"
 
 
-def spoken(said: str | Conclusion) -> str:
+def spoken(said: Question | Conclusion) -> str:
     """Return a question or a conclusion as a reply."""
-    return f"<answer>{said if isinstance(said, Conclusion) else f'问题：{said}'}</answer>"
+    return f"<answer>{said}</answer>"
 
 
 def choice_reader(letters: Collection[str], several: bool = False) -> Reading:
@@ -145,15 +138,11 @@ def choice_reader(letters: Collection[str], several: bool = False) -> Reading:
     of an option's own words where these stand by letter. several: or of a list of them.
     """
     options = letters if isinstance(letters, Mapping) else dict.fromkeys(letters, "")
-
-    def read(text: str) -> Question | Conclusion | Malformed:
-        return read_reply(text, lambda answer: _read_choice(answer, options, several))
-
-    return read
+    return partial(read_reply, read_answer=partial(_read_choice, options, several))
 
 
 def _read_choice(
-    text: str, options: Mapping[str, str], several: bool
+    options: Mapping[str, str], several: bool, text: str
 ) -> Question | Conclusion | Malformed:
     text = FACE.sub("", unicodedata.normalize("NFKC", text))
     text = BOXED.sub(r"\1", text).strip(" $")

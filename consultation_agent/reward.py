@@ -1,4 +1,4 @@
-"""What a consultation earns: the terms of rewards.toml, or those of `--reward`.
+"""What a consultation earns: the terms of rewards.toml, or those of `--reward`, and its other numbers.
 
 The score, in [0, 1], is that of the conclusion alone: diagnosis and advice by their weights.
 """
@@ -13,19 +13,16 @@ from conditions.gold_sentence import diseases_in
 from conditions.judged import beside_the_rule
 from consultation_agent.advice import advice_value
 from consultation_agent.protocol import Conclusion, Malformed
-from consultation_agent.record_patient import Exchange, told
+from consultation_agent.record_patient import KINDS, Exchange, told
 from consultation_agent.task import ConsultationTask
 from episodes.episode import Episode
+from episodes.partner_agent import ending_of
 from scoring.case import Case, Judge
 from scoring.rubric import Reward, Rubric
 from scoring.text import words_only
 
 TERMS = Path(__file__).with_name("rewards.toml").read_text(encoding="utf-8")
 RUBRIC = Rubric(tomllib.loads(TERMS))
-
-
-def conclusion_of(episode: Episode) -> Conclusion | None:
-    return next((event for event in episode.events if isinstance(event, Conclusion)), None)
 
 
 def exchanges_of(episode: Episode) -> list[Exchange]:
@@ -69,9 +66,7 @@ def inquiry_value(task: ConsultationTask, episode: Episode) -> float:
 def kinds_of(episode: Episode) -> Counter[str]:
     """Return the number of events of each kind: a reply's kind, and "malformed"."""
     kinds = Counter(exchange.reply.kind for exchange in exchanges_of(episode))
-    malformed = sum(isinstance(event, Malformed) for event in episode.events)
-    if malformed:
-        kinds["malformed"] = malformed
+    kinds.update("malformed" for event in episode.events if isinstance(event, Malformed))
     return kinds
 
 
@@ -92,11 +87,27 @@ def parts_of(task: ConsultationTask) -> tuple[str, ...]:
     return ("diagnosis", "recommendation") if advised else ("diagnosis",)
 
 
+def facts_of(task: ConsultationTask, episode: Episode) -> dict[str, float | None]:
+    """Return an episode's numbers. Shares of questions are None if none was asked."""
+    values = conclusion_values(task, ending_of(episode))
+    kinds = kinds_of(episode)
+    questions = sum(kinds[kind] for kind in KINDS)
+    return {
+        "diagnosis_accuracy": values["diagnosis"],
+        "advice": values.get("recommendation"),
+        "facet_recall": found_facets(task, episode),
+        "questions": float(questions),
+        "useful_questions": kinds["informative"] / questions if questions else None,
+        "repeated_questions": kinds["repeated"] / questions if questions else None,
+        "patient_leak": float(sum(one.reply.leaked for one in exchanges_of(episode))),
+    }
+
+
 async def score(
     task: ConsultationTask, episode: Episode, rubric: Rubric, judge: Judge | None
 ) -> Reward:
     """Return the reward of an episode, unscored with its cause if the judge failed."""
-    conclusion = conclusion_of(episode)
+    conclusion = ending_of(episode)
     kinds = kinds_of(episode)
     counters = {name: float(n) for name, n in kinds.items()}
     values = conclusion_values(task, conclusion)

@@ -1,19 +1,15 @@
 """One row of the consultation agent's data as a frozen type (docs/consultation.md has its columns)."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from conditions.published.cases import PublishedCase, case_rows, right_letters
-from conditions.published.readers import AGENTCLINIC, MEDIQ, SYMPTOMCHECK
+from conditions.published import AGENTCLINIC, MEDIQ, SYMPTOMCHECK, PublishedCase, right_letters
 from conditions.table import load_tables
-from episodes import row_files
 from episodes.agent import Row
 from episodes.episode import AgentError, Task
 
-WAYS = "choose --patient llm or --patient served"
 PUBLISHED = (*AGENTCLINIC, SYMPTOMCHECK, MEDIQ)
 PREFIX = "Patient's description:"  # how the reference's prompts begin what the patient says
 
@@ -51,12 +47,6 @@ class ConsultationTask(Task):
         return "" if self.options else self.question
 
 
-def read_rows(path: Path) -> list[Row]:
-    """Return a file's rows with `id` and `task_type`. Raises AgentError: unreadable or empty."""
-    rows = row_files.read_rows(path, "consultations")
-    return case_rows(rows, str(path), PUBLISHED, row_of, ("index",), "department")
-
-
 def row_of(case: PublishedCase, source: str) -> Row:
     """Return a case of a public test set as a row. Its patient knows the summary, not the findings."""
     truth = {"diagnosis": case.right or case.diagnosis, "recommendation": ""}
@@ -83,7 +73,47 @@ def row_of(case: PublishedCase, source: str) -> Row:
 def task_of(row: Row) -> ConsultationTask:
     """Check a row. Raises AgentError: a column or condition is missing, or of another form."""
     try:
-        return _task_of(row)
+        model = row["reward_model"]
+        extra = row.get("extra_info") or {}
+        truth = model["ground_truth"]
+        options: dict[str, str] = json.loads(extra.get("options") or "{}")
+        right = right_letters(truth["diagnosis"], options) if options else _text(truth["diagnosis"])
+        condition = load_tables().conditions[extra["condition"]] if extra.get("condition") else None
+        values = _texts(extra.get("values"))
+        exchanges = []
+        for once in model.get("patient_information") or ():
+            exchanges.append(
+                (" ".join(once["doctor_question"]), " ".join(once["patient_response"]))
+            )
+        asked = (message["content"] for message in row["prompt"] if message["role"] == "user")
+        said = _text(next(asked, None))
+        if said.startswith(PREFIX):
+            said = said.removeprefix(PREFIX).strip().splitlines()[0]
+        return ConsultationTask(
+            id=str(row["id"]),
+            question=said,
+            reference=right,
+            recommendation=_text(truth["recommendation"]),
+            task_type=extra.get("department") or "unknown",
+            difficulty=extra.get("difficulty") or "unknown",
+            wording=extra.get("wording") or "",
+            condition=extra.get("condition") or "",
+            complaint=extra.get("complaint") or "",
+            names=(condition.zh, condition.en, *condition.aliases_zh, *condition.aliases_en)
+            if condition
+            else (),
+            advice=condition.advice_for(values.get("habits")) if condition else (),
+            age=extra.get("age"),
+            sex=extra.get("sex") or "",
+            values=values,
+            words=_texts(extra.get("facets")),
+            symptoms=json.loads(extra.get("symptoms") or "{}"),
+            distinguishing=tuple(extra.get("distinguishing") or ()),
+            exchanges=tuple(exchanges),
+            description=_text(model.get("enhanced_description") or ""),
+            english=bool(extra.get("english")),
+            options=options,
+        )
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         seen = f"{type(error).__name__}: {error}"
         raise AgentError(
@@ -91,48 +121,6 @@ def task_of(row: Row) -> ConsultationTask:
             "expected prompt, reward_model.ground_truth and extra_info "
             "as in data/consultation, or DoctorAgent-RL's columns"
         ) from None
-
-
-def _task_of(row: Row) -> ConsultationTask:
-    model = row["reward_model"]
-    extra = row.get("extra_info") or {}
-    truth = model["ground_truth"]
-    options: dict[str, str] = json.loads(extra.get("options") or "{}")
-    right = right_letters(truth["diagnosis"], options) if options else _text(truth["diagnosis"])
-    condition = load_tables().conditions[extra["condition"]] if extra.get("condition") else None
-    values = _texts(extra.get("values"))
-    exchanges = []
-    for once in model.get("patient_information") or ():
-        exchanges.append((" ".join(once["doctor_question"]), " ".join(once["patient_response"])))
-    asked = (message["content"] for message in row["prompt"] if message["role"] == "user")
-    said = _text(next(asked, None))
-    if said.startswith(PREFIX):
-        said = said.removeprefix(PREFIX).strip().splitlines()[0]
-    return ConsultationTask(
-        id=str(row["id"]),
-        question=said,
-        reference=right,
-        recommendation=_text(truth["recommendation"]),
-        task_type=extra.get("department") or "unknown",
-        difficulty=extra.get("difficulty") or "unknown",
-        wording=extra.get("wording") or "",
-        condition=extra.get("condition") or "",
-        complaint=extra.get("complaint") or "",
-        names=(condition.zh, condition.en, *condition.aliases_zh, *condition.aliases_en)
-        if condition
-        else (),
-        advice=condition.advice_for(values.get("habits")) if condition else (),
-        age=extra.get("age"),
-        sex=extra.get("sex") or "",
-        values=values,
-        words=_texts(extra.get("facets")),
-        symptoms=json.loads(extra.get("symptoms") or "{}"),
-        distinguishing=tuple(extra.get("distinguishing") or ()),
-        exchanges=tuple(exchanges),
-        description=_text(model.get("enhanced_description") or ""),
-        english=bool(extra.get("english")),
-        options=options,
-    )
 
 
 def _texts(table: str | None) -> dict[str, str]:
@@ -143,19 +131,3 @@ def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(f"expected text, got {str(value)[:60]!r}")
     return value
-
-
-def check_recorded(tasks: Sequence[ConsultationTask]) -> list[str]:
-    """Return notes about cases without facts. Raises AgentError: no case holds anything."""
-    foreign = [task for task in tasks if not task.words]
-    empty = sum(not (task.exchanges or task.description) for task in foreign)
-    seen = f"{empty} of {len(tasks)} cases hold no facts, exchanges or description"
-    if empty and empty == len(tasks):
-        raise AgentError(f"{seen}, which is all that --patient record tells; {WAYS}")
-    if not foreign:
-        return []
-    return [
-        f"{len(foreign)} of {len(tasks)} cases hold no facts by name: their patients answer a question "
-        f'that was once asked in the record, and are "not sure" of every other; {WAYS}, which is '
-        "meant for such rows"
-    ]

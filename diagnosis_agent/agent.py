@@ -6,30 +6,30 @@ from pathlib import Path
 from typing import Any
 
 from common.settings import Settings
+from conditions.published import case_rows
 from diagnosis_agent.environment import DiagnosisEnvironment
-from diagnosis_agent.llm_simulator import MODEL_NAMES
-from diagnosis_agent.protocol import load_prompts
-from diagnosis_agent.record_simulator import check_recorded
-from diagnosis_agent.rehearsal import gold_episode
+from diagnosis_agent.record_simulator import own_name
 from diagnosis_agent.settings import DiagnosisSettings
-from diagnosis_agent.task import read_rows, task_of
-from episodes.agent import Column, Environment, Options, Record, Row, Sizes
-from episodes.episode import Episode, Task
+from diagnosis_agent.task import PUBLISHED, row_of, task_of
+from episodes.agent import Column, Record, Row, Sizes
+from episodes.episode import AgentError, Task
 from episodes.partner_agent import PartnerAgent, split_files
+from episodes.row_files import read_rows
 from episodes.shown import Shown, annotated, exchanges
+
+WAYS = "choose --simulator llm or --simulator served"
 
 
 class DiagnosisAgent(PartnerAgent):
     """Invented patients of `data/diagnosis`, no tools, a simulator of examinations as partner."""
 
     name = "diagnosis"
-    role = "simulator"
-    llm_name = MODEL_NAMES
     recipe = "recipes.doctors.diagnosis_lessons"
     partner_recipe = "recipes.doctors.world_lessons"
     splits: Mapping[str, Path] = split_files("diagnosis")
     turns = 6
     settings = DiagnosisSettings
+    environment = DiagnosisEnvironment
     columns = (
         Column("accuracy", "accuracy", interval=True),
         Column("concluded", "accuracy_concluded"),
@@ -45,13 +45,11 @@ class DiagnosisAgent(PartnerAgent):
         return Sizes(3072, 8192, 1024)
 
     def rows(self, path: Path) -> list[Row]:
-        return read_rows(path)
+        rows = read_rows(path, "cases")
+        return case_rows(rows, str(path), PUBLISHED, row_of, ("id", "index"), "group")
 
     def task(self, row: Row, settings: Settings) -> Task:
         return task_of(row)
-
-    def open(self, settings: Settings, options: Options, evaluating: bool = False) -> Environment:
-        return DiagnosisEnvironment(settings, options, evaluating)
 
     def add_flags(self, parser: ArgumentParser) -> None:
         super().add_flags(parser)
@@ -64,7 +62,17 @@ class DiagnosisAgent(PartnerAgent):
         parser.add_argument("--rubrics", metavar="FILE", help=rubrics)
 
     def check_recorded(self, tasks: Sequence[Any]) -> list[str]:
-        return check_recorded(tasks)
+        outside = [task for task in tasks if task.condition is None]
+        if tasks and len(outside) == len(tasks) and not any(task.results for task in outside):
+            seen = f"none of the {len(tasks)} cases records an examination"
+            raise AgentError(
+                f"{seen} (extra_info.examinations), which is all that --simulator record tells; {WAYS}"
+            )
+        poor = 0
+        for task in outside:
+            poor += not {*map(own_name, task.key)} <= {*map(own_name, task.results)}
+        seen = f"{poor} of {len(tasks)} cases lack results of recommended examinations"
+        return [f'{seen}: these are "not recorded"; {WAYS}'] if poor else []
 
     def failure(self, record: Record) -> str:
         """Return the kind of a scored episode: the first that applies."""
@@ -79,12 +87,9 @@ class DiagnosisAgent(PartnerAgent):
     def shown(self, record: Record) -> Sequence[Shown]:
         notes = []
         for doctor, result in exchanges(record["dialogue"], "doctor"):
-            ordered = {name: doctor.get(name) for name in ("examination", "problem")}
-            notes.append((ordered, {"kind": result.get("kind")}))
+            said = {"examination": doctor.get("examination"), "problem": doctor.get("problem")}
+            notes.append((said, {"kind": result.get("kind")}))
         return annotated(record, notes)
-
-    def rehearsed(self, task: Any, turns: int) -> Episode:
-        return gold_episode(task, load_prompts(), turns)
 
 
 AGENT = DiagnosisAgent()

@@ -19,17 +19,16 @@ from common.llm import open_cache, reveal
 from common.llm.endpoint import post, without_secrets
 from common.llm.errors import LLMError, clean
 from common.llm.retry import Patience
-from common.settings import Settings
 from common.text_store import TextStore
 from conditions.mention import mention
 from conditions.orders import LONGEST, named
-from diagnosis_agent.record_simulator import UNAVAILABLE, RecordSimulator, Result, ordered, repeated
+from diagnosis_agent.record_simulator import UNAVAILABLE, Result, ordered, repeated
 from diagnosis_agent.settings import DiagnosisSettings
 from diagnosis_agent.task import DiagnosisTask
-from episodes.agent import SERVED_NAME, Options
+from episodes.agent import SERVED_NAME
 from episodes.episode import AgentError, ServiceError
 from episodes.outcomes import EpisodeError
-from episodes.partner_agent import RECORD, partner_kind, partner_model
+from episodes.partner_agent import partner_model
 
 # The words of DiagGym's models; weights know them, so none may change.
 HEADER = "\nThe following summarizes the results from the patient's medical examination:\n"
@@ -45,7 +44,6 @@ ATTEMPTS = 4  # how often it is asked
 LONGEST_WAIT = 5.0  # seconds between two requests, at most
 DRAWS = 3
 REDRAWN_AT = 1.0  # at temperature 0 the same text would come again
-ADDRESS = "simulator_url"
 MODEL_NAMES = "the name its endpoint serves it by"
 CAUSES = {"malformed": "simulator_malformed", "timeout": "simulator_timeout"}
 SEVERAL = re.compile(r"[,;+&]|\band\b")
@@ -125,7 +123,7 @@ class LLMSimulator:
             found.append(f"{file.name}/{facts.st_size}/{facts.st_mtime_ns}")
         return found
 
-    async def examine(self, task: DiagnosisTask, name: str, past: Sequence[Result]) -> Result:
+    async def answer(self, task: DiagnosisTask, name: str, past: Sequence[Result]) -> Result:
         found = examination(task, name, past)
         if not found:
             return Result(" ".join(name.split())[:LONGEST], UNAVAILABLE, "unavailable")
@@ -161,7 +159,7 @@ class LLMSimulator:
         No seed is sent: it ends vLLM's CPU engine, which cannot wind a request's generator back.
         Raises LLMError: the model failed.
         """
-        secret = mention([task.reference, *task.aliases])
+        secret = mention(task.names)
         hidden = not secret.search(task.question)
         for draw in range(DRAWS):
             temperature = max(self.temperature, REDRAWN_AT) if draw else self.temperature
@@ -209,14 +207,3 @@ def examination(task: DiagnosisTask, name: str, past: Sequence[Result] = ()) -> 
 def result_in(text: str) -> str:
     """Return the results at the beginning of a completion, without chat tokens."""
     return CHAT_TOKEN.sub(" ", END.split(text, maxsplit=1)[0]).strip()
-
-
-def simulator_of(
-    settings: Settings, options: Options, evaluating: bool = False
-) -> RecordSimulator | LLMSimulator:
-    """Return the simulator that --simulator names. Raises AgentError: it lacks a model."""
-    kind = partner_kind("simulator", options)
-    if kind == RECORD:
-        return RecordSimulator()
-    own = settings.of(DiagnosisSettings).under(options)
-    return LLMSimulator(own, kind, options.get(ADDRESS), evaluating)

@@ -10,8 +10,6 @@ from pathlib import Path
 
 from common.thoughts import after_thought
 from conditions.framing import diagnosis_in, labelled_diagnoses, leads, parts_of, unframed
-from episodes import prompts
-from episodes.prompts import Prompts
 from episodes.text_loop import Ending, Malformed
 
 STOP_PHRASE = "The available information is sufficient to make a diagnosis."
@@ -31,17 +29,6 @@ SPACE = re.compile(r"[^\S\n]+")
 MARKDOWN = re.compile(r"[*`#]+|__+")
 
 OWN = Path(__file__).with_name("prompts.toml")
-PROBLEMS = (
-    "empty",  # nothing at all
-    "open_thought",  # <think> without </think>
-    "no_examination",  # neither an examination behind its phrase nor the stop phrase
-    "both",  # the stop phrase and an examination
-    "several_examinations",  # more than one behind a phrase
-    "no_diagnosis",
-    "no_reason",
-    "too_late",  # an examination where only the diagnosis was left
-)
-ANSWERED = tuple(name for name in PROBLEMS if name != "too_late")  # after that nothing is said
 
 
 @dataclass(frozen=True)
@@ -58,11 +45,6 @@ class Conclusion(Ending):
 
     def __str__(self) -> str:
         return self.diagnosis
-
-
-def load_prompts(path: Path = OWN) -> Prompts:
-    """Return a file's prompts, completed from prompts.toml. Raises AgentError: unusable."""
-    return prompts.load_prompts(OWN, ANSWERED, path)
 
 
 def spoken(said: Order | Conclusion) -> str:

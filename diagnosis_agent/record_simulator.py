@@ -24,11 +24,9 @@ from conditions.orders import (
 from conditions.table import load_tables
 from diagnosis_agent.protocol import Order
 from diagnosis_agent.task import DiagnosisTask
-from episodes.episode import AgentError
 
 UNAVAILABLE = "This examination is not available. Order one at a time, by its usual name."
 NOT_RECORDED = "Not recorded: the case has no result of this examination."
-WAYS = "choose --simulator llm or --simulator served"
 AGE = 40  # of a patient of whom it is not known
 SEX = "female"
 FLUID = re.compile(
@@ -50,6 +48,14 @@ class Result:
     kind: str
     group: str = ""
 
+    @property
+    def shown(self) -> str:
+        """The text that the policy reads."""
+        if self.kind == "unavailable":
+            return self.text
+        name = f"{self.name} ({self.group})" if self.group else self.name
+        return f"{name}: {self.text}"
+
 
 @dataclass(frozen=True)
 class Exchange:
@@ -67,10 +73,10 @@ class RecordSimulator:
     async def check(self) -> None:
         """Need no service."""
 
-    async def examine(self, task: DiagnosisTask, name: str, past: Sequence[Result]) -> Result:
-        return self.result_of(task, name, past)
+    async def answer(self, task: DiagnosisTask, name: str, past: Sequence[Result]) -> Result:
+        return self.reply_to(task, name, past)
 
-    def result_of(self, task: DiagnosisTask, name: str, past: Sequence[Result]) -> Result:
+    def reply_to(self, task: DiagnosisTask, name: str, past: Sequence[Result]) -> Result:
         """Return the result of an order, after earlier results."""
         found = ordered(task, name)
         if found is None:
@@ -157,24 +163,6 @@ def _panel(task: DiagnosisTask, panel: str, own: Sequence[str]) -> Result:
     texts = [_joined(task, own, panel)] if own else []
     texts += [f"{one.name}: {one.text}" for one in there]
     return Result(panel, " | ".join(texts), kind)
-
-
-def check_recorded(tasks: Sequence[DiagnosisTask]) -> list[str]:
-    """Return a warning about cases that lack recommended examinations, or [].
-
-    Raises AgentError: no case records any examination.
-    """
-    outside = [task for task in tasks if task.condition is None]
-    if tasks and len(outside) == len(tasks) and not any(task.results for task in outside):
-        seen = f"none of the {len(tasks)} cases records an examination (extra_info.examinations)"
-        raise AgentError(f"{seen}, which is all that --simulator record tells; {WAYS}")
-    poor = 0
-    for task in outside:
-        poor += not {*map(own_name, task.key)} <= {*map(own_name, task.results)}
-    if not poor:
-        return []
-    seen = f"{poor} of {len(tasks)} cases lack results of recommended examinations"
-    return [f'{seen}: these are "not recorded"; {WAYS}']
 
 
 def ordered(task: DiagnosisTask, name: str) -> str | None:

@@ -1,4 +1,4 @@
-"""What a case earns: the terms of rewards.toml, or those of `--reward`.
+"""What a case earns: the terms of rewards.toml, or those of `--reward`, and its other numbers.
 
 The score, in [0, 1], is the reward over the most that the case can earn. What addresses the judge
 earns nothing, and is never shown to it.
@@ -10,15 +10,17 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 
 from conditions.diagnosis import names_it
 from conditions.judged import beside_the_rule
 from conditions.orders import covered_by
 from diagnosis_agent.judge_words import addresses_the_judge, f1
-from diagnosis_agent.protocol import Conclusion
 from diagnosis_agent.record_simulator import Exchange, Result, own_name
+from diagnosis_agent.single_turn import Next
 from diagnosis_agent.task import DiagnosisTask
 from episodes.episode import Episode
+from episodes.partner_agent import ending_of
 from episodes.text_loop import Malformed
 from scoring.case import Case, Judge
 from scoring.rubric import Reward, Rubric
@@ -31,10 +33,6 @@ class Judged:
     """A judge's values of the terms, kept among the events of their episode."""
 
     values: Mapping[str, float]
-
-
-def conclusion_of(episode: Episode) -> Conclusion | None:
-    return next((event for event in episode.events if isinstance(event, Conclusion)), None)
 
 
 def results_of(episode: Episode) -> list[Result]:
@@ -91,9 +89,8 @@ def values_of(task: DiagnosisTask, episode: Episode) -> dict[str, float]:
     judged = next((event for event in episode.events if isinstance(event, Judged)), None)
     if judged:
         return dict(judged.values)
-    conclusion = conclusion_of(episode)
-    names = (task.reference, *task.aliases)
-    right = conclusion is not None and names_it(conclusion.diagnosis, names)
+    conclusion = ending_of(episode)
+    right = conclusion is not None and names_it(conclusion.diagnosis, task.names)
     share = examination_values(task, episode)["f1"]
     return {"diagnosis": float(right)} | ({} if share is None else {"examinations": share})
 
@@ -104,6 +101,28 @@ def kinds_of(episode: Episode) -> Counter[str]:
     return Counter({"malformed": malformed} | Counter(one.kind for one in results_of(episode)))
 
 
+def facts_of(task: DiagnosisTask, episode: Episode) -> dict[str, float | None]:
+    """Return an episode's numbers. Shares of orders are None without orders."""
+    values = values_of(task, episode)
+    kinds = kinds_of(episode)
+    orders = len(results_of(episode))
+    hits = [event.hit for event in episode.events if isinstance(event, Next)]
+    shares = {
+        f"{kind}_examinations": kinds[kind] / orders if orders else None
+        for kind in ("repeated", "unavailable", "not_recorded")
+    }
+    return {
+        "accuracy": values["diagnosis"],
+        "accuracy_concluded": values["diagnosis"] if ending_of(episode) else None,
+        **{f"exam_{name}": value for name, value in examination_values(task, episode).items()},
+        "examinations": float(orders),
+        **shares,
+        "withheld_examinations": float(kinds["withheld"]),
+        "malformed_replies": float(kinds["malformed"]),
+        **({"next_examination_hit": fmean(hits)} if hits else {}),
+    }
+
+
 async def score(
     task: DiagnosisTask, episode: Episode, rubric: Rubric, judge: Judge | None
 ) -> Reward:
@@ -111,7 +130,7 @@ async def score(
     episode.events = [event for event in episode.events if not isinstance(event, Judged)]
     kinds = kinds_of(episode)
     counters = {name: float(often) for name, often in kinds.items()}
-    conclusion = conclusion_of(episode)
+    conclusion = ending_of(episode)
     known = dict[str, float]()
     measures = dict[str, float]()
     if conclusion and not addresses_the_judge(conclusion.diagnosis):

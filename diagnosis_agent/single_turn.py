@@ -5,11 +5,9 @@ from dataclasses import dataclass
 from conditions.orders import covered_by
 from diagnosis_agent.protocol import Conclusion, Order, read_reply
 from diagnosis_agent.record_simulator import ordered, own_name
-from diagnosis_agent.rehearsal import gold_episode
 from diagnosis_agent.task import DiagnosisTask
-from episodes.episode import Episode, Policy
+from episodes.episode import Episode, Message, Policy
 from episodes.outcomes import PolicyStop
-from episodes.prompts import Prompts
 
 
 @dataclass(frozen=True)
@@ -19,12 +17,11 @@ class Next:
     hit: bool
 
 
-async def play_points(policy: Policy, prompts: Prompts, task: DiagnosisTask) -> Episode:
-    """Return an episode with a reply at every point of the gold episode. Its transcript is that of
+async def play_points(policy: Policy, task: DiagnosisTask, history: list[Message]) -> Episode:
+    """Return an episode with a reply at every point of the gold history. Its transcript is that of
     the last point, and a budget below the number of points leaves out the first ones.
     Raises EpisodeError: the policy's endpoint failed.
     """
-    history = gold_episode(task, prompts, len(task.key) + 1).messages
     points = [at for at, message in enumerate(history) if message["role"] == "assistant"]
     episode = Episode(stop_reason="bad_reply")
     to_come = [own_name(name) for name in task.key]

@@ -2,13 +2,10 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from conditions.published.cases import PublishedCase, case_rows
-from conditions.published.readers import AGENTCLINIC, SYMPTOMCHECK
+from conditions.published import AGENTCLINIC, SYMPTOMCHECK, PublishedCase
 from conditions.table import load_tables
-from episodes import row_files
 from episodes.agent import Row
 from episodes.episode import AgentError, Task
 
@@ -35,11 +32,10 @@ class DiagnosisTask(Task):
     age: int | None = None
     sex: str | None = None
 
-
-def read_rows(path: Path) -> list[Row]:
-    """Return a file's rows with `id` and `task_type`. Raises AgentError: unreadable or empty."""
-    rows = row_files.read_rows(path, "cases")
-    return case_rows(rows, str(path), PUBLISHED, row_of, ("id", "index"), "group")
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the diagnosis may be called."""
+        return (self.reference, *self.aliases)
 
 
 def row_of(case: PublishedCase, source: str) -> Row:

@@ -13,7 +13,7 @@ from common.command import UsageError
 from common.settings import ROOT, Settings
 from episodes.agent import Agent, Answer, Environment, Lessons, Options, Row, Service
 from episodes.episode import AgentError, Conversation, Episode, Policy, ServiceError, Task
-from episodes.prompts import Prompts
+from episodes.prompts import Prompts, load_prompts
 from episodes.text_loop import Ending, play_by_protocol
 from episodes.turns import turns_of
 from scoring.judge import WITHOUT_A_JUDGE, choose_judge, why_unusable
@@ -29,18 +29,6 @@ def split_files(name: str) -> dict[str, Path]:
     """Return an agent's data files by split: those of `data/NAME`."""
     folder = ROOT / "data" / name
     return {split: folder / f"{split}.parquet" for split in ("train", "val", "test")}
-
-
-def partner_kind(role: str, options: Options) -> str:
-    """Return what --ROLE names, the record by default.
-
-    Raises AgentError: a model is named, which the record does not use.
-    """
-    kind = str(options.get(role) or RECORD)
-    model = options.get(f"{role}_model")
-    if kind == RECORD and model:
-        raise AgentError(f"--{role}-model {model}: the record {role} has no model; add --{role}")
-    return kind
 
 
 def partner_model(role: str, kind: str, settings: Settings, llm_name: str) -> str:
@@ -70,30 +58,34 @@ def rubric_named(reward: str, own: Rubric) -> Rubric:
 
 
 class PartnerAgent(Agent):
-    """role: what the partner is called. llm_name: what names its model behind an address.
-
-    recipe, partner_recipe: modules of lessons by name, because recipes stand above everything.
+    """environment: what it opens. recipe, partner_recipe: modules of lessons by name, because
+    recipes stand above everything.
     """
 
-    role: str
-    llm_name: str
+    environment: "type[PartnerEnvironment]"
     recipe: str
     partner_recipe: str
+
+    @property
+    def role(self) -> str:
+        """What the partner is called."""
+        return self.environment.role
 
     @abstractmethod
     def check_recorded(self, tasks: Sequence[Any]) -> list[str]:
         """Return notes about what the records can answer. Raises AgentError: they answer nothing."""
 
-    @abstractmethod
-    def rehearsed(self, task: Any, turns: int) -> Episode:
-        """Return the gold episode of a task in so many turns."""
+    def open(
+        self, settings: Settings, options: Options, evaluating: bool = False
+    ) -> "PartnerEnvironment":
+        return self.environment(settings, options, evaluating)
 
     def add_flags(self, parser: ArgumentParser) -> None:
         add = parser.add_argument
         who = "who answers; default: the record itself"
         add(f"--{self.role}", choices=(RECORD, LLM, SERVED), default=RECORD, help=who)
         model = (
-            f"its model, over {self.role.upper()}_MODEL: {self.llm_name} (llm), "
+            f"its model, over {self.role.upper()}_MODEL: {self.environment.llm_name} (llm), "
             "a model folder or hub id (served)"
         )
         add(f"--{self.role}-model", metavar="MODEL", help=model)
@@ -106,7 +98,7 @@ class PartnerAgent(Agent):
     def services(self, settings: Settings, options: Options) -> Sequence[Service]:
         if options.get(self.role) != SERVED:
             return []
-        model = partner_model(self.role, SERVED, settings.under(options), self.llm_name)
+        model = partner_model(self.role, SERVED, settings.under(options), self.environment.llm_name)
         return [Service(f"{self.role}_url", model)]
 
     def check(
@@ -140,9 +132,10 @@ class PartnerAgent(Agent):
         if role == self.role:
             made: Iterable[Conversation] = import_module(self.partner_recipe).partner_lessons(tasks)
             return made
+        environment = self.open(settings, {})
         conversations = []
         for task in tasks:
-            episode = self.rehearsed(task, turns_of(task, settings))
+            episode = environment.rehearse(task, environment.gold_steps(task))
             conversations.append(Conversation(episode.messages, [True] * episode.turns))
         return conversations
 
@@ -150,52 +143,84 @@ class PartnerAgent(Agent):
 class PartnerEnvironment(Environment):
     """Plays by the agent's protocol against its partner, and scores by rules or a judge.
 
-    words: the judge's. Raises SettingsError: REWARD_SCALE cannot be used.
+    role: what the partner is called. llm_name: what names its model behind an address. by_record:
+    the partner without a model. words: the judge's. terms: what is paid by default. own: the
+    file of the agent's prompts.
+    Raises UsageError: unusable partner, prompts or reward. Raises SettingsError: REWARD_SCALE.
     """
 
     converses = True
-    partner: Any  # has `description` and `check`
-    prompts: Prompts
+    role: str
+    llm_name: str
+    by_record: Any
+    words: JudgeWords
+    terms: Rubric
+    own: Path
 
-    def __init__(self, settings: Settings, words: JudgeWords) -> None:
+    def __init__(self, settings: Settings, options: Options, evaluating: bool = False) -> None:
         self.settings = settings
-        self.words = words
-        self.judge = choose_judge(settings, words, None)
+        self.judge = choose_judge(settings, self.words, None)
         self.paid = self.judge is not None
+        kind = str(options.get(self.role) or RECORD)
+        model = options.get(f"{self.role}_model")
+        if kind != RECORD:
+            self.partner = self.model(kind, options, evaluating)
+        elif model:
+            seen = f"--{self.role}-model {model}: the record {self.role} has no model"
+            raise AgentError(f"{seen}; add --{self.role}")
+        else:
+            self.partner = self.by_record
+        self.prompts = load_prompts(self.own, options.get("prompts"))
+        self.reward = options.get("reward") or "terms"
+        self.rubric = rubric_named(self.reward, self.terms)
+        self.highest = self.rubric.highest
 
-    @property
-    def judge_name(self) -> str | None:
-        """The judge's name. An LLM's is its model's."""
-        name = self.judge.name if self.judge else "rules"
-        return self.settings.teacher_model if name == "llm" else name
+    @abstractmethod
+    def model(self, kind: str, options: Options, evaluating: bool) -> Any:
+        """Return the partner that is a model, LLM or SERVED. Raises AgentError: none is named."""
 
     @abstractmethod
     def read(self, task: Any, reply: str) -> Any:
         """Return what a reply says: an Ending, Malformed, or something for the partner."""
 
     @abstractmethod
-    async def answered(self, task: Any, said: Any, episode: Episode) -> str:
-        """Return the partner's words and note the event. Raises EpisodeError: the partner failed."""
+    def spoken(self, said: Any) -> str:
+        """Return the reply that says this."""
 
     @abstractmethod
     def words_of(self, said: Any) -> str:
-        """Return what a person is asked in the partner's place."""
+        """Return what the partner is asked, or a person in its place."""
 
     @abstractmethod
-    def other_name(self, task: Any) -> str | None:
-        """Return another name of the diagnosis, None without one."""
+    def past(self, episode: Episode) -> Sequence[Any]:
+        """Return what was asked and answered before, as the partner takes it."""
 
     @abstractmethod
-    def rehearsed(self, task: Any, name: str = "") -> Episode:
-        """Return the gold episode, which may end with another name of the diagnosis."""
+    def noted(self, said: Any, answer: Any, episode: Episode) -> str:
+        """Note what was asked and answered among the events, and return the partner's words."""
+
+    @abstractmethod
+    def concluded(self, task: Any, diagnosis: str) -> Ending:
+        """Return the end with a diagnosis."""
+
+    @abstractmethod
+    def gold_steps(self, task: Any, name: str = "") -> list[Any]:
+        """Return what a perfect policy says, which may end with another name of the diagnosis."""
+
+    @abstractmethod
+    def dishonest_steps(self, task: Any, random: Random) -> Mapping[str, list[Any]]:
+        """Return what bad policies say, by kind."""
 
     def words_for(self, task: Any) -> Prompts:
         """Return the texts that the policy reads in a case."""
         return self.prompts
 
     async def play(self, task: Task, policy: Policy) -> Episode:
+        async def partner(said: Any, episode: Episode) -> str:
+            answer = await self.partner.answer(task, self.words_of(said), self.past(episode))
+            return self.noted(said, answer, episode)
+
         read = partial(self.read, task)
-        partner = partial(self.answered, task)
         return await play_by_protocol(policy, self.words_for(task), task.question, read, partner)
 
     async def asked(self, question: str, answer: Answer, policy: Policy) -> Episode:
@@ -209,15 +234,53 @@ class PartnerEnvironment(Environment):
         """Return the number of turns that a task has."""
         return turns_of(task, self.settings)
 
-    async def gold(self, task: Task) -> Episode:
-        return self.rehearsed(task)
+    def rehearse(self, task: Task, steps: Sequence[Any], turns: int = 0) -> Episode:
+        """Return the episode with these steps, without those that do not fit before the end."""
+        turns = turns or self.turns(task)
+        prompts = self.words_for(task)
+        ends = [step for step in steps if isinstance(step, Ending)]
+        others = [step for step in steps if not isinstance(step, Ending)]
+        episode = Episode(prompts.opening(task.question, turns), stop_reason="max_turns")
+        for following, step in enumerate([*others[: turns - 1], *ends], 2):
+            episode.messages.append({"role": "assistant", "content": self.spoken(step)})
+            episode.turns += 1
+            if isinstance(step, Ending):
+                episode.events.append(step)
+                episode.answer = str(step)
+                episode.stop_reason = "answered"
+            else:
+                answer = self.by_record.reply_to(task, self.words_of(step), self.past(episode))
+                words = prompts.said(self.noted(step, answer, episode), following, turns)
+                episode.messages.append({"role": "user", "content": words})
+        return episode
 
-    async def honest(self, task: Task) -> Mapping[str, Episode]:
-        found = {"gold": self.rehearsed(task)}
-        other = self.other_name(task)
+    async def honest(self, task: Any) -> Mapping[str, Episode]:
+        steps = {"gold": self.gold_steps(task)}
+        other = next((name for name in task.names if name != task.reference), None)
         if other:
-            found["alias"] = self.rehearsed(task, other)
-        return found
+            steps["alias"] = self.gold_steps(task, other)
+        turns = max(self.turns(task), len(steps["gold"]))
+        return {kind: self.rehearse(task, said, turns) for kind, said in steps.items()}
+
+    async def gold(self, task: Task) -> Episode:
+        return (await self.honest(task))["gold"]
+
+    def dishonest(self, task: Task, random: Random) -> Mapping[str, Episode]:
+        steps = self.dishonest_steps(task, random)
+        return {kind: self.rehearse(task, said) for kind, said in steps.items()}
+
+    def baselines(self, task: Task, commonest: str) -> Mapping[str, Episode]:
+        steps = [self.concluded(task, commonest)] if commonest else []
+        return {"commonest": self.rehearse(task, steps)}
+
+    def description(self) -> dict[str, Any]:
+        judge = self.judge.name if self.judge else "rules"
+        return {
+            **self.partner.description,
+            "reward_scheme": self.reward,
+            "prompts": self.prompts.fingerprint,
+            "judge": self.settings.teacher_model if judge == "llm" else judge,
+        }
 
     async def check(self) -> None:
         await self.partner.check()
@@ -226,30 +289,9 @@ class PartnerEnvironment(Environment):
             raise ServiceError(f"{problem}; start the judge, or {WITHOUT_A_JUDGE}")
 
 
-def rehearse(
-    prompts: Prompts,
-    question: str,
-    turns: int,
-    steps: Sequence[Any],
-    spoken: Callable[[Any], str],
-    answer: Callable[[Any, Episode], str],
-) -> Episode:
-    """Return the episode in which a policy takes these steps, the last of which may be an Ending.
-
-    spoken: gives the reply of a step. answer: notes the event of a step and gives the partner's words.
-    """
-    episode = Episode(prompts.opening(question, turns), stop_reason="max_turns")
-    for following, step in enumerate(steps, 2):
-        episode.messages.append({"role": "assistant", "content": spoken(step)})
-        episode.turns += 1
-        if isinstance(step, Ending):
-            episode.events.append(step)
-            episode.answer = str(step)
-            episode.stop_reason = "answered"
-        else:
-            words = prompts.said(answer(step, episode), following, turns)
-            episode.messages.append({"role": "user", "content": words})
-    return episode
+def ending_of(episode: Episode) -> Any:
+    """Return the Ending of an episode, None without one."""
+    return next((event for event in episode.events if isinstance(event, Ending)), None)
 
 
 def dialogue_of(

@@ -5,7 +5,6 @@ Fields: {complaint} (how the case begins), {text} (the partner's words), {turn},
 
 import hashlib
 import tomllib
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -50,14 +49,14 @@ class Prompts:
         return f"{filled}\n{self.last}" if turn >= turns else filled
 
 
-def load_prompts(own: Path, answered: Sequence[str], path: Path | None = None) -> Prompts:
+def load_prompts(own: Path, path: str | Path | None = None) -> Prompts:
     """Return the prompts of the file at `path`, with the agent's own where it leaves some out.
     Raises AgentError: not readable, an unknown key, or a text with unknown fields.
     """
-    path = path or own
     try:
         ours = tomllib.loads(own.read_text(encoding="utf-8"))
-        given = tomllib.loads(path.read_text(encoding="utf-8"))
+        given = tomllib.loads(Path(path or own).read_text(encoding="utf-8"))
+        answered = list(ours["problems"])
         problems = {**ours["problems"], **given.pop("problems", {})}
         texts = {**ours, **given, "problems": problems}
         prompts = Prompts(**texts)
@@ -75,7 +74,7 @@ def load_prompts(own: Path, answered: Sequence[str], path: Path | None = None) -
     except (OSError, ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
         keys = ", ".join(field.name for field in fields(Prompts))
         raise AgentError(
-            f"--prompts {path}: {type(error).__name__}: {error}; expected "
+            f"--prompts {path or own}: {type(error).__name__}: {error}; expected "
             f"a TOML file with some of {keys}, and in their texts no "
             "other fields than {complaint}, {text}, {turn} and {turns}"
         ) from None

@@ -16,12 +16,12 @@ from random import Random
 
 from conditions.condition_types import Phrase, Tables
 from conditions.table import FOLDER, load_tables
-from consultation_agent.prompts import Prompts, load_prompts
-from consultation_agent.protocol import Conclusion, Malformed, read_reply, spoken
+from consultation_agent.protocol import OWN, Conclusion, Malformed, Question, read_reply, spoken
 from consultation_agent.record_patient import Exchange, RecordPatient, question_for
 from consultation_agent.task import ConsultationTask, task_of
 from episodes.agent import Lessons
 from episodes.episode import Conversation
+from episodes.prompts import Prompts, load_prompts
 from recipes.doctors.bayes import Value, posterior
 from recipes.doctors.consultation_cases import ROWS, draw_cases
 
@@ -53,7 +53,7 @@ def lessons(right: int, flawed: int, random: Random) -> Lessons:
     """Return `right` correct consultations and `flawed` ones with a mistake."""
     drawn = draw_cases(load_tables(), {**ROWS, "lessons": right + flawed}, seed=0)["lessons"]
     tasks = [task_of({"id": str(number), **row}) for number, row in enumerate(drawn)]
-    teacher = Teacher(load_prompts(), alphabet(), random)
+    teacher = Teacher(load_prompts(OWN), alphabet(), random)
     kinds = random.choices([*FLAWS], [*FLAWS.values()], k=flawed)
     return Lessons(
         [teacher.right(task) for task in tasks[:right]],
@@ -162,7 +162,7 @@ class Teacher:
     def _question(self, item: str) -> str:
         symptom = load_tables().symptoms.get(item)
         other = WORDINGS["symptom"].format(word=symptom.ask[0]) if symptom else WORDINGS[item]
-        return spoken(self.random.choice((question_for(item), other)))
+        return spoken(Question(self.random.choice((question_for(item), other))))
 
     def _broken(self, reply: str) -> str:
         bare = reply.removeprefix("<answer>").removesuffix("</answer>")

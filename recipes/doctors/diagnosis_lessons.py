@@ -12,12 +12,13 @@ from random import Random
 from conditions.condition_types import Condition
 from conditions.orders import table_key
 from conditions.table import load_tables
-from diagnosis_agent.protocol import Conclusion, Order, load_prompts, read_reply, spoken
+from diagnosis_agent.environment import ENOUGH, WHY
+from diagnosis_agent.protocol import OWN, Conclusion, Order, read_reply, spoken
 from diagnosis_agent.record_simulator import RecordSimulator, Result, ordered
-from diagnosis_agent.rehearsal import ENOUGH, WHY, shown
 from diagnosis_agent.task import DiagnosisTask, task_of
 from episodes.agent import Lessons
 from episodes.episode import Conversation
+from episodes.prompts import load_prompts
 from episodes.text_loop import Malformed
 from recipes.doctors.bayes import posterior
 from recipes.doctors.consultation_cases import ROWS
@@ -77,7 +78,7 @@ def lessons(right: int, flawed: int, random: Random) -> Lessons:
 class Teacher:
     def __init__(self, random: Random) -> None:
         self.random = random
-        self.prompts = load_prompts()
+        self.prompts = load_prompts(OWN)
 
     def lesson(self, task: DiagnosisTask, kind: str, learned: bool) -> Conversation:
         """Return a case with a mistake of the given kind, or "right". learned: the mistake, too."""
@@ -89,8 +90,8 @@ class Teacher:
             reply = step if isinstance(step, str) else spoken(step)
             messages.append({"role": "assistant", "content": reply})
             if isinstance(step, Order):
-                results.append(SIMULATOR.result_of(task, step.examination, results))
-                words = self.prompts.said(shown(results[-1]), following, turns)
+                results.append(SIMULATOR.reply_to(task, step.examination, results))
+                words = self.prompts.said(results[-1].shown, following, turns)
             else:
                 malformed = read_reply(step)
                 assert isinstance(malformed, Malformed), step

@@ -53,7 +53,7 @@ def events_of(task: DiagnosisTask, random: Random) -> list[tuple[str, str]]:
     """
     names = [one.en for one in load_tables().examinations.values()] if task.condition else []
     others = [
-        RecordSimulator().result_of(task, name, [])
+        RecordSimulator().reply_to(task, name, [])
         for name in random.sample(names, min(OTHERS, len(names)))
     ]
     return [

@@ -1,8 +1,6 @@
 """A diagnosis is read out of whatever frames it, and what only looks like a frame is left alone."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from conditions.framing import diagnosis_in, parts_of
 from consultation_agent import protocol as consultation
@@ -27,11 +25,6 @@ def test_labels_stand_at_the_beginning_of_lines():
     assert said == consultation.Question("您之前的诊断：是什么？")
     held = consultation.read_reply("<answer>诊断：痛风 治疗建议：休息</answer>")
     assert held == consultation.Conclusion("痛风", "休息")
-
-
-@given(st.text())
-def test_any_text_is_read(text):
-    assert isinstance(diagnosis_in(text), str)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,8 @@ import pytest
 from pyarrow import parquet
 
 from conditions.intake.diagnosis import main
-from diagnosis_agent.task import read_rows, task_of
+from diagnosis_agent.agent import AGENT
+from diagnosis_agent.task import task_of
 from tests.messages import missing
 
 COLUMNS = {"data_source", "prompt", "ability", "reward_model", "extra_info"}
@@ -64,7 +65,7 @@ def test_rows_have_the_columns_of_the_reference_and_are_tasks(run, tmp_path):
         assert [row["extra_info"]["index"] for row in rows] == [0, 1]
         assert all(row.keys() == COLUMNS and row["extra_info"].keys() == EXTRA for row in rows)
         assert {row["extra_info"]["split"] for row in rows} == {split}
-    task = task_of(read_rows(tmp_path / "out" / "test.parquet")[1])
+    task = task_of(AGENT.rows(tmp_path / "out" / "test.parquet")[1])
     assert (task.question, task.reference) == ("Flank pain, patient 1.", "kidney stone")
     assert task.text == "Patient 1, pain in the flank since Monday."
     assert task.key == ("CT abdomen", "Urinalysis")

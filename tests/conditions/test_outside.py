@@ -136,6 +136,9 @@ async def test_an_english_case_is_played_in_english(row, tmp_path, settings):
     read = "".join(str(message["content"]) for message in episode.messages)
     assert "Question:" in read
     assert not re.search(r"[\u4e00-\u9fff]", read)
+    agent = registry.get("consultation")
+    [learned] = agent.demonstrations("policy", agent.rows(tmp_path / "set.jsonl"), settings)
+    assert learned.messages[0] == episode.messages[0]
 
 
 @pytest.fixture

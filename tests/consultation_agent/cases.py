@@ -12,6 +12,7 @@ SETTINGS = ConsultationSettings.model_construct(
     **{name: field.get_default() for name, field in ConsultationSettings.model_fields.items()}
     | {"max_turns": 4}
 )
+ENVIRONMENT = AGENT.open(SETTINGS, {})
 
 
 @cache

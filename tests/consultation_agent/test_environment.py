@@ -6,7 +6,7 @@ import pytest
 
 from consultation_agent.agent import AGENT
 from consultation_agent.environment import ConsultationEnvironment
-from consultation_agent.protocol import Conclusion, Malformed, spoken
+from consultation_agent.protocol import Conclusion, Malformed, Question, spoken
 from consultation_agent.record_patient import Exchange
 from consultation_agent.task import task_of
 from episodes.episode import Episode
@@ -26,7 +26,7 @@ def played(*texts: str, **options: str) -> Episode:
 
 
 def test_a_whole_consultation():
-    episode = played(spoken("在什么部位？"), "哪里？", spoken("发烧吗？"), END)
+    episode = played(spoken(Question("在什么部位？")), "哪里？", spoken(Question("发烧吗？")), END)
     assert episode.stop_reason == "answered"
     assert [type(event) for event in episode.events] == [Exchange, Malformed, Exchange, Conclusion]
     heard = [message["content"] for message in episode.messages if message["role"] == "user"]
@@ -39,7 +39,10 @@ def test_a_whole_consultation():
 
 
 def test_facts_and_record():
-    own, episode = environment(), played(spoken("在什么部位？"), spoken("在哪里？"), END)
+    own, episode = (
+        environment(),
+        played(spoken(Question("在什么部位？")), spoken(Question("在哪里？")), END),
+    )
     episode.reply_tokens = [9, 8, 7]
     facts = own.record(TASK, episode)["facts"]
     assert facts["diagnosis_accuracy"] == 1
@@ -67,7 +70,10 @@ def test_kinds_of_failure(texts, kind):
 
 def test_rows_without_facets_are_played():
     task, own = task_of(reference_row()), environment()
-    texts = (spoken("Did you twist it?"), spoken(Conclusion(task.reference, task.recommendation)))
+    texts = (
+        spoken(Question("Did you twist it?")),
+        spoken(Conclusion(task.reference, task.recommendation)),
+    )
     episode = asyncio.run(own.play(task, Script(texts, max_turns=4)))
     assert "on the stairs" in episode.messages[3]["content"]
     assert own.record(task, episode)["facts"]["facet_recall"] is None

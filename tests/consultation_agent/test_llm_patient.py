@@ -14,8 +14,8 @@ from pydantic import SecretStr
 from common.settings import Settings
 from consultation_agent.agent import AGENT
 from consultation_agent.environment import ConsultationEnvironment
-from consultation_agent.llm_patient import ADDRESS, ATTEMPTS, WORDS, LLMPatient, clean
-from consultation_agent.protocol import Conclusion, spoken
+from consultation_agent.llm_patient import ATTEMPTS, WORDS, LLMPatient, clean
+from consultation_agent.protocol import Conclusion, Question, spoken
 from consultation_agent.record_patient import Exchange, Reply
 from consultation_agent.task import ConsultationTask, task_of
 from episodes.agent import Service
@@ -127,7 +127,7 @@ def test_a_leak_is_asked_away_once(named, llm, ask):
 
 def test_a_leak_that_stays_is_struck_out_counted_and_scored(llm, settings):
     llm.answer = saying(text="是急性阑尾炎，右下边疼。")
-    scored = consultation(settings, spoken("哪里疼？"), END)
+    scored = consultation(settings, spoken(Question("哪里疼？")), END)
     assert len(llm.requests) == 2
     heard = str(scored.episode.messages[3]["content"])
     assert "阑尾炎" not in heard
@@ -161,7 +161,7 @@ def test_a_patient_that_keeps_failing_leaves_the_episode_unscored(
     fault, cause, requests, llm, settings
 ):
     llm.faults = [fault] * 20
-    scored = consultation(settings, spoken("哪里疼？"), END)
+    scored = consultation(settings, spoken(Question("哪里疼？")), END)
     assert (scored.reward.total, scored.reward.unscored) == (None, cause)
     assert cause in UNSCORED
     assert len(llm.requests) == requests
@@ -183,8 +183,8 @@ def test_the_served_patient_is_asked_at_its_address_in_its_own_words(llm, settin
         update={"patient_base_url": "http://127.0.0.1:9/v1", "patient_model": None}
     )
     options = {"patient": "served", "patient_model": "models/patient"}
-    assert AGENT.services(elsewhere, options) == [Service(ADDRESS, "models/patient")]
-    environment = ConsultationEnvironment(elsewhere, options | {ADDRESS: llm.url})
+    assert AGENT.services(elsewhere, options) == [Service("patient_url", "models/patient")]
+    environment = ConsultationEnvironment(elsewhere, options | {"patient_url": llm.url})
     assert (
         asyncio.run(environment.partner.answer(TASK, "哪里疼？" + "疼" * 300, [])).text
         == "肚子右下角。"

@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conditions.table import load_tables
+from consultation_agent.agent import AGENT
 from consultation_agent.doctor_questions import asked_for, readings
 from consultation_agent.record_patient import KINDS, Exchange, RecordPatient, Reply, question_for
-from consultation_agent.task import ConsultationTask, check_recorded, task_of
+from consultation_agent.task import ConsultationTask, task_of
 from episodes.episode import AgentError
 from tests.consultation_agent.cases import reference_row, task_with, tasks
 from tests.corpora import cases_of
@@ -97,9 +98,9 @@ def test_any_question_is_answered(question):
 def test_a_file_whose_rows_hold_nothing_to_tell_is_refused():
     empty = ConsultationTask(id="empty", question="我肚子疼。", reference="阑尾炎")
     with pytest.raises(AgentError, match="--patient llm"):
-        check_recorded([empty])
-    assert check_recorded([empty, TASK])[0].startswith("1 of 2 cases")
-    assert check_recorded(tasks()) == []
+        AGENT.check_recorded([empty])
+    assert AGENT.check_recorded([empty, TASK])[0].startswith("1 of 2 cases")
+    assert AGENT.check_recorded(tasks()) == []
 
 
 @pytest.mark.parametrize(
@@ -217,5 +218,5 @@ def test_only_the_same_question_has_the_answer_of_then(case):
 
 
 def test_a_run_on_such_rows_is_told_which_patient_is_meant_for_them():
-    [note] = check_recorded([recalling(RECALL[0])])
+    [note] = AGENT.check_recorded([recalling(RECALL[0])])
     assert "--patient llm" in note

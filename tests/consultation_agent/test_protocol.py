@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from consultation_agent.prompts import load_prompts
 from consultation_agent.protocol import (
-    PROBLEMS,
+    OWN,
     Choice,
     Conclusion,
     Malformed,
@@ -18,6 +17,7 @@ from consultation_agent.protocol import (
 )
 from consultation_agent.task import task_of
 from episodes.episode import AgentError
+from episodes.prompts import load_prompts
 from tests.consultation_agent.cases import reference_row
 from tests.corpora import cases_of
 
@@ -59,13 +59,14 @@ def test_a_list_of_letters_is_a_choice_where_several_are_right(case):
 
 
 PIECES = ("<think>", "</think>", "<answer>", "</answer>", "问题：", "诊断：", "建议:", "Question:")
+PROMPTS = load_prompts(OWN)
 MARKS = ("\n", " ", "\x00", "\ud800")
 
 
 @given(st.one_of(st.text(), st.lists(st.sampled_from(PIECES + MARKS)).map("".join)))
 def test_any_text_is_read(text):
     said = read_reply(text)
-    assert not isinstance(said, Malformed) or said.problem in PROBLEMS
+    assert not isinstance(said, Malformed) or said.problem in PROMPTS.problems
 
 
 @pytest.mark.parametrize("piece", ["<think>", "<answer>", "问题：", "诊断：", "\n"])
@@ -81,7 +82,7 @@ def test_prompts_that_cannot_be_used_are_refused(tmp_path, words):
     path = tmp_path / "prompts.toml"
     path.write_text(words)
     with pytest.raises(AgentError, match="--prompts"):
-        load_prompts(path)
+        load_prompts(OWN, path)
 
 
 def test_replies_of_somebody_who_has_not_read_the_protocol():

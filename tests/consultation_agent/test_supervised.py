@@ -11,7 +11,7 @@ from common.command import UsageError
 from conditions.intake import consultations
 from consultation_agent.agent import AGENT
 from consultation_agent.llm_patient import WORDS, Said, messages_for
-from consultation_agent.protocol import Conclusion, spoken
+from consultation_agent.protocol import Conclusion, Question, spoken
 from consultation_agent.task import task_of
 from episodes.episode import Conversation
 from tests.consultation_agent.cases import SETTINGS
@@ -50,11 +50,11 @@ def framed(tmp_path: Path, *dialogues: Any) -> list[Conversation]:
 def test_a_dialogue_is_framed_as_an_episode(tmp_path):
     texts = [
         "It hurts.",
-        spoken("Where?"),
+        spoken(Question("Where?")),
         "My ankle.",
-        spoken("Since when?"),
+        spoken(Question("Since when?")),
         "Monday.",
-        spoken("A fall?"),
+        spoken(Question("A fall?")),
         "Yes.",
     ]
     [one] = framed(tmp_path, {"messages": said(*texts, END)})

@@ -12,6 +12,7 @@ SETTINGS = DiagnosisSettings.model_construct(
     **{name: field.get_default() for name, field in DiagnosisSettings.model_fields.items()}
     | {"max_turns": 6}
 )
+ENVIRONMENT = AGENT.open(SETTINGS, {})
 
 
 @cache

@@ -11,14 +11,12 @@ from pydantic import SecretStr
 from diagnosis_agent.agent import AGENT
 from diagnosis_agent.environment import DiagnosisEnvironment
 from diagnosis_agent.llm_simulator import (
-    ADDRESS,
     ATTEMPTS,
     DRAWS,
     UNAVAILABLE,
     WITHHELD,
     LLMSimulator,
     prompt_for,
-    simulator_of,
 )
 from diagnosis_agent.record_simulator import Result
 from diagnosis_agent.task import DiagnosisTask
@@ -61,7 +59,7 @@ def examine(settings):
     simulator = LLMSimulator(settings, "llm", None)
 
     def examine(name: str, *past: Result, task: DiagnosisTask = TASK) -> Result:
-        return asyncio.run(simulator.examine(task, name, past))
+        return asyncio.run(simulator.answer(task, name, past))
 
     return examine
 
@@ -92,13 +90,13 @@ def test_a_group_and_a_repeat_see_one_result_in_all_processes(llm, settings):
         simulator = LLMSimulator(settings, "llm", None)
         before = Result("vital signs", "temperature 37.0 °C", "recorded")
         pasts: list[list[Result]] = [[], [before], [], [before]]
-        return list(await asyncio.gather(*(simulator.examine(TASK, "CBC", past) for past in pasts)))
+        return list(await asyncio.gather(*(simulator.answer(TASK, "CBC", past) for past in pasts)))
 
     for _ in range(2):
         assert {result.text for result in asyncio.run(group())} == {"white blood cells 0.0"}
     assert len(llm.requests) == 1
     other = replace(TASK, text="A man of 50.")
-    found = asyncio.run(LLMSimulator(settings, "llm", None).examine(other, "CBC", []))
+    found = asyncio.run(LLMSimulator(settings, "llm", None).answer(other, "CBC", []))
     assert found.text == "white blood cells 1.0"
 
 
@@ -117,7 +115,7 @@ def test_for_other_cases_the_words_of_an_order_are_a_name(llm, examine):
 def test_a_text_that_names_the_diagnosis_is_drawn_again(leak, llm, settings):
     llm.answer = lambda body: leak if len(llm.requests) < DRAWS else "tender"
     simulator = LLMSimulator(settings, "llm", None, evaluating=True)
-    result = asyncio.run(simulator.examine(TASK, CBC, []))
+    result = asyncio.run(simulator.answer(TASK, CBC, []))
     assert result == Result(CBC, "tender", "recorded")
     assert [body["temperature"] for body in llm.requests] == [0.0, 1.0, 1.0]
 
@@ -126,10 +124,10 @@ def test_one_that_always_does_is_withheld_counted_and_kept(llm, settings):
     llm.answer = saying("It is appendicitis.")
     environment = DiagnosisEnvironment(settings, {"simulator": "llm"})
     for _ in range(2):
-        result = asyncio.run(environment.partner.examine(TASK, CBC, []))
+        result = asyncio.run(environment.partner.answer(TASK, CBC, []))
         assert result == Result(CBC, WITHHELD, "withheld")
     assert len(llm.requests) == DRAWS
-    assert asyncio.run(environment.partner.examine(TASK, "CBC", [result])).kind == "repeated"
+    assert asyncio.run(environment.partner.answer(TASK, "CBC", [result])).kind == "repeated"
     assert "<SEP>" not in prompt_for(TASK, "CRP", [result])
 
 
@@ -167,11 +165,11 @@ def test_the_served_one_is_asked_at_its_address_and_kept_by_its_weights(llm, set
     away = {"simulator_base_url": "http://127.0.0.1:9/v1", "simulator_model": None}
     own = settings.model_copy(update=away)
     options = {"simulator": "served", "simulator_model": str(tmp_path)}
-    assert AGENT.services(own, options) == [Service(ADDRESS, str(tmp_path))]
+    assert AGENT.services(own, options) == [Service("simulator_url", str(tmp_path))]
 
     def ask() -> str:
-        simulator = simulator_of(own, options | {ADDRESS: llm.url})
-        return asyncio.run(simulator.examine(TASK, CBC, [])).text
+        partner = AGENT.open(own, options | {"simulator_url": llm.url}).partner
+        return asyncio.run(partner.answer(TASK, CBC, [])).text
 
     assert ask() == ask() == "white blood cells 14.2 10^9/L"
     assert [body["model"] for body in llm.requests] == ["policy"]

@@ -6,16 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from diagnosis_agent.agent import AGENT
 from diagnosis_agent.protocol import (
-    PROBLEMS,
+    OWN,
     STOP_PHRASE,
     Conclusion,
     Order,
     read_reply,
     spoken,
 )
-from diagnosis_agent.task import read_rows, task_of
+from diagnosis_agent.task import task_of
 from episodes.episode import AgentError
+from episodes.prompts import load_prompts
 from episodes.text_loop import Malformed
 from tests.corpora import cases_of, write_lines
 from tests.diagnosis_agent.cases import reference_row
@@ -60,13 +62,14 @@ def test_the_same_diagnosis_again_is_no_second_one(reason):
 
 
 PIECES = ("<think>", "</think>", STOP_PHRASE, "Current diagnosis:", "Final diagnosis: ", "needed:")
+PROMPTS = load_prompts(OWN)
 MARKS = ("CBC", "Reason:", "\n", " ", ". ", "1. ", "- ", "**", "\x00", "\ud800", "：")
 
 
 @given(st.one_of(st.text(), st.lists(st.sampled_from(PIECES + MARKS)).map("".join)))
 def test_any_text_is_read(text):
     said = read_reply(text)
-    assert not isinstance(said, Malformed) or said.problem in PROBLEMS
+    assert not isinstance(said, Malformed) or said.problem in PROMPTS.problems
     assert isinstance(said, Malformed) or all(vars(said).values())
 
 
@@ -100,7 +103,7 @@ def test_rows_of_the_reference(tmp_path):
 
     told = row_with(text="Flank pain for two days.")
     parquet.write_table(arrow.Table.from_pylist([told]), tmp_path / "rows.parquet")
-    (row,) = read_rows(tmp_path / "rows.parquet")
+    (row,) = AGENT.rows(tmp_path / "rows.parquet")
     task = task_of(row)
     assert (task.id, task.question) == ("r1", "54M, two days of flank pain")
     assert task.text == "Flank pain for two days."
@@ -117,7 +120,7 @@ def test_what_is_no_case_is_refused(row):
 def test_rows_of_a_jsonl_file_get_names_of_their_own(tmp_path):
     nameless = {key: value for key, value in reference_row().items() if key != "id"}
     file = write_lines(tmp_path / "rows.jsonl", [nameless, nameless, {"prompt": 1}])
-    assert [row["id"] for row in read_rows(file)] == ["0/0", "0/1", "2"]
+    assert [row["id"] for row in AGENT.rows(file)] == ["0/0", "0/1", "2"]
 
 
 @pytest.mark.parametrize("name", ["none.parquet", "bad.parquet", "bad.jsonl", "empty.jsonl"])
@@ -126,4 +129,4 @@ def test_files_that_cannot_be_read(tmp_path, name):
     (tmp_path / "bad.jsonl").write_text("{")
     (tmp_path / "empty.jsonl").write_text("")
     with pytest.raises(AgentError, match=name):
-        read_rows(tmp_path / name)
+        AGENT.rows(tmp_path / name)

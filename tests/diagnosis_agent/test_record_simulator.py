@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from conditions.orders import panels
 from conditions.table import load_tables
-from diagnosis_agent.record_simulator import RecordSimulator, Result, check_recorded
-from diagnosis_agent.rehearsal import shown
+from diagnosis_agent.agent import AGENT
+from diagnosis_agent.record_simulator import RecordSimulator, Result
 from diagnosis_agent.task import task_of
 from episodes.episode import AgentError
 from recipes.doctors.results import read_result
@@ -23,7 +23,7 @@ FEMALE = next(task for task in tasks() if task.sex == "female")
 
 
 def result(name: str, *past: Result) -> Result:
-    return RecordSimulator().result_of(TASK, name, past)
+    return RecordSimulator().reply_to(TASK, name, past)
 
 
 def test_the_record_answers_and_a_panel_gives_its_parts():
@@ -55,15 +55,15 @@ def test_a_panel_is_the_results_of_its_parts():
 
 def test_what_the_patient_cannot_have_is_not_available():
     simulator = RecordSimulator()
-    assert simulator.result_of(FEMALE, "prostate ultrasound", []).kind == "unavailable"
-    assert simulator.result_of(MALE, "prostate ultrasound", []).kind in ("recorded", "normal")
+    assert simulator.reply_to(FEMALE, "prostate ultrasound", []).kind == "unavailable"
+    assert simulator.reply_to(MALE, "prostate ultrasound", []).kind in ("recorded", "normal")
     unknown = replace(MALE, sex=None)
-    assert simulator.result_of(unknown, "prostate ultrasound", []).kind in ("recorded", "normal")
+    assert simulator.reply_to(unknown, "prostate ultrasound", []).kind in ("recorded", "normal")
 
 
 def test_an_examination_that_settles_a_case_is_never_invented():
     bare = replace(TASK, results={})
-    kinds = {RecordSimulator().result_of(bare, name, []).kind for name in TASK.key}
+    kinds = {RecordSimulator().reply_to(bare, name, []).kind for name in TASK.key}
     assert kinds == {"not_recorded"}
 
 
@@ -71,10 +71,10 @@ def test_a_file_whose_rows_record_nothing_is_refused_and_a_poor_one_is_named():
     bare = task_of(reference_row())
     rich = replace(bare, results={"CT Abdomen": "A stone."})
     with pytest.raises(AgentError, match="--simulator llm"):
-        check_recorded([bare, bare])
-    [note] = check_recorded([bare, rich, TASK])
+        AGENT.check_recorded([bare, bare])
+    [note] = AGENT.check_recorded([bare, rich, TASK])
     assert not missing(note, "2 of 3 cases")
-    assert check_recorded(tasks()) == []
+    assert AGENT.check_recorded(tasks()) == []
 
 
 @given(st.text())
@@ -89,7 +89,7 @@ def test_an_order_is_answered_from_the_names_of_the_record(case):
     """Sides are kept apart, and a panel or an examination has all its recorded parts."""
     task = replace(task_of(reference_row()), results=case["results"], key=tuple(case["key"]))
     for order, kind, text in case["asked"]:
-        found = RecordSimulator().result_of(task, order, [])
+        found = RecordSimulator().reply_to(task, order, [])
         assert (found.kind, found.text) == (kind, text), order
 
 
@@ -97,6 +97,6 @@ def test_a_part_of_another_examination_is_shown_with_it():
     """The glucose of a cerebrospinal fluid would be taken for a blood sugar."""
     of_fluid = {"CSF Analysis": "Glucose: 20 mg/dL", "Glucose": "20 mg/dL"}
     task = replace(task_of(reference_row()), results=of_fluid)
-    found = RecordSimulator().result_of(task, "glucose", [])
-    assert "CSF Analysis" in shown(found)
-    assert "CSF Analysis" in shown(RecordSimulator().result_of(task, "glucose", [found]))
+    found = RecordSimulator().reply_to(task, "glucose", [])
+    assert "CSF Analysis" in found.shown
+    assert "CSF Analysis" in RecordSimulator().reply_to(task, "glucose", [found]).shown

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from diagnosis_agent.environment import ENOUGH, TO_THE_JUDGE
 from diagnosis_agent.judge_words import WORDS, addresses_the_judge, f1
-from diagnosis_agent.protocol import Order, load_prompts
+from diagnosis_agent.protocol import Conclusion, Order
 from diagnosis_agent.record_simulator import Exchange, Result, own_name
-from diagnosis_agent.rehearsal import TO_THE_JUDGE, gold_episode, rehearse
 from diagnosis_agent.reward import RUBRIC, examination_values, key_of, score
 from diagnosis_agent.task import DiagnosisTask
 from episodes.episode import Episode
@@ -17,16 +17,17 @@ from scoring.case import Case, Verdict
 from scoring.llm_judge import LLMJudge
 from scoring.rubric import Reward
 from tests.corpora import cases_of
-from tests.diagnosis_agent.cases import task_with, tasks
+from tests.diagnosis_agent.cases import ENVIRONMENT, task_with, tasks
 from tests.judges import Fixed
 
-TASK, PROMPTS = task_with("appendicitis"), load_prompts()
+TASK = task_with("appendicitis")
 ADDRESSES = cases_of(__file__, "corpus/addresses")
 
 
 def ended(diagnosis: str | None, *names: str, task: DiagnosisTask = TASK) -> Episode:
     orders = [Order("unknown", name, "to see") for name in names]
-    return rehearse(task, PROMPTS, 12, orders, diagnosis)
+    end = [Conclusion(diagnosis, ENOUGH)] if diagnosis else []
+    return ENVIRONMENT.rehearse(task, [*orders, *end], 12)
 
 
 def earned(episode: Episode, task: DiagnosisTask = TASK, judge: Any = None) -> Reward:
@@ -35,7 +36,7 @@ def earned(episode: Episode, task: DiagnosisTask = TASK, judge: Any = None) -> R
 
 def test_gold_earns_all_and_nothing_earns_more():
     for task in tasks()[::10]:
-        reward = earned(gold_episode(task, PROMPTS, 6), task)
+        reward = earned(asyncio.run(ENVIRONMENT.gold(task)), task)
         assert reward.total == pytest.approx(1.6)
         assert reward.score == pytest.approx(1)
 

@@ -13,7 +13,8 @@ from pyarrow import parquet
 from common.settings import ROOT
 from conditions.examination_results import CREATININE
 from conditions.table import load_tables
-from diagnosis_agent.task import DiagnosisTask, read_rows, task_of
+from diagnosis_agent.agent import AGENT
+from diagnosis_agent.task import DiagnosisTask, task_of
 from recipes.calculators.formula_questions import formula_of
 from recipes.doctors.bayes import posterior
 from recipes.doctors.cases import main
@@ -92,7 +93,7 @@ def test_files_are_not_replaced_unasked(tmp_path, capsys):
 
 @cache
 def bundled(split: str) -> list[DiagnosisTask]:
-    return [task_of(row) for row in read_rows(DATA / "diagnosis" / f"{split}.parquet")]
+    return [task_of(row) for row in AGENT.rows(DATA / "diagnosis" / f"{split}.parquet")]
 
 
 @pytest.fixture(scope="module")

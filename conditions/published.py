@@ -8,20 +8,17 @@ facts that a patient answers from.
 """
 
 import re
+import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from conditions.published.cases import (
-    PublishedCase,
-    Reader,
-    Record,
-    UnusableCase,
-    age_of,
-    right_letters,
-    sex_of,
-    text_of,
-    words,
+from common.command import UsageError
+
+AGE = re.compile(r"(\d{1,3})[ -]?(year|month|week|day)s?[ -]?old", re.IGNORECASE)
+SEX = re.compile(
+    r"\b(?:(?P<female>female|woman|girl|lady)|(?P<male>male|man|boy|gentleman))\b", re.IGNORECASE
 )
 
 HISTORY = (
@@ -50,12 +47,139 @@ TOLD = {  # of a vignette, and how it is called in the summary
 }
 NUMBER = re.compile(r"^\s*\d+\s*[.)]\s*")  # before a fact
 
+Record = Mapping[str, Any]
+
+
+class UnusableCase(ValueError):
+    """A row that cannot be played. Its text is the reason, the same for all rows alike."""
+
+
+@dataclass(frozen=True)
+class PublishedCase:
+    """A patient with one gold diagnosis.
+
+    complaint: what the patient says first. summary: what is known before anything is examined.
+    findings: results by examination. about: the text that states age and sex. kind: the part of the
+    set that scores are for. question, options, right: what is asked, answers by letter, the right
+    letter or letters ("A, C").
+    """
+
+    id: str
+    complaint: str
+    summary: str
+    diagnosis: str
+    about: str
+    findings: Mapping[str, str] = field(default_factory=dict)
+    kind: str = "all"
+    question: str = ""
+    options: Mapping[str, str] = field(default_factory=dict)
+    right: str = ""
+
+    @property
+    def age(self) -> int | None:
+        """The age in years that is stated first, 0 for an infant, None where none is stated."""
+        found = AGE.search(self.about)
+        if not found:
+            return None
+        return int(found[1]) if found[2].lower() == "year" else 0
+
+    @property
+    def sex(self) -> str | None:
+        """The sex that is stated first, "female" or "male"."""
+        found = SEX.search(self.about)
+        return found and found.lastgroup
+
+
+@dataclass(frozen=True)
+class Reader:
+    """How one set is read: the keys every row has, and a row's case (raises UnusableCase)."""
+
+    name: str
+    keys: frozenset[str]
+    read: Callable[[Record, int], PublishedCase]
+
+
+def case_rows(
+    rows: list[dict[str, Any]],
+    path: str,
+    readers: Sequence[Reader],
+    row_of: Callable[[PublishedCase, str], dict[str, Any]],
+    names: Sequence[str],
+    kind: str,
+) -> list[dict[str, Any]]:
+    """Return the rows of a file of cases, each with `id` and `task_type`.
+
+    names: columns of `extra_info` that may name a row. kind: the column of its task type. Raises
+    UsageError: rows of several public sets, or of one and none is usable.
+    """
+    reader = next((reader for reader in readers if reader.keys <= rows[0].keys()), None)
+    if reader:
+        return [row_of(case, reader.name) for case in _cases(rows, path, reader)]
+    given = []
+    for number, row in enumerate(rows):
+        extra = row.get("extra_info")
+        known = extra if isinstance(extra, Mapping) else {}
+        row.setdefault("task_type", known.get(kind) or "unknown")
+        own = [str(known[name]) for name in names if known.get(name) is not None]
+        given.append(own[0] if own else str(number))
+    often = Counter(given)
+    for number, (name, row) in enumerate(zip(given, rows, strict=True)):
+        row.setdefault("id", name if often[name] == 1 else f"{name}/{number}")
+    return rows
+
+
+def _cases(rows: Sequence[Record], path: str, reader: Reader) -> list[PublishedCase]:
+    cases: list[PublishedCase] = []
+    unusable: Counter[str] = Counter()
+    for number, row in enumerate(rows, 1):
+        missing = ", ".join(sorted(reader.keys - row.keys()))
+        if missing:
+            seen = f"{path}, row {number} lacks {missing}; the rows before it are of {reader.name}"
+            raise UsageError(f"{seen}, and a file holds one set")
+        try:
+            cases.append(reader.read(row, number))
+        except UnusableCase as error:
+            unusable[str(error)] += 1
+    found = f"recognised as {reader.name}: {len(cases)} rows are usable"
+    if unusable:
+        reasons = ", ".join(f"{count} {reason}" for reason, count in unusable.most_common())
+        found = f"{found}; {unusable.total()} are not: {reasons}"
+    if not cases:
+        raise UsageError(f"{path} has no usable row; {found}")
+    print(f"{path}: {found}", file=sys.stderr)
+    return cases
+
+
+def right_letters(given: Any, options: Mapping[str, str]) -> str:
+    """Return the letters of the right options in order: "A, C" for "CA", "A,C" and ["A", "C"].
+    Raises ValueError: there are none, or one is no option's.
+    """
+    found = {*re.findall(r"\w", given if isinstance(given, str) else ",".join(given))}
+    if not found or not found <= {*options}:
+        raise ValueError(f"expected letters of the options {', '.join(options)}, got {given!r}")
+    return ", ".join(sorted(found))
+
+
+def text_of(value: Any) -> str:
+    """Return nested findings as text: a line for each name, "; " between items of a list."""
+    if isinstance(value, Mapping):
+        return "\n".join(f"{words(name)}: {text_of(part)}" for name, part in value.items() if part)
+    if isinstance(value, list):
+        return "; ".join(text_of(part) for part in value if part)
+    return "" if value is None else str(value).strip()
+
+
+def words(name: str) -> str:
+    """Return a key as a reader writes it: "Chest_X-ray" is "Chest X-ray"."""
+    return " ".join(name.replace("_", " ").split())
+
 
 def osce_case(row: Record, number: int) -> PublishedCase:
     """Return an OSCE case: the patient's part is the summary, the rest are findings."""
     osce = row["OSCE_Examination"]
-    patient = osce.get("Patient_Actor") if isinstance(osce, Mapping) else None
-    diagnosis = osce.get("Correct_Diagnosis") if isinstance(osce, Mapping) else None
+    osce = osce if isinstance(osce, Mapping) else {}
+    patient = osce.get("Patient_Actor")
+    diagnosis = osce.get("Correct_Diagnosis")
     if not isinstance(diagnosis, str) or not diagnosis.strip():
         raise UnusableCase("have no diagnosis")
     if not isinstance(patient, Mapping):
@@ -77,9 +201,8 @@ def osce_case(row: Record, number: int) -> PublishedCase:
         complaint=text_of(complaint or "") or text_of(patient.get("History") or ""),
         summary="\n".join([who, *recorded]),
         diagnosis=diagnosis.strip(),
+        about=who,
         findings=named,
-        age=age_of(who),
-        sex=sex_of(who),
         kind="osce",
     )
 
@@ -125,9 +248,8 @@ def image_case(row: Record, number: int) -> PublishedCase:
         complaint=summary.split(". ")[0],
         summary=summary,
         diagnosis=right[0],
+        about=summary,
         findings=findings,
-        age=age_of(summary),
-        sex=sex_of(summary),
         kind="without the image",
     )
 
@@ -144,8 +266,7 @@ def vignette(row: Record, number: int) -> PublishedCase:
         complaint=text_of(row["chief_complaints"]),
         summary="\n".join([who, *parts]),
         diagnosis=diagnosis,
-        age=age_of(who),
-        sex=sex_of(who),
+        about=who,
     )
 
 
@@ -173,8 +294,7 @@ def choice(row: Record, number: int) -> PublishedCase:
         complaint=start,
         summary=known,
         diagnosis="; ".join(sorted(told)),
-        age=age_of(known),
-        sex=sex_of(known),
+        about=known,
         kind="options",
         question=str(row["question"]).strip(),
         options={str(name): str(text) for name, text in options.items()},

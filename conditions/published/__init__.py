@@ -1,1 +1,0 @@
-"""Cases of public test sets."""
