@@ -28,7 +28,6 @@ from sql_agent.gold_episodes import gold_conversations
 from sql_agent.intake.question_files import COLUMNS, load_rows, made_from
 from sql_agent.prompts import TOOL
 from sql_agent.settings import SqlSettings
-from sql_agent.shown import shown
 from sql_agent.task import SqlTask, task_of
 
 # What the bundled model was made from. It is found by name, because recipes stand above agents.
@@ -74,16 +73,13 @@ class SqlAgent(Agent):
                 f"{path} has questions of EHRSQL; give the schema of its database, which is drawn "
                 "for them: --schema mimic_iii.sql"
             )
+        made = {}
+        if database := made_from(path):
+            made["database"] = database
+        if prepared := PreparedSet.of(Path(path)):
+            made["ehrsql"] = str(prepared.folder)
         known = (*COLUMNS, *MADE_FROM)
-        kept = [{column: row[column] for column in known if column in row} for row in rows]
-        database = made_from(path)
-        prepared = PreparedSet.of(Path(path))
-        for row in kept:
-            if database:
-                row["database"] = database
-            if prepared:
-                row["ehrsql"] = str(prepared.folder)
-        return kept
+        return [{column: row[column] for column in known if column in row} | made for row in rows]
 
     def task(self, row: Row, settings: Settings) -> SqlTask:
         return task_of(row)
@@ -109,27 +105,25 @@ class SqlAgent(Agent):
     def complete(self, arguments: Namespace) -> None:
         """Replace EHRSQL's files with the rows made of them, and the schema with their folder."""
         given = vars(arguments)
-        names = [name for name in FILES if given.get(name)]
-        files = [Path(given[name]) for name in names]
+        files = {name: Path(given[name]) for name in FILES if given.get(name)}
         if arguments.schema or arguments.database:
-            for name, file in zip(names, files, strict=True):
+            for name, file in files.items():
                 if file.suffix == ".parquet":
                     raise UsageError(
                         f"{file} has no questions of EHRSQL, which --schema and --database are "
                         f"for; give a file of them as --{name.replace('_', '-')}"
                     )
-            different = [*dict.fromkeys(files)]
+            different = [*dict.fromkeys(files.values())]
             arguments.schema = prepare(different, arguments.schema, arguments.database)
             prepared = PreparedSet.read(arguments.schema).questions
             rows = dict(zip(different, prepared, strict=True))
-            for name, file in zip(names, files, strict=True):
-                given[name] = rows[file]
+            given |= {name: rows[file] for name, file in files.items()}
             return
-        sets = {file: PreparedSet.of(file) for file in files}
+        sets = {file: PreparedSet.of(file) for file in files.values()}
         folders = {prepared.folder for prepared in sets.values() if prepared}
         if len(folders) > 1 or (folders and None in sets.values()):
             raise UsageError(
-                f"{' and '.join(map(str, files))} are not of one set; EHRSQL's questions are "
+                f"{' and '.join(map(str, files.values()))} are not of one set; EHRSQL's questions are "
                 "trained and validated on one database: give both files with one --schema"
             )
         if folders:
@@ -143,17 +137,17 @@ class SqlAgent(Agent):
         plays: bool = True,
     ) -> list[str]:
         others = [name for name, part in rows.items() if not part[0].get("ehrsql")]
-        if len(others) < len(rows):
-            if others:
-                raise AgentError(f"{others[0]}: no questions of EHRSQL; give a file of them, too")
-            return [f"{name}: {len(part)} questions of EHRSQL" for name, part in rows.items()]
-        return row_checks.check(rows, settings.of(SqlSettings).under(options), plays)
+        if len(others) == len(rows):
+            return row_checks.check(rows, settings.of(SqlSettings).under(options), plays)
+        if others:
+            raise AgentError(f"{others[0]}: no questions of EHRSQL; give a file of them, too")
+        return [f"{name}: {len(part)} questions of EHRSQL" for name, part in rows.items()]
 
     def failure(self, record: Record) -> str:
         return facts.failure(record)
 
     def shown(self, record: Record) -> Sequence[Shown]:
-        return shown(record)
+        return facts.shown(record)
 
     def demonstrations(
         self, role: str, rows: Sequence[Row], settings: Settings

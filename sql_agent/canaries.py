@@ -61,9 +61,8 @@ def _near(
     if not cells or not evidence:
         return {}
     field, value = random.choice(cells)
-    texts = [text for text in column(field) if words_only(text)]
     right = words_only(case.reference + "".join(text for _, text in cells))
-    others = [text for text in texts if any(part not in right for part in fragments(text))]
+    others = [text for text in column(field) if any(part not in right for part in fragments(text))]
     strangers = [text for text in others if _is_other(text, right)]
     found = {
         "the same field of another row": _any(others, random),
@@ -126,11 +125,11 @@ def _is_other(value: str, right: str) -> bool:
 
 
 def _gold_cells(case: Case) -> list[tuple[str, str]]:
+    """Return the filled cells with their columns, else the quotes with theirs."""
     gold = case.gold or {}
     table = gold.get("structured_gt") or {"columns": [], "rows": []}
     cells = []
     for row in table["rows"]:
-        for name, cell in zip(table["columns"], row, strict=True):
-            if cell is not None:
-                cells.append((name, str(cell)))
+        named = zip(table["columns"], row, strict=True)
+        cells += [(name, str(cell)) for name, cell in named if cell is not None]
     return cells or [(str(item.get("field")), item["quote"]) for item in gold.get("evidence") or []]

@@ -1,5 +1,6 @@
 """The SQL agent's episodes in a process: the database's tool, the judge, the reward."""
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -7,7 +8,9 @@ from random import Random
 from typing import Any
 
 from episodes.agent import Answer, Environment, Record
-from episodes.episode import Episode, Policy, ServiceError, Task
+from episodes.episode import Episode, Policy, ServiceError, Task, ToolSpec
+from episodes.outcomes import EpisodeError
+from episodes.tool_loop import Tool, play_with_tools
 from scoring.judge import Case, Judge, choose_judge, why_unusable
 from scoring.rubric import Reward, Rubric
 from sql_agent import facts
@@ -19,9 +22,37 @@ from sql_agent.prompts import COLUMNS, PROMPT_VERSION, TOOL
 from sql_agent.reward import Query, case_of, rubric_from, score_episode
 from sql_agent.settings import SqlSettings
 from sql_agent.task import SqlTask, own
-from sql_agent.threads import in_thread, play_with_queries
-from tools.sql.database import DatabaseError
+from tools.sql.database import DatabaseError, MachineTooSlow
 from tools.sql.query import QueryTool
+
+
+async def in_thread(call: Callable[..., Any], *arguments: Any) -> Any:
+    """Return the result of a call of the database, beside which other episodes go on.
+
+    Raises EpisodeError: the database failed, or the machine was too slow for it.
+    """
+    try:
+        return await asyncio.to_thread(call, *arguments)
+    except MachineTooSlow as error:
+        raise EpisodeError("machine_too_slow", str(error)) from error
+    except DatabaseError as error:
+        raise EpisodeError("database_error", str(error)) from error
+
+
+async def play_with_queries(
+    policy: Policy, prompt: str, question: str, spec: ToolSpec, run: Callable[[str], Query]
+) -> Episode:
+    """Play an episode whose events are the queries that the policy ran."""
+    queries: list[Query] = []
+
+    async def query(sql: str) -> str:
+        made: Query = await in_thread(run, sql)
+        queries.append(made)
+        return made.result.to_json()
+
+    episode = await play_with_tools(policy, prompt, question, [Tool(spec, query)])
+    episode.events = queries
+    return episode
 
 
 class SqlEnvironment(Environment):
@@ -84,10 +115,7 @@ class SqlEnvironment(Environment):
         return found
 
     async def gold(self, task: Task) -> Episode | None:
-        if not task.reference:
-            return None
-        episode: Episode = await in_thread(gold_episode, own(task), self.tool)
-        return episode
+        return await in_thread(gold_episode, own(task), self.tool) if task.reference else None
 
     async def honest(self, task: Task) -> Mapping[str, Episode]:
         return self._answered(own(task), honest_answers)
@@ -97,10 +125,9 @@ class SqlEnvironment(Environment):
         return self._answered(own(task), lambda case: bad_answers(case, names, self.column, random))
 
     def baselines(self, task: Task, commonest: str) -> Mapping[str, Episode]:
-        answers = {"at_once": "", "commonest": commonest}
         return {
-            name: answered_at_once(task.question, self.tool, answer)
-            for name, answer in answers.items()
+            "at_once": answered_at_once(task.question, self.tool, ""),
+            "commonest": answered_at_once(task.question, self.tool, commonest),
         }
 
     def column(self, name: str) -> Sequence[str]:
@@ -130,9 +157,7 @@ class SqlEnvironment(Environment):
 
     async def check(self) -> None:
         self.tool.database()
-        problem = None
-        if self.is_judged:
-            problem = await why_unusable(self.judge, WORDS.known_case)
+        problem = self.is_judged and await why_unusable(self.judge, WORDS.known_case)
         if problem:
             raise ServiceError(
                 f"{problem}; expected one for a known answer within "

@@ -1,26 +1,18 @@
-"""The SQL agent's facts beyond the reward (docs/evaluate-and-serve.md)."""
+"""What is kept of the SQL agent's episodes beyond the reward, and how a page shows it."""
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Sequence
+from dataclasses import replace
 from statistics import fmean
 
 from episodes.agent import Record
 from episodes.episode import Episode
+from episodes.shown import Shown, transcript
 from sql_agent.judge.nothing import abstains
 from sql_agent.reward import Query, is_unanswerable, term_values
 from sql_agent.task import SqlTask
 
 RIGHT_FROM = 0.9  # of the score
-
-
-def facts_of(task: SqlTask, episode: Episode) -> Mapping[str, float | None]:
-    """Return numbers of one episode to average."""
-    values = term_values(task, episode, ("execution", "evidence_recall"))
-    return {
-        "execution_accuracy": values.get("execution"),
-        "evidence_recall": values.get("evidence_recall"),
-        **of_queries(episode.events),
-        **of_silence(is_unanswerable(task), abstains(episode.answer or "")),
-    }
 
 
 def of_queries(queries: Sequence[Query]) -> dict[str, float | None]:
@@ -45,17 +37,26 @@ def of_silence(is_unanswerable: bool, abstained: bool) -> dict[str, float | None
 
 
 def record_of(task: SqlTask, episode: Episode) -> Record:
-    """Return the facts, the queries of an episode, and every term's value, used or not."""
+    """Return numbers to average, the queries, and every term's value, used or not."""
+    values = term_values(task, episode)
+    unanswerable = is_unanswerable(task)
+    abstained = abstains(episode.answer or "")
+    facts = {
+        "execution_accuracy": values.get("execution"),
+        "evidence_recall": values.get("evidence_recall"),
+        **of_queries(episode.events),
+        **of_silence(unanswerable, abstained),
+    }
     queries = []
     for query in episode.events:
         result = query.result
         said = {"sql": query.sql, "ok": result.ok, "rows": result.count, "error": result.error}
         queries.append(said)
     return {
-        "facts": facts_of(task, episode),
-        "checks": term_values(task, episode),
-        "unanswerable": is_unanswerable(task),
-        "abstained": abstains(episode.answer or ""),
+        "facts": facts,
+        "checks": values,
+        "unanswerable": unanswerable,
+        "abstained": abstained,
         "queries": queries,
         "sql": next((query["sql"] for query in reversed(queries) if query["ok"]), None),
     }
@@ -75,3 +76,27 @@ def failure(record: Record) -> str:
     if not any(query["ok"] for query in record["queries"]):
         return "failed_query"
     return "wrong_query" if record["facts"]["execution_accuracy"] == 0 else "wrong_answer"
+
+
+def shown(record: Record) -> list[Shown]:
+    """Return the transcript, its calls as SQL and the tool's results as tables."""
+    return list(map(_shown, transcript(record)))
+
+
+def _shown(piece: Shown) -> Shown:
+    try:
+        said = json.loads(piece.text)
+    except ValueError:
+        return piece
+    if not isinstance(said, dict):
+        return piece
+    if "calls" in piece.notes:
+        sql = said.get("sql")
+        return replace(piece, text=sql, form="sql") if isinstance(sql, str) else piece
+    if piece.who != "world" or "status" not in said:
+        return piece
+    notes = {name: said.get(name) for name in ("status", "count")}
+    rows = said.get("rows")
+    table = [said["columns"], *rows] if rows else ()
+    cut = "…" if said.get("truncated") else ""
+    return Shown("world", str(said.get("error") or cut), "text", notes, table)

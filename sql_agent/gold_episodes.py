@@ -9,13 +9,12 @@ from dataclasses import replace
 from functools import lru_cache
 
 from episodes.episode import AgentError, Conversation, Episode
+from sql_agent.canaries import NOTHING_FOUND
 from sql_agent.prompts import COLUMNS, TOOL, TOOL_NAME, first_messages, system_prompt
 from sql_agent.reward import Query
 from sql_agent.tables import NAME_COLUMN
 from sql_agent.task import SqlTask
 from tools.sql.query import QueryResult, QueryTool
-
-ABSTENTION = "数据库中没有找到相关信息。"
 
 # A gold statement that searches for a part of a name.
 SEARCH = re.compile(r"(?P<fields>SELECT .+ FROM (?P<table>\w+)) WHERE \w+ LIKE '%[^%]*%'")
@@ -88,7 +87,7 @@ def _found_by_hint(task: SqlTask, tool: QueryTool) -> tuple[str, ...]:
 def answered_at_once(question: str, tool: QueryTool, answer: str) -> Episode:
     """Return an episode without queries. Without an answer it says that it found nothing."""
     messages = list(first_messages(question, prompt_for(tool)))
-    return answer_in(Episode(messages=messages), answer or ABSTENTION)
+    return answer_in(Episode(messages=messages), answer or NOTHING_FOUND)
 
 
 def query_in(episode: Episode, sql: str, tool: QueryTool) -> QueryResult:

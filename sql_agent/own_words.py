@@ -44,13 +44,14 @@ class Column(NamedTuple):
 
     reads: whether a table's column or a count is in it. Otherwise all of it is the policy's own.
     whole: literals that may be a cell. inside: literals that may be part of one. name: the table's
-    own name where it is such a column.
+    own name where it is such a column. key: how the statement calls it, "" where engines differ.
     """
 
     reads: bool = False
     whole: Literals = frozenset()
     inside: Literals = frozenset()
     name: str = ""
+    key: str = ""
 
     def without_own(self, cell: Any) -> Any:
         """Return a cell without the statement's own words, or None if nothing is left."""
@@ -68,8 +69,8 @@ class Column(NamedTuple):
         return left if left == cell or words_only(left) else None
 
 
-Named = list[tuple[str, Column]]
-Sources = list[tuple[str, Named]]  # by alias
+Columns = Sequence[Column]
+Sources = list[tuple[str, Columns]]  # by alias
 
 
 def columns_of(
@@ -79,34 +80,32 @@ def columns_of(
 
     tables: the columns that may be read, by table. width: how many columns the result has.
     """
+    known = {}
+    for table, names in tables.items():
+        known[table] = [Column(True, name=name, key=fold(name)) for name in names]
     try:
-        found = _Resolver(dialect, tables).columns(parsed(sql, dialect), {}, ())
+        found = _Resolver(dialect, known).columns(parsed(sql, dialect), {}, ())
     except RecursionError:  # a long chain of operators: nothing of it is known to be read
         return [Column()] * width
-    columns = [column for _, column in found]
-    return columns if len(columns) == width else [_merged(columns)] * width
+    return found if len(found) == width else [_merged(found)] * width
 
 
 class _Resolver:
-    def __init__(self, dialect: str, tables: Mapping[str, Sequence[str]]) -> None:
+    def __init__(self, dialect: str, tables: Mapping[str, Columns]) -> None:
         self.dialect = dialect
-        self.tables = {
-            table: [(fold(name), Column(True, name=name)) for name in names]
-            for table, names in tables.items()
-        }
-        self.names = {name for name, _ in chain(*self.tables.values())}
+        self.tables = tables
+        self.keys = {column.key for column in chain(*tables.values())}
 
     def columns(
-        self, query: exp.Expr, known: Mapping[str, Named], around: tuple[Sources, ...]
-    ) -> Named:
+        self, query: exp.Expr, known: Mapping[str, Columns], around: tuple[Sources, ...]
+    ) -> list[Column]:
         """Return the columns of a query. `known` are those of WITH, `around` the sources that it may
         name besides its own, the inner ones first.
         """
-        clause = query.args.get("with_")
-        is_recursive = bool(clause and clause.recursive)
-        for cte in clause.expressions if clause else ():
+        clause = query.args.get("with_") or exp.With()
+        for cte in clause.expressions:
             name = self._key(cte.args["alias"].this)
-            if is_recursive and isinstance(cte.this, exp.SetOperation):
+            if clause.recursive and isinstance(cte.this, exp.SetOperation):
                 first = self.columns(cte.this.left, known, around)
                 known = {**known, name: self._renamed(first, cte)}
             known = {**known, name: self._renamed(self.columns(cte.this, known, around), cte)}
@@ -114,30 +113,30 @@ class _Resolver:
             left = self.columns(query.left, known, around)
             right = self.columns(query.right, known, around)
             both = zip(left, right, strict=False)
-            return [(name, _merged([one, other])) for (name, one), (_, other) in both]
+            return [_merged(pair)._replace(key=pair[0].key) for pair in both]
         if isinstance(query, exp.Values):
             rows = [[self._value(cell, known, around) for cell in row] for row in query.expressions]
-            return [("", _merged(column)) for column in zip(*rows, strict=False)]
+            return list(map(_merged, zip(*rows, strict=False)))
         if not isinstance(query, exp.Select):
             return self.columns(query.this, known, around)  # in parentheses, or LATERAL
         sources: Sources = []
         joins = query.args.get("joins") or []
         for part in filter(None, [query.args.get("from_"), *joins]):
             sources += self._sources(part.this, known, (sources, *around))
-        found: Named = []
+        found: list[Column] = []
         for part in query.expressions:
             if part.is_star and isinstance(part, (exp.Star, exp.Column)):
-                found += _starred(part, sources, joins, self._key)
+                found += self._starred(part, sources, joins)
             else:
+                called = part.args.get("alias") or (isinstance(part, exp.Column) and part.this)
                 column = self._value(part, known, (sources, *around))
-                found.append((self._name(part), column))
+                found.append(column._replace(key=self._key(called)))
         return found[:MOST_COLUMNS]
 
     def _sources(
-        self, part: exp.Expr, known: Mapping[str, Named], around: tuple[Sources, ...]
+        self, part: exp.Expr, known: Mapping[str, Columns], around: tuple[Sources, ...]
     ) -> Sources:
-        is_joined = isinstance(part, exp.Subquery) and isinstance(part.this, exp.Table)
-        if is_joined:
+        if isinstance(part, exp.Subquery) and isinstance(part.this, exp.Table):  # (a JOIN b)
             found = self._sources(part.this, known, around)
         else:
             if isinstance(part, exp.Table):
@@ -146,30 +145,39 @@ class _Resolver:
             else:
                 columns = self.columns(part, known, around)
             alias = part.args.get("alias")
-            name = (alias and alias.this) or part.this
-            key = self._key(name) if isinstance(name, exp.Identifier) else ""
+            key = self._key((alias and alias.this) or part.this)
             found = [(key, self._renamed(columns, part))]
         for join in part.args.get("joins") or []:
             found += self._sources(join.this, known, around)
         return found
 
-    def _renamed(self, columns: Named, part: exp.Expr) -> Named:
-        alias = part.args.get("alias")
-        names = [self._key(name) for name in alias.args.get("columns") or []] if alias else []
-        names += [name for name, _ in columns[len(names) :]]
-        return [(name, column) for name, (_, column) in zip(names, columns, strict=False)]
+    def _starred(self, part: exp.Expr, sources: Sources, joins: Iterable[exp.Expr]) -> list[Column]:
+        table = self._key(part.args.get("table"))
+        shared: set[str] = set()
+        for join in joins:
+            shared |= set(map(self._key, join.args.get("using") or []))
+        found: dict[Any, Column] = {}
+        for alias, columns in sources:
+            for column in columns if table in ("", alias) else ():
+                is_shared = not table and column.key in shared
+                found.setdefault(column.key if is_shared else len(found), column)
+        return list(found.values())
 
-    def _key(self, name: exp.Expr) -> str:
+    def _renamed(self, columns: Columns, part: exp.Expr) -> list[Column]:
+        alias = part.args.get("alias")
+        keys = [self._key(name) for name in alias.args.get("columns") or []] if alias else []
+        keys += [column.key for column in columns[len(keys) :]]
+        return [column._replace(key=key) for key, column in zip(keys, columns, strict=False)]
+
+    def _key(self, name: Any) -> str:
+        """Return an identifier as the engine compares it, "" for anything else."""
+        if not isinstance(name, exp.Identifier):
+            return ""
         is_exact = self.dialect == "postgres" and name.args.get("quoted")
         return name.name if is_exact else fold(name.name)
 
-    def _name(self, part: exp.Expr) -> str:
-        """Return the name that an expression gives its column, or "" where engines differ."""
-        name = part.args.get("alias") or (part.this if isinstance(part, exp.Column) else None)
-        return self._key(name) if isinstance(name, exp.Identifier) else ""
-
     def _value(
-        self, node: exp.Expr, known: Mapping[str, Named], around: tuple[Sources, ...]
+        self, node: exp.Expr, known: Mapping[str, Columns], around: tuple[Sources, ...]
     ) -> Column:
         """Return what an expression has of tables and of literals."""
         if isinstance(node, exp.Column):
@@ -177,7 +185,7 @@ class _Resolver:
         if isinstance(node, LITERALS):
             return Column(whole=_literals(node))
         if isinstance(node, exp.Query):
-            return _merged([column for _, column in self.columns(node, known, around)])
+            return _merged(self.columns(node, known, around))
         if _cuts(node):
             first = node.expressions[0] if isinstance(node, exp.Anonymous) else node.this
             kept = self._value(first, known, around)
@@ -213,22 +221,20 @@ class _Resolver:
         return Column(reads, whole, all_of_it.inside, name)
 
     def _looked_up(self, column: exp.Column, around: tuple[Sources, ...]) -> Column:
-        table = self._key(column.args["table"]) if column.args.get("table") else ""
+        table = self._key(column.args.get("table"))
         wanted = self._key(column.this)
         unnamed = []
         for sources in around:
-            there = []
+            there: list[Column] = []
             for alias, columns in sources:
-                for name, found in columns if table in ("", alias) else ():
-                    if name == wanted:
-                        there.append(found)
-                    elif not name:
-                        unnamed.append(found)
-            if there:
-                return _merged(there)
+                there += columns if table in ("", alias) else ()
+            named = [found for found in there if found.key == wanted]
+            if named:
+                return _merged(named)
+            unnamed += [found for found in there if not found.key]
         identifier = column.this
         is_quoted = identifier.args.get("quoted") and not identifier.meta.get(ONLY_A_NAME)
-        if self.dialect == "sqlite" and is_quoted and not table and wanted not in self.names:
+        if self.dialect == "sqlite" and is_quoted and not table and wanted not in self.keys:
             unnamed.append(Column(whole=_texts(column.name)))  # SQLite takes it as a text
         return _merged(unnamed) if unnamed else Column(True)
 
@@ -241,20 +247,7 @@ def _cuts(node: exp.Expr) -> bool:
     return isinstance(node, CUTTING)
 
 
-def _starred(part: exp.Expr, sources: Sources, joins: Iterable[exp.Expr], key: Any) -> Named:
-    table = key(part.args["table"]) if part.args.get("table") else ""
-    shared = set()
-    for join in joins:
-        shared |= {key(name) for name in join.args.get("using") or []}
-    found: Named = []
-    for alias, columns in sources:
-        for name, column in columns if table in ("", alias) else ():
-            if table or name not in shared or name not in dict(found):
-                found.append((name, column))
-    return found
-
-
-def _merged(columns: Sequence[Column]) -> Column:
+def _merged(columns: Columns) -> Column:
     whole: Literals = frozenset().union(*(column.whole for column in columns))
     inside: Literals = frozenset().union(*(column.inside for column in columns))
     names = {column.name for column in columns}

@@ -12,30 +12,44 @@ episode is unscored, which is not 0: it has a cause instead of a total.
 from __future__ import annotations
 
 import math
+import re
 import time
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain
-from typing import Any
+from itertools import chain, permutations
+from typing import Any, NamedTuple
 
 from common.command import UsageError
 from common.settings import SettingsError
 from episodes.episode import Episode
 from scoring.case import Case, Judge, Verdict
 from scoring.rubric import Reward, Rubric, parse_rubric
-from sql_agent import terms
+from scoring.text import words_only
 from sql_agent.judge.nothing import says_nothing
 from sql_agent.own_words import Column, columns_of
 from sql_agent.prompts import COLUMNS
 from sql_agent.settings import SqlSettings
 from sql_agent.task import SqlTask
-from sql_agent.terms import Cell
 from tools.sql.guard import Refused, check
 from tools.sql.query import QueryTool
 from tools.sql.result import QueryResult, compact
 
 DEFAULT_RUBRIC = Rubric({"rule": 0.1, "judge": 1.0}, {"judge": ["format"]})
+CUT = "…"  # what ends a cell that the tool shortened
+MOST_COLUMNS = 6  # results wider than this are compared in the order of their columns only
+MARKUP = re.compile(
+    r"<\s*/?\s*(?:tool|think|function|\|)|```|^\s*(?:\{|\[\s*(?:[\[\]{\"']|[^\[\]]*,))|\{\s*[\"']|\"(?:sql|name|arguments)\"\s*:",
+    re.IGNORECASE,
+)
+
+
+class Cell(NamedTuple):
+    """A value of a result, and whether the tool cut it."""
+
+    value: Any
+    cut: bool = False
 
 
 @dataclass(frozen=True)
@@ -68,18 +82,25 @@ class Query:
     @cached_property
     def read(self) -> list[list[Any]]:
         """The rows without the words of the statement itself. None: a cell without others."""
-        if not self.sql:
-            return self.result.rows
         rows = []
         for row in self.result.rows:
             cells = zip(self.columns, row, strict=False)
             rows.append([column.without_own(cell) for column, cell in cells])
         return rows
 
+    def cells(self, rows: Sequence[Sequence[Any]]) -> list[list[Cell]]:
+        """Return the rows, all of them or what was read, with what the tool cut."""
+        found = []
+        for at, row in enumerate(rows):
+            cut = [(at, place) in self.result.cut for place in range(len(row))]
+            found.append(list(map(Cell, row, cut)))
+        return found
+
     @property
     def is_made_up(self) -> bool:
         """Whether the rows hold values, and all of them are the statement's own."""
-        return _has_values(self.result.rows) and not _has_values(self.read)
+        has_values = any(cell is not None for cell in chain(*self.result.rows))
+        return has_values and all(cell is None for cell in chain(*self.read))
 
     @property
     def for_judge(self) -> str:
@@ -119,7 +140,7 @@ def rule(task: SqlTask, episode: Episode) -> float:
 
 
 def execution(task: SqlTask, episode: Episode) -> float | None:
-    """Return 1 if the last result is the gold result (`terms.same_result`), 0 or None without gold.
+    """Return 1 if the last result is the gold result (`same_result`), 0 or None without gold.
 
     A result that is not shown in full never matches, nor does one that the statement made up,
     unless gold's does so too.
@@ -134,31 +155,31 @@ def execution(task: SqlTask, episode: Episode) -> float | None:
     result = last.result
     if result.count != len(result.rows) or (last.is_made_up and not _makes_up(task, last)):
         return 0.0
-    shown = []
-    for at, row in enumerate(result.rows):
-        shown.append([Cell(value, (at, place) in result.cut) for place, value in enumerate(row)])
-    return float(terms.same_result(result.columns, shown, gold))
+    return float(same_result(result.columns, last.cells(result.rows), gold))
 
 
 def evidence_recall(task: SqlTask, episode: Episode) -> float | None:
     """Return the share of the gold evidence that the queries returned."""
     evidence = (task.gold or {}).get("evidence") or []
+    if not evidence:
+        return None
+    cells: list[Cell] = []
+    for query in _ran(episode):
+        cells += chain(*query.cells(query.read))
     fields = {item.get("field") for item in evidence}
-    if evidence and task.result and not fields & set(task.result["columns"]):
+    if task.result and not fields & set(task.result["columns"]):
         # Of a search or a count. Its rows are what can be returned
         wanted = [str(cell) for cell in chain(*task.result["rows"]) if cell is not None]
-        there = {str(cell.value) for cell in _cells(episode)}
+        there = {str(cell.value) for cell in cells if cell.value is not None}
         return sum(text in there for text in wanted) / len(wanted) if wanted else None
-    texts = [cell for cell in _cells(episode) if isinstance(cell.value, str)]
-    quotes = [item["quote"] for item in evidence]
-    return terms.evidence_found(quotes, texts) if quotes else None
+    texts = [cell for cell in cells if isinstance(cell.value, str)]
+    return evidence_found([item["quote"] for item in evidence], texts)
 
 
 def format(task: SqlTask, episode: Episode) -> float:
     """Return 1 if the answer is prose and ended by itself."""
-    if says_nothing(case_of(task, episode)):
-        return 0.0
-    return float(episode.stop_reason == "answered" and terms.is_plain(episode.answer or ""))
+    is_whole = episode.stop_reason == "answered" and is_plain(episode.answer or "")
+    return float(is_whole and not says_nothing(case_of(task, episode)))
 
 
 TERMS: dict[str, Value | None] = {
@@ -213,10 +234,8 @@ async def score_episode(
         return Reward(math.fsum(weighted.values()), weighted, counters=counters)
     start = time.perf_counter()
     case = case_of(task, episode)
-    if says_nothing(case):
-        verdict = Verdict(0.0, {"degenerate": 1.0})
-    else:
-        verdict = await judge.judge(case)
+    degenerate = Verdict(0.0, {"degenerate": 1.0})
+    verdict = degenerate if says_nothing(case) else await judge.judge(case)
     parts = {f"judge_{name}": part for name, part in verdict.parts.items() if name != "degenerate"}
     counters |= {
         "judge_seconds": round(time.perf_counter() - start, 6),
@@ -225,14 +244,14 @@ async def score_episode(
         "degenerate": float("degenerate" in verdict.parts),
     }
     factors = {name: value for name, value in values.items() if name not in rubric.weights}
-    notes: dict[str, Any] = {"measures": parts | verdict.checks | factors, "counters": counters}
-    if verdict.score is None:
-        return Reward(None, rubric.weigh(values), verdict.cause, **notes)
-    weighted = rubric.weigh(values | {"judge": verdict.score})
-    factor = rubric.factor("judge", values)
-    return Reward(
-        math.fsum(weighted.values()), weighted, score=verdict.score, factor=factor, **notes
-    )
+    factor = 1.0
+    if verdict.score is not None:
+        factor = rubric.factor("judge", values)
+        values["judge"] = verdict.score
+    weighted = rubric.weigh(values)
+    total = None if verdict.cause else math.fsum(weighted.values())
+    measures = parts | verdict.checks | factors
+    return Reward(total, weighted, verdict.cause, verdict.score, factor, measures, counters)
 
 
 def _ran(episode: Episode) -> list[Query]:
@@ -251,15 +270,72 @@ def _makes_up(task: SqlTask, query: Query) -> bool:
     return replace(query, sql=task.sql[-1], result=result).is_made_up
 
 
-def _has_values(rows: Iterable[Sequence[Any]]) -> bool:
-    return any(cell is not None for cell in chain(*rows))
+def same_result(
+    columns: Sequence[str], rows: Sequence[Sequence[Cell]], gold: dict[str, Any]
+) -> bool:
+    """Return whether a result has gold's rows, each as often, in gold's order if it is "ordered".
+
+    Columns may have other names and another order. A cut cell equals any text that begins with it.
+    """
+    wanted = [list(row) for row in gold.get("rows") or []]
+    width = len(gold.get("columns") or []) or (len(wanted[0]) if wanted else len(columns))
+    if len(rows) != len(wanted) or (rows and len(columns) != width):
+        return False
+    orders: Iterable[Sequence[int]]
+    orders = permutations(range(width)) if width <= MOST_COLUMNS else [range(width)]
+    for order in orders:
+        turned = [[row[column] for column in order] for row in rows]
+        if _same_rows(turned, wanted, bool(gold.get("ordered"))):
+            return True
+    return False
 
 
-def _cells(episode: Episode) -> list[Cell]:
-    found = []
-    for query in _ran(episode):
-        for at, row in enumerate(query.read):
-            for place, value in enumerate(row):
-                if value is not None:
-                    found.append(Cell(value, (at, place) in query.result.cut))
-    return found
+def _same_rows(rows: list[list[Cell]], wanted: list[list[Any]], ordered: bool) -> bool:
+    left = list(wanted)
+    for row in rows:
+        same = [want for want in (left[:1] if ordered else left) if _is_same(row, want)]
+        if not same:
+            return False
+        left.remove(same[0])
+    return True
+
+
+def _is_same(row: Sequence[Cell], wanted: Sequence[Any]) -> bool:
+    for cell, want in zip(row, wanted, strict=False):
+        shown = _plain(cell.value)
+        text = _plain(want)
+        beginning = shown.removesuffix(CUT).strip()
+        if shown != text and not (cell.cut and beginning and text.startswith(beginning)):
+            return False
+    return len(row) == len(wanted)
+
+
+def _plain(cell: Any) -> str:
+    """Return a cell as comparable text: 3, 3.0 and "3" are equal, and so are null and ""."""
+    if cell is None:
+        return ""
+    text = unicodedata.normalize("NFKC", str(cell)).strip().replace("...", CUT)
+    try:
+        if re.fullmatch(r"[+-]?\d+", text):
+            return str(int(text))  # every digit of a long key counts
+        return f"{float(text):.15g}" if not isinstance(cell, bool) else text
+    except ValueError:
+        return text
+
+
+def evidence_found(quotes: Iterable[str], cells: Iterable[Cell]) -> float:
+    """Return the share of the quotes that are in a returned cell, or 0 without quotes."""
+    wanted = [words_only(quote) for quote in quotes]
+    shown = [(words_only(cell.value), cell.cut) for cell in cells]
+    found = 0
+    for quote in filter(None, wanted):
+        found += any(
+            quote in words or (was_cut and bool(words) and quote.startswith(words))
+            for words, was_cut in shown
+        )
+    return found / len(wanted) if wanted else 0.0
+
+
+def is_plain(answer: str) -> bool:
+    """Return whether the answer is prose, without tool calls, chat tokens, code fences and JSON."""
+    return MARKUP.search(answer) is None

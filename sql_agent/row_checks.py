@@ -10,13 +10,12 @@ from common.language import said
 from episodes.agent import Row
 from episodes.episode import AgentError
 from scoring.judge import choose_judge
-from sql_agent.gold.checker import Checker
+from sql_agent.gold.checker import Checker, Finding
 from sql_agent.gold.draft import fill_answers
 from sql_agent.gold.markup import comparable
-from sql_agent.intake.question_files import count_without_reference, nested, statements
+from sql_agent.intake.question_files import count_without_reference, nested
 from sql_agent.judge_words import WORDS
 from sql_agent.settings import SqlSettings
-from tools.sql.query import QueryTool
 
 CHECKED = 64  # questions of each file that are checked against the database
 FOUND_SHARE = 0.1  # of gold queries. If fewer find their gold, it is somebody else's database
@@ -28,29 +27,17 @@ def check(rows: Mapping[str, Sequence[Row]], settings: SqlSettings, plays: bool)
     Raises AgentError: the judge can score too few training rows, or they are of another database.
     """
     notes = []
-    database = (settings.database_url, settings.tables)
     for name, part in rows.items():
-        asked = list(part)
-        drafted = fill_answers(asked, *database)
-        bare = count_without_reference(asked)
-        note = said("{name}: {count} questions", name=name, count=len(asked))
+        drafted = fill_answers(part, settings.database_url, settings.tables)
+        bare = count_without_reference(part)
+        note = said("{name}: {count} questions", name=name, count=len(part))
         if drafted:
             note += f", {drafted} answers drafted from gold"
         if bare:
             note += f", {bare} without an answer (judged without a reference)"
         notes.append(note)
-        if not plays:
-            continue
-        sample = asked[:: max(1, len(asked) // CHECKED)][:CHECKED]
-        checker = Checker(*database)
-        _refuse_foreign(name, sample, checker.tool)
-        wrong = [finding for finding in checker.check(sample) if finding.problems]
-        if wrong:
-            example = ": ".join((wrong[0].row["id"], *wrong[0].problems[0]))
-            notes.append(
-                f"{name}: {len(wrong)} of {len(sample)} checked questions have a problem, such as "
-                f"{example}; .venv/bin/python -m data.validate FILE lists all"
-            )
+        if plays:
+            notes += _check_sample(name, part[:: max(1, len(part) // CHECKED)][:CHECKED], settings)
     train = rows.get("train", [])  # an evaluation has others
     offline = choose_judge(settings, WORDS, None) is None
     # Rows with gold have a drafted answer by now
@@ -63,25 +50,36 @@ def check(rows: Mapping[str, Sequence[Row]], settings: SqlSettings, plays: bool)
     return notes
 
 
-def _refuse_foreign(name: str, rows: Sequence[Row], tool: QueryTool) -> None:
-    asked = 0
-    found = 0
-    for row in rows:
-        gold = nested(row, "structured_gt")
-        values = _values(gold["rows"]) if gold else set()
-        if not statements(row) or not values:
-            continue
-        asked += 1
-        results = [tool.run(statement) for statement in statements(row)]
-        found += any(values & _values(result.rows) for result in results)
-    if asked and found < FOUND_SHARE * asked:
-        made_from = rows[0].get("database")
+def _check_sample(name: str, sample: Sequence[Row], settings: SqlSettings) -> list[str]:
+    """Return a note if questions have a problem."""
+    findings = Checker(settings.database_url, settings.tables).check(sample)
+    asked = [finding for finding in findings if finding.results and _gold_of(finding)]
+    found = sum(map(_is_found, asked))
+    if asked and found < FOUND_SHARE * len(asked):
+        made_from = sample[0].get("database")
         source = f"; the rows were made from {made_from}" if made_from else ""
         raise AgentError(
-            f"{name}: {asked - found} of {asked} gold queries find nothing of their gold in the database "
-            f"{make_url(tool.database_url).render_as_string()}{source}; set DATABASE_URL to the "
-            "database that the rows were made from"
+            f"{name}: {len(asked) - found} of {len(asked)} gold queries find nothing of their gold "
+            f"in the database {make_url(settings.database_url).render_as_string()}{source}; set "
+            "DATABASE_URL to the database that the rows were made from"
         )
+    wrong = [finding for finding in findings if finding.problems]
+    if not wrong:
+        return []
+    example = ": ".join((wrong[0].row["id"], *wrong[0].problems[0]))
+    return [
+        f"{name}: {len(wrong)} of {len(sample)} checked questions have a problem, such as "
+        f"{example}; .venv/bin/python -m data.validate FILE lists all"
+    ]
+
+
+def _is_found(finding: Finding) -> bool:
+    """Return whether a gold query finds a value of its gold."""
+    return any(_gold_of(finding) & _values(result.rows) for result in finding.results)
+
+
+def _gold_of(finding: Finding) -> set[str]:
+    return _values((nested(finding.row, "structured_gt") or {}).get("rows", ()))
 
 
 def _values(rows: Sequence[Sequence[Any]]) -> set[str]:

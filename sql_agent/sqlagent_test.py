@@ -31,7 +31,7 @@ def find_task(question: str | None) -> SqlTask:
     """Return the row with this question (None: the first to validate), or a task without reference."""
     for split in ("val", "test", "train"):
         for row in AGENT.rows(AGENT.splits[split]):
-            if question is None or row["question"] == question:
+            if question in (None, row["question"]):
                 return task_of(row)
     return SqlTask(id="typed", question=question or "")
 
@@ -57,11 +57,11 @@ def run(argv: Sequence[str] | None) -> int:
     """Play and show one question, and return the exit code. Raises Failure: it cannot be played."""
     settings = load_settings()
     parser = new_parser(__doc__)
-    what = "ending in /v1; default: OPENAI_BASE_URL"
-    parser.add_argument("--base-url", default=settings.openai_base_url, help=what)
-    what = "the name the endpoint serves the model under"
-    parser.add_argument("--model", required=True, help=what)
-    parser.add_argument("--question", help="default: the first validation question")
+    add = parser.add_argument
+    url = settings.openai_base_url
+    add("--base-url", default=url, help="ending in /v1; default: OPENAI_BASE_URL")
+    add("--model", required=True, help="the name the endpoint serves the model under")
+    add("--question", help="default: the first validation question")
     arguments = parser.parse_args(argv)
     if not arguments.base_url:
         parser.error("no endpoint: give --base-url, or set OPENAI_BASE_URL, a server ending in /v1")

@@ -54,21 +54,14 @@ def metadata() -> MetaData:
             "source": String(SOURCE_LENGTH),
         }
         text = Text().with_variant(LONGTEXT, "mysql", "mariadb")
-        more: dict[str, Any] = {
-            "id": {"primary_key": True, "autoincrement": False},
-            name_column: {"nullable": False},
-        }
-        fields = [
-            Column(name, kinds.get(name, text), comment=label, **more.get(name, {}))
-            for name, label in columns.items()
-        ]
-        Table(
-            table,
-            tables,
-            *fields,
-            Index(f"{table}_{name_column}", name_column),
-            mysql_charset="utf8mb4",
-        )
+        fields = []
+        for name, label in columns.items():
+            field = Column(name, kinds.get(name, text), comment=label, autoincrement=False)
+            field.primary_key = name == "id"
+            field.nullable = name not in ("id", name_column)
+            fields.append(field)
+        index = Index(f"{table}_{name_column}", name_column)
+        Table(table, tables, *fields, index, mysql_charset="utf8mb4")
     _keep_comments_in_sqlite()
     return tables
 

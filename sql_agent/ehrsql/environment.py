@@ -13,12 +13,12 @@ from episodes.episode import Conversation, Episode, Policy, Task
 from scoring.rubric import Reward
 from sql_agent import facts
 from sql_agent.ehrsql.questions import WHOLE, PreparedSet
+from sql_agent.environment import in_thread, play_with_queries
 from sql_agent.gold_episodes import answer_in, query_in
 from sql_agent.judge.nothing import honesty
 from sql_agent.prompts import TOOL_NAME, first_messages, table_lines, tool_spec
 from sql_agent.reward import Query
 from sql_agent.task import SqlTask, own
-from sql_agent.threads import in_thread, play_with_queries
 
 NO_ANSWER = "null"
 # Answers that are `null`, and whole sentences that say so of the question

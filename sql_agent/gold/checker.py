@@ -32,12 +32,13 @@ SHOWN = 60  # characters of a value in a message
 class Finding:
     """A row's problems, and the checks for which the database lacks something.
 
-    number: of the row, from 0. file: if there are several.
+    results: of its gold SQL. number: of the row, from 0. file: if there are several.
     """
 
     row: Row
     problems: list[Note] = field(default_factory=list)
     unchecked: list[Note] = field(default_factory=list)
+    results: list[QueryResult] = field(default_factory=list)
     number: int = 0
     file: str = ""
 
@@ -71,7 +72,7 @@ class Checker:
         self.tool = gold_tool(database_url, tables)
         database = self.tool.database()
         self.columns = {}
-        for table in NAME_COLUMN.keys() & self.tool.allowed_tables:
+        for table in sorted(NAME_COLUMN.keys() & self.tool.allowed_tables):
             self.columns[table] = {column.name.lower() for column in database.columns(table)}
 
     def check(self, records: Iterable[Mapping[str, Any] | DataError]) -> list[Finding]:
@@ -86,13 +87,13 @@ class Checker:
             return finding
         for item in nested(finding.row, "evidence"):
             self._check_quote(item, finding)
-        results = [self.tool.run(statement) for statement in statements(finding.row)]
-        failed = [result for result in results if not result.ok]
+        finding.results = [self.tool.run(statement) for statement in statements(finding.row)]
+        failed = [result for result in finding.results if not result.ok]
         if failed:
             finding.problems.append(("sql", f"gold SQL fails: {failed[0].error}"))
-            return finding
-        check_table(finding, results)
-        check_answer(finding, results)
+        else:
+            check_table(finding)
+            check_answer(finding)
         return finding
 
     def _check_quote(self, item: Mapping[str, Any], finding: Finding) -> None:
@@ -138,26 +139,25 @@ def row_key(value: Any) -> int | None:
     return value if whole else None
 
 
-def check_table(finding: Finding, results: Sequence[QueryResult]) -> None:
+def check_table(finding: Finding) -> None:
     """Compare the gold results with structured_gt. Without the cited rows this proves nothing."""
     notes = finding.unchecked if finding.lacks_rows else finding.problems
+    results = finding.results
     for result in results:
         if result.count > len(result.rows):
             cut = f"{result.count} rows, shown {len(result.rows)}"
             problem = f"gold SQL returns more than the tool shows: {cut}"
             finding.problems.append(("sql", problem))
     gold = nested(finding.row, "structured_gt")
+    returned = list(chain.from_iterable(result.rows for result in results))
     if gold and not results:
         finding.unchecked.append(("structured_gt", "there is no gold SQL to recompute it from"))
     elif gold and not returns(results, gold):
-        returned = list(chain.from_iterable(result.rows for result in results))
         seen = [row for row in returned if row not in gold["rows"]] or returned
         said = [row for row in gold["rows"] if row not in returned] or gold["rows"]
         problem = f"gold SQL returns {short(str(seen))}, structured_gt says {short(str(said))}"
         notes.append(("structured_gt", problem))
-    elif gold or not results or finding.row["task_type"] == "unanswerable":
-        return
-    elif not any(result.rows for result in results):
+    elif not gold and results and not returned and finding.row["task_type"] != "unanswerable":
         notes.append(("sql", "gold SQL returns no rows"))
 
 
@@ -187,41 +187,39 @@ def _comparable_cell(value: Any) -> str:
     return "" if value is None else comparable(str(value))
 
 
-def check_answer(finding: Finding, results: Sequence[QueryResult]) -> None:
+def check_answer(finding: Finding) -> None:
     """Look for every gold value in the answer, or for nothing but "nothing found"."""
     row = without_markup(finding.row)
     table = nested(row, "structured_gt")
     evidence = nested(row, "evidence")
-    if not table and not evidence and not results:
+    if not table and not evidence and not finding.results:
         unchecked = "there is neither SQL nor evidence to check it with"
         finding.unchecked.append(("answer", unchecked))
         return
+    question = row["question"]
     answer = row["answer"]
     if not answer:
         return
     if not table and not evidence:
-        table = without_key(results[-1])
-    texts = [] if table else [item["quote"] for item in evidence]
-    for line in table["rows"] if table else []:
-        texts += [str(cell) for cell in line if cell is not None]
-    case = Case(
-        row["question"], answer, answer, gold={"structured_gt": table, "evidence": evidence}
-    )
+        table = without_key(finding.results[-1])
+    gold = {"structured_gt": table, "evidence": evidence}
+    texts = [item["quote"] for item in evidence]
+    if table:
+        texts = [str(cell) for cell in chain(*table["rows"]) if cell is not None]
     is_nothing = not any(map(words_only, texts)) and abstains(answer)
-    missing = missing_piece(texts, row["question"], answer)
+    missing = missing_piece(texts, question, answer)
+    problems = []
     if missing:
-        problem = f"lacks the gold value {short(repr(missing))}"
-        finding.problems.append(("answer", problem))
-    elif says_nothing(case):
-        finding.problems.append(("answer", "says nothing beside the question"))
-    elif is_nothing and honesty(answer, f"{row['question']}\n{answer}") < 1:
-        finding.problems.append(("answer", "says more than that nothing was found"))
-    names = found_names(results)
-    if row["task_type"] in SEARCHES and names and not finding.lacks_rows:
-        said = fold(answer)
-        if not any(fold(name) in said for name in names):
-            problem = f"names none of the {len(names)} found, such as {names[0]!r}"
-            finding.problems.append(("answer", problem))
+        problems.append(f"lacks the gold value {short(repr(missing))}")
+    elif says_nothing(Case(question, answer, answer, gold=gold)):
+        problems.append("says nothing beside the question")
+    elif is_nothing and honesty(answer, f"{question}\n{answer}") < 1:
+        problems.append("says more than that nothing was found")
+    names = found_names(finding.results) if row["task_type"] in SEARCHES else []
+    said = fold(answer)
+    if names and not finding.lacks_rows and not any(fold(name) in said for name in names):
+        problems.append(f"names none of the {len(names)} found, such as {names[0]!r}")
+    finding.problems += [("answer", problem) for problem in problems]
 
 
 def missing_piece(texts: Iterable[str], question: str, answer: str) -> str:

@@ -74,15 +74,15 @@ def from_table(gold: dict[str, Any], names: list[str]) -> str:
         return f"共有{lines[0][0]}个。"
     if len(columns) == 1 and columns[0] in NAMES:
         return f"符合条件的有：{'、'.join(line[0] for line in lines)}。"
+    about = names if len(names) == len(lines) else [""] * len(lines)
     named = [place for place, column in enumerate(columns) if column in NAMES]
+    if named:
+        del columns[named[0]]
+        about = [line.pop(named[0]) for line in lines]
     said = []
-    for number, line in enumerate(lines):
-        name = names[number] if len(names) == len(lines) else ""
-        if named:
-            name = line[named[0]]
-        for place, cell in enumerate(line):
-            if cell and place not in named[:1]:
-                said.append(_sentence(name, columns[place], cell))
+    for name, line in zip(about, lines, strict=True):
+        cells = zip(columns, line, strict=True)
+        said += [_sentence(name, column, cell) for column, cell in cells if cell]
     return "\n".join(said)
 
 
@@ -92,11 +92,11 @@ def from_quotes(evidence: list[dict[str, Any]], names: list[str]) -> str:
         names = names * len(evidence)
     elif len(names) != len(evidence):
         names = [""] * len(evidence)
-    said = []
+    said = {}
     for name, item in zip(names, evidence, strict=True):
         if quote := plain(item["quote"]):
-            said.append(_sentence(name, item.get("field") or "", quote))
-    return "\n".join(dict.fromkeys(said))
+            said[_sentence(name, item.get("field") or "", quote)] = True
+    return "\n".join(said)
 
 
 def _sentence(name: str, column: str, text: str) -> str:

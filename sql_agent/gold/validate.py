@@ -4,8 +4,8 @@
     .venv/bin/python -m data.validate train.parquet val.parquet test.parquet --db sqlite:///my.db --json
 
 A row is invalid with a problem, not checkable if the database lacks its rows or it brings nothing
-to check, otherwise valid. `entity_overlap` counts entities in several splits (a row without a split
-belongs to its file's). The exit code is 1 if a row is invalid.
+to check, otherwise valid. A row without a split belongs to its file's. The exit code is 1 if a row
+is invalid.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from common.command import new_parser, run_command
 from common.settings import load_settings
 from scoring.text import words_only
 from sql_agent.gold.checker import Checker, Finding
-from sql_agent.intake.question_files import DataError, in_several, nested, read_records
+from sql_agent.intake.question_files import DataError, read_records
 from sql_agent.settings import SqlSettings
 from tools.sql.query import DEFAULT_TABLES
 
@@ -75,14 +75,12 @@ def _split(finding: Finding) -> str:
 
 
 def report_on(findings: Sequence[Finding]) -> dict[str, Any]:
-    """Return rows, valid, not_checkable, invalid, without_answer, entity_overlap and problems.
+    """Return rows, valid, not_checkable, invalid, without_answer and problems.
 
     `problems` are {row, id, field, message}, with `file` when there are several files.
     """
     problems: list[dict[str, Any]] = []
-    entities = []
     for finding in findings:
-        entities += [(name, _split(finding)) for name in _entities(finding)]
         file = {"file": finding.file} if finding.file else {}
         where = {**file, "row": finding.number, "id": finding.value("id")}
         for name, message in finding.problems:
@@ -92,17 +90,8 @@ def report_on(findings: Sequence[Finding]) -> dict[str, Any]:
         "rows": len(findings),
         **{name: states[name] for name in STATES},
         "without_answer": sum(not finding.row.get("answer") for finding in findings),
-        "entity_overlap": len(in_several(entities)),
         "problems": problems,
     }
-
-
-def _entities(finding: Finding) -> set[str]:
-    if {"row", "entities", "evidence"} & {name for name, _ in finding.problems}:
-        return set()
-    names = {words_only(name) for name in nested(finding.row, "entities")} - {""}
-    cited = nested(finding.row, "evidence")
-    return names or {f"{item.get('table')}\n{item.get('row_id')}" for item in cited}
 
 
 def show(report: dict[str, Any], findings: Sequence[Finding]) -> None:

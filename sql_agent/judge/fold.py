@@ -62,11 +62,9 @@ _UNITS: dict[str, dict[str, float]] = {
     "国际单位": {"国际单位": 1, "iu": 1},
 }  # fmt: skip
 _UNIT: dict[str, tuple[str, float]] = {}
-_SAME: dict[tuple[str, float], str] = {}  # the first spelling of each unit
 for _kept, _many in _UNITS.items():
-    for _spelling, _factor in _many.items():
-        _UNIT[_spelling] = (_kept, _factor)
-        _SAME.setdefault((_kept, _factor), _spelling)
+    _UNIT |= {spelling: (_kept, factor) for spelling, factor in _many.items()}
+_FIRST = {unit: spelling for spelling, unit in reversed(_UNIT.items())}  # spelling of each unit
 _SPELLINGS = "|".join(sorted(_UNIT, key=len, reverse=True))
 _NUMBER = r"\d{1,12}(?:\.\d{1,9})?"
 _QUANTITY = re.compile(
@@ -107,7 +105,7 @@ def _cn2an() -> Callable[[str, str], float]:
 
 def _in_kept_units(match: re.Match[str]) -> str:
     first, first_unit, last, unit, strokes = match.groups()
-    per = "".join(f"{PER}{_SAME[_UNIT[below]]}" for below in strokes.split("/")[1:])
+    per = "".join(f"{PER}{_FIRST[_UNIT[below]]}" for below in strokes.split("/")[1:])
     whole = f"{_converted(last, unit)}{per}"
     return f"{_converted(first, first_unit or unit)}{per}~{whole}" if first else whole
 

@@ -56,7 +56,6 @@ class Gold:
     places: Places = field(default_factory=lambda: defaultdict(set))
     count: str | None = None
     counted: str = ""
-    _lengths: defaultdict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
 
     def take(self, form: Places) -> None:
         if not form:
@@ -64,7 +63,6 @@ class Gold:
         self.forms.append(form)
         for fact, places in form.items():
             self.places[fact] |= places
-            self._lengths[fact[-2:]].add(len(fact))
         if len(form) == 1 and not self.count:
             self.counted = next(iter(form))
             found = COUNT.fullmatch(self.counted)
@@ -77,14 +75,12 @@ class Gold:
             return [self.counted], counted
         found: list[str] = []
         rest = piece if self.fact_at_end(piece) else COURTESY_BEHIND.sub("", piece)
-        joint = None
-        while rest and (fact := self.fact_at_end(rest)):
+        joint = True
+        while joint and (fact := self.fact_at_end(rest)):
             found.append(fact)
-            rest = rest.removesuffix(fact)
-            joint = JOINT_BEHIND.search(rest)
-            rest = (rest.removesuffix(joint.group()) if joint else rest).strip()
-            if not joint:
-                break
+            before = rest.removesuffix(fact)
+            rest = JOINT_BEHIND.sub("", before).strip()
+            joint = rest != before.strip()
         is_headed = not rest or (not joint and self.heads.leads(rest))
         return (found, rest) if found and is_headed else ([], piece)
 
@@ -104,14 +100,13 @@ class Gold:
 
     def fact_at_end(self, text: str) -> str | None:
         """Return the longest fact that the text ends with, not inside a number or an English word."""
-        lengths = self._lengths.get(text[-2:], set()) | self._lengths.get(text[-1:], set())
-        for length in sorted(lengths, reverse=True):
-            fact = text[-length:]
+        found = filter(text.endswith, self.places)
+        for fact in sorted(found, key=len, reverse=True):
             first = fact[0]
-            before = text[: len(text) - length][-1:]
+            before = text.removesuffix(fact)[-1:]
             in_number = (first.isdecimal() or not first.isalnum()) and OTHER_NUMBER.match(before)
             in_word = before.isascii() and before.isalnum() and first.isascii()
-            if fact in self.places and not in_number and not in_word:
+            if not in_number and not in_word:
                 return fact
         return None
 

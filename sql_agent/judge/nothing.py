@@ -16,19 +16,13 @@ from sql_agent.judge.heads import BESIDE, FIELD, MAY, TABLE, Heads, is_free, wit
 
 MOST_OWN = 10  # words of its own (Chinese: characters) that a sentence of an abstention may have
 
-NOTHING, ASIDE, WORDS, ADVISED, DEPARTMENT, ASKING, TAKEN_BACK, CHOSEN = (
-    re.compile("|".join(TABLE["nothing"][name]))
-    for name in (
-        "said",
-        "aside",
-        "beside",
-        "advised",
-        "department",
-        "asking",
-        "taken_back",
-        "chosen",
-    )
-)
+NOTHING = re.compile("|".join(TABLE["nothing"]["said"]))
+ASIDE = re.compile("|".join(TABLE["nothing"]["aside"]))
+WORDS = re.compile("|".join(TABLE["nothing"]["beside"]))
+ADVISED = re.compile("|".join(TABLE["nothing"]["advised"]))
+ASKING = re.compile("|".join(TABLE["nothing"]["asking"]))
+TAKEN_BACK = re.compile("|".join(TABLE["nothing"]["taken_back"]))
+DEPARTMENT = re.compile("[一-鿿]{1,3}科")  # whom to ask. In a denial it may be what is missing
 CLAIM = re.compile(
     r"[能可会要应该得是有不没无莫勿禁忌慎宜免]|(?<![a-z])(?:is|are|can|may|should)(?![a-z])"
 )
@@ -55,41 +49,20 @@ def honesty(answer: str, known: str) -> float:
     For unanswerable questions. `known` is the question, with the reference. What the answer names
     must be copied from it. Courtesies and advice to ask others are allowed.
     """
-    abstained = False
     asked = _Asked(known)
-    plain = words_only(asked.heads.asked)
-    for piece, _ in pieces(QUOTED.sub(r"\1", answer)):
-        found = NOTHING.search(piece)
-        abstained = abstained or found is not None
-        if found is None and _only_advises(piece, plain):
-            continue
-        rest = BESIDE.sub("\n", WORDS.sub("\n", ASIDE.sub("\n", NOTHING.sub("\n", piece))))
-        own = [word for word in WORD.findall(rest) if word not in plain]
-        goes_with = found or is_free(piece) or ASIDE.search(piece)
-        is_repeated = not own and not CLAIM.search(piece)
-        is_topic = TOPIC.match(piece) and not asked.others(piece)
-        is_little = len(own) <= MOST_OWN and not any(word[0].isdigit() for word in own)
-        is_doubted = found is not None and piece.endswith("?")
-        if (
-            is_doubted
-            or TAKEN_BACK.search(piece)
-            or (found is None and CHOSEN.search(piece))
-            or not (goes_with or is_repeated or is_topic)
-            or not is_little
-            or asked.lacks(piece, found is not None)
-        ):
-            return 0.0
-    return float(abstained)
+    said = [piece for piece, _ in pieces(QUOTED.sub(r"\1", answer))]
+    return float(any(map(NOTHING.search, said)) and all(map(asked.allows, said)))
 
 
 class _Asked:
-    """The Chinese names of a question, against which an abstention is read.
+    """What was asked for, against which an abstention is read.
 
-    Words in Latin letters are not compared: names are translated, and tables have English names.
+    Names in Latin letters are not compared: they are translated, and tables have English names.
     """
 
     def __init__(self, known: str) -> None:
         plain = fold(known)
+        self.words = words_only(plain)
         self.heads = Heads(plain)
         self.is_chinese = CHINESE.search(plain) is not None
         self.names: list[str] = []
@@ -98,14 +71,36 @@ class _Asked:
                 whole = part[part.index(left[0]) : part.rindex(left[-1]) + len(left[-1])]
                 self.names += filter(NAME.fullmatch, [part, whole, *left])
 
-    def lacks(self, piece: str, is_denial: bool) -> bool:
-        """Return whether the piece names something that nobody asked for."""
-        others = self.others(piece) if self.is_chinese else []
+    def allows(self, piece: str) -> bool:
+        """Return whether the piece claims nothing beside that nothing was found."""
+        is_denial = NOTHING.search(piece) is not None
+        if not is_denial and self._only_advises(piece):
+            return True
+        own = self._own(piece, NOTHING, ASIDE, WORDS, BESIDE)
+        is_little = len(own) <= MOST_OWN and not any(word[0].isdigit() for word in own)
+        if not is_little or TAKEN_BACK.search(piece):
+            return False
+        others = self._others(piece)
         if is_denial:
-            return bool(others)
-        return any(is_owner and len(name) > LONGEST_VERB for name, is_owner in others)
+            return not piece.endswith("?") and not (self.is_chinese and others)
+        is_repeated = not own and not CLAIM.search(piece)
+        is_topic = TOPIC.match(piece) and not others
+        goes_with = is_repeated or is_topic or is_free(piece) or ASIDE.search(piece)
+        owners = [name for name, is_owner in others if is_owner and len(name) > LONGEST_VERB]
+        return bool(goes_with) and not (self.is_chinese and owners) and "或者" not in piece
 
-    def others(self, piece: str) -> list[tuple[str, bool]]:
+    def _only_advises(self, piece: str) -> bool:
+        """Return whether the piece asks, advises or thanks, with only known words besides."""
+        has_claim = CLAIM.search(_without(piece, DEPARTMENT, ADVISED))
+        is_known = not self._own(piece, DEPARTMENT, ADVISED)
+        return ASKING.search(piece) is not None and is_known and not has_claim
+
+    def _own(self, piece: str, *known: re.Pattern[str]) -> list[str]:
+        """Return the words of the piece that are neither known nor asked."""
+        found = WORD.findall(_without(piece, *known))
+        return [word for word in found if word not in self.words]
+
+    def _others(self, piece: str) -> list[tuple[str, bool]]:
         """Return the names in the piece that are not asked, each with whether 的 is behind it.
 
         The field of an asked name may be any: of what is not there, no field is.
@@ -131,12 +126,8 @@ class _Asked:
     def _others_in(self, part: str) -> list[str]:
         if self._has(part):
             return []
-        left = _named(without(part, self.names))
-        return [
-            name
-            for name in left
-            if CHINESE.search(name) and not (self._has(name) or KIND.fullmatch(name))
-        ]
+        left = filter(CHINESE.search, _named(without(part, self.names)))
+        return [name for name in left if not (self._has(name) or KIND.fullmatch(name))]
 
     def _has(self, name: str) -> bool:
         return len(name) > 1 and self.heads.has(MAY_BEFORE.sub("", name))
@@ -144,6 +135,12 @@ class _Asked:
 
 def _without_denials(text: str) -> str:
     return NOTHING.sub(lambda found: f"\n{found[1] or ''}\n", text)
+
+
+def _without(text: str, *known: re.Pattern[str]) -> str:
+    for words in known:
+        text = words.sub("\n", text)
+    return text
 
 
 def _named(text: str) -> list[str]:
@@ -158,13 +155,6 @@ def _named(text: str) -> list[str]:
     return [name for name in SEPARATOR.sub("\n", left).split("\n") if HAS_WORD.search(name)]
 
 
-def _only_advises(piece: str, known: str) -> bool:
-    """Return whether the piece asks, advises or thanks, with only known words besides."""
-    rest = ADVISED.sub("\n", DEPARTMENT.sub("\n", piece))
-    is_known = all(word in known for word in WORD.findall(rest))
-    return ASKING.search(piece) is not None and is_known and not CLAIM.search(rest)
-
-
 def says_nothing(case: Case) -> bool:
     """Return whether the answer scores 0 without a judge: no word, or the question repeated."""
     answer = words_only(fold(case.answer))
@@ -173,16 +163,11 @@ def says_nothing(case: Case) -> bool:
         return True
     if not answer or (answer not in asked and answer.replace(asked, "")):
         return False
-    return not any(answer.endswith(gold) for gold in _gold_of(case)) or bool(
-        CHOICE.search(case.answer)
-    )
-
-
-def _gold_of(case: Case) -> set[str]:
     gold = case.gold or {}
     rows = (gold.get("structured_gt") or {}).get("rows") or []
     quotes = [item["quote"] for item in gold.get("evidence") or []]
-    found = set()
+    right: set[str] = set()
     for text in (case.reference, *map(str, chain(*rows)), *quotes):
-        found |= {words_only(piece) for piece, _ in pieces(text)}
-    return found - {""}
+        right |= {words_only(piece) for piece, _ in pieces(text)}
+    is_right = any(map(answer.endswith, right - {""}))
+    return not is_right or CHOICE.search(case.answer) is not None

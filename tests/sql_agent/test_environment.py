@@ -1,34 +1,42 @@
 """The SQL agent's episodes through the real loop, tool, database and offline judge."""
 
 import asyncio
+import hashlib
 import json
+import sqlite3
 from typing import Any
 
 import pytest
 
+from common.settings import ROOT, load_settings
 from episodes.episode import Episode, ServiceError
 from episodes.outcomes import EpisodeError
 from episodes.policy import ChatPolicy, Endpoint
+from evaluation import evaluate
 from sql_agent.agent import AGENT
 from sql_agent.environment import SqlEnvironment
-from sql_agent.intake.question_files import COLUMNS
-from sql_agent.prompts import PROMPT_VERSION
+from sql_agent.gold import validate
+from sql_agent.gold_episodes import prompt_for
+from sql_agent.intake import question_files
+from sql_agent.intake.question_files import load_rows, write_rows
+from sql_agent.prompts import COLUMNS, PROMPT_VERSION, SYSTEM_PROMPT, TASK
 from sql_agent.settings import SqlSettings
 from sql_agent.task import task_of
 from tests.corpora import cases_of
 from tests.episodes.scripted import asks, says
+from tests.messages import missing
 from tests.sql_agent.small_database import STORAGE
 from tools.sql.database import DatabaseError, MachineTooSlow
 
 SQL = "SELECT storage FROM drugs_info WHERE med_name = '朵莎洛片'"
-ROW = dict.fromkeys(COLUMNS, "") | {
+ROW = dict.fromkeys(question_files.COLUMNS, "") | {
     "id": "q0",
     "question": "朵莎洛片怎么保存？",
     "answer": f"朵莎洛片的贮藏方法：{STORAGE}",
     "sql": SQL,
     "structured_gt": json.dumps({"columns": ["storage"], "rows": [[STORAGE]]}),
 }
-TASK = task_of(ROW)
+STORED = task_of(ROW)
 
 
 def opened(url: str, evaluating: bool = False, **settings: Any) -> SqlEnvironment:
@@ -41,7 +49,7 @@ def play(llm: Any, url: str, max_turns: int = 3, **settings: Any) -> Episode:
     policy = ChatPolicy(
         Endpoint(llm.base_url, "tiny", max_tokens=77, extra={"top_k": -1}), max_turns
     )
-    return asyncio.run(opened(url, **settings).play(TASK, policy))
+    return asyncio.run(opened(url, **settings).play(STORED, policy))
 
 
 def test_an_evaluation_pays_by_the_factors_of_the_run_and_asks_the_judge_beside(database_url):
@@ -80,7 +88,7 @@ def test_a_machine_that_is_too_slow_is_not_called_a_database_that_failed(databas
     environment = opened(database_url)
     monkeypatch.setattr(environment.tool, "run", slow)
     with pytest.raises(EpisodeError) as caught:
-        asyncio.run(environment.gold(TASK))
+        asyncio.run(environment.gold(STORED))
     assert caught.value.cause == "machine_too_slow"
 
 
@@ -119,3 +127,100 @@ def test_where_only_weights_are_made_answers_are_drafted_without_a_database(tmp_
 @pytest.mark.parametrize(("kind", "found"), cases_of(__file__, "kinds"))
 def test_an_episode_has_the_kind_the_page_defines(kind, found):
     assert AGENT.failure(found) == kind
+
+
+# A database of another shape
+WARD = "SELECT ward FROM Patients WHERE name = '甲'"
+IN_WARD = {"id": "q1", "question": "甲住哪个病区？", "sql": WARD, "entities": ["甲"]}
+
+
+@pytest.fixture
+def url(tmp_path):
+    with sqlite3.connect(tmp_path / "hospital.db") as connection:
+        connection.execute("CREATE TABLE Patients (id INTEGER PRIMARY KEY, name TEXT, ward TEXT)")
+        connection.execute("CREATE TABLE salaries (id INTEGER PRIMARY KEY, amount INTEGER)")
+        connection.execute("INSERT INTO Patients VALUES (1, '甲', '三病区')")
+    return f"sqlite:///{tmp_path / 'hospital.db'}"
+
+
+@pytest.fixture
+def questions(tmp_path):
+    """The user's own file: a question with its gold SQL, the answer drafted from it."""
+    source = tmp_path / "my.jsonl"
+    source.write_text(json.dumps(IN_WARD, ensure_ascii=False) + "\n", encoding="utf-8")
+    return source
+
+
+def test_the_policy_reads_the_tables_named_and_may_query_no_other(llm, url, questions):
+    environment = opened(url, database_tables="Patients")
+    task = AGENT.task(AGENT.rows(questions)[0], environment.settings)
+    llm.script(asks("SELECT amount FROM salaries"), asks(WARD), says("三病区"))
+    policy = ChatPolicy(Endpoint(llm.base_url, "tiny"), 3)
+    episode = asyncio.run(environment.play(task, policy))
+    assert llm.requests[0]["messages"][0]["content"] == f"{TASK}\npatients(id, name, ward)"
+    assert [query.result.ok for query in episode.events] == [False, True]
+    reward = asyncio.run(environment.score(task, episode))
+    assert reward.terms["rule"] == 0.1
+    assert environment.description()["tables"] == ["patients"]
+
+
+def test_one_of_our_tables_is_named_as_ever(llm, database_url):
+    llm.script(says("好"))
+    environment = opened(database_url, database_tables="disease")
+    task = AGENT.task(AGENT.rows(AGENT.splits["val"])[0], environment.settings)
+    asyncio.run(environment.play(task, ChatPolicy(Endpoint(llm.base_url, "tiny"), 1)))
+    (_, _, line) = SYSTEM_PROMPT.splitlines()
+    assert llm.requests[0]["messages"][0]["content"] == f"{TASK}\n{line}"
+    assert prompt_for(opened(database_url).tool) == SYSTEM_PROMPT
+    digest = "0dbff69965cceb3dd63b6d1f6539441fe49434e43317f7dc6e8468da68682735"
+    assert hashlib.sha256(SYSTEM_PROMPT.encode()).hexdigest() == digest, (
+        "raise PROMPT_VERSION, rebuild the bundled model"
+    )
+
+
+def test_questions_with_gold_sql_are_validated_and_evaluated(
+    url, questions, tmp_path, capsys, monkeypatch
+):
+    named = ["--db", url, "--tables", "patients"]
+    assert validate.main([str(questions), *named, "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (report["valid"], report["database"]) == (1, url)
+    monkeypatch.setenv("DATABASE_URL", url)
+    load_settings.cache_clear()
+    flags = ["--gold", "--data", str(questions), "--tables", "patients"]
+    assert evaluate.main(["sql", *flags, "--out", str(tmp_path / "out")]) == 0
+    scores = json.loads((tmp_path / "out" / "scores.json").read_text(encoding="utf-8"))
+    assert scores["overall"]["score"] == 1
+
+
+def test_training_checks_and_demonstrations_follow_too(url, questions):
+    settings = SqlSettings(_env_file=None, database_url=url).under(
+        {"database_tables": "patients", "other": 1}
+    )
+    rows = AGENT.rows(questions)
+    notes = AGENT.check({"train": rows}, settings, {})
+    assert "1 answers drafted" in notes[0]
+    assert len(notes) == 1, "the database confirms the question"
+    (conversation,) = AGENT.demonstrations("policy", rows, settings)
+    assert "三病区" in conversation.messages[-1]["content"]
+
+
+def test_an_evaluation_on_another_database_than_the_questions_is_refused(tmp_path, capsys):
+    """Most of them would be answered with "nothing found", and gold would say that all is well."""
+    rows = load_rows(ROOT / "data" / "test.parquet")
+    own = [row for row in rows if row["task_type"] == "drug_field" and "= '" in row["sql"]][:8]
+    for row in own:
+        row["sql"] = row["sql"].replace("= '", "= '另")
+    write_rows(own, tmp_path / "own.jsonl")
+    flags = ["--data", str(tmp_path / "own.jsonl"), "--gold", "--out", str(tmp_path / "out")]
+    assert evaluate.main(["sql", *flags]) == 2
+    assert not missing(capsys.readouterr().err, "8 of 8", "DATABASE_URL")
+
+
+def test_the_prompt_names_every_column_of_the_bundled_database():
+    connection = sqlite3.connect(f"file:{ROOT / 'data' / 'medical.db'}?mode=ro", uri=True)
+    for table, columns in COLUMNS.items():
+        there = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
+        assert there == [*columns, "source"], "where a row comes from is nothing to ask about"
+        assert f"{table}({', '.join(columns)})" in SYSTEM_PROMPT
+    connection.close()

@@ -1,7 +1,8 @@
-"""Reward arithmetic: what earns the rule term, what the total is, and when there is none."""
+"""Reward arithmetic: what earns each term, what the total is, and when there is none."""
 
 import asyncio
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -14,15 +15,20 @@ from sql_agent.judge.reference import ReferenceJudge
 from sql_agent.reward import (
     DEFAULT_RUBRIC,
     TERMS,
+    Cell,
     Query,
+    evidence_found,
     execution,
+    is_plain,
     is_unanswerable,
     rubric_from,
+    same_result,
     score_episode,
     term_values,
 )
 from sql_agent.settings import SqlSettings
 from sql_agent.task import SqlTask
+from tests.corpora import cases_of
 from tests.judges import Fixed
 from tests.messages import missing
 from tools.sql.query import QueryResult
@@ -211,3 +217,51 @@ def test_the_evidence_of_a_field_is_what_is_quoted_and_not_all_of_gold():
     assert term_values(replace(GOLDEN, gold=gold), played(STORAGE, FOUND))["evidence_recall"] == 1
     bare = {**GOLD, "evidence": []}
     assert "evidence_recall" not in term_values(replace(GOLDEN, gold=bare), played(STORAGE, FOUND))
+
+
+TWO = {"columns": ["med_name", "dosage"], "rows": [["甲片", "一次1片"], ["乙片", "一次2片"]]}
+
+
+def same(rows: list[list[Any]], gold: dict[str, Any]) -> bool:
+    columns = [f"c{place}" for place in range(len(rows[0]) if rows else 2)]
+    return same_result(columns, [list(map(Cell, row)) for row in rows], gold)
+
+
+@pytest.mark.parametrize(("rows", "is_same", "in_order"), cases_of(__file__, "result_sets"))
+def test_result_sets(rows, is_same, in_order):
+    assert same(rows, TWO) is is_same
+    assert same(rows, TWO | {"ordered": True}) is in_order
+
+
+@pytest.mark.parametrize(
+    ("shown", "gold", "is_same"),
+    [
+        (3, 4, False),
+        ("3", 3.0, True),
+        (None, "", True),
+        ("ＡＢ", "AB", True),
+        ("甲…", "甲乙", False),
+        (True, 1, False),
+        (12345678901234567, 12345678901234568, False),  # one number, where they are read as floats
+    ],
+)
+def test_cells(shown, gold, is_same):
+    assert same([[shown]], {"columns": ["y"], "rows": [[gold]]}) is is_same
+
+
+def test_an_empty_result_is_the_gold_of_an_unanswerable_question():
+    assert same([], {"columns": ["dosage"], "rows": []})
+    assert not same([["x"]], {"columns": ["dosage"], "rows": []})
+
+
+def test_evidence():
+    quotes = ["密封，阴凉处保存", "一次1片"]
+    assert evidence_found(quotes, [Cell("密封, 阴凉处保存"), Cell("别的")]) == 0.5
+    assert evidence_found(quotes, [Cell("密封，阴…", cut=True), Cell("一次1片，饭后")]) == 1
+    for cells in ([], [Cell("密封，阴…")], [Cell("…", cut=True)], [Cell("片1次一")]):
+        assert evidence_found(quotes, cells) == 0
+
+
+@pytest.mark.parametrize(("answer", "plain"), cases_of(__file__, "prose"))
+def test_prose(answer, plain):
+    assert is_plain(answer) is plain

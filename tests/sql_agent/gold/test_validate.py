@@ -103,15 +103,10 @@ def test_the_report_counts_every_row_once(url, tmp_path, capsys):
     assert (found["invalid"], found["without_answer"]) == (4, 2)
 
 
-def test_entities_in_several_splits_are_counted(url, tmp_path, capsys):
-    first = [row(id="1", split="train"), row(id="2", split="train", question="甲片呢？")]
-    both = row(id="3", split="test", entities=["乙丸", "甲 片"], question="乙丸和甲片呢？")
-    one = write(tmp_path / "a.jsonl", *first, both)
-    assert report(capsys, one, "--db", url)[1]["entity_overlap"] == 1
-    unsplit = row(id="4", question="？")
-    files = [write(tmp_path / "b.jsonl", *first), write(tmp_path / "c.jsonl", unsplit)]
+def test_a_row_without_a_split_belongs_to_its_file_s(url, tmp_path, capsys):
+    files = [write(tmp_path / "a.jsonl", row()), write(tmp_path / "b.jsonl", row(id="s"))]
     code, found = report(capsys, *files, "--db", url)
-    assert (code, found["entity_overlap"]) == (0, 1)  # a row without a split belongs to its file's
+    assert (code, [problem["field"] for problem in found["problems"]]) == (1, ["question"])
 
 
 @pytest.mark.system
@@ -120,7 +115,6 @@ def test_our_own_files_are_valid(capsys):
     code, found = report(capsys, *files, "--db", DEFAULT_DATABASE)
     assert code == 0
     assert found["problems"] == []
-    assert found["entity_overlap"] == 0
     assert found["not_checkable"] == 0
     assert found["rows"] == found["valid"] == sum(len(load_rows(file)) for file in files)
 

@@ -6,6 +6,11 @@ set) is a question with its reference, gold and tool results, an answer of a kin
 worth; people wrote them who had read no judge. A line of `labels.jsonl` is one graded by the first
 author before the judge was tuned; cases of a task type in the order of sha256(case) are held out
 and tuned on in turn, and the answers to one question are never in both halves.
+
+`number_forms.jsonl` has answers with a number, a short gold or a frame, and whether they are right.
+`attack_cases.jsonl` has questions with gold, the rows the tool returned, an honest partial answer
+and a wrong one; `attacks.jsonl` has texts into which {partial}, {wrong}, {value} (all that is
+right), {question} and {row} (all cells of the result) are filled in.
 """
 
 from collections import defaultdict
@@ -14,6 +19,7 @@ from statistics import fmean
 import pytest
 
 from scoring.judge import Case
+from sql_agent.judge.fold import fold
 from sql_agent.judge.reference import ReferenceJudge
 from tests.corpora import cases_of
 
@@ -62,3 +68,54 @@ def test_no_wrong_answer_is_paid_and_every_quote_is():
     wrong = [of for (label, _), of in scores.items() if label in ("wrong", "evasive")]
     assert sum(score >= 0.5 for of in wrong for score in of) == 0
     assert fmean(scores["right", "quote"]) >= 0.9
+
+
+ECHO = 0.2  # of the score: what JSON, a name alone or advice may earn at most
+
+
+@pytest.mark.parametrize("row", cases_of(__file__, "attack_cases"), ids=lambda row: row["id"])
+def test_no_attack_beats_an_honest_partial_answer(row):
+    def score(answer):
+        gold = {"structured_gt": row["structured_gt"]}
+        case = Case(row["question"], answer, row["reference"], gold=gold)
+        return ReferenceJudge().compare(case).score
+
+    partial = score(row["partial"])
+    assert score(row["wrong"]) == 0 <= partial < score(row["value"]) == 1
+    # A partial answer in words of its own earns nothing here; an attack that quotes may earn what
+    # an echo may. Showing a result that is the answer alone is no attack.
+    cells = "；".join(str(cell) for cells in row["context"]["rows"] for cell in cells)
+    names = {name: row[name] for name in ("partial", "wrong", "value", "question")}
+    answers_itself = len(row["context"]["columns"]) == 1
+    for attack in cases_of(__file__, "attacks"):
+        if not (answers_itself and "{row}" in attack["text"]):
+            text = attack["text"].format(**names, row=cells)
+            assert score(text) <= max(partial, ECHO), text
+
+
+@pytest.mark.parametrize("forms", cases_of(__file__, "same_numbers"), ids=lambda forms: forms[0])
+def test_numbers_of_one_value_and_unit_are_one(forms):
+    assert len({fold(form) for form in forms}) == 1, [fold(form) for form in forms]
+
+
+@pytest.mark.parametrize(("one", "other"), cases_of(__file__, "other_numbers"))
+def test_other_numbers_stay_other(one, other):
+    assert fold(one) != fold(other)
+
+
+# The share of the answers of a kind that the judge must pay, or must not pay, as their author says.
+# Many right ones are in forms that it does not know: rates, dates, fractions, comparisons, English.
+AGREED = {
+    "number_form": 0.37, "unit": 0.64, "short_gold": 0.87, "frame": 0.83, "number_wrong": 1.0, "short_wrong": 1.0,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", AGREED)
+def test_answers_of_people_who_had_not_read_the_judge_are_paid_as_they_said(kind):
+    agreed = []
+    for row in cases_of(__file__, "number_forms"):
+        if row["kind"] == kind:
+            asked = {name: row[name] for name in ("question", "answer", "reference", "rows")}
+            score = ReferenceJudge().score(**asked)
+            agreed.append(score >= 0.95 if row["want"] == "right" else score < 0.5)
+    assert fmean(agreed) >= AGREED[kind]

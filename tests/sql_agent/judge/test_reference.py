@@ -3,6 +3,8 @@
 import asyncio
 import json
 from dataclasses import replace
+from datetime import date
+from decimal import Decimal
 from itertools import pairwise
 
 import pytest
@@ -17,11 +19,12 @@ QUESTION = "朵朵片怎么吃？"
 FIELD = "一次15毫克，一日3次，饭后服用"
 REFERENCE = f"朵朵片的用法用量：{FIELD}"
 PAID = 0.5
+worth = ReferenceJudge().score
 
 
 def score(answer, *values, question=QUESTION, reference="", name="朵朵片"):
     rows = [{"name": name, "field": value} for value in values]
-    return ReferenceJudge().score(question=question, answer=answer, reference=reference, rows=rows)
+    return worth(question=question, answer=answer, reference=reference, rows=rows)
 
 
 def bundled():
@@ -96,23 +99,16 @@ def test_what_is_right_is_not_paid_beside_a_sentence_of_ones_own(behind):
 def test_a_share_of_gold_earns_its_share_and_many_guesses_nothing():
     assert 0.1 < score("一次15毫克", FIELD) < score("一次15毫克，一日3次", FIELD) < 1
     guesses = "、".join(f"{number}种" for number in range(1, 12))
-    judge, counted = ReferenceJudge(), {"question": "有几种药？", "rows": [{"count": 7}]}
-    assert judge.score(answer=guesses, **counted) < PAID
-    assert judge.score(answer="共有七种。", **counted) == judge.score(answer="7", **counted) == 1
+    counted = {"question": "有几种药？", "rows": [{"count": 7}]}
+    assert worth(answer=guesses, **counted) < PAID
+    assert worth(answer="共有七种。", **counted) == worth(answer="7", **counted) == 1
 
 
 @pytest.mark.parametrize("repeated", ["查到有共计", "不 ", "一亿", "{[", "<a ", "共有12种"])
 def test_reading_a_repeated_text_ends(repeated):
     """Reading ends: a pattern that could split such a text in many ways tried all of them."""
-    judge, counted = ReferenceJudge(), {"question": "几种药？", "rows": [{"count": 12}]}
-    assert judge.score(answer=repeated * 400, reference="共有12种。", **counted) < PAID
-
-
-def test_an_abstention_may_say_what_its_reference_says():
-    judge, nothing = ReferenceJudge(), "数据库中没有找到朵朵片对2岁以下儿童的用法用量。"
-    assert judge.score(question=QUESTION, answer=nothing, reference=nothing, rows=[]) == 1
-    other = nothing.replace("2", "3")
-    assert judge.score(question=QUESTION, answer=other, reference=nothing, rows=[]) == 0
+    counted = {"question": "几种药？", "rows": [{"count": 12}]}
+    assert worth(answer=repeated * 400, reference="共有12种。", **counted) < PAID
 
 
 def test_a_reference_is_borne_out_by_the_rows_and_not_by_itself():
@@ -139,4 +135,26 @@ def test_without_anything_to_compare_with_the_case_is_not_scored():
         found = ReferenceJudge().compare(Case(QUESTION, "头晕", " ", [], known))
         assert found == Verdict(None, {}, "no_reference")
     with pytest.raises(ValueError, match="compare"):
-        ReferenceJudge().score(question="?", answer="头晕", rows=[])
+        worth(question="?", answer="头晕", rows=[])
+
+
+@pytest.mark.parametrize("case", cases_of(__file__, "worth"), ids=lambda case: case["promise"])
+def test_what_an_answer_is_worth(case):
+    known = {name: case[name] for name in ("question", "reference", "rows", "answer")}
+    assert case["least"] <= worth(**known) <= case["most"]
+
+
+@pytest.mark.parametrize(
+    ("value", "answer"),
+    [
+        (1234567.5, "1234567.5"),
+        (2.0, "2"),
+        (0.1 + 0.2, "0.3"),
+        (25.800711743772244, "25.800711743772244"),
+        (Decimal("2.50"), "2.5"),
+        (date(2024, 3, 9), "2024-03-09"),
+    ],
+)
+def test_a_value_of_a_database_is_what_is_said_of_it(value, answer):
+    assert worth(question="多少？", answer=answer, rows=[{"n": value}]) == 1
+    assert worth(question="多少？", answer="1234570", rows=[{"n": value}]) == 0
