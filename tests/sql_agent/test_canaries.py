@@ -1,21 +1,19 @@
 """Canaries are really bad answers; the offline judge hardly ever accepts one."""
 
 from collections import Counter
-from dataclasses import replace
 from random import Random
 
 import pytest
 
 from episodes.agent import accepted_from
-from episodes.episode import Episode
 from scoring.judge import Case
 from sql_agent.agent import AGENT
 from sql_agent.canaries import DENIED, NOTHING_FOUND, bad_answers, honest_answers, is_nothing
 from sql_agent.environment import SqlEnvironment
 from sql_agent.judge.reference import ReferenceJudge
-from sql_agent.reward import Query, case_of
+from sql_agent.reward import case_of
 from sql_agent.settings import SqlSettings
-from sql_agent.task import SqlTask, task_of
+from sql_agent.task import task_of
 
 DOSAGE = {"structured_gt": {"columns": ["dosage"], "rows": [["一次15毫克"]]}}
 CASE = Case(
@@ -28,21 +26,7 @@ EMPTY = Case(
     [],
     {"structured_gt": {"columns": ["dosage"], "rows": []}},
 )
-COLUMN = [
-    "外敷，每晚1次",
-    "外敷，饭前",
-    "含服，睡前",
-    "吸入，睡前",
-    "含服，必要时",
-    "滴眼，睡前",
-    "一次15毫克",
-]
-
-
-def tasks(split: str) -> list[tuple[SqlTask, Case]]:
-    """With the gold rows as what the tool returned: the judge sees what is right beside the canary."""
-    found = [task_of(row) for row in AGENT.rows(AGENT.splits[split])]
-    return [(task, case_of(task, Episode(events=Query.of_gold(task)))) for task in found]
+COLUMN = ["外敷，每晚1次", "外敷，饭前", "含服", "吸入，睡前", "含服，必要时", "一次15毫克"]
 
 
 def drawn(case: Case = CASE, names: tuple[str, ...] = ("朵朵片",), seed: int = 1) -> dict[str, str]:
@@ -53,14 +37,15 @@ def drawn(case: Case = CASE, names: tuple[str, ...] = ("朵朵片",), seed: int 
 @pytest.mark.parametrize(("split", "every"), [("test", 1), ("train", 3)])
 def test_the_offline_judge_accepts_too_few_to_warn(split, every):
     environment = SqlEnvironment(SqlSettings(_env_file=None))
-    column, judge, random = environment.column, ReferenceJudge(), Random(1)
+    judge, random = ReferenceJudge(), Random(1)
     judged, accepted = Counter[str](), []
-    for task, case in tasks(split)[::every]:
-        for kind, answer in bad_answers(case, task.names, column, random).items():
-            score = judge.compare(replace(case, answer=answer)).score
+    for row in AGENT.rows(AGENT.splits[split])[::every]:
+        task = task_of(row)
+        for kind, episode in environment.dishonest(task, random).items():
+            score = judge.compare(case_of(task, episode)).score
             judged[kind] += 1
             if score is None or score >= accepted_from(kind):
-                accepted.append((kind, case.question, answer, score))
+                accepted.append((kind, task.question, episode.answer, score))
     assert len(judged) == 13, "every kind was tried"
     assert len(accepted) <= 0.01 * judged.total(), accepted
     kinds = Counter(kind for kind, *_ in accepted)

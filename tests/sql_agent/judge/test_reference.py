@@ -38,8 +38,8 @@ def gold_of(row):
     return {name: json.loads(row[name]) for name in ("structured_gt", "evidence")}
 
 
-def compared(row, answer, gold=None):
-    case = Case(row["question"], answer, row["answer"], [], gold_of(row) if gold is None else gold)
+def compared(row, answer):
+    case = Case(row["question"], answer, row["answer"], gold=gold_of(row))
     return ReferenceJudge().compare(case).score
 
 
