@@ -14,8 +14,8 @@ from episodes.tool_loop import Tool, play_with_tools
 from scoring.judge import Case, Judge, choose_judge, why_unusable
 from scoring.rubric import Reward, Rubric
 from sql_agent import facts
-from sql_agent.canaries import bad_answers, honest_answers
-from sql_agent.gold_episodes import answered_at_once, gold_episode, prompt_for
+from sql_agent.canaries import NOTHING_FOUND, bad_answers, honest_answers
+from sql_agent.gold_episodes import gold_episode, prompt_for
 from sql_agent.judge.reference import ReferenceJudge
 from sql_agent.judge_words import WORDS
 from sql_agent.prompts import COLUMNS, PROMPT_VERSION, TOOL
@@ -125,10 +125,11 @@ class SqlEnvironment(Environment):
         return self._answered(own(task), lambda case: bad_answers(case, names, self.column, random))
 
     def baselines(self, task: Task, commonest: str) -> Mapping[str, Episode]:
-        return {
-            "at_once": answered_at_once(task.question, self.tool, ""),
-            "commonest": answered_at_once(task.question, self.tool, commonest),
-        }
+        found = {}
+        for name, answer in {"at_once": "", "commonest": commonest}.items():
+            at_once = replace(own(task), sql=(), reference=answer or NOTHING_FOUND)
+            found[name] = gold_episode(at_once, self.tool)
+        return found
 
     def column(self, name: str) -> Sequence[str]:
         """Return some values of a column, read once, or [] if it is missing or cannot be read.

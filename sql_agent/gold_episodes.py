@@ -1,4 +1,4 @@
-"""Episodes without a model: gold answers through the real tool, and answers without a query."""
+"""Episodes without a model: gold statements through the real tool, and gold answers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from dataclasses import replace
 from functools import lru_cache
 
 from episodes.episode import AgentError, Conversation, Episode
-from sql_agent.canaries import NOTHING_FOUND
 from sql_agent.prompts import COLUMNS, TOOL, TOOL_NAME, first_messages, system_prompt
 from sql_agent.reward import Query
 from sql_agent.tables import NAME_COLUMN
@@ -82,12 +81,6 @@ def _found_by_hint(task: SqlTask, tool: QueryTool) -> tuple[str, ...]:
     result = tool.run(statements[0])
     helps = result.ok and not result.rows and right in result.hint
     return tuple(statements) if helps else ()
-
-
-def answered_at_once(question: str, tool: QueryTool, answer: str) -> Episode:
-    """Return an episode without queries. Without an answer it says that it found nothing."""
-    messages = list(first_messages(question, prompt_for(tool)))
-    return answer_in(Episode(messages=messages), answer or NOTHING_FOUND)
 
 
 def query_in(episode: Episode, sql: str, tool: QueryTool) -> QueryResult:

@@ -86,7 +86,6 @@ def test_the_judge_sees_question_answer_reference_and_what_was_read():
     assert STORAGE in golden.context[0]
 
 
-# Each further term: an episode that earns it and one that does not, otherwise alike.
 STORAGE = "密封，20℃以下干燥处保存"
 EVIDENCE = [{"table": "drugs_info", "row_id": 1, "field": "storage", "quote": STORAGE}]
 GOLD = {"structured_gt": {"columns": ["storage"], "rows": [[STORAGE]]}, "evidence": EVIDENCE}
@@ -101,12 +100,13 @@ FOUND = QueryResult(["storage"], [[STORAGE]], 1, tables_read=frozenset({"drugs_i
 NOTHING = QueryResult(["storage"], [], 0, tables_read=frozenset({"drugs_info"}))
 WRONG = replace(FOUND, rows=[["避光保存，避免受潮"]])
 
-PAIRS = {
-    "rule": (GOLDEN, played(STORAGE, FOUND), played(STORAGE)),
-    "judge": (GOLDEN, played(STORAGE, FOUND), played("避光即可", FOUND)),
-    "execution": (GOLDEN, played(STORAGE, FOUND), played(STORAGE, FOUND, WRONG)),
-    "evidence_recall": (GOLDEN, played(STORAGE, FOUND), played(STORAGE, WRONG)),
-    "format": (GOLDEN, played(STORAGE, FOUND), played(STORAGE, FOUND, stop_reason="length")),
+# An episode that does not earn a term, and is otherwise like the one that earns all.
+LACKING = {
+    "rule": played(STORAGE),
+    "judge": played("避光即可", FOUND),
+    "execution": played(STORAGE, FOUND, WRONG),
+    "evidence_recall": played(STORAGE, WRONG),
+    "format": played(STORAGE, FOUND, stop_reason="length"),
 }
 
 
@@ -118,13 +118,13 @@ def total(task: SqlTask, episode: Episode, rubric: Rubric) -> float:
 
 @pytest.mark.parametrize("name", TERMS)
 def test_a_term_changes_the_total_by_its_weight(name):
-    task, good, bad = PAIRS[name]
     rubric = Rubric({**DEFAULT_RUBRIC.weights, name: 0.5})  # without factors
     others = Rubric({other: rubric.weights[other] for other in rubric.weights if other != name})
-    earned = total(task, good, rubric) - total(task, good, others)
-    less = total(task, bad, rubric) - total(task, bad, others)
-    assert earned == pytest.approx(0.5)
-    assert 0 <= less < 0.5 - 1e-6
+    earned = []
+    for episode in (played(STORAGE, FOUND), LACKING[name]):
+        earned.append(total(GOLDEN, episode, rubric) - total(GOLDEN, episode, others))
+    assert earned[0] == pytest.approx(0.5)
+    assert 0 <= earned[1] < 0.5 - 1e-6
 
 
 def test_an_honest_abstention_after_looking_earns_both_and_before_looking_no_rule():
