@@ -166,7 +166,8 @@ class _Reading:
         labels = [label for label in self.gold.heads.labels if label and label in head]
         field = without(ENDING.sub("", head), names).strip("\n的 ")
         if labels:
-            self.label = max(labels, key=len)
+            # The first of the longest: a set has another order in each process
+            self.label = max(sorted(labels, key=head.index), key=len)
         elif field:
             # A part of one field's name is that field: 相互作用 is 药物相互作用.
             longer = [label for label in self.gold.heads.labels if field in label]
