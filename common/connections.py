@@ -2,7 +2,7 @@
 
 uvicorn waits forever and takes all connections: 400 half-open ones use up a process's files. Here a
 connection has HEADER_SECONDS for its first headers and BODY_SECONDS, and one more for each SLOWEST
-bytes, for its request. If more than `most_waiting()` wait, the longest waiting one of the busiest
+bytes, for its request. If more than MOST_WAITING wait, the longest waiting one of the busiest
 address is dropped. Runners share an address. They have shown the token and are never dropped.
 """
 
@@ -27,16 +27,13 @@ SECOND_LOOK = 1.0  # seconds in which a server that was itself held up reads wha
 # 500 episodes that open their connections in one moment are let through. The served agent answers
 # 503 from 1,024 connections on, of which half stay for visitors who are being answered.
 MOST_WAITING = 512
+FILES, _ = resource.getrlimit(resource.RLIMIT_NOFILE)  # as many as this process may open
+if FILES != resource.RLIM_INFINITY:
+    MOST_WAITING = min(MOST_WAITING, FILES // 2)
 AT_ONCE = 32  # connections taken before the first of them is looked at; asyncio takes a backlog
 BACKLOG = 2048  # connections that the kernel keeps meanwhile, uvicorn's own number
 
 _Protocol: Any = AutoHTTPProtocol
-
-
-def most_waiting() -> int:
-    """Return MOST_WAITING, or half of the files that this process may open where that is less."""
-    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return MOST_WAITING if files == resource.RLIM_INFINITY else min(MOST_WAITING, files // 2)
 
 
 class Connection(_Protocol):
@@ -99,11 +96,12 @@ class Connection(_Protocol):
 
 def make_room(connections: set[Any]) -> None:
     """Drop the longest waiting connection of the address that has the most, if too many wait."""
-    most = most_waiting()
-    if len(connections) <= most:  # the usual case, in which a new connection costs next to nothing
+    if (
+        len(connections) <= MOST_WAITING
+    ):  # the usual case, in which a new connection costs next to nothing
         return
     waiting = [one for one in connections if isinstance(one, Connection) and one.waits]
-    if len(waiting) <= most:
+    if len(waiting) <= MOST_WAITING:
         return
     host = Counter(_host(one) for one in waiting).most_common(1)[0][0]
     oldest = min((one for one in waiting if _host(one) == host), key=lambda one: one.since)

@@ -1,11 +1,6 @@
 """Keep the finished rows of a long job in `OUT.journal` (SQLite), so that a killed job goes on.
 
 A power loss may cost the last seconds.
-
-    with open_journal(Path("out.jsonl"), {"program": "x", "input": file_digest(source)}, force=False) as journal:
-        results = await run_all(rows, key=row_key, work=ask, journal=journal, concurrency=8, title="filter")
-        write_jsonl(Path("out.jsonl"), (value for value in results if not isinstance(value, Failed)), force=True)
-        journal.remove()
 """
 
 import asyncio

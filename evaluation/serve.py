@@ -82,7 +82,7 @@ def serve(agent: Agent, arguments: argparse.Namespace, settings: Settings) -> No
         socket.create_server((arguments.host, arguments.port), family=family) as listener,
         opened(agent, player, LOGS / agent.name, arguments, settings) as (environment, endpoint),
     ):
-        # Here, because FastAPI and openai load for longer than a wrong flag takes to be named
+        # Here, because FastAPI loads for longer than a wrong flag takes to be named
         import uvicorn
 
         from common.connections import Server

@@ -92,18 +92,6 @@ def test_a_second_process_is_refused(path):
     assert fill(path) == []
 
 
-def test_a_full_disk_leaves_the_journal_whole(path):
-    with Journal(path, WORK) as journal:
-        journal.put("a", 1)
-        pages = journal._store._database.execute("PRAGMA page_count").fetchone()[0]
-        journal._store._database.execute(f"PRAGMA max_page_count={pages}")
-        with pytest.raises(RunError, match="full"):
-            journal.put("b", "2" * 10_000)
-        journal._store._database.execute("PRAGMA max_page_count=1000")
-        journal.put("b", 2)
-        assert (journal.get("a"), journal.get("b")) == (1, 2)
-
-
 def test_existing_outputs_need_force_or_an_unfinished_run(tmp_path):
     output, other = tmp_path / "out.jsonl", tmp_path / "dropped.jsonl"
     other.write_text("x")
