@@ -8,6 +8,7 @@ docs/agents.md says what an agent must bring. Importing this, or an agent, impor
 """
 
 import inspect
+import sys
 from abc import ABC, abstractmethod
 from argparse import ArgumentParser, Namespace
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -257,7 +258,8 @@ def accepted_from(kind: str) -> float:
 
 def folder_of(agent: Agent) -> Path:
     """Return the folder of an agent's own module, wherever that lies."""
-    return Path(inspect.getfile(type(agent))).resolve().parent
+    own = sys.modules.get(f"{agent.name}_agent.agent")  # its class may stand elsewhere
+    return Path(inspect.getfile(own or type(agent))).resolve().parent
 
 
 def bundled_model(agent: Agent) -> str:

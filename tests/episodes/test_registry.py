@@ -7,6 +7,7 @@ import pytest
 
 from common.settings import ROOT
 from episodes import registry
+from episodes.agent import folder_of
 from episodes.episode import AgentError
 from tests.episodes.guessing_agent import GuessingAgent
 from tests.messages import missing
@@ -34,7 +35,7 @@ def test_processes_started_later_find_an_agent_of_another_folder(tmp_path, monke
     )
     monkeypatch.setenv("PYTHONPATH", "before")
     monkeypatch.syspath_prepend(tmp_path)
-    assert registry.get("faraway")
+    assert folder_of(registry.get("faraway")) == tmp_path / "faraway_agent"
     assert os.environ["PYTHONPATH"] == os.pathsep.join([str(tmp_path), "before"])
 
 
