@@ -41,9 +41,7 @@ NOUN_ADJECTIVE = re.compile(
 )
 # What is acute although it does not say so: an inflammation, an attack
 ACUTE = re.compile("(?:itis|炎)$|^(?:exacerbation|attack)$")
-ABOUT = ("agent", "stool")  # kinds of which a clause may say that it is another disease
 NUMBER = re.compile(r"(type|stage|grade|class|phase)(?:\d[a-c]?|[a-d])")
-PARTS = re.compile(r"[;；\n]")
 JOINED = re.compile(r"[;；\n、,，+&]|\band\b|" + "|".join(TABLE["said"]["clause"]), re.I)
 CLAUSE = re.compile(
     "|".join(rf"\b{one}(?!\w)" if one.isascii() else one for one in TABLE["said"]["clause"]), re.I
@@ -53,7 +51,10 @@ CAUSE = (
     rf"(?:{'|'.join(TABLE['said']['cause'])})\s*(?:an? |the )?(?:[a-z-]+ |[\u4e00-\u9fff]{{0,6}})?"
 )
 # "Lithium-induced tremor" is tremor due to lithium, but ANCA-associated vasculitis a vasculitis of its own
-MADE = re.compile(r"([\w.]+)[- ](?:induced|(?:associated|related)(?= \S+ \S)) (.+)", re.I)
+MADE = re.compile(
+    r"((?:[\w.]+ )?)([\w.]+)[- ](?:induced|(?:associated|related)(?= \S+ \S))(?! by| to| with) (.+)",
+    re.I,
+)
 BECAUSE = re.compile("|".join(TABLE["said"]["cause"]), re.I)
 SYMPTOM = re.compile(
     rf"\A((?:[\w/-]+ ){{0,3}})(?:{'|'.join(TABLE['said']['symptom'])})s?"
@@ -73,7 +74,6 @@ OTHER_COURSE = re.compile(
     rf"|(?:未|非|无|没有|不伴有?)(?:明显|合并|发生)?((?:{COURSE_ZH})(?:[、或和及/](?:{COURSE_ZH}))*))[)）]?",
     re.I,
 )
-WITH_NO = re.compile(r"\bwith no\b", re.I)
 NOTHING = re.compile("|".join(TABLE["said"]["nothing"]), re.I)
 ABSENT = re.compile(r"(?:\b(?:without|w/o|absent)\b|不伴有?)([^,;.(，；。（]+)", re.I)
 DENIED = re.compile("|".join(TABLE["said"]["denied"]), re.I)
@@ -88,7 +88,6 @@ EXCLUSION = re.compile("|".join(TABLE["said"]["exclusion"]), re.I)
 TURNED = re.compile("|".join(TABLE["said"]["turned"]), re.I)
 # A Chinese adjective behind its noun
 ADJECTIVE = re.compile(r"([\u4e00-\u9fff]+)\(([\u4e00-\u9fff]{1,4}[性型])\)")
-EITHER = re.compile(r"\s/\s")  # between two names of a gold diagnosis
 DOUBT = re.compile(r"^(?:possible|probable|suspected|likely)\s+", re.I)
 
 
@@ -116,7 +115,7 @@ def names_it(said: str, names: Iterable[str]) -> bool:
     for name in names:
         if name.strip() and _folded(said) == _folded(name):
             return True
-        several = [DOUBT.sub("", part).strip() for part in EITHER.split(name)]
+        several = [DOUBT.sub("", part).strip() for part in re.split(r"\s/\s", name)]
         if len(several) > 1:
             several = [name, *(part for part in several if not words_of(part) <= beside())]
         known += filter(str.strip, several)
@@ -129,7 +128,7 @@ def names_it(said: str, names: Iterable[str]) -> bool:
         course = words_of(re.sub(r"\bor\b|[或和及]", " ", next(filter(None, denied.groups()))))
         return " " if course and course <= COURSE - gold.words else denied[0]
 
-    said = OTHER_COURSE.sub(without_course, WITH_NO.sub("without", said))
+    said = OTHER_COURSE.sub(without_course, re.sub(r"(?i)\bwith no\b", "without", said))
     for part in PART.finditer(said):
         if _denies_another(part[1] or part[2], gold):
             said = said.replace(part[0], " ")
@@ -188,7 +187,7 @@ def _says(said: str, known: list[str]) -> bool:
     if _names_one(said, known):
         return True
     for name in known:
-        parts = [part for part in PARTS.split(name) if words_of(part)]
+        parts = [part for part in re.split(r"[;；\n]", name) if words_of(part)]
         if len(parts) > 1 and _names_all(said, parts):
             return True
     return False
@@ -234,7 +233,7 @@ def _names_one(said: str, names: list[str]) -> bool:
     gold = _gold(tuple(names))
     if any(_is(words, gold) for words in _readings(said, gold)):
         return True
-    said = MADE.sub(r"\2 due to \1", said)
+    said = MADE.sub(_due_to, said)
     clause = CLAUSE.search(said)
     if not clause:
         return False
@@ -249,11 +248,17 @@ def _names_one(said: str, names: list[str]) -> bool:
     return any(_is(words, gold._replace(shorter=())) for words in before)
 
 
+def _due_to(made: re.Match[str]) -> str:
+    if words_of(made[1]) <= beside():  # "severe lithium-induced", but "shiga toxin-associated"
+        return f"{made[1]}{made[3]} due to {made[2]}"
+    return f"{made[3]} due to {made[1]}{made[2]}"
+
+
 def _of_another_kind(clause: str, gold: Gold) -> bool:
     # A cause that makes another disease of it: diabetes due to steroids is not type 2
     before_it = clause.lower().startswith("following")  # a cold before sinusitis is not its cause
     words = words_of(clause)
-    if not before_it and any(_contradicts(word, gold, ABOUT) for word in words):
+    if not before_it and any(_contradicts(word, gold, ("agent", "stool")) for word in words):
         return True
     if any(re.fullmatch(gold.other_causes, kind) for kind in _with_agents(words) - words):
         return True
@@ -289,9 +294,7 @@ def _gold(names: tuple[str, ...]) -> Gold:
                     readings.add((name - wide) | narrower)
     shorter = set[Words]()
     if every.keys() == set(names):  # the tables, which name what is meant, do not have it
-        for name in readings:
-            if any(ACUTE.search(word) for word in name):
-                shorter.add(name - {"acute"})
+        shorter = {name - {"acute"} for name in readings if any(map(ACUTE.search, name))}
     wider = set[str]()
     for text, several in TABLE["wider"].items():
         if any(words_of(text) <= name for name in readings):
@@ -319,10 +322,8 @@ def _gold(names: tuple[str, ...]) -> Gold:
 def _is(words: Words, gold: Gold) -> bool:
     words = _spelt(words, gold)
     caused = _with_agents(words)
-    stated = set[str]()
-    for name in gold.readings + gold.shorter:
-        if name <= caused:
-            stated.update(name)
+    named = filter(caused.issuperset, gold.readings + gold.shorter)
+    stated = frozenset[str]().union(*named)
     beyond = words - stated
     if not stated or beyond & gold.elsewhere or _others(words, gold):
         return False

@@ -12,7 +12,7 @@ from conditions.diagnosis_words import TABLE, known_words, plain, words_of
 # An abbreviation behind a name that it stands for, and one before it
 GLOSS = re.compile(r"(?<=\w)\s*[(（\[]\s*([A-Z](?:[A-Z]|[a-z](?=[A-Z])){1,5})\s*[)）\]]")  # CoA
 SHORT_FIRST = re.compile(r"\s*([A-Z][A-Za-z]{1,5})\b([^()（）]{0,20})[(（]([^()（）]+)[)）]\s*")
-LONG = re.compile(r"\b[A-Z]{3,6}\b")  # two letters stand for many things
+LONG = re.compile(r"(?<![\w-])[A-Z]{3,6}(?![\w-])")  # two letters stand for many things
 SMALL = {*TABLE["said"]["small"], "with"}
 
 
