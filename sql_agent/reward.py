@@ -39,6 +39,7 @@ from tools.sql.result import QueryResult, compact
 DEFAULT_RUBRIC = Rubric({"rule": 0.1, "judge": 1.0}, {"judge": ["format"]})
 CUT = "…"  # what ends a cell that the tool shortened
 MOST_COLUMNS = 6  # results wider than this are compared in the order of their columns only
+# Tool calls, chat tokens, code fences and JSON, of which prose has none
 MARKUP = re.compile(
     r"<\s*/?\s*(?:tool|think|function|\|)|```|^\s*(?:\{|\[\s*(?:[\[\]{\"']|[^\[\]]*,))|\{\s*[\"']|\"(?:sql|name|arguments)\"\s*:",
     re.IGNORECASE,
@@ -178,7 +179,7 @@ def evidence_recall(task: SqlTask, episode: Episode) -> float | None:
 
 def format(task: SqlTask, episode: Episode) -> float:
     """Return 1 if the answer is prose and ended by itself."""
-    is_whole = episode.stop_reason == "answered" and is_plain(episode.answer or "")
+    is_whole = episode.stop_reason == "answered" and not MARKUP.search(episode.answer or "")
     return float(is_whole and not says_nothing(case_of(task, episode)))
 
 
@@ -334,8 +335,3 @@ def evidence_found(quotes: Iterable[str], cells: Iterable[Cell]) -> float:
             for words, was_cut in shown
         )
     return found / len(wanted) if wanted else 0.0
-
-
-def is_plain(answer: str) -> bool:
-    """Return whether the answer is prose, without tool calls, chat tokens, code fences and JSON."""
-    return MARKUP.search(answer) is None

@@ -112,18 +112,14 @@ class Heads:
             return known and not DENYING.search(part)
         if len(words) < SHORTEST_DENIAL and DENYING.search(words):
             return False
-        place = self.words.find(words)
-        while place >= 0 and not self._stands_alone(place, place + len(words)):
-            place = self.words.find(words, place + 1)
-        return place >= 0
-
-    def _stands_alone(self, start: int, end: int) -> bool:
-        """Return whether these words of the question are outside numbers and not denied."""
-        before = self.words[:start][-1:]
-        behind = self.words[end:][:1]
-        is_cut_before = before.isascii() and before and self.words[start].isascii()
-        is_cut_behind = behind.isascii() and behind and self.words[end - 1].isascii()
-        return not (is_cut_before or is_cut_behind or before in {*"不没未非无别勿"})
+        if words not in self.words:
+            return False
+        # Outside numbers, and not denied
+        before = (
+            r"(?<![\x00-\x7f不没未非无别勿])" if words[0].isascii() else "(?<![不没未非无别勿])"
+        )
+        behind = r"(?![\x00-\x7f])" if words[-1].isascii() else ""
+        return re.search(f"{before}{re.escape(words)}{behind}", self.words) is not None
 
 
 def without(text: str, words: Iterable[str]) -> str:

@@ -19,7 +19,6 @@ from sql_agent.reward import (
     Query,
     evidence_found,
     execution,
-    is_plain,
     is_unanswerable,
     rubric_from,
     same_result,
@@ -264,4 +263,4 @@ def test_evidence():
 
 @pytest.mark.parametrize(("answer", "plain"), cases_of(__file__, "prose"))
 def test_prose(answer, plain):
-    assert is_plain(answer) is plain
+    assert term_values(GOLDEN, played(answer, FOUND))["format"] == plain

@@ -1,4 +1,4 @@
-"""The offline judge pays what is quoted, in any order and form, and nothing else."""
+"""The offline judge pays what is quoted, in any order, form and frame, and nothing else."""
 
 import asyncio
 import json
@@ -158,3 +158,41 @@ def test_what_an_answer_is_worth(case):
 def test_a_value_of_a_database_is_what_is_said_of_it(value, answer):
     assert worth(question="多少？", answer=answer, rows=[{"n": value}]) == 1
     assert worth(question="多少？", answer="1234570", rows=[{"n": value}]) == 0
+
+
+SIDE = "头晕、恶心，偶见皮疹"
+
+
+def told(answer):
+    """What an answer about side effects is worth."""
+    reference = f"朵朵片的不良反应：{SIDE}"
+    return score(answer, SIDE, question="朵朵片的不良反应有哪些？", reference=reference)
+
+
+@pytest.mark.parametrize("frame", cases_of(__file__, "frames"))
+def test_a_frame_costs_nothing(frame):
+    assert told(frame.format(SIDE)) == 1
+
+
+@pytest.mark.parametrize("answer", cases_of(__file__, "other_answers"))
+def test_another_name_field_or_sign_is_not_paid(answer):
+    assert told(answer.format(SIDE)) < PAID
+
+
+@pytest.mark.parametrize("answer", cases_of(__file__, "nothing_found"))
+def test_saying_in_any_usual_words_that_nothing_is_there_is_right_only_where_it_is_true(answer):
+    question = "朵朵片有什么不良反应？"
+    nothing = "数据库中没有找到朵朵片的不良反应。"
+    assert worth(question=question, answer=answer, reference=nothing, rows=[]) == 1
+    assert told(answer) == 0
+
+
+@pytest.mark.parametrize(
+    ("question", "reference", "answer", "paid"), cases_of(__file__, "abstentions")
+)
+def test_an_abstention_goes_with_advice_and_names_what_is_asked_or_nothing(
+    question, reference, answer, paid
+):
+    nothing = {"structured_gt": {"columns": [], "rows": []}}
+    case = Case(question, answer, reference, gold=nothing)
+    assert ReferenceJudge().compare(case).score == paid

@@ -1,18 +1,22 @@
-"""Every kind of trouble is named by row and field; what cannot be checked is not called wrong."""
+"""Question files: every trouble is named by row and field, and foreign files become training's.
+
+What cannot be checked is not called wrong; missing answers are drafted from gold.
+"""
 
 import json
-from pathlib import Path
 
+import pyarrow.parquet as parquet
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.settings import ROOT
 from recipes.build_database import write_database
-from sql_agent.gold import validate
-from sql_agent.gold.checker import Checker
+from sql_agent.gold import convert, validate
+from sql_agent.gold.checker import Checker, gold_tool
+from sql_agent.gold.draft import draft_answer, fill_answers
 from sql_agent.gold.markup import plain
-from sql_agent.intake.question_files import load_rows
+from sql_agent.intake.question_files import COLUMNS, count_without_reference, load_rows, statements
 from tests.corpora import cases_of, write_lines
 from tests.messages import missing
 from tools.sql.settings import DEFAULT_DATABASE
@@ -50,10 +54,6 @@ def row(**changes):
     return ROW | changes
 
 
-def write(path: Path, *rows) -> Path:
-    return write_lines(path, rows)
-
-
 def report(capsys, *arguments) -> tuple[int, dict]:
     """The exit code and the report of a run with --json, which prints nothing else."""
     code = validate.main([*map(str, arguments), "--json"])
@@ -62,14 +62,14 @@ def report(capsys, *arguments) -> tuple[int, dict]:
 
 @pytest.mark.parametrize("changes", cases_of(__file__, "good_rows"))
 def test_good_rows_are_valid(url, tmp_path, capsys, changes):
-    code, found = report(capsys, write(tmp_path / "a.jsonl", row(**changes)), "--db", url)
+    code, found = report(capsys, write_lines(tmp_path / "a.jsonl", [row(**changes)]), "--db", url)
     assert (code, found["problems"], found["valid"], found["not_checkable"]) == (0, [], 1, 0)
 
 
 @pytest.mark.parametrize(("changes", "field", "message"), cases_of(__file__, "problems"))
 def test_each_problem_is_named_by_row_and_field(url, tmp_path, capsys, changes, field, message):
     good = row(id="good", question="甲片的贮藏是什么？")
-    path = write(tmp_path / "a.jsonl", good, row(**changes))
+    path = write_lines(tmp_path / "a.jsonl", [good, row(**changes)])
     code, found = report(capsys, path, "--db", url)
     assert (code, found["rows"], found["valid"], found["not_checkable"]) == (1, 2, 1, 0)
     assert {problem["row"] for problem in found["problems"]} == {1}
@@ -91,7 +91,7 @@ def test_the_report_counts_every_row_once(url, tmp_path, capsys):
     rows[9]["answer"] = ""
     rows[11]["id"] = "3"
     rows[12] |= {"split": "test", "question": "2号 问题"}
-    path = write(tmp_path / "a.jsonl", *rows)
+    path = write_lines(tmp_path / "a.jsonl", rows)
     with path.open("a", encoding="utf-8") as file:
         file.write('{"id": "torn", "quest')
     code, found = report(capsys, path, "--db", url)
@@ -104,7 +104,8 @@ def test_the_report_counts_every_row_once(url, tmp_path, capsys):
 
 
 def test_a_row_without_a_split_belongs_to_its_file_s(url, tmp_path, capsys):
-    files = [write(tmp_path / "a.jsonl", row()), write(tmp_path / "b.jsonl", row(id="s"))]
+    first = write_lines(tmp_path / "a.jsonl", [row()])
+    files = [first, write_lines(tmp_path / "b.jsonl", [row(id="s")])]
     code, found = report(capsys, *files, "--db", url)
     assert (code, [problem["field"] for problem in found["problems"]]) == (1, ["question"])
 
@@ -120,7 +121,7 @@ def test_our_own_files_are_valid(capsys):
 
 
 def test_rows_of_a_database_nobody_has_are_not_checkable(tmp_path, capsys):
-    path = write(tmp_path / "foreign.jsonl", *cases_of(__file__, "foreign"))
+    path = write_lines(tmp_path / "foreign.jsonl", cases_of(__file__, "foreign"))
     code, found = report(capsys, path, "--db", DEFAULT_DATABASE)
     assert (code, found["rows"], found["not_checkable"], found["problems"]) == (0, 1, 1, [])
     assert validate.main([str(path), "--db", DEFAULT_DATABASE]) == 0
@@ -150,3 +151,68 @@ def test_hostile_files_give_a_report(url, tmp_path_factory, rows):
     assert found["rows"] == len(rows)
     assert all(problem.keys() == {"row", "id", "field", "message"} for problem in found["problems"])
     json.dumps(found, ensure_ascii=False).encode("utf-8")
+
+
+[FOREIGN] = cases_of(__file__, "foreign_answered")
+
+
+def test_a_foreign_file_becomes_the_parquet_of_training(tmp_path, capsys):
+    out = tmp_path / "out.parquet"
+    source = write_lines(tmp_path / "in.jsonl", [FOREIGN])
+    assert convert.main([str(source), "--out", str(out)]) == 0
+    said = capsys.readouterr().out
+    assert not missing(said, "1 rows", "0 without", "meta")
+    schema = parquet.read_schema(out)
+    assert tuple(schema.names) == COLUMNS
+    assert {str(kind) for kind in schema.types} == {"string"}
+    (found,) = load_rows(out)
+    assert found["question"] == "戊颗粒的适应症\n是什么？"
+    assert found["answer"] == "**戊颗粒**：目赤头痛"
+    assert statements(found) == FOREIGN["sql"]
+    assert json.loads(found["evidence"])[0] == {
+        "table": "drugs_info",
+        "row_id": 90001,
+        "field": "indication",
+        "quote": "目赤头痛",
+    }
+    assert json.loads(found["structured_gt"])["rows"] == [["目赤头痛"]]
+    assert json.loads(found["entities"]) == ["戊颗粒"]
+
+
+def test_our_own_files_stay_as_they_are(tmp_path):
+    source, out = ROOT / "data" / "val.parquet", tmp_path / "out.parquet"
+    assert convert.main([str(source), "--out", str(out)]) == 0
+    assert load_rows(out) == load_rows(source)
+
+
+@pytest.mark.parametrize(("changes", "answer"), cases_of(__file__, "drafts"))
+def test_the_words_of_a_draft(changes, answer):
+    bare = dict.fromkeys(COLUMNS, "") | {"id": "r", "question": "q"}
+    assert draft_answer(bare | changes, gold_tool(DEFAULT_DATABASE)) == answer
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("without", [(), ("structured_gt", "evidence"), ("structured_gt", "sql")])
+def test_drafts_of_our_own_rows_earn_the_full_score(without):
+    rows = [
+        dict(one, answer="", **dict.fromkeys(without, ""))
+        for one in load_rows(ROOT / "data" / "test.parquet")
+    ]
+    drafted = fill_answers(rows, DEFAULT_DATABASE)
+    assert drafted == len(rows) - count_without_reference(rows)
+    assert drafted >= 0.9 * len(rows)
+    problems = [
+        finding.problems for finding in Checker(DEFAULT_DATABASE).check(rows) if finding.problems
+    ]
+    assert problems == []
+
+
+def test_wrong_usage_is_one_message_and_leaves_no_file(tmp_path, capsys):
+    rows = [FOREIGN, {"qid": "2", "question": 3}]
+    source = str(write_lines(tmp_path / "in.jsonl", rows))
+    before = sorted(tmp_path.iterdir())
+    assert convert.main([source, "--out", str(tmp_path / "out.parquet")]) == 2
+    assert f"{source}, row 1, column question: 3 is int" in capsys.readouterr().err
+    for arguments in (["--out", source], ["--out", str(tmp_path / "no" / "a.parquet")]):
+        assert convert.main([source, *arguments]) == 2
+    assert sorted(tmp_path.iterdir()) == before
