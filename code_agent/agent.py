@@ -13,16 +13,7 @@ from code_agent.rehearsal import gold_steps
 from code_agent.settings import CodeSettings
 from code_agent.task import read_rows, task_of
 from common.settings import ROOT, Settings
-from episodes.agent import (
-    Agent,
-    Column,
-    Environment,
-    Lessons,
-    Options,
-    Record,
-    Row,
-    Sizes,
-)
+from episodes.agent import Agent, Column, Environment, Lessons, Options, Record, Row, Sizes
 from episodes.episode import Conversation, Task
 from episodes.shown import POLICY, Shown, annotated
 
@@ -80,23 +71,21 @@ class CodeAgent(Agent):
 
     def shown(self, record: Record) -> Sequence[Shown]:
         """Return the transcript, with actions shown as their program or command."""
-        steps = record["steps"]
         notes = []
-        for step in steps:
+        for step in record["steps"]:
             action = {"action": step["action"], "problem": step.get("problem")}
             notes.append((action, {"kind": step["kind"], "status": step["status"]}))
+        waiting = iter(record["steps"])
         pieces = []
-        number = 0
         for piece in annotated(record, notes):
             if piece.who == POLICY:
-                params = steps[number]["params"] if number < len(steps) else {}
-                number += 1
-                if piece.text.lstrip().startswith("{"):  # a reply that is nothing but the action
-                    program = params.get("code") or params.get("cmd")
-                    if isinstance(program, str):
-                        piece = replace(piece, text=program, form="python")
-                    else:
-                        piece = replace(piece, form="json")
+                params: Record = next(waiting, {"params": {}})["params"]
+                program = params.get("code") or params.get("cmd")
+                is_action = piece.text.lstrip().startswith("{")  # and nothing else
+                if is_action and isinstance(program, str):
+                    piece = replace(piece, text=program, form="python")
+                elif is_action:
+                    piece = replace(piece, form="json")
             pieces.append(piece)
         return pieces
 

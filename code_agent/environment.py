@@ -9,11 +9,10 @@ from random import Random
 from typing import Any
 
 from code_agent import prompts
-from code_agent.actions import EpisodeContext, doing_nothing, placed
+from code_agent.actions import EpisodeContext
 from code_agent.debugger import Debugger
 from code_agent.game import Game
 from code_agent.graders import Gold
-from code_agent.judging import ByOutput
 from code_agent.rehearsal import Rehearsed, dishonest_episodes, gold_steps, rehearse, submit
 from code_agent.reward import RUBRIC, record_of, score
 from code_agent.task import CodeTask
@@ -55,17 +54,14 @@ class CodeEnvironment(Environment):
         self.sandboxes: dict[tuple[Path, ...], Sandbox] = {}
         self._numbers = itertools.count()
 
-    def set_of(self, task: Any) -> TaskSet:
-        return self.set_of_name(task.task_set)
-
-    def set_of_name(self, name: str) -> TaskSet:
+    def set_of(self, name: str) -> TaskSet:
         if name not in self.sets:
             self.sets[name] = get_task_class(name)(self.hospital)
         return self.sets[name]
 
     def context_of(self, task: CodeTask) -> EpisodeContext:
         """Return the context of one isolated episode. Raises EpisodeError: no sandbox."""
-        tasks = self.set_of(task)
+        tasks = self.set_of(task.task_set)
         try:
             files = tuple(tasks.visible(task))
             if files not in self.sandboxes:
@@ -77,7 +73,7 @@ class CodeEnvironment(Environment):
         return EpisodeContext(sandbox, name, tasks.look_up, self.debugger, task.context)
 
     async def play(self, task: Any, policy: Policy) -> Episode:
-        tasks = self.set_of(task)
+        tasks = self.set_of(task.task_set)
         if why := tasks.unusable(task):
             raise EpisodeError("task_unusable", why)
         context = self.context_of(task)
@@ -102,16 +98,7 @@ class CodeEnvironment(Environment):
 
     async def why_unusable(self, task: CodeTask) -> str:
         """Return why a task cannot be played here, or "". May run the gold program to find out."""
-        tasks = self.set_of(task)
-        why = tasks.unusable(task)
-        if why or task.gold is not None:
-            return why
-        check = tasks.check(task)
-        if not isinstance(check, ByOutput):
-            return ""
-        stub = doing_nothing(task.reference)
-        program = placed(task.context, stub) if stub else ""
-        return await check.problem(program, self.context_of(task))
+        return await self.set_of(task.task_set).why_unusable(task, partial(self.context_of, task))
 
     async def asked(self, question: str, answer: Answer, policy: Policy) -> Episode:
         """Play a question about the tables. Raises AgentError: the ending needs the answer."""
@@ -125,21 +112,20 @@ class CodeEnvironment(Environment):
         return await self.play(task, policy)
 
     async def score(self, task: Any, episode: Episode) -> Reward:
-        return score(self.set_of(task), task, episode)
+        return score(episode)
 
     def rehearsed(self, task: Any, steps: Sequence[Rehearsed]) -> Episode:
         """Return the episode of these steps without running anything."""
-        return rehearse(self.set_of(task), task, turns_of(task, self.settings), steps)
+        return rehearse(self.set_of(task.task_set), task, turns_of(task, self.settings), steps)
 
     async def gold(self, task: Any) -> Episode:
         return self.rehearsed(task, gold_steps(task))
 
     def baselines(self, task: Any, commonest: str) -> Mapping[str, Episode]:
         """Return episodes without a program, which hand in the commonest answer, or 0 (or "no")."""
-        answers = {"at_once": "0", "commonest": commonest}
         return {
-            name: self.rehearsed(task, [Rehearsed(submit(answer))])
-            for name, answer in answers.items()
+            "at_once": self.rehearsed(task, [Rehearsed(submit("0"))]),
+            "commonest": self.rehearsed(task, [Rehearsed(submit(commonest))]),
         }
 
     def dishonest(self, task: Any, random: Random) -> Mapping[str, Episode]:
@@ -147,7 +133,7 @@ class CodeEnvironment(Environment):
         return dishonest_episodes(task, turns, partial(self.rehearsed, task), random)
 
     def record(self, task: Any, episode: Episode) -> Record:
-        return record_of(self.set_of(task), task, episode)
+        return record_of(task, episode)
 
     def description(self) -> dict[str, Any]:
         described = {

@@ -4,7 +4,7 @@ game = Game(tasks, tasks.task(0), context, ending="submit")
 step = await game.answer('{"action": "validate_code", "params": {"code": "print(6 * 7)"}}')
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from code_agent.actions import SAID, EpisodeContext, Observation, as_text, perform, refusal
 from code_agent.judging import Handed
@@ -42,37 +42,27 @@ class Game:
         self.permitted = permitted(tasks, ending)
         self.longest = longest
         self.events: list[Event] = []
+        self.ran: Handed | None = None  # the last program without an error, and what it printed
         self.handed: Handed | None = None
         self.worth = 0.0
 
     async def answer(self, reply: str | Action) -> Step:
         """Take one reply. Raises EpisodeError if the machine failed."""
-        action = read_reply(reply) if isinstance(reply, str) else reply
         if self.handed:
             return Step(refusal("over"), True)
+        action = read_reply(reply) if isinstance(reply, str) else reply
         if isinstance(action, Malformed):
-            observation = refusal(action.problem, action.detail)
-            self.events.append(Event("", kind="error", problem=action.problem))
-            return Step(observation)
+            return self._step(Action(""), refusal(action.problem, action.detail))
         if action.name == "submit" and "submit" in self.permitted:
             return await self._submit(action)
         observation = await perform(action, self.context, self.permitted)
-        event = Event(
-            action.name,
-            action.params,
-            kind=observation["type"],
-            status=observation.get("status", ""),
-            printed=observation.pop("printed", ""),
-            problem=observation.get("problem", ""),
-        )
-        self.events.append(event)
-        done = self.ending == "oracle" and await self._oracle_ends(observation)
-        said = observation["env_message"]
-        left = len(said) - self.longest
-        if left > 0:
-            half = self.longest // 2
-            said = said[:half] + SAID["cut"].format(left=left) + said[-half:]
-        return Step({**observation, "env_message": said}, done)
+        if observation["type"] == "code_execution" and observation["status"] == "SUCCESS":
+            self.ran = Handed(observation["printed"], action.params["code"])
+            if self.ending == "oracle":
+                right = await self._hand_in(self.ran) >= 1  # of predictions, the share that is
+                self.handed = self.ran if right else None
+                observation["env_message"] += "\n" + SAID["right" if right else "not_right"]
+        return self._step(action, observation)
 
     async def _submit(self, action: Action) -> Step:
         """Hand in the given answer, or else what the last program printed.
@@ -80,54 +70,43 @@ class Game:
         A program may print nothing in a set that is judged by what the program left behind.
         """
         given = action.params.get("answer")
-        answer = as_text(given) if given is not None else self.printed
-        if answer is None and self._runs and not self.tasks.answered:
-            answer = ""
-        if answer is None:
-            problem = "nothing_to_hand_in"
-            self.events.append(Event("submit", action.params, kind="error", problem=problem))
-            return Step(refusal(problem))
-        is_program = given is not None and self.context.frame
-        self.handed = Handed(answer, answer if is_program else self.program)
-        self.worth = await worth(self.tasks, self.task, self.handed, self.context)
-        self.events.append(Event("submit", action.params, kind="submitted", worth=self.worth))
-        return Step({"type": "submitted", "env_message": SAID["handed_in"]}, True)
+        handed = self.ran
+        if given is not None:
+            answer = as_text(given)
+            program = self.ran.program if self.ran else ""
+            handed = Handed(answer, answer if self.context.frame else program)
+        elif handed and self.tasks.answered and not handed.answer:
+            handed = None
+        if handed is None:
+            return self._step(action, refusal("nothing_to_hand_in"))
+        await self._hand_in(handed)
+        return self._step(action, {"type": "submitted", "env_message": SAID["handed_in"]})
 
-    @property
-    def _runs(self) -> list[Event]:
-        return [event for event in self.events if event.ran and not event.raised]
+    async def _hand_in(self, handed: Handed) -> float:
+        self.worth = await self.tasks.worth(self.task, handed, self.context)
+        self.handed = handed
+        return self.worth
 
-    @property
-    def printed(self) -> str | None:
-        """What the last program without an error printed, or None if it printed nothing."""
-        last = self._runs[-1].printed if self._runs else ""
-        return last if last.strip() else None
-
-    @property
-    def program(self) -> str:
-        """The last program that ran without error, or ""."""
-        return str(self._runs[-1].params["code"]) if self._runs else ""
-
-    async def _oracle_ends(self, observation: Observation) -> bool:
-        if observation["type"] != "code_execution" or observation["status"] != "SUCCESS":
-            return False
-        handed = Handed(self.printed or "", self.program)
-        self.worth = await worth(self.tasks, self.task, handed, self.context)
-        right = self.worth >= 1  # of predictions it is the share that is right
-        observation["env_message"] += "\n" + SAID["right" if right else "not_right"]
-        if right:
-            self.handed = handed
-            self.events[-1] = replace(self.events[-1], worth=self.worth)
-        return right
+    def _step(self, action: Action, observation: Observation) -> Step:
+        """Note what came of an action. Return what the policy reads of it."""
+        event = Event(
+            action.name,
+            action.params,
+            kind=observation["type"],
+            status=observation.get("status", ""),
+            printed=observation.pop("printed", ""),
+            problem=observation.get("problem", ""),
+            worth=self.worth if self.handed else None,
+        )
+        self.events.append(event)
+        said = observation["env_message"]
+        left = len(said) - self.longest
+        if left > 0:
+            half = self.longest // 2
+            said = said[:half] + SAID["cut"].format(left=left) + said[-half:]
+        return Step({**observation, "env_message": said}, self.handed is not None)
 
 
 def permitted(tasks: TaskSet, ending: str) -> tuple[str, ...]:
     """Return the actions of a set's tasks, and the one that hands in."""
     return (*tasks.actions, "submit") if ending == "submit" else tasks.actions
-
-
-async def worth(tasks: TaskSet, task: CodeTask, handed: Handed, context: EpisodeContext) -> float:
-    """Return an answer's value, 0 to 1. Raises EpisodeError: it cannot be determined here."""
-    if task.gold is not None:
-        return tasks.score(task, handed.answer)
-    return await tasks.check(task).worth(handed, context)

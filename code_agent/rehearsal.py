@@ -5,10 +5,8 @@ They run no program: the data's validator already ran the gold programs.
 
 import json
 import re
-import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -20,9 +18,6 @@ from code_agent.task import CodeTask
 from code_agent.tasks.base import TaskSet
 from episodes.episode import Episode
 
-TO_THE_JUDGE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))[
-    "to_the_judge"
-]
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 
 
@@ -47,7 +42,8 @@ def rehearse(tasks: TaskSet, task: CodeTask, turns: int, steps: Sequence[Rehears
             outputs = [event.printed for event in episode.events if event.status == "SUCCESS"]
             episode.answer = as_text(given) if given is not None else outputs[-1]
             episode.stop_reason = "answered"
-            episode.events.append(Event("submit", step.action.params, kind="submitted"))
+            worth = tasks.score(task, episode.answer) if task.gold else None
+            episode.events.append(Event("submit", step.action.params, "submitted", worth=worth))
             break
         said = step.error or step.printed
         event = Event(step.action.name, step.action.params, "requested_info", printed=said)
@@ -92,8 +88,6 @@ def dishonest_episodes(
         "gold among words": f"The answer is probably {gold}, or not.",
         # Several numbers, because a single one may be right
         "the question's numbers": " ".join(numbers if len(numbers) > 1 else (*numbers, "0", "1")),
-        "infinity": random.choice(("inf", "nan", "-inf", "1e999")),
-        "words to the judge": random.choice(TO_THE_JUDGE) + " ",
         "nothing": " ",
     }
     ended = {kind: rehearsed([Rehearsed(submit(text))]) for kind, text in answers.items()}

@@ -12,7 +12,6 @@ from typing import Any
 
 from code_agent.protocol import Event, loops
 from code_agent.task import CodeTask
-from code_agent.tasks.base import TaskSet
 from episodes.agent import Record
 from episodes.episode import Episode
 from scoring.rubric import Reward, Rubric
@@ -24,23 +23,20 @@ RUBRIC = Rubric(
 SHOWN = 2000  # characters of what a program printed, in a record
 
 
-def score(tasks: TaskSet, task: CodeTask, episode: Episode) -> Reward:
+def score(episode: Episode) -> Reward:
     """Return what an episode earns."""
-    found = success(tasks, task, episode)
-    values = {
-        "success": found,
-        "format": well_formed(episode.events) if episode.answer is not None else 0.0,
-    }
-    terms = RUBRIC.weigh(values)
+    found = success(episode)
+    handed_in = episode.answer is not None
+    terms = RUBRIC.weigh(
+        {"success": found, "format": well_formed(episode.events) if handed_in else 0.0}
+    )
     return Reward(sum(terms.values()), terms, score=found, counters=counters_of(episode.events))
 
 
-def success(tasks: TaskSet, task: CodeTask, episode: Episode) -> float:
-    """Return the value of the answer. Some sets determined it when it was handed in."""
+def success(episode: Episode) -> float:
+    """Return the value of the answer, found out when it was handed in. Without an answer it is 0."""
     if episode.answer is None:
         return 0.0
-    if task.gold is not None:
-        return tasks.score(task, episode.answer)
     return next(event.worth for event in reversed(episode.events) if event.worth is not None)
 
 
@@ -65,12 +61,12 @@ def counters_of(events: Sequence[Event]) -> dict[str, float]:
     return {name: float(number) for name, number in counted.items()}
 
 
-def facts_of(tasks: TaskSet, task: CodeTask, episode: Episode) -> dict[str, float | None]:
+def facts_of(episode: Episode) -> dict[str, float | None]:
     """Return numbers to average. The share of runs that raised is None if nothing ran."""
     runs = [event for event in episode.events if event.ran]
     printed = any(event.printed.strip() and not event.raised for event in runs)
     return {
-        "success": success(tasks, task, episode),
+        "success": success(episode),
         "steps": float(len(episode.events)),
         "runs": float(len(runs)),
         "raised": sum(event.raised for event in runs) / len(runs) if runs else None,
@@ -80,7 +76,7 @@ def facts_of(tasks: TaskSet, task: CodeTask, episode: Episode) -> dict[str, floa
     }
 
 
-def record_of(tasks: TaskSet, task: CodeTask, episode: Episode) -> Record:
+def record_of(task: CodeTask, episode: Episode) -> Record:
     """Return the facts, the set, the gold, the submitted answer and each step."""
     steps = []
     for event in episode.events:
@@ -96,7 +92,7 @@ def record_of(tasks: TaskSet, task: CodeTask, episode: Episode) -> Record:
             step["problem"] = event.problem
         steps.append(step)
     return {
-        "facts": facts_of(tasks, task, episode),
+        "facts": facts_of(episode),
         "task_set": task.task_set,
         "gold": task.reference,
         "answer": episode.answer,

@@ -1,12 +1,13 @@
 """A set of tasks: where its rows are, how to read them, and what programs may see and do."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import ClassVar
 
+from code_agent.actions import EpisodeContext
 from code_agent.graders import grade
-from code_agent.judging import Check
+from code_agent.judging import Handed
 from code_agent.lookup import LookupRefused, look_up
 from code_agent.task import CodeTask
 from episodes.agent import Row
@@ -27,7 +28,7 @@ class TaskSet(ABC):
     def __init__(self, data_path: Path | str | None = None, mode: str = "test") -> None:
         """Read the rows. Raises AgentError: the mode does not exist, or its rows cannot be read."""
         self.data_path = None if data_path is None else Path(data_path)
-        self.mode = mode
+        self.mode = "val" if mode == "valid" else mode  # MedAgentGym's name
         self.rows = self.read()
 
     @property
@@ -46,21 +47,35 @@ class TaskSet(ABC):
     def __len__(self) -> int:
         return len(self.rows)
 
-    def tables(self) -> Sequence[Path]:
+    # What a task needs and shows
+
+    def tables(self) -> list[Path]:
         """Return the files that `shown` names, in any case. Others may hold answers."""
         names = {name.lower() for name in self.shown}
         there = self.folder.iterdir() if names and self.folder and self.folder.is_dir() else ()
         return sorted(path for path in there if path.name.lower() in names and path.is_file())
 
-    def visible(self, task: CodeTask) -> Sequence[Path]:
-        """Return the files that a program sees below /data."""
+    def files(self, task: CodeTask) -> list[Path]:
+        """Return the files that a program sees below /data, where they exist."""
         return self.tables()
+
+    def needed(self, task: CodeTask) -> list[Path]:
+        """Return the files without which the task cannot be played."""
+        return []
+
+    def visible(self, task: CodeTask) -> list[Path]:
+        return [path for path in self.files(task) if path.is_file()]
 
     def unusable(self, task: CodeTask) -> str:
         """Return why the task cannot be played here, or ""."""
         if self.shown and self.folder and not self.tables():
             return f"{self.folder} has none of the set's tables ({', '.join(self.shown[:3])} ...)"
-        return ""
+        absent = [str(path) for path in self.needed(task) if not path.is_file()]
+        return f"there is no {', '.join(absent)}" if absent else ""
+
+    async def why_unusable(self, task: CodeTask, open_: Callable[[], EpisodeContext]) -> str:
+        """Return the same, after a look at what the task's own program does."""
+        return self.unusable(task)
 
     def missing(self) -> str:
         """Return what the whole set lacks here, such as a server, or ""."""
@@ -72,15 +87,17 @@ class TaskSet(ABC):
             raise LookupRefused("this task has no tables")
         return look_up(self.tables(), name, kind, keyterm)
 
+    # What an answer is worth
+
+    def score(self, task: CodeTask, answer: str) -> float:
+        """Return the value of an answer, 0 to 1, to a task with a gold."""
+        assert task.gold is not None
+        return float(grade(answer, task.gold))
+
+    async def worth(self, task: CodeTask, handed: Handed, context: EpisodeContext) -> float:
+        """Return the value of what was handed in, 0 to 1. Raises EpisodeError: not found out."""
+        return self.score(task, handed.answer)
+
     def success_above(self, task: CodeTask) -> float:
         """Return the score above which an answer is a success."""
         return 0.0
-
-    def check(self, task: CodeTask) -> Check:
-        """Return the judge of answers without a gold value."""
-        raise NotImplementedError(self.name)
-
-    def score(self, task: CodeTask, answer: str) -> float:
-        """Return the value of an answer, 0 to 1."""
-        assert task.gold is not None
-        return float(grade(answer, task.gold))

@@ -33,9 +33,8 @@ def address(base: str, asked: str) -> str:
     if path.startswith((f"{place}/", f"{place}?")):
         path = path.removeprefix(place).removeprefix("/")
     resource, mark, query = path.partition("?")
-    if not path or not RESOURCE.fullmatch(resource) or set(resource.split("/")) & {".", ".."}:
-        raise LookupRefused(f"{path[:80]!r}: {EXPECTED}")
-    if "#" in query or not query.isprintable():
+    is_resource = RESOURCE.fullmatch(resource) and not set(resource.split("/")) & {".", ".."}
+    if not path or not is_resource or "#" in query or not query.isprintable():
         raise LookupRefused(f"{path[:80]!r}: {EXPECTED}")
     joined = f"{place}/{resource}{mark}{quote(query, safe=IN_QUERY)}"
     below = urlsplit(f"{place}/")

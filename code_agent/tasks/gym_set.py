@@ -5,7 +5,6 @@ gym_set.toml says what each set permits and shows, and which files it needs.
 
 import json
 import tomllib
-from abc import abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -24,15 +23,15 @@ TABLE: dict[str, dict[str, Any]] = tomllib.loads(
 FILES = {
     "train": ("train_tasks", "train_tasks_all"),
     "val": ("valid_tasks", "val_tasks"),
-    "valid": ("valid_tasks",),
     "test": ("test_tasks", "valid_tasks"),
 }
 
 
 class MedAgentGymSet(TaskSet):
-    """One of the twelve sets. `known`: its part of gym_set.toml."""
+    """One of the twelve sets. known: its part of gym_set.toml. place: its folder."""
 
     known: ClassVar[dict[str, Any]]
+    place: Path
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -42,14 +41,10 @@ class MedAgentGymSet(TaskSet):
             cls.overview = cls.known["overview"].strip()
             cls.shown = tuple(cls.known["shown"])
 
-    @property
-    def place(self) -> Path:
-        """The folder of the set. Raises AgentError: none is given."""
+    def read(self) -> Sequence[Row]:
         if self.data_path is None:
             raise AgentError(f"{self.name} is not part of this repository; {self.known['needs']}")
-        return self.data_path
-
-    def read(self) -> Sequence[Row]:
+        self.place = self.data_path
         path = self._file()
         try:
             if path.suffix == ".json":
@@ -63,17 +58,16 @@ class MedAgentGymSet(TaskSet):
             ) from None
 
     def _file(self) -> Path:
-        folder = self.place
         if self.mode not in FILES:
             raise AgentError(f"{self.name} has no mode {self.mode!r}; it has {', '.join(FILES)}")
         stems = (self.known["only"],) if "only" in self.known else FILES[self.mode]
         for stem in stems:
             for end in ("jsonl", "json"):
-                path = folder / f"{stem}.{end}"
+                path = self.place / f"{stem}.{end}"
                 if path.is_file():
                     return path
         raise AgentError(
-            f"{self.name}: there is no {stems[0]}.jsonl in {folder}; {self.known['needs']}"
+            f"{self.name}: there is no {stems[0]}.jsonl in {self.place}; {self.known['needs']}"
         )
 
     def own_answer(self, row: Row) -> Any:
@@ -83,13 +77,18 @@ class MedAgentGymSet(TaskSet):
     def task(self, index: int) -> CodeTask:
         row = self.rows[index]
         try:
-            return CodeTask(id=f"{self.name}/{index}", task_set=self.name, **self.read_row(row))
+            forms = self.known.get("fields", {})
+            fields = {name: form.format_map(row) for name, form in forms.items()}
+            fields |= self.read_row(row)
+            return CodeTask(id=f"{self.name}/{index}", task_set=self.name, **fields)
         except (KeyError, TypeError, ValueError) as error:
             seen = f"{type(error).__name__}: {error}"
             raise AgentError(
                 f"{self.name}: row {index} of {self._file()} does not have the set's form ({seen})"
             ) from None
 
-    @abstractmethod
     def read_row(self, row: Row) -> dict[str, Any]:
-        """Return the fields of the task. Raises KeyError, TypeError, ValueError."""
+        """Return fields of the task beyond those in gym_set.toml.
+        Raises KeyError, TypeError, ValueError.
+        """
+        return {}

@@ -10,14 +10,13 @@ import json
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from code_agent.actions import EpisodeContext
-from code_agent.judging import Check, Handed
+from code_agent.judging import Handed
 from code_agent.lookup import LookupRefused
 from code_agent.settings import CodeSettings
 from code_agent.task import CodeTask
@@ -64,8 +63,22 @@ class MedAgentBench(MedAgentGymSet):
         }
         return {"question": question, "reference": json.dumps(about), "task_type": kind}
 
-    def check(self, task: CodeTask) -> Check:
-        return ByServer(json.loads(task.reference))
+    async def worth(self, task: CodeTask, handed: Handed, context: EpisodeContext) -> float:
+        """Return 1 if values match the server's records and the payloads follow from them."""
+        said = read_answer(handed.answer)
+        if said is None:
+            return 0.0
+        about = json.loads(task.reference)
+        try:
+            values, payloads = await asyncio.to_thread(expected, about)
+        except (KeyError, IndexError, TypeError, ValueError) as error:
+            raise EpisodeError(
+                "task_unusable",
+                f"the FHIR server's records of {about['patient']} "
+                f"do not answer this task ({error!r})",
+            ) from None
+        right = holds(said["GET"], values) or (bool(payloads) and not said["GET"])
+        return float(right and holds(said["POST"], payloads))
 
     def missing(self) -> str:
         why = alive(base_url())
@@ -92,28 +105,6 @@ def known(path: str) -> Bundle:
         return fetch(base_url(), path)
     except LookupRefused as error:
         raise EpisodeError("database_error", str(error)) from None
-
-
-@dataclass(frozen=True)
-class ByServer:
-    """Right if values match the server's records and the payloads follow from them."""
-
-    about: Mapping[str, Any]
-
-    async def worth(self, handed: Handed, context: EpisodeContext) -> float:
-        said = read_answer(handed.answer)
-        if said is None:
-            return 0.0
-        try:
-            values, payloads = await asyncio.to_thread(expected, self.about)
-        except (KeyError, IndexError, TypeError, ValueError) as error:
-            raise EpisodeError(
-                "task_unusable",
-                f"the FHIR server's records of {self.about['patient']} "
-                f"do not answer this task ({error!r})",
-            ) from None
-        right = holds(said["GET"], values) or (bool(payloads) and not said["GET"])
-        return float(right and holds(said["POST"], payloads))
 
 
 def expected(about: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:

@@ -2,15 +2,24 @@
 
 import ast
 import re
-from abc import abstractmethod
+from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar
 
-from code_agent.actions import HERE, placed
+from code_agent.actions import HERE, EpisodeContext, doing_nothing, placed
 from code_agent.graders import Gold
-from code_agent.judging import ByOutput, ByPredictions, ByTests, Check
+from code_agent.judging import (
+    Handed,
+    Labels,
+    passes_tests,
+    prints_the_same,
+    read_labels,
+    share_predicted,
+    why_untelling,
+)
 from code_agent.settings import CodeSettings
 from code_agent.task import CodeTask
 from code_agent.tasks.gym_set import MedAgentGymSet
@@ -21,7 +30,6 @@ from episodes.agent import Row
 
 MISSING = ("none", "nan", "nat", "null", "<na>")
 POWER_ROOM = 0.01  # tolerance of a statistical power, relative to its value
-STEPS = "Answer the question by a program; leave the answer in the variable `answer`."
 
 
 class QuerySet(MedAgentGymSet):
@@ -29,7 +37,6 @@ class QuerySet(MedAgentGymSet):
 
     def read_row(self, row: Row) -> dict[str, Any]:
         return {
-            "question": row["question"],
             "reference": ", ".join(map(str, row["answer"])),
             "task_type": row.get("tag") or self.name,
             "difficulty": row.get("importance") or "unknown",
@@ -55,20 +62,16 @@ class TREQS(QuerySet):
     name = "treqs"
 
 
-class EHRSeqSQL(MedAgentGymSet):
+class EHRSeqSQL(QuerySet):
     """A question in a sequence. `ans` holds its answer, a list or a value."""
 
     name = "ehr_seqsql"
 
     def read_row(self, row: Row) -> dict[str, Any]:
-        answer = row["ans"] if isinstance(row["ans"], list) else [row["ans"]]
         query = row.get("query") or row.get("sql") or ""
-        return {
-            "question": f"{row.get('seed_question') or ''} {row['question']}".strip(),
-            "reference": ", ".join(map(str, answer)),
-            "gold": gold_of_query(query, answer),
-            "sql": query,
-        }
+        answer = row["ans"] if isinstance(row["ans"], list) else [row["ans"]]
+        question = f"{row.get('seed_question') or ''} {row['question']}".strip()
+        return {"question": question, **super().read_row({"query": query, "answer": answer})}
 
 
 class EHRCon(MedAgentGymSet):
@@ -104,13 +107,7 @@ class MedCalcBench(MedAgentGymSet):
             with suppress(ValueError):
                 limits = [float(str(row[name])) for name in ("Lower Limit", "Upper Limit")]
                 gold = Gold("number", float(truth), lower=min(limits), upper=max(limits))
-        return {
-            "question": f"{row['Question']} {STEPS}",
-            "note": row["Patient Note"],
-            "reference": truth,
-            "task_type": row["Calculator Name"],
-            "gold": gold,
-        }
+        return {"reference": truth, "gold": gold}
 
     def score(self, task: CodeTask, answer: str) -> float:
         """Score an answer, also in the set's form of a day (2/8/2021) or of weeks and days."""
@@ -134,13 +131,9 @@ class NPowerAI(MedAgentGymSet):
         target = row["estimate_target"]
         if target not in ("size", "power"):
             raise ValueError(f"estimate_target is {target!r}, expected size or power")
-        near = Gold("number", answer, tolerance=abs(answer) * POWER_ROOM)
-        return {
-            "question": f"{row['question']} {STEPS}",
-            "reference": str(row["answer"]),
-            "task_type": row["task_type"],
-            "gold": Gold("integer", int(row["answer"])) if target == "size" else near,
-        }
+        if target == "size":
+            return {"gold": Gold("integer", int(row["answer"]))}
+        return {"gold": Gold("number", answer, tolerance=abs(answer) * POWER_ROOM)}
 
 
 class BioCoder(MedAgentGymSet):
@@ -152,17 +145,22 @@ class BioCoder(MedAgentGymSet):
     def read_row(self, row: Row) -> dict[str, Any]:
         if HERE not in row["context"]:
             raise ValueError(f"context has no {HERE}")
-        asked = f"{row['problem']}\nThe signature is: {row['signature']}"
-        known = {"program": placed(row["context"], row["solution"]), "context": row["context"]}
-        return {"question": asked, "reference": row["solution"], **known}
-
-    def check(self, task: CodeTask) -> Check:
-        return ByOutput(task.program)
+        return {"program": placed(row["context"], row["solution"])}
 
     def unusable(self, task: CodeTask) -> str:
         found = re.findall(r"^(?:import|from)\s+([A-Za-z_]\w*)", task.context, re.MULTILINE)
         absent = sorted({name for name in found if find_spec(name) is None})
         return f"needs the packages {', '.join(absent)}" if absent else ""
+
+    async def why_unusable(self, task: CodeTask, open_: Callable[[], EpisodeContext]) -> str:
+        if why := self.unusable(task):
+            return why
+        stub = doing_nothing(task.reference)
+        program = placed(task.context, stub) if stub else ""
+        return await why_untelling(task.program, program, open_())
+
+    async def worth(self, task: CodeTask, handed: Handed, context: EpisodeContext) -> float:
+        return float(await prints_the_same(task.program, handed.program, context))
 
 
 class BioDSBench(MedAgentGymSet):
@@ -181,31 +179,19 @@ class BioDSBench(MedAgentGymSet):
         begun = f"These programs ran before yours:\n{earlier}\n" if earlier.strip() else ""
         named = re.findall(rf"{self.mounted}([\w.+-]+)", f"{row['dataframes']}\n{program}")
         return {
-            "question": row["queries"],
             "note": f"{row['dataframes']}{begun}".replace(self.mounted, "/data/"),
-            "reference": row["test_cases"],
-            "task_type": str(row["study_ids"]),
             "program": program.replace(self.mounted, "/data/"),
             "files": tuple(sorted(set(named))),
         }
 
-    def check(self, task: CodeTask) -> Check:
-        return ByTests(task.reference)
-
-    def visible(self, task: CodeTask) -> list[Path]:
-        return [path for path in self._files(task) if path.is_file()]
-
-    def unusable(self, task: CodeTask) -> str:
-        return without(*self._files(task))
-
-    def _files(self, task: CodeTask) -> list[Path]:
+    def files(self, task: CodeTask) -> list[Path]:
         return [self.place / task.task_type / name for name in task.files]
 
+    def needed(self, task: CodeTask) -> list[Path]:
+        return self.files(task)
 
-def without(*files: Path) -> str:
-    """Name the missing files, or return ""."""
-    absent = [str(path) for path in files if not path.is_file()]
-    return f"there is no {', '.join(absent)}" if absent else ""
+    async def worth(self, task: CodeTask, handed: Handed, context: EpisodeContext) -> float:
+        return float(await passes_tests(task.reference, context))
 
 
 class Predictions(MedAgentGymSet):
@@ -220,36 +206,34 @@ class Predictions(MedAgentGymSet):
             seconds=settings.sandbox_seconds, memory=settings.sandbox_memory
         )
 
-    def success_above(self, task: CodeTask) -> float:
-        return self.check(task).commonest()
+    def file_of(self, task: CodeTask, part: str) -> Path:
+        """Return the file with the labels of train, val or test."""
+        return self.place / self.known["labels"].format(task=task, part=part)
 
-    @abstractmethod
-    def check(self, task: CodeTask) -> ByPredictions: ...
+    def columns(self, task: CodeTask) -> tuple[tuple[str, ...], str]:
+        """Return the columns that name a case, and the column of its label."""
+        return ("patient_id",), "value"
+
+    def files(self, task: CodeTask) -> list[Path]:
+        return [*self.tables(), self.file_of(task, "train"), self.file_of(task, "val")]
+
+    def needed(self, task: CodeTask) -> list[Path]:
+        return [self.file_of(task, "train"), self.file_of(task, "test")]
+
+    def wanted(self, task: CodeTask) -> Labels:
+        return read_labels(self.file_of(task, "test"), *self.columns(task))
+
+    async def worth(self, task: CodeTask, handed: Handed, context: EpisodeContext) -> float:
+        return await share_predicted(self.wanted(task), context)
+
+    def success_above(self, task: CodeTask) -> float:
+        """Return the score of always predicting the commonest label."""
+        labels = Counter(self.wanted(task).values())
+        return max(labels.values(), default=0) / max(1, labels.total())
 
 
 class EHRShot(Predictions):
     name = "ehrshot"
-
-    def read_row(self, row: Row) -> dict[str, Any]:
-        return {
-            "question": row["task_description"],
-            "reference": "accuracy",
-            "task_type": row["task_name"],
-        }
-
-    def check(self, task: CodeTask) -> ByPredictions:
-        return ByPredictions(self._labels(task, "test"), ("patient_id",), "value")
-
-    def visible(self, task: CodeTask) -> list[Path]:
-        labels = [self._labels(task, "train"), self._labels(task, "val")]
-        return [*self.tables(), *filter(Path.is_file, labels)]
-
-    def unusable(self, task: CodeTask) -> str:
-        labels = without(self._labels(task, "train"), self._labels(task, "test"))
-        return super().unusable(task) or labels
-
-    def _labels(self, task: CodeTask, part: str) -> Path:
-        return self.place / task.task_type / f"{part}_labels.csv"
 
 
 class MimicExtract(Predictions):
@@ -258,32 +242,21 @@ class MimicExtract(Predictions):
     name = "mimic_extract"
 
     def read_row(self, row: Row) -> dict[str, Any]:
-        return {
-            "question": row["task_description"],
-            "reference": f"ACC; a {row['model']} had {row['performance']['ACC']:.3f}",
-            "task_type": row["task_name"],
-            "files": (row["feature_label_directory"].removeprefix("./"),),
-        }
+        return {"files": (row["feature_label_directory"].removeprefix("./"),)}
 
-    def check(self, task: CodeTask) -> ByPredictions:
-        ids: tuple[str, ...] = ("subject_id",)
-        label = task.task_type
+    def columns(self, task: CodeTask) -> tuple[tuple[str, ...], str]:
         if task.task_type in ("vasopressor", "ventilation"):
-            ids = ("subject_id", "6_hour_window_id")
-            label = "intervention_category"
-        return ByPredictions(self._labels(task, "test"), ids, label)
+            return ("subject_id", "6_hour_window_id"), "intervention_category"
+        return ("subject_id",), task.task_type
 
-    def visible(self, task: CodeTask) -> list[Path]:
-        features = [self.place / task.files[0] / name for name in self.known["features"]]
-        labels = [self._labels(task, "train"), self._labels(task, "val")]
-        return list(filter(Path.is_file, [*features, *labels]))
+    def features(self, task: CodeTask) -> list[Path]:
+        return [self.place / task.files[0] / name for name in self.known["features"]]
 
-    def unusable(self, task: CodeTask) -> str:
-        first = self.place / task.files[0] / self.known["features"][0]
-        return without(first, self._labels(task, "train"), self._labels(task, "test"))
+    def files(self, task: CodeTask) -> list[Path]:
+        return [*self.features(task), *super().files(task)]
 
-    def _labels(self, task: CodeTask, part: str) -> Path:
-        return self.place / task.files[0] / f"{part}_{task.task_type}_labels.csv"
+    def needed(self, task: CodeTask) -> list[Path]:
+        return [self.features(task)[0], *super().needed(task)]
 
 
 REFERENCE: dict[str, type[MedAgentGymSet]] = {

@@ -6,11 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from code_agent.actions import ACTIONS, HERE, EpisodeContext
+from code_agent.actions import ACTIONS, HERE
 from code_agent.environment import CodeEnvironment
 from code_agent.game import Game
 from code_agent.judging import Handed
-from code_agent.prompts import fingerprint
 from code_agent.task import CodeTask
 from episodes.episode import Episode, Message, ServiceError, ToolSpec
 from episodes.script import Script
@@ -23,7 +22,7 @@ Opened = Callable[..., CodeEnvironment]
 
 
 def played(environment: CodeEnvironment, *texts: str, index: int = 0) -> tuple[Episode, Reward]:
-    task = environment.set_of_name("small").task(index)
+    task = environment.set_of("small").task(index)
 
     async def both() -> tuple[Episode, Reward]:
         episode = await environment.play(task, Script(texts, len(texts)))
@@ -70,23 +69,17 @@ def test_an_answer_is_one_and_nothing_tells_before(opened):
     assert not any("right" in str(message["content"]) for message in episode.messages)
 
 
-class Share:
-    """A check that finds a share of what is handed in right."""
-
-    def __init__(self, share: float) -> None:
-        self.share = share
-
-    async def worth(self, handed: Handed, context: EpisodeContext) -> float:
-        return self.share
-
-
 @pytest.mark.usefixtures("bubblewrap")
 @pytest.mark.parametrize(("share", "ends"), [(0.02, False), (1.0, True)])
 def test_oracle_ends_only_where_every_prediction_is_right(opened, monkeypatch, share, ends):
     environment = opened(ending="oracle")
-    tasks = environment.set_of_name("small")
-    monkeypatch.setattr(tasks, "check", lambda task: Share(share), raising=False)
-    task = replace(tasks.task(0), gold=None)
+    tasks = environment.set_of("small")
+    task = tasks.task(0)
+
+    async def worth(*handed: object) -> float:
+        return share
+
+    monkeypatch.setattr(tasks, "worth", worth)
 
     async def step() -> tuple[bool, str]:
         game = Game(tasks, task, environment.context_of(task), "oracle")
@@ -116,7 +109,7 @@ class Meeting(Script):
 def test_episodes_of_one_task_at_the_same_time_share_nothing(opened, plain_processes):
     """A group's samples are such: one would be paid for what another found out."""
     environment = opened()
-    task = environment.set_of_name("small").task(0)
+    task = environment.set_of("small").task(0)
 
     async def both() -> list[Episode]:
         one, other = asyncio.Event(), asyncio.Event()
@@ -133,7 +126,7 @@ def test_episodes_of_one_task_at_the_same_time_share_nothing(opened, plain_proce
 def test_what_was_submitted_is_graded_and_not_the_last_run(opened, plain_processes):
     """Where a task has a frame around the program, a program is what is handed in."""
     environment = opened()
-    tasks = environment.set_of_name("small")
+    tasks = environment.set_of("small")
     framed = replace(tasks.task(0), context=f"n = 0\n{HERE}\nprint(n)")
 
     async def handed(*texts: str, task: CodeTask = framed) -> Handed | None:
@@ -224,13 +217,9 @@ def test_environments_that_describe_an_action_in_other_words_are_told_apart(open
 def test_what_gold_says_is_what_the_policy_would_read(opened):
     """A rehearsed episode has the very messages that an episode has."""
     environment = opened()
-    task = environment.set_of_name("small").task(0)
+    task = environment.set_of("small").task(0)
     gold = asyncio.run(environment.gold(task))
     texts = [str(message["content"]) for message in gold.messages if message["role"] == "assistant"]
     policy = Script(texts, max_turns=3)
     episode = asyncio.run(environment.play(task, policy))
     assert episode.messages == gold.messages
-
-
-def test_the_same_texts_have_the_fingerprint_of_earlier_evaluations():
-    assert fingerprint() == "1 ad6f231b", "whoever changes a word raises the version, too"

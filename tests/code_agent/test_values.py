@@ -18,7 +18,7 @@ import pytest
 
 from code_agent.actions import EpisodeContext, run_in
 from code_agent.debugger import Debugger
-from code_agent.judging import ByTests, Handed
+from code_agent.judging import passes_tests
 from code_agent.values import MOST, described, load, restored
 from episodes.outcomes import EpisodeError
 from tests.corpora import cases_of
@@ -99,24 +99,24 @@ def test_what_is_no_description_makes_nothing(document):
         restored(document)
 
 
-Judge = Callable[..., tuple[float, str]]
+Judge = Callable[..., tuple[bool, str]]
 
 
 @pytest.fixture(scope="module")
 def judged(bubblewrap):
-    """Judge what a program left by tests; then run another one. Return the worth and its output."""
+    """Judge what a program left by tests; then run another one. Return the verdict and its output."""
     sandbox, numbers = Sandbox(), itertools.count()
 
-    def judge(program: str, tests: str, after: str = "") -> tuple[float, str]:
-        async def play() -> tuple[float, str]:
+    def judge(program: str, tests: str, after: str = "") -> tuple[bool, str]:
+        async def play() -> tuple[bool, str]:
             context = EpisodeContext(
                 sandbox, f"episode {next(numbers)}", lambda *asked: "", Debugger()
             )
             await run_in(context, program)
-            worth = await ByTests(tests).worth(Handed("", program), context)
+            passed = await passes_tests(tests, context)
             said = (await run_in(context, after)).output
             await sandbox.end(context.episode)
-            return worth, said
+            return passed, said
 
         return asyncio.run(play())
 
@@ -126,7 +126,7 @@ def judged(bubblewrap):
 
 @pytest.mark.parametrize(("program", "tests"), cases_of(__file__, "corpus/right_values"))
 def test_right_values_pass(judged, program, tests):
-    assert judged(program, tests)[0] == 1.0
+    assert judged(program, tests)[0]
 
 
 TESTS = "assert n == 7401\nassert n > 0\nassert n.bit_length() == 13"
@@ -135,7 +135,7 @@ DECEIVERS = programs("deceivers")
 
 @pytest.mark.parametrize("program", DECEIVERS, ids=range(len(DECEIVERS)))
 def test_an_object_that_agrees_or_exits_is_paid_nothing(judged, program):
-    assert judged(program, TESTS)[0] == 0.0
+    assert not judged(program, TESTS)[0]
 
 
 # Programs that write whatever their interpreter is given to a file; the last line of each test is
@@ -154,8 +154,8 @@ print(f"found: {wanted in text}, asked: {'bit_length' in text}")
 
 @pytest.mark.parametrize("program", READERS, ids=["builtins", "frames"])
 def test_the_programs_interpreter_never_sees_the_tests(judged, program):
-    worth, said = judged(program, TESTS, AFTER)
-    assert worth == 0.0
+    passed, said = judged(program, TESTS, AFTER)
+    assert not passed
     assert "found: False, asked: True" in said, said[-500:]
 
 
