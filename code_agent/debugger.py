@@ -33,15 +33,12 @@ class Debugger:
     def __init__(
         self,
         model: str | None = None,
-        base_url: str | None = None,
-        api_key: str | None = None,
         *,
         max_tokens: int = 1024,
         temperature: float = 0.0,
-        attempts: int = 5,
+        **where: Any,
     ) -> None:
-        """Prepare a debugger. max_tokens: of one explanation. attempts: of one request."""
-        where: dict[str, Any] = {"base_url": base_url, "api_key": api_key, "attempts": attempts}
+        """Prepare a debugger. max_tokens: of one explanation. where: as `LLMClient` takes it."""
         self.client = LLMClient(model, **where) if model else None
         self.limits: dict[str, Any] = {"temperature": temperature, "max_tokens": max_tokens}
 

@@ -16,9 +16,7 @@ WORDS: dict[str, str] = tomllib.loads(
 
 def fingerprint() -> str:
     """Return the version and a hash of the texts."""
-    words = ", ".join(f"{name}={text!r}" for name, text in WORDS.items())
-    # In this form the fingerprints of earlier evaluations were taken
-    digest = hashlib.sha256(f"Prompts({words}){ACTIONS}".encode()).hexdigest()
+    digest = hashlib.sha256(f"{WORDS}{ACTIONS}".encode()).hexdigest()
     return f"{WORDS['version']} {digest[:8]}"
 
 
@@ -31,18 +29,13 @@ def opening(task: CodeTask, overview: str, permitted: Sequence[str], steps: int)
         actions.append(f"{name}: {spec['says']}. {params}.")
     system = WORDS["system"].format(actions="\n".join(actions), overview=overview)
     note = f"{task.note}\n" if task.note else ""
-    first = WORDS["first"].format(note=note, question=task.question, step=1, steps=steps)
-    user = _with_last(first, 1, steps, "submit" in permitted)
+    user = said(f"{note}{task.question}", 1, steps, "submit" in permitted)
     return [{"role": "system", "content": system.strip()}, {"role": "user", "content": user}]
 
 
 def said(text: str, step: int, steps: int, submits: bool) -> str:
-    """Return an observation, before reply number `step` of `steps`."""
+    """Return a question or an observation, before reply number `step` of `steps`."""
     words = WORDS["turn"].format(text=text, step=step, steps=steps)
-    return _with_last(words, step, steps, submits)
-
-
-def _with_last(words: str, step: int, steps: int, submits: bool) -> str:
     if step < steps:
         return words
     return f"{words}\n{WORDS['last' if submits else 'last_oracle']}"

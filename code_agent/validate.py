@@ -23,9 +23,10 @@ from itertools import chain
 from pathlib import Path
 
 from code_agent.environment import CodeEnvironment
-from code_agent.graders import grade
 from code_agent.task import CodeTask
+from code_agent.tasks.base import TaskSet
 from code_agent.tasks.bundled import BUNDLED, MODES
+from code_agent.tasks.gym_set import MedAgentGymSet
 from code_agent.tasks.sets import REFERENCE
 from common.command import Failure, new_parser, run_command
 from common.settings import load_settings
@@ -48,26 +49,28 @@ def answer_by(name: str, task: CodeTask, folder: Path | None) -> str:
     return json.dumps(rows if is_table else [*chain.from_iterable(rows)])
 
 
-def problems(task: CodeTask, folder: Path | None) -> Iterator[str]:
-    """Yield the problems of a task, in words."""
-    assert task.gold is not None
+def problems(tasks: TaskSet, task: CodeTask, index: int) -> Iterator[str]:
+    """Yield what is wrong with a task's own answers, in words."""
+    if isinstance(tasks, MedAgentGymSet):
+        answer = tasks.own_answer(tasks.rows[index])
+        if answer is not None and tasks.score(task, str(answer)) != 1:
+            yield f"{task.id}: its own answer {str(answer)[:80]!r} does not earn 1"
+        return
     for name in ("program", "SQL") if task.sql else ("program",):
         try:
-            answer = answer_by(name, task, folder)
+            answer = answer_by(name, task, tasks.folder)
         except Exception as error:  # whatever a program raises is its problem
             yield f"{task.id}: the gold {name} raises {type(error).__name__}: {error}"
             continue
-        if not grade(answer, task.gold):
+        if tasks.score(task, answer) != 1:
             gives = f"{task.id}: the gold {name} gives {answer.strip()[:80]}"
             yield f"{gives}, the gold is {task.reference[:80]}"
 
 
 def validate(options: argparse.Namespace) -> None:
     """Check each mode and print its problems. Raises Failure: there are some."""
-    if options.set in REFERENCE:
-        wrong = sum(check_rows(options, mode) for mode in options.mode or ("test",))
-    else:
-        wrong = sum(check_questions(options, mode) for mode in options.mode or MODES)
+    modes = options.mode or (MODES if options.set in BUNDLED else ("test",))
+    wrong = sum(check(options, mode) for mode in modes)
     if wrong:
         raise Failure(
             f"{wrong} problems; the rows are not in the set's form, or the "
@@ -75,35 +78,25 @@ def validate(options: argparse.Namespace) -> None:
         )
 
 
-def check_questions(options: argparse.Namespace, mode: str) -> int:
-    """Print the problems of a bundled set in one mode and return how many there are."""
-    tasks = BUNDLED[options.set](options.data, mode, options.questions)
-    found = list[str]()
-    for index in watched(range(len(tasks)), mode, "questions"):
-        found += problems(tasks.task(index), tasks.folder)
-    print("\n".join([*found, f"{mode}: {len(tasks)} questions, {len(found)} problems"]))
-    return len(found)
-
-
-def check_rows(options: argparse.Namespace, mode: str) -> int:
-    """Print wrong rows of a MedAgentGym set and why others cannot be played. Count the wrong ones."""
-    tasks = REFERENCE[options.set](options.data, mode)
+def check(options: argparse.Namespace, mode: str) -> int:
+    """Print wrong rows and why others cannot be played. Return how many are wrong."""
+    if options.set in BUNDLED:
+        tasks: TaskSet = BUNDLED[options.set](options.data, mode, options.questions)
+    else:
+        tasks = REFERENCE[options.set](options.data, mode)
     wrong: list[str] = []
     unusable = Counter[str]()
-    sets = {options.set: tasks}
-    with closing(CodeEnvironment(load_settings(), {}, sets)) as environment:
+    with closing(CodeEnvironment(load_settings(), {}, {options.set: tasks})) as environment:
         for index in watched(range(len(tasks)), mode, "rows"):
             try:
                 task = tasks.task(index)
             except AgentError as error:
                 wrong.append(str(error))
                 continue
-            answer = tasks.own_answer(tasks.rows[index])
-            if answer is not None and tasks.score(task, str(answer)) != 1:
-                wrong.append(f"{task.id}: its own answer {str(answer)[:80]!r} does not earn 1")
-            if why := asyncio.run(environment.why_unusable(task)):
-                unusable[why] += 1
-    lines = list(filter(None, [*wrong, tasks.missing()]))
+            wrong += problems(tasks, task, index)
+            unusable[asyncio.run(environment.why_unusable(task))] += 1
+    del unusable[""]
+    lines = [*wrong, *filter(None, [tasks.missing()])]
     lines += [f"{count} rows cannot be played: {why}" for why, count in unusable.items()]
     print("\n".join([*lines, f"{mode}: {len(tasks)} rows, {len(wrong)} problems"]))
     return len(wrong)

@@ -8,7 +8,7 @@ import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, ValidationError
@@ -20,21 +20,16 @@ from common.llm.endpoint import LLMEndpoint
 
 JOBS = 5  # episodes at once with --async_run
 TIMEOUT = 300.0  # seconds of one request
-# Variables that a type of model needs
-VARIABLES = {
+# By type of model: litellm's prefix, and the variables of its key and its address
+ADDRESSES = {
+    "litellm": ("", "", ""),
+    "vLLM": ("openai/", "VLLM_API_KEY", ""),
+    "OpenAI": ("openai/", "OPENAI_API_KEY", "OPENAI_BASE_URL"),
+    "Azure": ("azure/", "AZURE_OPENAI_API_KEY", "AZURE_OPENAI_ENDPOINT"),
+}
+NEEDED = {
     "OpenAI": ("OPENAI_API_KEY",),
     "Azure": ("AZURE_OPENAI_API_KEY", "AZURE_OPENAI_ENDPOINT", "API_VERSION"),
-}
-# Flags that are keys of the file, too
-FLAGS = {
-    "task": ", ".join(SETS),
-    "mode": "train, valid or test; default: test",
-    "work_dir": "folder of all results",
-    "result_dir_tag": "name of the folder of this run",
-    "start_idx": "the first task",
-    "end_idx": "one past the last; -1: all",
-    "num_steps": "actions of an episode",
-    "credentials_path": "TOML file of keys, put into the environment",
 }
 
 
@@ -53,7 +48,7 @@ class Model(Section):
     max_new_tokens: PositiveInt | None = None
     temperature: float | None = None
     n_retry: NonNegativeInt = 4
-    # Keys of the reference's files that have no effect here (docs/code.md)
+    # Keys of the reference's files that have no effect here
     retry_delay: Any = None
     log_probs: Any = None
     max_total_tokens: Any = None
@@ -81,20 +76,27 @@ class EnvSection(Section):
 
 
 class RunConfig(Section):
-    """A checked run. jobs: episodes at once. rollouts: 0 for one in a file without a number."""
+    """A checked run. A key with a description is a flag, too.
 
-    task: str
-    work_dir: Path
-    result_dir_tag: str
-    start_idx: NonNegativeInt
-    end_idx: Annotated[int, Field(ge=-1)]
-    num_steps: PositiveInt
-    credentials_path: Path | None = None
+    jobs: episodes at once. rollouts: 0 for one in a file without a number.
+    """
+
+    task: str = Field(description=", ".join(SETS))
+    mode: Literal["train", "valid", "test"] = Field(
+        "test", description="train, valid or test; default: test"
+    )
+    work_dir: Path = Field(description="folder of all results")
+    result_dir_tag: str = Field(description="name of the folder of this run")
+    start_idx: NonNegativeInt = Field(description="the first task")
+    end_idx: int = Field(ge=-1, description="one past the last; -1: all")
+    num_steps: PositiveInt = Field(description="actions of an episode")
+    credentials_path: Path | None = Field(
+        None, description="TOML file of keys, put into the environment"
+    )
     Agent: AgentSection
     Data: DataSection
     Debugger: Model | None = None
     Env: EnvSection = EnvSection()
-    mode: Literal["train", "valid", "test"] = "test"
     jobs: PositiveInt = 1
     rollouts: NonNegativeInt = 0
 
@@ -108,12 +110,15 @@ def parser_of(doc: str | None) -> argparse.ArgumentParser:
     add = parser.add_argument
     # The reference's README writes --config
     add("--config_path", "--config", type=Path, help="YAML file; the flags below hold over it")
-    for name, about in FLAGS.items():
-        add(f"--{name}", help=about)
+    for name, field in RunConfig.model_fields.items():
+        if field.description:
+            add(f"--{name}", help=field.description)
     add("--async_run", action="store_true", help=f"{JOBS} episodes at once; --n_jobs: so many")
     add("--n_jobs", type=positive(int), help="episodes at once; default: 1")
     backend = "accepted; episodes share one process either way"
     add("--parallel_backend", choices=("joblib", "ray"), help=backend)
+    numbered = "episodes of a task, in numbered files; default: one in a file without a number"
+    add("--num_rollouts", dest="rollouts", type=positive(int), help=numbered)
     return parser
 
 
@@ -123,8 +128,8 @@ def load_config(given: argparse.Namespace) -> RunConfig:
     flags = {name: getattr(given, name, None) for name in RunConfig.model_fields}
     flags["jobs"] = given.n_jobs or (JOBS if given.async_run else None)
     values |= {name: value for name, value in flags.items() if value is not None}
-    values = {name: value for name, value in values.items() if value is not None}
-    config: RunConfig = _checked(RunConfig, values, str(given.config_path or "no --config_path"))
+    known = {name: value for name, value in values.items() if value is not None}
+    config: RunConfig = _checked(RunConfig, known, str(given.config_path or "no --config_path"))
     get_task_class(config.task)
     if 0 <= config.end_idx <= config.start_idx:
         raise UsageError(
@@ -170,27 +175,27 @@ def _load_credentials(path: Path | None) -> None:
 
 def endpoint_of(model: Model) -> LLMEndpoint:
     """Return the address of a model by its litellm name. Raises UsageError: name or key is missing."""
-    key = "deployment_name" if model.model_type == "Azure" else "model_name"
-    name = getattr(model, key)
+    named = "deployment_name" if model.model_type == "Azure" else "model_name"
+    name = getattr(model, named)
     if not name:
-        raise UsageError(f"model_type {model.model_type} needs {key}")
-    needed = VARIABLES.get(model.model_type, ())
+        raise UsageError(f"model_type {model.model_type} needs {named}")
+    needed = NEEDED.get(model.model_type, ())
     if absent := [variable for variable in needed if not os.environ.get(variable)]:
         raise UsageError(
             f"model_type {model.model_type} needs {', '.join(absent)}; write it into the file of "
             "--credentials_path, or set it in the environment"
         )
-    if model.model_type == "litellm":
-        return LLMEndpoint(name, model.base_url, None, TIMEOUT)
     if model.model_type == "Azure":
         os.environ.setdefault("AZURE_API_VERSION", os.environ["API_VERSION"])  # litellm's name
-        address = os.environ["AZURE_OPENAI_ENDPOINT"]
-        return LLMEndpoint(f"azure/{name}", address, os.environ["AZURE_OPENAI_API_KEY"], TIMEOUT)
-    if model.model_type == "OpenAI":
-        url = model.base_url or os.environ.get("OPENAI_BASE_URL")
-        return LLMEndpoint(f"openai/{name}", url, os.environ["OPENAI_API_KEY"], TIMEOUT)
-    url = model.base_url or f"http://127.0.0.1:{model.port or 8000}/v1"
-    return LLMEndpoint(f"openai/{name}", url, os.environ.get("VLLM_API_KEY", "none"), TIMEOUT)
+    prefix, key, address = ADDRESSES[model.model_type]
+    base_url = model.base_url or os.environ.get(address)
+    api_key = os.environ.get(key)
+    is_ours = model.model_type == "vLLM"
+    if is_ours:
+        base_url = base_url or f"http://127.0.0.1:{model.port or 8000}/v1"
+        api_key = api_key or "none"
+    # A server of ours takes every value. What other models take, litellm knows
+    return LLMEndpoint(f"{prefix}{name}", base_url, api_key, TIMEOUT, translated=not is_ours)
 
 
 def debugger_of(section: Model | Mapping[str, Any] | None) -> Debugger:
@@ -201,9 +206,9 @@ def debugger_of(section: Model | Mapping[str, Any] | None) -> Debugger:
     where = endpoint_of(model)
     return Debugger(
         where.model,
-        where.base_url,
-        where.api_key,
+        base_url=where.base_url,
+        api_key=where.api_key,
+        attempts=1 + model.n_retry,
         max_tokens=model.max_new_tokens or 1024,
         temperature=model.temperature or 0.0,
-        attempts=1 + model.n_retry,
     )

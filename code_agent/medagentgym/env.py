@@ -86,7 +86,7 @@ class MedAgentEnv(gymnasium.Env[Observation, str]):
         self._end()
         task = self.tasks.task(task_id)
         if why := self.tasks.unusable(task):
-            raise AgentError(f"task {task.id} cannot be played here: it {why}")
+            raise AgentError(f"task {task.id} cannot be played here: {why}")
         self.game = Game(self.tasks, task, self._environment.context_of(task), self.ending, LONGEST)
         permitted = list(self.game.permitted)
         system, _ = opening(task, self.tasks.overview, permitted, 0)
@@ -116,7 +116,7 @@ class MedAgentEnv(gymnasium.Env[Observation, str]):
         else:
             step = self._run(self.game.answer(taken))
         self.env_history.append(step.observation)
-        reward = self.game.worth if step.done and self.game.handed else 0.0
+        reward = self.game.worth if step.done else 0.0
         info = {"task_info": {"message": step.observation["env_message"], "ending": self.ending}}
         return step.observation, reward, step.done, False, info
 

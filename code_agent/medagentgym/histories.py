@@ -11,7 +11,6 @@ Exit codes: 0 done, 2 wrong usage.
 import json
 import re
 import sys
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, takewhile
@@ -21,7 +20,7 @@ from statistics import fmean
 from typing import Any
 
 from common.command import UsageError, new_parser, run_command
-from common.files import replacing
+from common.jsonl import write_text
 from episodes.episode import Message
 
 NAME = re.compile(r"history_(\d+)(?:_(\d+))?\.json")
@@ -49,8 +48,7 @@ class History:
 def write(path: Path, messages: Sequence[Message], ending: Mapping[str, Any]) -> None:
     """Write a file, completely or not at all."""
     text = json.dumps([*messages, ending], ensure_ascii=False, indent=1)
-    with replacing(path) as draft:
-        draft.write_text(f"{text}\n", encoding="utf-8")
+    write_text(path, f"{text}\n", force=True)
 
 
 def read(path: Path) -> History | None:
@@ -67,27 +65,31 @@ def read(path: Path) -> History | None:
 
 def read_all(folder: Path) -> list[History]:
     """Return the finished episodes of a folder, by their numbers."""
-    found = [history for path in folder.iterdir() if (history := read(path))]
+    there = folder.iterdir() if folder.is_dir() else ()
+    found = [history for path in there if (history := read(path))]
     return sorted(found, key=lambda history: (history.index, history.number))
+
+
+def by_task(histories: Iterable[History]) -> list[list[History]]:
+    """Return the episodes of each task. They come sorted."""
+    return [list(group) for _, group in groupby(histories, key=lambda one: one.index)]
 
 
 def scores_of(histories: Iterable[History]) -> tuple[float, str]:
     """Return the success rate, tasks weighing the same, and two lines of all numbers."""
-    tasks: dict[int, list[History]] = defaultdict(list)
-    for history in histories:
-        tasks[history.index].append(history)
-    fewest = min(map(len, tasks.values()))
+    tasks = by_task(histories)
+    fewest = min(map(len, tasks))
     successes = []
     scores = []
     passed = []
-    for each in tasks.values():
-        successes.append(fmean(one.succeeded for one in each))
+    for each in tasks:
+        right = sum(one.succeeded for one in each)
+        successes.append(right / len(each))
         scores.append(fmean(one.score for one in each))
-        wrong = sum(not one.succeeded for one in each)
-        passed.append(1 - comb(wrong, fewest) / comb(len(each), fewest))
+        passed.append(1 - comb(len(each) - right, fewest) / comb(len(each), fewest))
     success = fmean(successes)
     return success, (
-        f"{len(tasks)} tasks, {sum(map(len, tasks.values()))} episodes, score {fmean(scores):.1%}, "
+        f"{len(tasks)} tasks, {sum(map(len, tasks))} episodes, score {fmean(scores):.1%}, "
         f"pass@{fewest} {fmean(passed):.1%}\nSuccess Rate: {success}"
     )
 
@@ -101,8 +103,7 @@ def sft_rows(histories: Iterable[History]) -> list[dict[str, Any]]:
 def dpo_rows(histories: Iterable[History]) -> list[dict[str, Any]]:
     """Return pairs of a right and a wrong episode of the same task, each episode once."""
     rows = []
-    for index, group in groupby(histories, key=lambda one: one.index):
-        each = list(group)
+    for each in by_task(histories):
         right = [one for one in each if one.succeeded]
         wrong = [one for one in each if not one.succeeded]
         for chosen, rejected in zip(right, wrong, strict=False):
@@ -111,7 +112,7 @@ def dpo_rows(histories: Iterable[History]) -> list[dict[str, Any]]:
                 "chosen": chosen.messages[len(prompt) :],
                 "rejected": rejected.messages[len(prompt) :],
             }
-            rows.append({"prompt": prompt, **sides, "task": index})
+            rows.append({"prompt": prompt, **sides, "task": chosen.index})
     return rows
 
 

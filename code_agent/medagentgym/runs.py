@@ -18,8 +18,8 @@ import asyncio
 import json
 import sys
 from collections import Counter
-from collections.abc import Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from code_agent.environment import CodeEnvironment
 from code_agent.game import LONGEST
 from code_agent.medagentgym import histories
 from code_agent.medagentgym.config import (
+    Model,
     RunConfig,
     debugger_of,
     endpoint_of,
@@ -35,8 +36,8 @@ from code_agent.medagentgym.config import (
 )
 from code_agent.medagentgym.histories import History, dpo_rows, read_all, scores_of, sft_rows
 from code_agent.tasks import get_task_class
-from code_agent.tasks.base import TaskSet
-from common.command import Failure, UsageError, positive, run_command
+from common.command import Failure, UsageError, run_command
+from common.files import check_writable
 from common.jsonl import write_jsonl
 from common.llm.retry import Patience
 from common.settings import load_settings
@@ -49,38 +50,51 @@ from training.serve import serve
 EPISODE_SECONDS = 3600.0
 REPLY_SECONDS = 900.0  # of one reply with all its tries
 FAILURES = 5  # machine failures one after the other: the endpoint is at fault, not the tasks
-MODES = {"valid": "val"}  # this project's names of modes, where they differ
 
 
 class Runner:
-    """Plays the tasks of a set. failed: machine failures since the last scored episode."""
+    """Plays tasks of a set. failed: machine failures since the last scored episode."""
 
-    def __init__(self, config: RunConfig, tasks: TaskSet, environment: CodeEnvironment) -> None:
+    def __init__(self, config: RunConfig) -> None:
+        """Read the tasks. Raises UsageError: they cannot be read, or the range has none."""
         self.config = config
-        self.tasks = tasks
-        self.environment = environment
+        self.tasks = get_task_class(config.task)(config.Data.data_path, config.mode)
+        end = len(self.tasks) if config.end_idx < 0 else min(config.end_idx, len(self.tasks))
+        self.indices = range(config.start_idx, end)
+        if not self.indices:
+            raise UsageError(
+                f"start_idx {config.start_idx}: {config.task} has {len(self.tasks)} tasks in mode "
+                f"{config.mode}"
+            )
+        self.environment = CodeEnvironment(
+            load_settings().under({"max_turns": config.num_steps}),
+            {"ending": config.Env.ending},
+            {config.task: self.tasks},
+            debugger_of(config.Debugger),
+            LONGEST,
+        )
         self.slots = asyncio.Semaphore(config.jobs)
         self.failed = 0
 
-    async def check_tasks(self, indices: range) -> None:
+    async def check(self) -> None:
         """Report unusable tasks, before a model is called. Raises UsageError: all are."""
+        await self.environment.check()
+        missing = self.tasks.missing()
         unusable = Counter[str]()
-        if missing := self.tasks.missing():
-            unusable[missing] = len(indices)
-        else:
-            for index in indices:
-                unusable[await self.environment.why_unusable(self.tasks.task(index))] += 1
+        for index in self.indices:
+            task = self.tasks.task(index)
+            unusable[missing or await self.environment.why_unusable(task)] += 1
         del unusable[""]
-        said = [f"{count} of {len(indices)} tasks: {why}" for why, count in unusable.items()]
-        if unusable.total() == len(indices):
+        said = [f"{count} of {len(self.indices)} tasks: {why}" for why, count in unusable.items()]
+        if unusable.total() == len(self.indices):
             raise UsageError(f"{self.config.task} cannot be played here: {'; '.join(said)}")
         for line in said:
             print(f"unusable, {line}", file=sys.stderr)
 
-    async def play_all(self, indices: range, endpoint: Endpoint) -> list[History | None]:
+    async def play_all(self, endpoint: Endpoint) -> list[History | None]:
         """Return the episodes, None without a score. Raises Failure: the endpoint fails."""
         waiting = []
-        for index in indices:
+        for index in self.indices:
             names = [f"history_{index}_{number}.json" for number in range(self.config.rollouts)]
             for name in names or [f"history_{index}.json"]:
                 waiting.append(self.episode(index, self.config.folder / name, endpoint))
@@ -121,62 +135,47 @@ class Runner:
         return histories.read(path)
 
 
-def play_config(config: RunConfig) -> list[History | None]:
-    """Return what `Runner.play_all` does, serving a model's folder. Raises UsageError, Failure."""
-    debugger = debugger_of(config.Debugger)
-    model = config.Agent.llm
-    endpoint_of(model)
-    tasks = get_task_class(config.task)(config.Data.data_path, MODES.get(config.mode, config.mode))
-    if config.start_idx >= len(tasks):
-        raise UsageError(
-            f"start_idx {config.start_idx}: {config.task} has {len(tasks)} tasks in mode "
-            f"{config.mode}"
-        )
-    end = len(tasks) if config.end_idx < 0 else min(config.end_idx, len(tasks))
-    indices = range(config.start_idx, end)
-    try:
-        config.folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(
-            f"work_dir {config.work_dir}: {config.folder} cannot be made ({error.strerror})"
-        ) from None
-    settings = load_settings().under({"max_turns": config.num_steps})
-    options = {"ending": config.Env.ending}
-    sets = {config.task: tasks}
-    with ExitStack() as stack:
-        environment = CodeEnvironment(settings, options, sets, debugger, LONGEST)
-        stack.enter_context(closing(environment))
-        asyncio.run(environment.check())
-        runner = Runner(config, tasks, environment)
-        asyncio.run(runner.check_tasks(indices))
-        is_served = model.model_type != "vLLM" or model.port or model.base_url
-        if not is_served and Path(model.model_name).is_dir():
-            log = config.folder / "vllm.log"
-            said = f"starting vLLM for {model.model_name}, log in {log}"
-            print(said, file=sys.stderr, flush=True)
-            server = stack.enter_context(serve(model.model_name, log, tools=False))
-            served = {"base_url": server.base_url, "model_name": server.name}
-            model = model.model_copy(update=served)
-        where = endpoint_of(model)
-        attempts = (config.Agent.n_retry + 1) * config.Env.n_retry
-        patience = Patience(attempts, REPLY_SECONDS, config.Agent.retry_delay, pauses_count=True)
-        where.patience = patience
-        # A server of ours takes every value. What other models take, litellm knows
-        where.translated = model.model_type != "vLLM"
-        endpoint = Endpoint(
-            where.base_url or "",
-            where.model,
-            temperature=model.temperature,
-            top_p=None,
-            max_tokens=model.max_new_tokens,
-            chat_model=where,
-        )
-        return asyncio.run(runner.play_all(indices, endpoint))
+@contextmanager
+def served(model: Model, folder: Path) -> Iterator[Model]:
+    """Yield the model. A vLLM model's folder without an address is served meanwhile."""
+    has_address = model.model_type != "vLLM" or model.port or model.base_url
+    if has_address or not Path(model.model_name).is_dir():
+        yield model
+        return
+    log = folder / "vllm.log"
+    said = f"starting vLLM for {model.model_name}, log in {log}"
+    print(said, file=sys.stderr, flush=True)
+    with serve(model.model_name, log, tools=False) as server:
+        found = {"base_url": server.base_url, "model_name": server.name}
+        yield model.model_copy(update=found)
+
+
+def asked_at(model: Model, config: RunConfig) -> Endpoint:
+    """Return a model's endpoint, which is asked as often as the configuration says."""
+    where = endpoint_of(model)
+    attempts = (config.Agent.n_retry + 1) * config.Env.n_retry
+    longest_wait = config.Agent.retry_delay
+    where.patience = Patience(attempts, REPLY_SECONDS, longest_wait, pauses_count=True)
+    return Endpoint(
+        where.base_url or "",
+        where.model,
+        temperature=model.temperature,
+        top_p=None,
+        max_tokens=model.max_new_tokens,
+        chat_model=where,
+    )
 
 
 def played(config: RunConfig) -> int:
     """Play, record and print a run, and return the exit code. Raises UsageError, Failure."""
-    episodes = play_config(config)
+    endpoint_of(config.Agent.llm)
+    runner = Runner(config)
+    check_writable(config.folder, "work_dir")
+    config.folder.mkdir(parents=True, exist_ok=True)
+    with closing(runner.environment):
+        asyncio.run(runner.check())
+        with served(config.Agent.llm, config.folder) as model:
+            episodes = asyncio.run(runner.play_all(asked_at(model, config)))
     found = [history for history in episodes if history]
     success, shown = scores_of(found) if found else (None, "")
     line = {
@@ -188,14 +187,13 @@ def played(config: RunConfig) -> int:
     }
     with open(config.work_dir / "running_records.jsonl", "a", encoding="utf-8") as file:
         file.write(json.dumps(line) + "\n")
+    left = len(episodes) - len(found)
     if not found:
         reasons = config.folder / "history_*.json"
-        raise Failure(
-            f"none of {len(episodes)} episodes was scored; the reasons stand in {reasons}"
-        )
+        raise Failure(f"none of {left} episodes was scored; the reasons stand in {reasons}")
     print(shown)
     print(config.folder)
-    if left := len(episodes) - len(found):
+    if left:
         print(f"{left} episodes are not scored; the same command tries them again", file=sys.stderr)
     return 1 if left else 0
 
@@ -205,7 +203,7 @@ def run(arguments: argparse.Namespace) -> int:
     config = load_config(arguments)
     if not (arguments.to_sft or arguments.to_dpo):
         return played(config)
-    found = read_all(config.folder) if config.folder.is_dir() else []
+    found = read_all(config.folder)
     for path, rows_of in ((arguments.to_sft, sft_rows), (arguments.to_dpo, dpo_rows)):
         if not path:
             continue
@@ -223,8 +221,6 @@ def run(arguments: argparse.Namespace) -> int:
 def main(argv: Sequence[str] | None = None) -> int:
     parser = parser_of(__doc__)
     add = parser.add_argument
-    numbered = "episodes of a task, in numbered files; default: one in a file without a number"
-    add("--num_rollouts", dest="rollouts", type=positive(int), help=numbered)
     add("--to-sft", type=Path, metavar="FILE", help="play nothing; write right episodes")
     pairs = "play nothing; write pairs of right and wrong ones"
     add("--to-dpo", type=Path, metavar="FILE", help=pairs)

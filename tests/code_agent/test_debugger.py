@@ -34,7 +34,7 @@ def test_a_section_with_an_unknown_key_is_one_line():
 
 def test_a_model_explains_and_sees_no_answer(llm):
     llm.answer = lambda body: json.dumps({"explanation": "The column is named dob."})
-    debugger = Debugger("openai/stand-in", llm.url, "none")
+    debugger = Debugger("openai/stand-in", base_url=llm.url, api_key="none")
     assert asyncio.run(debugger.debug("print(x)", "NameError")) == "The column is named dob."
     assert "do not know the right answer" in json.dumps(llm.requests[0]["messages"])
 
@@ -42,7 +42,9 @@ def test_a_model_explains_and_sees_no_answer(llm):
 def test_of_a_long_traceback_the_model_reads_the_end_with_the_error(llm):
     llm.answer = lambda body: json.dumps({"explanation": "Too deep."})
     error = FRAME * 200 + "RecursionError: maximum recursion depth exceeded"
-    assert asyncio.run(Debugger("openai/stand-in", llm.url, "none").debug("f()", error))
+    assert asyncio.run(
+        Debugger("openai/stand-in", base_url=llm.url, api_key="none").debug("f()", error)
+    )
     assert "RecursionError" in json.dumps(llm.requests[0]["messages"])
 
 

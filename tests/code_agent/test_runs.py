@@ -145,7 +145,7 @@ def test_the_tasks_are_those_of_the_mode(config, monkeypatch):
     class OfAMode(Small):
         def __init__(self, data_path: Path, mode: str = "test") -> None:
             super().__init__(data_path, mode)
-            asked.append(mode)
+            asked.append(self.mode)
 
     monkeypatch.setitem(tasks.SETS, "small", OfAMode)
     for mode in ("train", "valid"):

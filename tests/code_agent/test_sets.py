@@ -111,6 +111,7 @@ def test_looking_at_a_task_leaves_no_interpreter(tmp_path, plain_processes):
     [
         ("mimic_iii", "test", "valid_tasks.jsonl"),
         ("treqs", "train", "train_tasks_all.jsonl"),
+        ("treqs", "valid", "val_tasks.jsonl"),
         ("mimic_iii", "test", "test_tasks.json"),
     ],
 )

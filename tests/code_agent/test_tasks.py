@@ -36,7 +36,7 @@ def test_a_row_without_a_gold_is_refused_by_its_id(wrong):
 def test_the_validator_passes_what_is_bundled(capsys):
     assert validate.main(["ehr_demo", "--mode", "val"]) == 0
     assert validate.main(["calculators"]) == 0
-    assert "val: 96 questions, 0 problems" in capsys.readouterr().out
+    assert "val: 96 rows, 0 problems" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
