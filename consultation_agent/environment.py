@@ -19,7 +19,6 @@ from consultation_agent.protocol import (
     Question,
     choice_reader,
     read_reply,
-    spoken,
 )
 from consultation_agent.record_patient import Exchange, RecordPatient, Reply, question_for
 from consultation_agent.reward import RUBRIC, exchanges_of, facts_of, score
@@ -66,9 +65,6 @@ class ConsultationEnvironment(PartnerEnvironment):
         if task and task.options:
             return choice_reader(task.options, several=", " in task.reference)(reply)
         return read_reply(reply)
-
-    def spoken(self, said: Question | Conclusion) -> str:
-        return spoken(said)
 
     def words_of(self, said: Question) -> str:
         return said.text

@@ -104,8 +104,10 @@ OWN = Path(__file__).with_name("prompts.toml")
 class Question:
     text: str
 
-    def __str__(self) -> str:
-        return f"问题：{self.text}"
+    @property
+    def reply(self) -> str:
+        """The reply that says this."""
+        return f"<answer>问题：{self.text}</answer>"
 
 
 @dataclass(frozen=True)
@@ -115,6 +117,11 @@ class Conclusion(Ending):
 
     def __str__(self) -> str:
         return f"诊断：{self.diagnosis}\n建议：{self.recommendation}"
+
+    @property
+    def reply(self) -> str:
+        """The reply that says this."""
+        return f"<answer>{self}</answer>"
 
 
 Reading = Callable[[str], "Question | Conclusion | Malformed"]
@@ -126,11 +133,6 @@ class Choice(Conclusion):
 
     def __str__(self) -> str:
         return f"Choice: {self.diagnosis}"
-
-
-def spoken(said: Question | Conclusion) -> str:
-    """Return a question or a conclusion as a reply."""
-    return f"<answer>{said}</answer>"
 
 
 def choice_reader(letters: Collection[str], several: bool = False) -> Reading:

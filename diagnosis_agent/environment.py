@@ -11,7 +11,7 @@ from common.settings import Settings
 from conditions.table import load_tables
 from diagnosis_agent.judge_words import WORDS
 from diagnosis_agent.llm_simulator import MODEL_NAMES, LLMSimulator
-from diagnosis_agent.protocol import OWN, Conclusion, Order, read_reply, spoken
+from diagnosis_agent.protocol import OWN, Conclusion, Order, read_reply
 from diagnosis_agent.record_simulator import Exchange, RecordSimulator, Result
 from diagnosis_agent.reward import RUBRIC, facts_of, key_of, key_seen, results_of, score
 from diagnosis_agent.rubrics import Rubrics
@@ -63,9 +63,6 @@ class DiagnosisEnvironment(PartnerEnvironment):
 
     def read(self, task: DiagnosisTask | None, reply: str) -> Order | Conclusion | Malformed:
         return read_reply(reply)
-
-    def spoken(self, said: Order | Conclusion) -> str:
-        return spoken(said)
 
     def words_of(self, said: Order) -> str:
         return said.examination

@@ -37,6 +37,12 @@ class Order:
     examination: str
     reason: str
 
+    @property
+    def reply(self) -> str:
+        """The reply that says this."""
+        wanted = f"Further examination needed: {self.examination}."
+        return f"Current diagnosis: {self.diagnosis}\n{wanted}\nReason: {self.reason}"
+
 
 @dataclass(frozen=True)
 class Conclusion(Ending):
@@ -46,16 +52,10 @@ class Conclusion(Ending):
     def __str__(self) -> str:
         return self.diagnosis
 
-
-def spoken(said: Order | Conclusion) -> str:
-    """Return an order or a conclusion as a reply."""
-    if isinstance(said, Conclusion):
-        return f"{STOP_PHRASE}\nFinal diagnosis: {said.diagnosis}\nReason: {said.reason}"
-    lines = (
-        f"Current diagnosis: {said.diagnosis}",
-        f"Further examination needed: {said.examination}.",
-    )
-    return "\n".join((*lines, f"Reason: {said.reason}"))
+    @property
+    def reply(self) -> str:
+        """The reply that says this."""
+        return f"{STOP_PHRASE}\nFinal diagnosis: {self.diagnosis}\nReason: {self.reason}"
 
 
 def read_reply(text: str) -> Order | Conclusion | Malformed:

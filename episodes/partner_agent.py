@@ -181,11 +181,9 @@ class PartnerEnvironment(Environment):
 
     @abstractmethod
     def read(self, task: Any, reply: str) -> Any:
-        """Return what a reply says: an Ending, Malformed, or something for the partner."""
-
-    @abstractmethod
-    def spoken(self, said: Any) -> str:
-        """Return the reply that says this."""
+        """Return what a reply says: an Ending, Malformed, or something for the partner. What is no
+        Malformed has its `reply`.
+        """
 
     @abstractmethod
     def words_of(self, said: Any) -> str:
@@ -242,7 +240,7 @@ class PartnerEnvironment(Environment):
         others = [step for step in steps if not isinstance(step, Ending)]
         episode = Episode(prompts.opening(task.question, turns), stop_reason="max_turns")
         for following, step in enumerate([*others[: turns - 1], *ends], 2):
-            episode.messages.append({"role": "assistant", "content": self.spoken(step)})
+            episode.messages.append({"role": "assistant", "content": step.reply})
             episode.turns += 1
             if isinstance(step, Ending):
                 episode.events.append(step)

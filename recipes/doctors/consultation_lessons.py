@@ -16,7 +16,7 @@ from random import Random
 
 from conditions.condition_types import Phrase, Tables
 from conditions.table import FOLDER, load_tables
-from consultation_agent.protocol import OWN, Conclusion, Malformed, Question, read_reply, spoken
+from consultation_agent.protocol import OWN, Conclusion, Malformed, Question, read_reply
 from consultation_agent.record_patient import Exchange, RecordPatient, question_for
 from consultation_agent.task import ConsultationTask, task_of
 from episodes.agent import Lessons
@@ -136,7 +136,7 @@ class Teacher:
         steps = [(self._question(item), learned) for item in before] + [
             (self._question(item), True) for item in asked
         ]
-        steps.append((spoken(conclusion(task, asked)), True))
+        steps.append((conclusion(task, asked).reply, True))
         if flaw == "malformed" and turns > 1:
             at = self.random.randrange(len(steps))
             steps.insert(at, (self._broken(steps[at][0]), learned))
@@ -162,7 +162,7 @@ class Teacher:
     def _question(self, item: str) -> str:
         symptom = load_tables().symptoms.get(item)
         other = WORDINGS["symptom"].format(word=symptom.ask[0]) if symptom else WORDINGS[item]
-        return spoken(Question(self.random.choice((question_for(item), other))))
+        return Question(self.random.choice((question_for(item), other))).reply
 
     def _broken(self, reply: str) -> str:
         bare = reply.removeprefix("<answer>").removesuffix("</answer>")

@@ -13,7 +13,7 @@ from conditions.condition_types import Condition
 from conditions.orders import table_key
 from conditions.table import load_tables
 from diagnosis_agent.environment import ENOUGH, WHY
-from diagnosis_agent.protocol import OWN, Conclusion, Order, read_reply, spoken
+from diagnosis_agent.protocol import OWN, Conclusion, Order, read_reply
 from diagnosis_agent.record_simulator import RecordSimulator, Result, ordered
 from diagnosis_agent.task import DiagnosisTask, task_of
 from episodes.agent import Lessons
@@ -87,7 +87,7 @@ class Teacher:
         messages = self.prompts.opening(task.question, turns)
         results = list[Result]()
         for following, (step, _) in enumerate(steps, 2):
-            reply = step if isinstance(step, str) else spoken(step)
+            reply = step if isinstance(step, str) else step.reply
             messages.append({"role": "assistant", "content": reply})
             if isinstance(step, Order):
                 results.append(SIMULATOR.reply_to(task, step.examination, results))
@@ -99,7 +99,7 @@ class Teacher:
             messages.append({"role": "user", "content": words})
         guesses = kind in ("at_once", "aside", "early")
         diagnosis = best_match(task, results) if guesses else task.reference
-        last = spoken(Conclusion(diagnosis, ENOUGH))
+        last = Conclusion(diagnosis, ENOUGH).reply
         messages.append({"role": "assistant", "content": last})
         return Conversation(messages, [*(learn for _, learn in steps), True])
 
@@ -120,7 +120,7 @@ class Teacher:
             ]
         if kind == "malformed":
             at = self.random.randrange(len(right))
-            return [*right[:at], (self._broken(spoken(orders[at])), learned), *right[at:]]
+            return [*right[:at], (self._broken(orders[at].reply), learned), *right[at:]]
         if kind == "aside":
             return [(order, True) for order in aside[: self.random.randint(1, 2)]]
         if kind == "wrong_order":

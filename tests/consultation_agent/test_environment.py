@@ -6,7 +6,7 @@ import pytest
 
 from consultation_agent.agent import AGENT
 from consultation_agent.environment import ConsultationEnvironment
-from consultation_agent.protocol import Conclusion, Malformed, Question, spoken
+from consultation_agent.protocol import Conclusion, Malformed, Question
 from consultation_agent.record_patient import Exchange
 from consultation_agent.task import task_of
 from episodes.episode import Episode
@@ -14,7 +14,7 @@ from episodes.script import Script
 from tests.consultation_agent.cases import SETTINGS, reference_row, task_with
 
 TASK = task_with("appendicitis")
-END = spoken(Conclusion("阑尾炎", TASK.recommendation))
+END = Conclusion("阑尾炎", TASK.recommendation).reply
 
 
 def environment(**options: str) -> ConsultationEnvironment:
@@ -26,7 +26,7 @@ def played(*texts: str, **options: str) -> Episode:
 
 
 def test_a_whole_consultation():
-    episode = played(spoken(Question("在什么部位？")), "哪里？", spoken(Question("发烧吗？")), END)
+    episode = played(Question("在什么部位？").reply, "哪里？", Question("发烧吗？").reply, END)
     assert episode.stop_reason == "answered"
     assert [type(event) for event in episode.events] == [Exchange, Malformed, Exchange, Conclusion]
     heard = [message["content"] for message in episode.messages if message["role"] == "user"]
@@ -41,7 +41,7 @@ def test_a_whole_consultation():
 def test_facts_and_record():
     own, episode = (
         environment(),
-        played(spoken(Question("在什么部位？")), spoken(Question("在哪里？")), END),
+        played(Question("在什么部位？").reply, Question("在哪里？").reply, END),
     )
     episode.reply_tokens = [9, 8, 7]
     facts = own.record(TASK, episode)["facts"]
@@ -57,8 +57,8 @@ def test_facts_and_record():
     ("texts", "kind"),
     [
         ([END], "right"),
-        ([spoken(Conclusion("阑尾炎", "多喝水"))], "wrong_advice"),
-        ([spoken(Conclusion("急性胆囊炎", "多喝水"))], "asked_too_little"),
+        ([Conclusion("阑尾炎", "多喝水").reply], "wrong_advice"),
+        ([Conclusion("急性胆囊炎", "多喝水").reply], "asked_too_little"),
         ([""] * 4, "no_diagnosis"),
     ],
 )
@@ -71,8 +71,8 @@ def test_kinds_of_failure(texts, kind):
 def test_rows_without_facets_are_played():
     task, own = task_of(reference_row()), environment()
     texts = (
-        spoken(Question("Did you twist it?")),
-        spoken(Conclusion(task.reference, task.recommendation)),
+        Question("Did you twist it?").reply,
+        Conclusion(task.reference, task.recommendation).reply,
     )
     episode = asyncio.run(own.play(task, Script(texts, max_turns=4)))
     assert "on the stairs" in episode.messages[3]["content"]

@@ -15,7 +15,7 @@ from common.settings import Settings
 from consultation_agent.agent import AGENT
 from consultation_agent.environment import ConsultationEnvironment
 from consultation_agent.llm_patient import ATTEMPTS, WORDS, LLMPatient, clean
-from consultation_agent.protocol import Conclusion, Question, spoken
+from consultation_agent.protocol import Conclusion, Question
 from consultation_agent.record_patient import Exchange, Reply
 from consultation_agent.task import ConsultationTask, task_of
 from episodes.agent import Service
@@ -75,7 +75,7 @@ def consultation(settings: Settings, *replies: str, **options: str) -> Scored:
     return asyncio.run(play(environment, TASK, environment.play(TASK, policy), policy, 60))
 
 
-END = spoken(Conclusion(TASK.reference, TASK.recommendation))
+END = Conclusion(TASK.reference, TASK.recommendation).reply
 
 
 def test_it_is_shown_the_record_and_not_the_diagnosis(llm, ask):
@@ -127,7 +127,7 @@ def test_a_leak_is_asked_away_once(named, llm, ask):
 
 def test_a_leak_that_stays_is_struck_out_counted_and_scored(llm, settings):
     llm.answer = saying(text="是急性阑尾炎，右下边疼。")
-    scored = consultation(settings, spoken(Question("哪里疼？")), END)
+    scored = consultation(settings, Question("哪里疼？").reply, END)
     assert len(llm.requests) == 2
     heard = str(scored.episode.messages[3]["content"])
     assert "阑尾炎" not in heard
@@ -161,7 +161,7 @@ def test_a_patient_that_keeps_failing_leaves_the_episode_unscored(
     fault, cause, requests, llm, settings
 ):
     llm.faults = [fault] * 20
-    scored = consultation(settings, spoken(Question("哪里疼？")), END)
+    scored = consultation(settings, Question("哪里疼？").reply, END)
     assert (scored.reward.total, scored.reward.unscored) == (None, cause)
     assert cause in UNSCORED
     assert len(llm.requests) == requests

@@ -11,13 +11,13 @@ from common.command import UsageError
 from conditions.intake import consultations
 from consultation_agent.agent import AGENT
 from consultation_agent.llm_patient import WORDS, Said, messages_for
-from consultation_agent.protocol import Conclusion, Question, spoken
+from consultation_agent.protocol import Conclusion, Question
 from consultation_agent.task import task_of
 from episodes.episode import Conversation
 from tests.consultation_agent.cases import SETTINGS
 from tests.corpora import cases_of, write_lines
 
-END = spoken(Conclusion("Ankle sprain", "Rest it."))
+END = Conclusion("Ankle sprain", "Rest it.").reply
 
 
 def test_the_patients_lessons_have_the_form_of_a_served_patients_calls():
@@ -50,11 +50,11 @@ def framed(tmp_path: Path, *dialogues: Any) -> list[Conversation]:
 def test_a_dialogue_is_framed_as_an_episode(tmp_path):
     texts = [
         "It hurts.",
-        spoken(Question("Where?")),
+        Question("Where?").reply,
         "My ankle.",
-        spoken(Question("Since when?")),
+        Question("Since when?").reply,
         "Monday.",
-        spoken(Question("A fall?")),
+        Question("A fall?").reply,
         "Yes.",
     ]
     [one] = framed(tmp_path, {"messages": said(*texts, END)})

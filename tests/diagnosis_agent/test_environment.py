@@ -9,7 +9,7 @@ import pytest
 
 from diagnosis_agent.agent import AGENT
 from diagnosis_agent.environment import DiagnosisEnvironment
-from diagnosis_agent.protocol import Conclusion, Order, spoken
+from diagnosis_agent.protocol import Conclusion, Order
 from diagnosis_agent.record_simulator import Exchange
 from diagnosis_agent.single_turn import Next
 from episodes.episode import AgentError, Episode
@@ -18,11 +18,11 @@ from episodes.text_loop import Malformed
 from tests.diagnosis_agent.cases import SETTINGS, task_with, tasks
 
 TASK = task_with("appendicitis")
-END = spoken(Conclusion("appendicitis", "it fits"))
+END = Conclusion("appendicitis", "it fits").reply
 
 
 def order(name: str) -> str:
-    return spoken(Order("unknown", name, "to see"))
+    return Order("unknown", name, "to see").reply
 
 
 def environment(evaluating: bool = True, **options: Any) -> DiagnosisEnvironment:
@@ -82,8 +82,8 @@ def test_facts_record_and_groups():
     ("kind", "texts"),
     [
         ("right", [END]),
-        ("ordered_too_little", [spoken(Conclusion("migraine", "it fits"))]),
-        ("wrong_diagnosis", [*map(order, TASK.key), spoken(Conclusion("migraine", "it fits"))]),
+        ("ordered_too_little", [Conclusion("migraine", "it fits").reply]),
+        ("wrong_diagnosis", [*map(order, TASK.key), Conclusion("migraine", "it fits").reply]),
         ("no_diagnosis", [""] * 4),
     ],
 )

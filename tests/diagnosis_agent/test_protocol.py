@@ -13,7 +13,6 @@ from diagnosis_agent.protocol import (
     Conclusion,
     Order,
     read_reply,
-    spoken,
 )
 from diagnosis_agent.task import task_of
 from episodes.episode import AgentError
@@ -28,9 +27,9 @@ CONCLUSION = Conclusion("acute appendicitis", "tenderness")
 
 def test_an_order_and_a_conclusion_are_read_with_and_without_marks():
     bold = "**Current diagnosis:** acute appendicitis\n**Examination needed: CBC.**\n**Reason:** white cells"
-    assert read_reply(spoken(ORDER)) == read_reply(bold) == ORDER
+    assert read_reply(ORDER.reply) == read_reply(bold) == ORDER
     loud = f"{STOP_PHRASE.upper()}\n\nDiagnosis: acute appendicitis.\nReason: tenderness"
-    assert read_reply(spoken(CONCLUSION)) == read_reply(loud) == CONCLUSION
+    assert read_reply(CONCLUSION.reply) == read_reply(loud) == CONCLUSION
 
 
 @pytest.mark.parametrize(
