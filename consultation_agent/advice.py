@@ -73,7 +73,8 @@ def _is_senseless(clause: str) -> bool:
     beside = _any_term().sub(lambda term: f"{term[0][0]}\n{term[0][-1]}", clause)
     pairs = PAIR.findall(beside)
     known = sum(pair in _known_pairs() for pair in pairs)
-    return len(pairs) > 1 and known < KNOWN_PAIRS * len(pairs)
+    least = 2 if beside == clause else 1  # a word of its own may be unknown
+    return len(pairs) >= least and known < KNOWN_PAIRS * len(pairs)
 
 
 @cache
@@ -87,7 +88,8 @@ def _known_pairs() -> frozenset[str]:
 @cache
 def _any_term() -> re.Pattern[str]:
     longest_first = sorted(all_terms(), key=lambda term: (-len(term), term))
-    return re.compile("|".join(map(re.escape, longest_first)))
+    named = "|".join(map(re.escape, longest_first))
+    return re.compile(f"{WORDS['before']}(?:{named}){WORDS['after']}")
 
 
 def _given(term: str, gold: list[str], clauses: list[str]) -> int:

@@ -189,8 +189,9 @@ def _topics_of(task: ConsultationTask, question: str, items: Sequence[str]) -> l
     several = _of_one_facet(question, items)
     if len(several) > 1 and not asked_first(question):
         return _telling_first(task, several, items[0])
-    if not items and _joined(question):
-        return [one for one in found if not one.is_side]
+    subjects = [one for one in found if not one.is_side]
+    if subjects and not items and _joined(question):
+        return subjects
     first = asked_first(question)
     if first or not items:
         itself = [one for one in found if one.complaint.get(task.complaint) == "complaint"]
@@ -304,8 +305,10 @@ def _of_item(
     if item in tables.symptoms:
         if name := _told_by(task, question, item):
             return Reply("informative", _told(task, name), (item, name))
-        absent = said["absent"].format(word=tables.symptoms[item].ask[0])
-        return Reply("informative", absent, (item,))
+        words = ["".join(word.parts) for word in sure_words(question) if word.item == item]
+        pains = [word for word in words if word.endswith("疼")]
+        word = pains[0] if pains else tables.symptoms[item].ask[0]
+        return Reply("informative", said["absent"].format(word=word), (item,))
     if item == "age" and task.age is not None:
         return Reply("informative", said["age"].format(age=task.age), (item,))
     if item == "sex" and task.sex in said:

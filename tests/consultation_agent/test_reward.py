@@ -156,11 +156,9 @@ def test_common_characters_strewn_between_words_of_advice_are_no_clauses():
     common = "的一是了我不在人有他这上们来到时大地为子中你说生国年着就那和要她出也得里后自以会家可下而过天去"
     random = Random(0)
     worth = []
-    for length in (2, 3, 6, 12) * 10:
-        said = ""
-        for term in own:
-            said += "".join(random.choices(common, k=length)) + term
-        worth.append(advice_of(TASK, said))
+    for length in (1, 2, 3, 6, 12) * 10:
+        strewn = ["".join(random.choices(common, k=length)) + term for term in own]
+        worth += [advice_of(TASK, "".join(strewn)), advice_of(TASK, "，".join(strewn))]
     assert fmean(worth) < 0.1
 
 
