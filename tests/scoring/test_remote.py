@@ -47,7 +47,7 @@ def test_the_llm_judge_sends_the_case_and_weighs_the_scores(server):
     assert form["schema"]["required"] == list(WORDS.weights)
 
 
-@pytest.mark.parametrize("status", [429, 500, 503])
+@pytest.mark.parametrize("status", [408, 429, 500, 503])
 def test_both_judges_try_again_after_a_passing_failure(server, status):
     said = [completion("not json"), completion(json.dumps(SCORES))]
     server.replies = [(status, "{}"), *((200, text) for text in said)]
