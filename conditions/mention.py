@@ -18,6 +18,8 @@ def _apart(name: str) -> str:
     letters = [re.escape(letter) for letter in re.findall(r"[^\W_]", name)]
     if not (letters and name.isascii()):
         return GAP.join(letters)
+    if len(letters) == 2:  # in small letters "as" and "oh" are words
+        return rf"(?-i:(?<![A-Za-z]){GAP.join(letters).upper()}(?![A-Za-z]))"
     american = re.sub("[ao]e", "e", "".join(letters).lower())
     spelt = GAP.join("[ao]?e" if letter == "e" else letter for letter in american)
     return rf"(?<![a-z]){spelt}(?![a-z])"
