@@ -17,14 +17,9 @@ BEFORE = "from common.command import run_command; run_command('a test', lambda: 
 CLIENTS = {
     "urllib": "import urllib.request; print(urllib.request.urlopen(URL).status)",
     "httpx": "import httpx; print(httpx.get(URL).status_code)",
-    "openai over aiohttp": (
-        "import asyncio, openai\n"
-        "async def ask():\n"
-        "    http = openai.DefaultAioHttpClient()\n"
-        "    client = openai.AsyncOpenAI(base_url=URL, api_key='x', max_retries=0, http_client=http)\n"
-        "    print((await client.models.with_raw_response.list()).status_code)\n"
-        "    await client.close()\n"
-        "asyncio.run(ask())"
+    "our own": (
+        "import asyncio; from common.llm.endpoint import post\n"
+        "print(200 if asyncio.run(post(URL, {}, timeout=60)) else 'nothing')"
     ),
 }
 
@@ -42,6 +37,7 @@ class Answer(JsonHandler):
 @pytest.fixture(scope="module")
 def server():
     with ThreadingHTTPServer(("127.0.0.1", 0), Answer) as server:
+        server.asked = []  # type: ignore[attr-defined]
         Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_address[1]}/v1"
         server.shutdown()
