@@ -77,10 +77,6 @@ class Connection(_Protocol):
         answering = self.cycle is not None and not self.cycle.response_complete
         return not self.known and not (answering and LET_IN in self.cycle.scope["state"])
 
-    def drop(self) -> None:
-        """End it at once. What is not yet sent is lost."""
-        self.transport.abort()
-
     def _look(self) -> None:
         left = HEADER_SECONDS  # between requests, for the next one's headers
         if self.reading:
@@ -88,10 +84,10 @@ class Connection(_Protocol):
             limit = BODY_SECONDS + self.received / SLOWEST if in_body else HEADER_SECONDS
             left = self.since + limit - self.loop.time()
         if left <= 0 and self.overdue:
-            return self.drop()
+            self.transport.abort()
+            return
         self.overdue = left <= 0
         self.timer = self.loop.call_later(SECOND_LOOK if self.overdue else left, self._look)
-        return None
 
 
 def make_room(connections: set[Any]) -> None:
@@ -106,7 +102,7 @@ def make_room(connections: set[Any]) -> None:
     host = Counter(_host(one) for one in waiting).most_common(1)[0][0]
     oldest = min((one for one in waiting if _host(one) == host), key=lambda one: one.since)
     connections.discard(oldest)  # counted no more, although its end is only noted later
-    oldest.drop()
+    oldest.transport.abort()
 
 
 def _host(connection: Connection) -> str:
