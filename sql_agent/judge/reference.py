@@ -86,7 +86,7 @@ class _Reading:
         self.said: set[str] = set()
         self.own: list[str] = []
         self.owner = ""
-        self.label = ""
+        self.labels: list[str] = []  # the fields of the last head that may follow, in its order
         self.last = 0  # place among gold's names of what was said last
         self.of_another = False  # what follows is said of another name or field
         for piece, sign in pieces(answer):
@@ -135,11 +135,14 @@ class _Reading:
     def _say(self, facts: Sequence[str]) -> bool:
         """Take the facts as said, if they may stand under the last name and field."""
         for fact in facts:
-            owners = [owner for owner, label in self.gold.places[fact] if self._fits(owner, label)]
-            if self.of_another or not owners:
+            places = [place for place in self.gold.places[fact] if self._fits(*place)]
+            if self.of_another or not places:
                 return False
             self.said.add(fact)
-            self.last = min(map(self._place, owners))
+            self.last = min(self._place(owner) for owner, _ in places)
+            of = {label for _, label in places}
+            while self.labels and self.labels[0] not in of and "" not in of:
+                del self.labels[0]
         return True
 
     def _fits(self, owner: str, label: str) -> bool:
@@ -147,7 +150,7 @@ class _Reading:
 
         Without names the owners must come in their order.
         """
-        if label and self.label and label != self.label:
+        if label and self.labels and label not in self.labels:
             return False
         if owner and self.owner:
             return owner == self.owner
@@ -160,15 +163,16 @@ class _Reading:
         names = [name for name in self.gold.heads.names if name in head]
         if names:
             self.owner = max(names, key=len)
-            self.label = ""
+            self.labels = []
             self.last = 0
             self.of_another = False
         labels = [label for label in self.gold.heads.labels if label and label in head]
         field = without(ENDING.sub("", head), names).strip("\n的 ")
         if labels:
-            # The first of the longest: a set has another order in each process
-            self.label = max(sorted(labels, key=head.index), key=len)
+            named = without(head, labels)
+            whole = [label for label in labels if without(head, {*labels} - {label}) != named]
+            self.labels = sorted(whole, key=head.index)
         elif field:
             # A part of one field's name is that field: 相互作用 is 药物相互作用.
             longer = [label for label in self.gold.heads.labels if field in label]
-            self.label = longer[0] if len(longer) == 1 else ""
+            self.labels = longer if len(longer) == 1 else []
