@@ -66,16 +66,19 @@ def read_consultation(row: dict[str, Any]) -> Consultation:
 
 def _of_instruction(row: dict[str, Any]) -> list[Message]:
     """Return the messages of a row of Alpaca's form: pairs of a history, and what follows them."""
-    last = "\n".join(filter(None, (row["instruction"], row.get("input"))))
+    asked = [row[name] for name in ("instruction", "input") if row.get(name)]
+    if not all(isinstance(text, str) for text in asked):
+        raise Refused(f"instruction and input are {shortly(asked)}, expected texts")
     messages = []
-    for number, pair in enumerate([*(row.get("history") or []), [last, row["output"]]]):
+    for place, pair in items_of(row.get("history"), "history"):
         if not isinstance(pair, list) or len(pair) != len(("patient", "doctor")):
-            raise Refused(f"history[{number}] is {shortly(pair)}, expected [question, reply]")
-        messages += [
-            {"role": "user", "content": pair[0]},
-            {"role": "assistant", "content": pair[1]},
-        ]
-    return messages
+            raise Refused(f"{place} is {shortly(pair)}, expected [question, reply]")
+        messages += [{"role": "user", "content": pair[0]}, {"role": "gpt", "content": pair[1]}]
+    last = [
+        {"role": "user", "content": "\n".join(asked)},
+        {"role": "gpt", "content": row["output"]},
+    ]
+    return messages + last
 
 
 def _reference(row: dict[str, Any]) -> Consultation:
@@ -92,13 +95,8 @@ def _reference(row: dict[str, Any]) -> Consultation:
     record = object_of(row.get("reward_model"), "reward_model")
     gold = object_of(record.get("ground_truth"), "reward_model.ground_truth")
     record_text = record.get("enhanced_description")
-    known = record.get("patient_information") or []
-    if not isinstance(known, list):
-        form = "a list of {doctor_question, patient_response}"
-        raise Refused(f"patient_information is {shortly(known)}, expected {form}")
     pairs = []
-    for number, given in enumerate(known):
-        place = f"patient_information[{number}]"
+    for place, given in items_of(record.get("patient_information"), "patient_information"):
         pair = object_of(given, place)
         question = texts_of(pair.get("doctor_question"), f"{place}.doctor_question")
         answer = texts_of(pair.get("patient_response"), f"{place}.patient_response")
@@ -165,7 +163,7 @@ def _turns(value: Any, where: str) -> list[Message]:
     if not isinstance(value, list):
         form = "a list of {role, content}, or lines as 患者：头痛"
         raise Refused(f"{where} is {shortly(value)}, expected {form}")
-    said = [_message(message, f"{where}[{number}]") for number, message in enumerate(value)]
+    said = [_message(message, place) for place, message in items_of(value, where)]
     turns = _joined([message for message in said if message["role"] != "system"])
     turns = turns[1:] if turns and turns[0]["role"] == "assistant" else turns
     if not turns:
@@ -197,6 +195,14 @@ def object_of(value: Any, where: str) -> dict[str, Any]:
     return value
 
 
+def items_of(value: Any, where: str) -> list[tuple[str, Any]]:
+    """Return the items of a list, which may be missing, each behind its place."""
+    several = value or []
+    if not isinstance(several, list):
+        raise Refused(f"{where} is {shortly(several)}, expected a list")
+    return [(f"{where}[{number}]", item) for number, item in enumerate(several)]
+
+
 def text_of(value: Any, where: str) -> str:
     if not isinstance(value, str) or not value.strip():
         raise Refused(f"{where} is {shortly(value)}, expected text")
@@ -210,10 +216,8 @@ def text_of(value: Any, where: str) -> str:
 
 
 def texts_of(value: Any, where: str) -> list[str]:
-    several = [value] if isinstance(value, str) else value or []
-    if not isinstance(several, list):
-        raise Refused(f"{where} is {shortly(value)}, expected a list of texts")
-    return [text_of(text, where) for text in several if text]
+    several = [value] if isinstance(value, str) else value
+    return [text_of(text, where) for _, text in items_of(several, where) if text]
 
 
 def _checked(turns: list[Message]) -> list[Message]:

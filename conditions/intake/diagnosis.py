@@ -21,7 +21,6 @@ from decimal import Decimal
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from reprlib import repr as shortly
 from typing import Any
 
 import ijson
@@ -29,7 +28,7 @@ import ijson
 from common.command import Failure, UsageError, new_parser, run_command
 from common.files import refuse_existing, replacing
 from common.terminal import watched
-from conditions.intake.consultation_rows import Refused, object_of, text_of, texts_of
+from conditions.intake.consultation_rows import Refused, items_of, object_of, text_of, texts_of
 from conditions.table import INSTRUCTION
 from data.json_rows import json_events
 from data.parquet import DIAGNOSIS, Form, write_parquet
@@ -78,11 +77,13 @@ Note = tuple[str, list[dict[str, str]]]  # its history and what was found
 def examinations_of(note: dict[str, Any]) -> list[dict[str, str]]:
     """Return what a note records, each examination once, in its order. Raises Refused."""
     found: dict[str, list[str]] = {}
-    for place, item in _items(note, "reformat_physical_exam"):
+    for place, value in items_of(note.get("reformat_physical_exam"), "reformat_physical_exam"):
+        item = object_of(value, place)
         name = text_of(item.get("exam_name"), f"{place}.exam_name")
         result = text_of(item.get("exam_results"), f"{place}.exam_results")
         found.setdefault(name, []).append(result)
-    for place, item in _items(note, "events"):
+    for place, value in items_of(note.get("events"), "events"):
+        item = object_of(value, place)
         several = item.get("data")
         for data in several if isinstance(several, list) else [several]:
             one = object_of(data, f"{place}.data")
@@ -91,17 +92,6 @@ def examinations_of(note: dict[str, Any]) -> list[dict[str, str]]:
             time = item.get("time")
             found.setdefault(name, []).append(f"{time}: {result}" if time else result)
     return [{"name": name, "results": "\n".join(results)} for name, results in found.items()]
-
-
-def _items(note: dict[str, Any], key: str) -> list[tuple[str, dict[str, Any]]]:
-    several = note.get(key) or []
-    if not isinstance(several, list):
-        raise Refused(f"{key} is {shortly(several)}, expected a list")
-    found = []
-    for number, item in enumerate(several):
-        place = f"{key}[{number}]"
-        found.append((place, object_of(item, place)))
-    return found
 
 
 def _shown(value: Any, where: str) -> str:
