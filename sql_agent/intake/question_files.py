@@ -7,12 +7,14 @@ empty one. `sql` is a statement or a JSON list (see `statements`). `structured_g
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, count
 from os import PathLike
 from pathlib import Path
 from reprlib import Repr
 from typing import Any
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from common.command import UsageError
 from common.files import replacing
@@ -23,17 +25,43 @@ from data.records import as_record, compact, detect_encoding, refusing
 from sql_agent.intake.kinds import OF_KIND, binary_kind
 
 REQUIRED = ("id", "question")
-TEXTS = ("id", "question", "answer", "task_type", "difficulty", "split", "wording")
 COLUMNS = (
-    "id", "question", "answer", "task_type", "difficulty", "sql", "structured_gt", "evidence", "entities", "split",
-    "wording",
-)  # fmt: skip
+    *("id", "question", "answer", "task_type", "difficulty", "sql"),
+    *("structured_gt", "evidence", "entities", "split", "wording"),
+)
 ALIASES = {"qid": "id", "ground_truth": "answer"}
 KINDS = "Parquet, lines of JSON or a JSON list"
 
 _SHORT = Repr()  # shortens a wrong value in a message, however large or deep it is
 _SHORT.maxstring = _SHORT.maxother = 60
 _SHORT.maxlevel = 3
+
+
+class Gold(BaseModel):
+    columns: list[str]
+    rows: list[list[str | int | float | None]]
+
+
+class Quote(BaseModel):
+    table: str | None = None
+    source_table: str | None = None
+    field: str | None = None
+    quote: str
+
+
+# The columns of JSON text: their form, and how a message says it
+NESTED: dict[str, tuple[TypeAdapter[Any], str]] = {
+    "sql": (TypeAdapter(list[str | None]), "text or a list of texts"),
+    "structured_gt": (
+        TypeAdapter(Gold),
+        '{"columns": [...], "rows": [[...]]}, whose cells are text, numbers or null',
+    ),
+    "evidence": (
+        TypeAdapter(list[Quote]),
+        "a list of {table, row_id, field, quote}, the first and last two as text",
+    ),
+    "entities": (TypeAdapter(list[str]), "a list of names"),
+}
 
 Record = dict[str, Any]  # a row as its file has it
 Row = dict[str, Any]  # a row in the form described above
@@ -133,14 +161,14 @@ def _records(path: Path) -> Iterator[RecordRead]:
     if other:
         raise DataError(f"{path} is {other}; expected {KINDS}")
     with path.open(encoding=detect_encoding(path)) as file:
-        first = next((text[:1] for line in file if (text := line.lstrip("\ufeff").lstrip())), "")
-        file.seek(0)
-        if first == "{":
-            yield from line_records(line.lstrip("\ufeff") for line in file if line.strip())
-        elif first == "[":
-            yield from map(as_record, count(1), json.loads(file.read().lstrip("\ufeff")))
+        filled = filter(str.strip, file)
+        first = next(filled, "").lstrip()
+        if first.startswith("{"):
+            yield from line_records(chain([first], filled))
+        elif first.startswith("["):
+            yield from map(as_record, count(1), json.loads(first + file.read()))
         else:
-            seen = f"begins with {first!r}" if first else "is empty"
+            seen = f"begins with {first[0]!r}" if first else "is empty"
             raise DataError(f"{path} {seen}; expected {KINDS}")
 
 
@@ -155,11 +183,7 @@ class _Wrong(ValueError):
 
 def normalise(record: Record) -> tuple[Row, list[Note]]:
     """Return the record as a row, and its problems. Only without problems is the row complete."""
-    row = dict(record)
-    for other, own in ALIASES.items():
-        value = row.pop(other, None)
-        if row.get(own) is None:
-            row[own] = value
+    row = _with_own_names(record, ALIASES)
     entity = row["meta"].get("entity") if isinstance(row.get("meta"), dict) else None
     if row.get("entities") is None and isinstance(entity, dict):  # as other generators write it
         named = [value for key, value in entity.items() if "name" in key]
@@ -167,7 +191,7 @@ def normalise(record: Record) -> tuple[Row, list[Note]]:
     problems = []
     for column in COLUMNS:
         try:
-            row[column] = _READERS[column](row.get(column))
+            row[column] = _read(column, row.get(column))
             if column in REQUIRED and not row[column]:
                 raise _Wrong("empty, expected text")
         except _Wrong as error:
@@ -175,9 +199,40 @@ def normalise(record: Record) -> tuple[Row, list[Note]]:
     return row, problems
 
 
-def _id(value: Any) -> str:
-    """Return an id, which public question files write as a number too."""
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else _text(value)
+def _with_own_names(values: Mapping[str, Any], aliases: Mapping[str, str]) -> dict[str, Any]:
+    named = dict(values)
+    for other, own in aliases.items():
+        if other in named:
+            value = named.pop(other)
+            named[own] = named.get(own) or value
+    return named
+
+
+def _read(column: str, value: Any) -> str:
+    if column == "id" and type(value) is int:  # as public question files write it too
+        return str(value)
+    is_statement = isinstance(value, str) and not value.lstrip().startswith("[")
+    if column not in NESTED or (column == "sql" and is_statement):
+        return _text(value)
+    found = _json(value)
+    if found is None:
+        return ""
+    kind, expected = NESTED[column]
+    try:
+        kind.validate_python(found)
+    except ValidationError:
+        raise _Wrong(f"{_SHORT.repr(found)}: expected {expected}") from None
+    if column == "sql":
+        found = [statement for statement in found if statement and statement.strip()]
+        if len(found) < 2 and not "".join(found).lstrip().startswith("["):
+            return "".join(found)
+    if column == "structured_gt":
+        width = len(found["columns"])
+        if any(len(line) != width for line in found["rows"]):
+            raise _Wrong(f"a row has not {width} cells, one a column: {_SHORT.repr(found['rows'])}")
+    if column == "evidence":
+        found = [_with_own_names(quote, {"source_table": "table"}) for quote in found]
+    return compact(found)
 
 
 def _text(value: Any) -> str:
@@ -192,83 +247,19 @@ def _text(value: Any) -> str:
     return value if value.strip() else ""
 
 
-def _sql(value: Any) -> str:
-    """Return one statement, or a list of them. SQL never begins with a bracket."""
-    if isinstance(value, str | None) and not (value or "").lstrip().startswith("["):
-        return _text(value)
-    _, found = _json(value)
-    if not isinstance(found, list):
-        raise _Wrong(
-            f"{_SHORT.repr(value)} is {type(value).__name__}, expected text or a list of texts"
-        )
-    several = list(filter(None, map(_text, found)))
-    one = len(several) == 1 and not several[0].lstrip().startswith("[")
-    return "".join(several) if one or not several else compact(several)
-
-
-def _gold(value: Any) -> str:
-    text, gold = _json(value)
-    if gold is None:
-        return ""
-    columns: Any = gold.get("columns") if isinstance(gold, dict) else None
-    rows: Any = gold.get("rows") if isinstance(gold, dict) else None
-    if not _are(columns, str) or not _are(rows, list):
-        raise _Wrong(f'{_SHORT.repr(gold)}: expected {{"columns": [...], "rows": [[...]]}}')
-    if any(len(line) != len(columns) for line in rows):
-        raise _Wrong(f"a row has not {len(columns)} cells, one a column: {_SHORT.repr(rows)}")
-    if not all(isinstance(cell, str | int | float | None) for cell in chain(*rows)):
-        raise _Wrong(f"a cell is neither text nor a number nor null: {_SHORT.repr(rows)}")
-    return text
-
-
-def _evidence(value: Any) -> str:
-    text, items = _json(value)
-    if items is None:
-        return ""
-    if not _are(items, dict) or not all(isinstance(item.get("quote"), str) for item in items):
-        raise _Wrong(f"{_SHORT.repr(items)}: expected a list of {{table, row_id, field, quote}}")
-    renamed = False
-    items = [dict(item) for item in items]
-    for item in items:
-        if "source_table" in item:
-            other = item.pop("source_table")
-            item["table"] = item.get("table") or other
-            renamed = True
-        if not _are([item.get("table"), item.get("field")], str | None):
-            raise _Wrong(f"{_SHORT.repr(item)}: expected table and field as text")
-    return compact(items) if renamed else text
-
-
-def _entities(value: Any) -> str:
-    text, names = _json(value)
-    if names is not None and not _are(names, str):
-        raise _Wrong(f"{_SHORT.repr(names)}: expected a list of names")
-    return text if names is not None else ""
-
-
-def _json(value: Any) -> tuple[str, Any]:
-    """Return a value's JSON text, and the value."""
+def _json(value: Any) -> Any:
     if not isinstance(value, str | dict | list | None):
         raise _Wrong(
             f"{_SHORT.repr(value)} is {type(value).__name__}, expected text or nested values"
         )
     try:
-        said = json.loads(value.strip() or "null") if isinstance(value, str) else value
-        written = compact(said)
+        found = json.loads(value.strip() or "null") if isinstance(value, str) else value
+        _text(compact(found))  # an escape may stand for half a surrogate pair
+    except _Wrong:
+        raise
     except (TypeError, ValueError, RecursionError) as error:
         raise _Wrong(f"not JSON ({error}): {_SHORT.repr(value)}") from None
-    _text(written)  # an escape may stand for half a surrogate pair
-    return value if isinstance(value, str) else written, said
-
-
-def _are(values: Any, kind: Any) -> bool:
-    return isinstance(values, list) and all(isinstance(value, kind) for value in values)
-
-
-_READERS: dict[str, Callable[[Any], str]] = dict.fromkeys(TEXTS, _text) | {
-    "id": _id,
-    "sql": _sql, "structured_gt": _gold, "evidence": _evidence, "entities": _entities,
-}  # fmt: skip
+    return found
 
 
 def statements(row: Row) -> list[str]:
