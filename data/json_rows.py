@@ -1,71 +1,122 @@
-"""Rows of JSON texts: JSONL, or the objects of a list at any depth. One object is in memory.
-
-for record in line_records(file): ...
-for record in list_records("data.drugs.item", file): ...
-for record in object_records(file): ...
-"""
+"""Rows of JSON files: an object a line, or the objects of lists at any depth. One is in memory."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
 from functools import partial
 from itertools import starmap
+from pathlib import Path
 from typing import IO, Any
 
 import ijson
 
 from data.records import PIECE, Record, as_record
 
+LINES = (".jsonl", ".ndjson")
 LIST = "item"  # ijson's name for an element of a list
 DEEPEST = 100  # levels of a JSON list
 SHOWN = 60  # characters of a bad line in a message
 LONGEST = 32 * 1024 * 1024  # characters of a bad file that are looked at
 
+Rows = Callable[[], Iterator[Record]]
 
-def are_lines(file: IO[str]) -> bool:
-    """Return whether the first line is a JSON object that others follow. Reads that line."""
-    first = next((line for line in file if line.strip()), "")
-    second = next((line for line in file if line.strip()), "")
+
+def json_tables(path: Path, encoding: str) -> dict[str, Rows]:
+    """Return what reads the rows of each list of objects, by its place, such as "data.drugs".
+
+    The place is "" where the file is one list, has an object a line, or is `whole`. Raises
+    ValueError: it is not JSON. The message names the line.
+    """
+    with open_text(path, encoding) as file:
+        if _are_lines(file, path.suffix.lower() in LINES):
+            return {"": _reader(path, encoding, line_records)}
+        file.seek(0)
+        try:
+            places = _places_of_lists(file)
+        except ijson.JSONError:
+            file.seek(0)
+            raise ValueError(_why_no_json(file)) from None
+    if not places:
+        return {"": whole(path, encoding)}
+    tables = {}
+    for place in places:
+        name = place.removesuffix(LIST).removesuffix(".")
+        tables[name] = _reader(path, encoding, partial(_list_records, place))
+    return tables
+
+
+def whole(path: Path, encoding: str) -> Rows:
+    """Return what reads a JSON text that is one object: the objects that it holds, the places of its
+    lists (a column each), or itself.
+    """
+    return _reader(path, encoding, _object_records)
+
+
+def _reader(path: Path, encoding: str, read: Callable[[IO[str]], Iterator[Record]]) -> Rows:
+    def rows() -> Iterator[Record]:
+        with open_text(path, encoding) as file:
+            yield from read(file)
+
+    return rows
+
+
+def open_text(path: Path, encoding: str) -> IO[str]:
+    return path.open(encoding=encoding, newline="")
+
+
+def _are_lines(file: IO[str], are_expected: bool) -> bool:
+    """Return whether a text has an object a line. A line of a list may begin a list."""
+    filled = filter(str.strip, file)
+    first = next(filled, "")
+    if are_expected and not first.lstrip().startswith("["):
+        return True
     try:
-        return isinstance(_of_line(first), dict) and second.lstrip().startswith("{")
+        return isinstance(_of_line(first), dict) and next(filled, "").lstrip().startswith("{")
     except (ValueError, RecursionError):
         return False
 
 
-def paths_of_lists(file: IO[str]) -> list[str]:
+def _places_of_lists(file: IO[str]) -> list[str]:
     """Return the ijson prefixes of all lists of objects that are not inside other lists."""
-    places = dict.fromkeys(
-        place
-        for place, event, _ in json_events(file)
-        if event == "start_map" and place.split(".").count(LIST) == 1 and place.endswith(LIST)
-    )
+    places: dict[str, None] = {}
+    for place, event, _ in json_events(file):
+        if event == "start_map" and place.split(".").count(LIST) == 1 and place.endswith(LIST):
+            places[place] = None
     return list(places)
 
 
-def list_records(place: str, file: IO[str]) -> Iterator[Record]:
+def _list_records(place: str, file: IO[str]) -> Iterator[Record]:
     return starmap(as_record, enumerate(ijson.items(json_events(file), place), start=1))
 
 
-def object_records(file: IO[str]) -> Iterator[Record]:
-    """Yield the rows of a JSON text without a list of objects: the objects that an object holds, the
-    places of its lists (a column each), or itself.
-
-    Raises ValueError: its lists are not equally long.
-    """
-    whole: Any = next(ijson.items(json_events(file), ""), {})
-    rows = whole
-    if isinstance(whole, dict) and whole:
-        values = list(whole.values())
-        rows = [whole]
+def _object_records(file: IO[str]) -> Iterator[Record]:
+    found: Any = next(ijson.items(json_events(file), ""), {})
+    rows = found
+    if isinstance(found, dict) and found:
+        values = list(found.values())
+        rows = [found]
         if all(isinstance(value, dict) for value in values):
             rows = values
         elif all(isinstance(value, list) for value in values):
-            rows = [dict(zip(whole, cells, strict=True)) for cells in zip(*values, strict=True)]
+            rows = [dict(zip(found, cells, strict=True)) for cells in zip(*values, strict=True)]
     return starmap(as_record, enumerate(rows, start=1))
 
 
-def why_no_json(file: IO[str]) -> str:
-    """Return what is wrong with a JSON text that could not be read, and where."""
+def line_records(lines: Iterable[str]) -> Iterator[Record]:
+    """Yield the objects of JSONL. A blank line is a row without values."""
+    for number, line in enumerate(lines, start=1):
+        try:
+            yield as_record(number, _of_line(line)) if line.strip() else Record(number, {})
+        except (ValueError, RecursionError) as error:
+            yield Record(number, {}, f"not JSON ({error}): {line[:SHOWN]!r}")
+
+
+def _of_line(line: str) -> Any:
+    """Return the value of a line, which may begin a file put behind another, or end in a comma."""
+    return json.loads(line.lstrip("\ufeff").rstrip().removesuffix(","))
+
+
+def _why_no_json(file: IO[str]) -> str:
     text = file.read(LONGEST)
     try:
         json.loads(text)
@@ -88,31 +139,13 @@ def json_events(file: IO[str]) -> Iterator[tuple[str, str, Any]]:
 def _shallow(events: Iterator[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
     """Bound the depth, because ijson's memory grows with its square, and make floats of decimals."""
     depth = 0
-    for event in events:
-        if event[0].startswith("start"):
+    for event, value in events:
+        if event.startswith("start"):
             depth += 1
-        elif event[0].startswith("end"):
+        elif event.startswith("end"):
             depth -= 1
         if depth > DEEPEST:
             raise ValueError(
                 f"lists and objects are nested more than {DEEPEST} deep; expected a list of objects"
             )
-        is_decimal = isinstance(event[1], Decimal)
-        yield (event[0], float(event[1])) if is_decimal else event
-
-
-def _of_line(line: str | bytes) -> Any:
-    """Return the value of a line, which may have the comma of a list behind it."""
-    text = line if isinstance(line, str) else line.decode()
-    return json.loads(text.rstrip().removesuffix(","))
-
-
-def line_records(lines: Iterable[str | bytes]) -> Iterator[Record]:
-    """Yield the objects of JSONL. Bytes are read as UTF-8. A blank line is a row without values."""
-    for number, line in enumerate(lines, start=1):
-        try:
-            record = as_record(number, _of_line(line)) if line.strip() else Record(number, {})
-        except (ValueError, RecursionError) as error:
-            text = line if isinstance(line, str) else line.decode("utf-8", "replace")
-            record = Record(number, {}, f"not JSON ({error}): {text[:SHOWN]!r}")
-        yield record
+        yield event, float(value) if isinstance(value, Decimal) else value

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from data.files import LINES
+from data.json_rows import LINES
 from data.records import SourceError
 from sql_agent.intake.cells import EXACT
 from sql_agent.intake.grid import Part

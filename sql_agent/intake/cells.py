@@ -21,19 +21,18 @@ PLACEHOLDER = re.compile(
     r"(?i:[(<\[]?(?:null|nan|none|undefined|\\n|#?n/a)[)>\]]?)|<NA>|NA"
     r"|[-‐-―−_/\\.…·]+|[?？]|[-+|:]*--[-+|:]*|[*=~]{3,}"
 )
-# Short cells that lost what they meant before they came here: a formula that failed, a number of
-# which a spreadsheet kept the first digits, characters in an encoding, and what stood above
-LOST = re.compile(
-    r"(?P<formula>#(?:DIV/0!|REF!|VALUE!|NAME\?|NUM!|NULL!|SPILL!|CALC!|##+))"
-    r"|(?P<digits>[0-9](?:\.[0-9]+)?[Ee]\+[0-9]{2,3})|(?P<characters>\?{2,})"
-    r"|(?P<above>同上|同前|[〃″]|(?i:ditto))"
-)
-WHY = {
-    "formula": "is what a spreadsheet shows for a formula that failed or a column too narrow",
-    "digits": "has lost its last digits; store it as text in the source",
-    "characters": "has lost its characters; export it again as UTF-8",
-    "above": "stands for the cell above; write that out",
+# Short cells that lost what they meant before they came here, and what the message says
+LOST = {
+    r"#(?:DIV/0!|REF!|VALUE!|NAME\?|NUM!|NULL!|SPILL!|CALC!|##+)": (
+        "is what a spreadsheet shows for a formula that failed or a column too narrow"
+    ),
+    r"[0-9](?:\.[0-9]+)?[Ee]\+[0-9]{2,3}": (
+        "has lost its last digits; store it as text in the source"
+    ),
+    r"\?{2,}": "has lost its characters; export it again as UTF-8",
+    r"同上|同前|[〃″]|(?i:ditto)": "stands for the cell above; write that out",
 }
+ANY_LOST = re.compile("|".join(LOST))
 SHORT = 32  # characters
 SHOWN = 40  # characters of a cell in a message
 # A character that is unseen, or a sign that an encoding was read wrongly, or neither
@@ -74,7 +73,7 @@ def to_text(value: Any, strip_html: bool = False) -> str | None:
     is_odd = not text.isascii() and ODD.search(text) is not None
     if is_odd:
         text = UNSEEN.sub("", text)
-    text = text.replace("\r\n", "\n").replace("\r", "\n").strip()
+    text = re.sub("\r\n?", "\n", text).strip()
     marked = AS_TEXT.fullmatch(text) if text.startswith(("=", "'")) else None
     if marked:
         text = (marked[1] or marked[2] or "").strip()
@@ -85,16 +84,25 @@ def to_text(value: Any, strip_html: bool = False) -> str | None:
     is_short = len(text) <= SHORT
     if not text or (is_short and PLACEHOLDER.fullmatch(text)):
         return None
-    lost = LOST.fullmatch(text) if is_short else None
-    why = WHY[str(lost.lastgroup)] if lost else _misread(text) if is_odd else ""
-    if why:
+    if is_short and ANY_LOST.fullmatch(text):
+        why = next(said for form, said in LOST.items() if re.fullmatch(form, text))
+        raise CellError(f"{text} {why}")
+    if is_odd and (why := _misread(text)):
         raise CellError(f"{text[:SHOWN]} {why}")
-    date_in_words = DATE.fullmatch(text)
-    if date_in_words:
-        year, month, day, hour, minute, second = map(int, date_in_words.groups("0"))
+    in_words = DATE.fullmatch(text)
+    if in_words:
+        year, month, day, hour, minute, second = map(int, in_words.groups("0"))
         with suppress(ValueError):  # a 13th month
             return _moment(datetime(year, month, day, hour, minute, second))
     return text
+
+
+def readable(value: Any) -> str:
+    """Return a value as text, "" for one that cannot be stored."""
+    try:
+        return to_text(value) or ""
+    except CellError:
+        return ""
 
 
 def _misread(text: str) -> str:

@@ -2,16 +2,16 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
 
 import yaml
+from pydantic import TypeAdapter, ValidationError
 from rapidfuzz import fuzz, process
 
 from data.records import SourceError
-from sql_agent.intake.cells import CellError, to_text
+from sql_agent.intake.cells import readable
 from sql_agent.intake.grid import UNNAMED, Part
 from sql_agent.intake.headers import CELLS, EXACT, LONGEST, claims, is_word, normalise, with_unit
 from sql_agent.tables import NAME_COLUMN, TABLE_WORDS, TABLES
@@ -23,7 +23,7 @@ LISTED = 40  # names in a message
 
 
 class Planned(NamedTuple):
-    """A part of a source, its target table, the column map, and mapping lines for open columns.
+    """A part of a source, its target table, the column map, and the columns nobody decided about.
 
     is_counted: its ids are running numbers (序号), which may begin anew.
     """
@@ -31,26 +31,13 @@ class Planned(NamedTuple):
     part: Part
     table: str
     mapping: dict[str, str]
-    unused: dict[str, str]
+    unused: list[str]
     is_counted: bool = False
 
 
 def plan_parts(parts: list[Part], given: Given) -> tuple[list[Planned], list[str]]:
     """Return which parts are imported where, and the names of the others. Raises SourceError."""
-    ours = list(chain(*TABLES.values()))
-    for source, column in given.items():
-        if column and column not in ours:
-            likest, _, _ = process.extractOne(column, ours, scorer=fuzz.ratio)
-            raise SourceError(
-                f"the mapping names {column!r} for {source!r}, which is a column of neither table; "
-                f"the nearest is {likest}, and null leaves {source!r} out"
-            )
-    there = list(chain(*(part.columns for part in parts)))
-    for source in given:
-        if source not in there:
-            raise SourceError(
-                f"the mapping names the column {source!r}; the source has: {listed(there)}"
-            )
+    _check_given(given, list(chain(*(part.columns for part in parts))))
     planned = []
     skipped = []
     for part in parts:
@@ -62,16 +49,14 @@ def plan_parts(parts: list[Part], given: Given) -> tuple[list[Planned], list[str
         cells = sample(part)
         mapping = map_columns(part.columns, target, own, cells)
         _refuse_names_as_rows(part, mapping, target, cells)
-        unused = {}
+        decided = {*mapping, *own}
+        unused = []
         for source in part.columns:
-            is_blank = not cells[source] and source.startswith(UNNAMED)
-            if not (source in mapping or source in own or is_blank):
-                unused[source] = mapping_line(source, None)
-        counted = any(
-            column == "id" and claims(source, target).get("id", EXACT) < EXACT
-            for source, column in mapping.items()
-        )
-        planned.append(Planned(part, target, mapping, unused, counted))
+            if source not in decided and (cells[source] or not source.startswith(UNNAMED)):
+                unused.append(source)
+        key = next((source for source, column in mapping.items() if column == "id"), "")
+        is_counted = bool(key) and claims(key, target).get("id", EXACT) < EXACT
+        planned.append(Planned(part, target, mapping, unused, is_counted))
     if not planned:
         seen = "; ".join(f"{part.name}: {listed(part.columns)}" for part in skipped)
         raise SourceError(
@@ -82,6 +67,22 @@ def plan_parts(parts: list[Part], given: Given) -> tuple[list[Planned], list[str
             "such as sep=;"
         )
     return planned, [part.name for part in skipped]
+
+
+def _check_given(given: Given, there: list[str]) -> None:
+    ours = list(chain(*TABLES.values()))
+    for source, column in given.items():
+        if column and column not in ours:
+            likest, _, _ = process.extractOne(column, ours, scorer=fuzz.ratio)
+            raise SourceError(
+                f"the mapping names {column!r} for {source!r}, which is a column of neither table; "
+                f"the nearest is {likest}, and null leaves {source!r} out"
+            )
+    for source in given:
+        if source not in there:
+            raise SourceError(
+                f"the mapping names the column {source!r}; the source has: {listed(there)}"
+            )
 
 
 def guess_table(columns: Iterable[str], name: str = "", given: Given | None = None) -> str | None:
@@ -122,9 +123,8 @@ def sample(part: Part) -> dict[str, list[str]]:
     cells: dict[str, list[str]] = {column: [] for column in part.columns}
     for record in islice(part.records(), SAMPLED):
         for column, value in record.values.items():
-            with suppress(CellError):  # reported when the row is read to be stored
-                if text := to_text(value):
-                    cells[column].append(with_unit(column, text))
+            if text := readable(value):
+                cells[column].append(with_unit(column, text))
     return cells
 
 
@@ -209,13 +209,12 @@ def read_mapping(path: Path) -> dict[str, str | None]:
     try:
         text = path.read_text(encoding="utf-8-sig")
         content = json.loads(text) if path.suffix.lower() == ".json" else yaml.safe_load(text)
+        return TypeAdapter(dict[str, str | None]).validate_python(content)
+    except ValidationError:
+        raise SourceError(
+            f"{path}: expected lines of `source column: our column`, all text"
+        ) from None
     except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
         raise SourceError(
             f"cannot read the mapping {path}: {' '.join(str(error).split())}"
         ) from None
-    texts = isinstance(content, dict) and all(
-        isinstance(text, str | None) for text in content.values()
-    )
-    if not texts or not all(isinstance(column, str) for column in content):
-        raise SourceError(f"{path}: expected lines of `source column: our column`, all text")
-    return content

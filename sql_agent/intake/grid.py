@@ -6,6 +6,7 @@ from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
 
+from data.json_rows import Rows
 from data.records import Record
 from sql_agent.intake.headers import is_known
 
@@ -17,14 +18,15 @@ UNNAMED = "column "  # begins the name of an unnamed column. Its number follows
 class Part(NamedTuple):
     """One table of a source. `records()` starts anew each time. header: number of the header row.
 
-    is_hidden: a sheet that a person does not see.
+    is_hidden: a sheet that a person does not see. note: what a person must know of how it is read.
     """
 
     name: str
     columns: list[str]
-    records: Callable[[], Iterator[Record]]
+    records: Rows
     header: int = 1
     is_hidden: bool = False
+    note: str = ""
 
 
 class Row(NamedTuple):
@@ -35,28 +37,26 @@ class Row(NamedTuple):
     merged: bool = False
 
 
-Rows = Callable[[], Iterator[Row]]
+SheetRows = Callable[[], Iterator[Row]]
 
 
-def below_headers(tables: Mapping[str, Rows], header_row: int | None = None) -> list[Part]:
+def below_headers(tables: Mapping[str, SheetRows], header_row: int | None = None) -> list[Part]:
     """Return the tables with a header row, given (counted from 1) or found. Raises ValueError."""
     parts = []
     for name, rows in tables.items():
-        first = list(islice(rows(), SEARCHED if header_row is None else header_row))
-        if header_row is not None:
-            header = next((row for row in first if row.number == header_row), None)
-        else:
-            header = _header_of(first)
-        if header is not None and not is_blank(header.cells):
-            above = [row.cells for row in first if row.number < header.number]
-            names = _completed(header.cells, above)
-            lower = next((row for row in first if row.number > header.number), None)
-            if header_row is None and lower is not None and _is_second(lower.cells, names):
-                header = lower
-                names = _completed(lower.cells, [names], every=True)
-            columns = column_names(names)
-            records = partial(_records, rows, columns, header.number)
-            parts.append(Part(name, columns, records, header.number))
+        first = list(islice(rows(), header_row or SEARCHED))
+        given = [row for row in first if row.number == header_row]
+        header = _header_of(first) if header_row is None else next(iter(given), None)
+        if header is None or is_blank(header.cells):
+            continue
+        names = _completed(header.cells, [row.cells for row in first if row.number < header.number])
+        lower = next((row for row in first if row.number > header.number), None)
+        if lower and _is_second(lower.cells, names):
+            header = lower
+            names = _completed(lower.cells, [names], every=True)
+        columns = column_names(names)
+        records = partial(_records, rows, columns, header.number)
+        parts.append(Part(name, columns, records, header.number))
     if not parts:
         raise ValueError(f"it has no header row; expected column names in row {header_row or 1}")
     return parts
@@ -65,7 +65,7 @@ def below_headers(tables: Mapping[str, Rows], header_row: int | None = None) -> 
 def _header_of(rows: list[Row]) -> Row | None:
     """Return the row with most known names, else the first that is at least half full."""
     known = [sum(map(_is_name, row.cells)) for row in rows]
-    if max(known, default=0):
+    if any(known):
         return rows[known.index(max(known))]
     filled = [sum(not is_blank([cell]) for cell in row.cells) for row in rows]
     for row, count in zip(rows, filled, strict=True):
@@ -117,7 +117,7 @@ def column_names(header: list[Any]) -> list[str]:
     return columns
 
 
-def _records(rows: Rows, columns: list[str], header: int) -> Iterator[Record]:
+def _records(rows: SheetRows, columns: list[str], header: int) -> Iterator[Record]:
     named = [place for place, name in enumerate(columns, start=1) if not name.startswith(UNNAMED)]
     # Exports write a delimiter too many behind their header
     least = max(named, default=0)

@@ -35,8 +35,9 @@ def _any_of(words: Sequence[str]) -> str:
 
 
 FILLERS = _any_of(_LISTED["fillers"])
-LANGUAGE = _any_of(_LISTED["languages"])
-OTHER = _any_of(_LISTED["other"])
+IN_LANGUAGE = re.compile(
+    rf"(.+?)[\W_]*(?:{_any_of(_LISTED['languages'])}|({_any_of(_LISTED['other'])}))\W*"
+)
 # The syllable of each character
 PINYIN: dict[str, str | int | None] = {}
 for _syllable, _same in re.findall(r"([a-z]+)([^a-z\s]+)", _LISTED["pinyin"]):
@@ -97,12 +98,8 @@ def _readings(pieces: Sequence[str]) -> dict[str, bool]:
     """Return what pieces of a name may mean once shortened, and whether more than a beginning was
     cut.
     """
-    found = {}
-    for piece in pieces:
-        found[normalise(re.sub(FILLERS, " ", piece))] = True
-    for piece in pieces:
-        if piece not in UNITS:
-            found[normalise(piece)] = False
+    found = {normalise(re.sub(FILLERS, " ", piece)): True for piece in pieces}
+    found |= {normalise(piece): False for piece in pieces if piece not in UNITS}
     for start in _LISTED["before"]:
         for word, cut in list(found.items()):
             if word.startswith(start):
@@ -120,7 +117,7 @@ def _inside(plain: str, table: str) -> dict[str, int]:
 
     The path says to which entity an id belongs, so ids are not claimed.
     """
-    split = re.fullmatch(rf"(.+?)[\W_]*(?:{LANGUAGE}|({OTHER}))\W*", plain)
+    split = IN_LANGUAGE.fullmatch(plain)
     if split:
         most = NEAR if split[2] else PART
         return {column: min(rank, most) for column, rank in claims(split[1], table).items()}

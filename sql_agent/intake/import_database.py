@@ -18,25 +18,25 @@ from pathlib import Path
 from common.command import Failure, UsageError, new_parser, positive, run_command
 from common.language import said
 from common.terminal import watched
-from sql_agent.intake.columns import LISTED, Given, Planned, listed, plan_parts, read_mapping
-from sql_agent.intake.sources import encoding_note, open_parts
+from sql_agent.intake.columns import (
+    LISTED,
+    Planned,
+    listed,
+    mapping_line,
+    plan_parts,
+    read_mapping,
+)
+from sql_agent.intake.sources import open_parts
 from sql_agent.intake.staging import DUPLICATE, EMPTY, FOOTER, HEADING, REJECTED, Staging
 from sql_agent.intake.target import APPEND, MISSING, REPLACE, Target
-from sql_agent.intake.workbooks import WITHOUT_FORMATS
 
 
 def run(options: argparse.Namespace) -> int:
     target = Target(options.to, options.mode)
-    given: Given = read_mapping(options.mapping) if options.mapping else {}
+    given = read_mapping(options.mapping) if options.mapping else {}
     parts = open_parts(options.source, options.encoding, options.part, options.header_row)
-    if encoding := encoding_note(options.source, options.encoding):
-        print(encoding)
-    if Path(options.source).suffix.lower() in WITHOUT_FORMATS:
-        plain = (
-            "{source} is read without the formats of its numbers: 0.9% is 0.009, and 007 is 7; save "
-            "it as .xlsx to keep what it shows"
-        )
-        print(said(plain, source=options.source))
+    if parts[0].note:
+        print(parts[0].note)
     seen = [part for part in parts if not part.is_hidden]
     if seen and not options.part:
         for part in parts:
@@ -47,32 +47,13 @@ def run(options: argparse.Namespace) -> int:
     planned, skipped = plan_parts(parts, given)
     for name in skipped:
         print(said("left out: {name}, whose columns are of neither table", name=name))
-    for item in planned:
-        if not _fits(item):
-            print(_columns(item))
-            fitting = listed([f"--part {other.part.name}" for other in planned if _fits(other)])
-            raise UsageError(
-                f"{len(item.unused)} of {len(item.mapping) + len(item.unused)} columns of "
-                f"{item.part.name} fit none of {item.table}; decide about each in a file for "
-                "--mapping" + (f", or import only a part that fits: {fitting}" if fitting else "")
-            )
+    _refuse_unused(planned)
     filled = target.check({item.table for item in planned})
     if target.mode == MISSING:
         for table in sorted(filled):
-            print(
-                said(
-                    "{target}: {table} has rows and stays as it is", target=target.name, table=table
-                )
-            )
+            stays = "{target}: {table} has rows and stays as it is"
+            print(said(stays, target=target.name, table=table))
         planned = [item for item in planned if item.table not in filled]
-    return _import(options, planned, target)
-
-
-def _fits(item: Planned) -> bool:
-    return len(item.unused) <= len(item.mapping)
-
-
-def _import(options: argparse.Namespace, planned: list[Planned], target: Target) -> int:
     staging = Staging()
     rejected = sum([_stage(item, staging, options.strip_html) for item in planned])
     if rejected and not options.skip_rejected:
@@ -81,31 +62,51 @@ def _import(options: argparse.Namespace, planned: list[Planned], target: Target)
             file=sys.stderr,
         )
         return 1
+    tables = _tables_with_rows(planned, staging)
+    if planned and not tables:
+        raise Failure(f"{options.source} has no row to import")
+    if not options.dry_run:
+        counts = target.write({table: staging.rows(table) for table in tables})
+        _say_written(counts, target.name)
+    return 0
+
+
+def _refuse_unused(planned: list[Planned]) -> None:
+    """Refuse a part most of whose columns fit none of ours."""
+    fitting = [item for item in planned if len(item.unused) <= len(item.mapping)]
+    for item in planned:
+        if item not in fitting:
+            print(_columns(item))
+            others = listed([f"--part {other.part.name}" for other in fitting])
+            raise UsageError(
+                f"{len(item.unused)} of {len(item.mapping) + len(item.unused)} columns of "
+                f"{item.part.name} fit none of {item.table}; decide about each in a file for "
+                "--mapping" + (f", or import only a part that fits: {others}" if others else "")
+            )
+
+
+def _tables_with_rows(planned: list[Planned], staging: Staging) -> list[str]:
     tables = []
     for table in dict.fromkeys(item.table for item in planned):
         rows, without_id = staging.count(table)
-        if not rows:
+        if rows:
+            tables.append(table)
+        else:
             print(said("{table}: no row is ready, so the target's stay as they are", table=table))
-            continue
-        tables.append(table)
         if 0 < without_id < rows:
             numbered = "{table}: {count} rows have no id, so all of its rows are numbered anew"
             print(said(numbered, table=table, count=without_id))
-    if planned and not tables:
-        raise Failure(f"{options.source} has no row to import")
-    if options.dry_run:
-        return 0
-    counts = target.write({table: staging.rows(table) for table in tables})
-    written = []
-    for table, count in counts.items():
-        into = "{target}: {count} rows written to {table}"
-        written.append(said(into, target=target.name, count=count, table=table))
+    return tables
+
+
+def _say_written(counts: dict[str, int], target: str) -> None:
+    into = "{target}: {count} rows written to {table}"
+    lines = [said(into, target=target, count=count, table=table) for table, count in counts.items()]
     try:
-        print("\n".join(written), flush=True)
+        print("\n".join(lines), flush=True)
     except OSError:  # the target has changed, whoever reads of it or not
-        print("\n".join(written), file=sys.stderr)
+        print("\n".join(lines), file=sys.stderr)
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (for the interpreter's last flush)
-    return 0
 
 
 def _stage(item: Planned, staging: Staging, strip_html: bool) -> int:
@@ -140,7 +141,7 @@ def _columns(item: Planned) -> str:
         lines.append(said("  not used: {columns}", columns=listed(ignored)))
     if item.unused:
         lines.append(said("  to decide about them, lines for the file of --mapping:"))
-        lines += list(item.unused.values())[:LISTED]
+        lines += [mapping_line(source, None) for source in item.unused[:LISTED]]
     return "\n".join(lines)
 
 

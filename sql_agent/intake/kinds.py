@@ -4,6 +4,8 @@ import re
 from pathlib import Path
 from zipfile import BadZipFile, ZipFile
 
+from data.json_rows import LINES
+
 ZIP = b"PK\x03\x04"
 OLE = b"\xd0\xcf\x11\xe0"
 PARQUET = b"PAR1"
@@ -30,27 +32,28 @@ def other_kind(path: Path) -> str:
     with path.open("rb") as file:
         start = file.read(512)
     if kind in OF_KIND and start.startswith(OF_KIND[kind]):
-        if OF_KIND[kind] != ZIP:
-            return ""
-        try:
-            with ZipFile(path) as package:
-                names = package.namelist()
-        except BadZipFile:
-            return "damaged or cut off; copy or export it again"
-        if "content.xml" in names or any(name.startswith("xl/") for name in names):
-            return ""
-        return f"a zip file of {', '.join(names[:3])} and not a workbook; unpack it"
+        return _other_zip(path) if OF_KIND[kind] == ZIP else ""
     if seen := binary_kind(start):
         return seen
     text = start.removeprefix(b"\xef\xbb\xbf").lstrip()
     if HTML.match(text):
         return "a page of HTML; open it in a spreadsheet program and save it as .xlsx"
-    is_json = OBJECT.match(text) is not None
-    if is_json and kind not in (".json", ".jsonl", ".ndjson"):
+    if OBJECT.match(text) and kind not in (".json", *LINES):
         return "JSON; name a list .json, and an object a line .jsonl"
     if kind in OF_KIND and b"\0" not in start:
         return "text; if it is a table with commas or tabs, name it .csv" if text else "empty"
     return ""
+
+
+def _other_zip(path: Path) -> str:
+    try:
+        with ZipFile(path) as package:
+            names = package.namelist()
+    except BadZipFile:
+        return "damaged or cut off; copy or export it again"
+    if "content.xml" in names or any(name.startswith("xl/") for name in names):
+        return ""
+    return f"a zip file of {', '.join(names[:3])} and not a workbook; unpack it"
 
 
 def binary_kind(start: bytes) -> str:

@@ -3,40 +3,45 @@
 Rows count from the top of a sheet, by lines in JSONL, and elsewhere from 1.
 """
 
-from __future__ import annotations
-
 import csv
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from itertools import islice, starmap
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import Any
+
+from sqlalchemy import Engine, MetaData, Table, create_engine, make_url, select
 
 from common.language import said
-from data.files import json_places, open_text
-from data.json_rows import LIST, line_records, list_records, object_records
+from data.json_rows import LINES, Rows, json_tables, open_text
 from data.parquet import BATCH, parquet_records
 from data.records import MARKS, Record, SourceError, as_record, detect_encoding, refusing
-from sql_agent.intake.grid import SEARCHED, Part, Row, Rows, below_headers, column_names
+from sql_agent.intake.grid import SEARCHED, Part, Row, SheetRows, below_headers, column_names
 from sql_agent.intake.headers import is_known
 from sql_agent.intake.kinds import other_kind
 from sql_agent.intake.workbooks import KINDS as WORKBOOKS
-from sql_agent.intake.workbooks import read_workbook
+from sql_agent.intake.workbooks import WITHOUT_FORMATS, read_workbook
 from tools.sql.database import PERCENT, has_bare_at
-
-if TYPE_CHECKING:
-    from sqlalchemy import Engine, Table
 
 TABLES_IN_TEXT = (".csv", ".tsv", ".txt")
 WITH_HEADERS = (*TABLES_IN_TEXT, *WORKBOOKS)
-JSON = (".json", ".jsonl", ".ndjson")
+JSON = (".json", *LINES)
+TEXTS = (*TABLES_IN_TEXT, *JSON)
 FILES = (*WITH_HEADERS, *JSON, ".parquet")
 MAX_CELL = 16 * 1024 * 1024
 DELIMITERS = ",\t;|，^~\x01、"
 TOLD = re.compile(r'"?sep=(.)"?\s*')  # the first line by which a spreadsheet tells a delimiter
 QUOTED = re.compile(r"'[^']*'(\W'[^']*')*\s*")  # a line of names in single quotation marks
+GUESSED = (
+    "{path} is not UTF-8 and is read as {encoding}; if names look wrong, give --encoding, such as "
+    "gb18030, big5 or latin-1"
+)
+NO_FORMATS = (
+    "{source} is read without the formats of its numbers: 0.9% is 0.009, and 007 is 7; save it as "
+    ".xlsx to keep what it shows"
+)
 DRIVERS = {
     "postgresql": "postgresql+psycopg",
     "postgres": "postgresql+psycopg",
@@ -55,67 +60,66 @@ def open_parts(
     are read: no such file or part, an unknown kind, or unreadable content.
     """
     path = Path(source)
-    kind = "a database"
-    if "://" not in source:
-        kind = path.suffix.lower()
-        expected = f"expected a file ({', '.join(FILES)}) or a database URL"
-        if not path.is_file():
-            seen = "is a folder" if path.is_dir() else "does not exist"
-            raise SourceError(f"{path} {seen}; {expected}")
-        if other := other_kind(path):
-            raise SourceError(f"{path} is {other}")
-        if kind not in FILES:
-            raise SourceError(f"{path} is of an unknown kind; {expected}")
+    kind = "a database" if "://" in source else _kind_of(path)
     if header_row and kind not in WITH_HEADERS:
         raise SourceError(
             "--header-row is for tables in text and workbooks; the columns of this source are named"
         )
     what = f"{re.sub(r'//.*@', '//***@', source)} cannot be read as {kind}"
     with refusing(what):
-        if kind == "a database":
-            parts = database_parts(source)
-        elif kind in TABLES_IN_TEXT:
-            rows = _text_rows(path, encoding or detect_encoding(path))
-            parts = below_headers({path.stem: rows}, header_row)
-        elif kind in WORKBOOKS:
-            sheets, hidden = read_workbook(path)
-            found = below_headers(sheets, header_row)
-            parts = [part._replace(is_hidden=part.name in hidden) for part in found]
-        elif kind in JSON:
-            parts = _json_parts(path, encoding or detect_encoding(path))
-        else:
-            from pyarrow.parquet import read_schema
-
-            columns = column_names(read_schema(path).names)
-            parts = [Part(path.stem, columns, partial(parquet_records, path))]
+        note = said(NO_FORMATS, source=source) if kind in WITHOUT_FORMATS else ""
+        if kind in TEXTS and not encoding:
+            encoding = detect_encoding(path)
+            if encoding not in ("utf-8", *MARKS.values()):
+                note = said(GUESSED, path=path, encoding=encoding.upper())
+        parts = _parts(source, kind, encoding or "", header_row)
     chosen = [part for part in parts if name in (None, part.name)]
     if not chosen:
         names = ", ".join(part.name for part in parts)
         raise SourceError(f"no part {name!r} in the source; it has: {names}")
-    return [part._replace(records=partial(_guarded, part.records, what)) for part in chosen]
+    return [
+        part._replace(records=partial(_guarded, part.records, what), note=note) for part in chosen
+    ]
 
 
-def _guarded(records: Callable[[], Iterator[Record]], what: str) -> Iterator[Record]:
+def _kind_of(path: Path) -> str:
+    expected = f"expected a file ({', '.join(FILES)}) or a database URL"
+    if not path.is_file():
+        seen = "is a folder" if path.is_dir() else "does not exist"
+        raise SourceError(f"{path} {seen}; {expected}")
+    if other := other_kind(path):
+        raise SourceError(f"{path} is {other}")
+    kind = path.suffix.lower()
+    if kind not in FILES:
+        raise SourceError(f"{path} is of an unknown kind; {expected}")
+    return kind
+
+
+def _parts(source: str, kind: str, encoding: str, header_row: int | None) -> list[Part]:
+    path = Path(source)
+    if kind in TABLES_IN_TEXT:
+        return below_headers({path.stem: _text_rows(path, encoding)}, header_row)
+    if kind in WORKBOOKS:
+        sheets, hidden = read_workbook(path)
+        found = below_headers(sheets, header_row)
+        return [part._replace(is_hidden=part.name in hidden) for part in found]
+    if kind in JSON:
+        tables = json_tables(path, encoding)
+        return [_json_part(place or path.stem, rows) for place, rows in tables.items()]
+    if kind == ".parquet":
+        from pyarrow.parquet import read_schema
+
+        columns = column_names(read_schema(path).names)
+        return [Part(path.stem, columns, partial(parquet_records, path))]
+    return database_parts(source)
+
+
+def _guarded(records: Rows, what: str) -> Iterator[Record]:
     with refusing(what):
         yield from records()
 
 
-def encoding_note(source: str, encoding: str | None = None) -> str:
-    """Return a line about the encoding of a text file if it was guessed, or ""."""
-    path = Path(source)
-    if encoding or not path.is_file() or path.suffix.lower() not in (*TABLES_IN_TEXT, *JSON):
-        return ""
-    chosen = detect_encoding(path)
-    if chosen in ("utf-8", *MARKS.values()):
-        return ""
-    seen = (
-        "{path} is not UTF-8 and is read as {encoding}; if names look wrong, give --encoding, such as "
-        "gb18030, big5 or latin-1"
-    )
-    return said(seen, path=path, encoding=chosen.upper())
-
-
-def _text_rows(path: Path, encoding: str) -> Rows:
+def _text_rows(path: Path, encoding: str) -> SheetRows:
     csv.field_size_limit(MAX_CELL)
     with open_text(path, encoding) as file:
         lines = list(islice(file, 100))
@@ -159,26 +163,10 @@ def _delimiter(lines: list[str], quote: str) -> str:
     return best
 
 
-def _json_parts(path: Path, encoding: str) -> list[Part]:
-    places = json_places(path, encoding)
-    if places is None:
-        return [_json_part(path, encoding, path.stem, line_records)]
-    if not places:
-        return [_json_part(path, encoding, path.stem, object_records)]
-    parts = []
-    for place in places:
-        name = path.stem if place == LIST else place.removesuffix(f".{LIST}")
-        parts.append(_json_part(path, encoding, name, partial(list_records, place)))
-    return parts
-
-
-def _json_part(
-    path: Path, encoding: str, name: str, read: Callable[[IO[str]], Iterator[Record]]
-) -> Part:
+def _json_part(name: str, rows: Rows) -> Part:
     def records() -> Iterator[Record]:
-        with open_text(path, encoding) as file:
-            for record in read(file):
-                yield record._replace(values=_flat(record.values))
+        for record in rows():
+            yield record._replace(values=_flat(record.values))
 
     columns: dict[str, None] = {}  # objects may have different keys
     problem = ""
@@ -200,7 +188,7 @@ def _flat(values: dict[str, Any]) -> dict[str, Any]:
         if isinstance(value, dict) and value:
             flat |= {f"{key}.{inner}": cell for inner, cell in _flat(value).items()}
         else:
-            flat[key] = value or None if isinstance(value, dict) else value
+            flat[key] = None if value == {} else value
     return flat
 
 
@@ -210,8 +198,6 @@ def database_parts(source: str, views: bool = False) -> list[Part]:
     A URL without a driver gets the installed one. Raises SQLAlchemyError, ImportError: it cannot be
     read, or the driver is missing. Raises ValueError: it has no tables, or is ambiguous.
     """
-    from sqlalchemy import MetaData, create_engine, make_url
-
     if has_bare_at(source):
         raise ValueError(PERCENT)
     url = make_url(source)
@@ -229,8 +215,6 @@ def database_parts(source: str, views: bool = False) -> list[Part]:
 
 
 def _table_records(engine: Engine, table: Table) -> Iterator[Record]:
-    from sqlalchemy import select
-
     order = list(table.primary_key.columns) or list(table.columns)
     with engine.connect() as connection:
         rows = connection.execution_options(yield_per=BATCH).execute(select(table).order_by(*order))

@@ -8,10 +8,10 @@ from datetime import date, time, timedelta
 from typing import NamedTuple
 
 from data.records import Record
-from sql_agent.intake.cells import CellError, to_text
+from sql_agent.intake.cells import CellError, readable, to_text
 from sql_agent.intake.columns import Planned
 from sql_agent.intake.headers import with_unit
-from sql_agent.intake.left_out import is_footer, is_heading, readable
+from sql_agent.intake.left_out import is_footer, is_heading
 from sql_agent.tables import NAME_COLUMN, NAME_LENGTH, SOURCE_LENGTH, TABLES, Cells
 
 LENGTHS = dict.fromkeys(NAME_COLUMN.values(), NAME_LENGTH) | {"source": SOURCE_LENGTH}

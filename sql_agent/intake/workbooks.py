@@ -3,22 +3,22 @@
 Of .xlsx files, number formats and formulas without a value are read from the XML.
 """
 
-import math
 import posixpath
 import re
 from collections.abc import Iterator
 from contextlib import closing
 from decimal import Decimal
 from functools import partial
+from itertools import chain, repeat
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from xml.etree import ElementTree
 from zipfile import ZipFile
 
 from python_calamine import CalamineSheet, CalamineWorkbook, SheetVisibleEnum
 
 from sql_agent.intake.cells import CellError
-from sql_agent.intake.grid import Row, Rows, is_blank
+from sql_agent.intake.grid import Row, SheetRows, is_blank
 from sql_agent.intake.headers import is_known
 
 WITH_MARKUP = (".xlsx", ".xlsm")
@@ -29,31 +29,16 @@ WORDS = r'(?:"[^"]*"|\\.|[ ¥￥$€]|[^\x00-\x7f])*'
 FORMAT = re.compile(
     rf"(?P<before>{WORDS})(?P<digits>[#,0]*0|#+|General)(?:\.[0#?]+)?(?P<percent>%?)(?P<after>{WORDS})"
 )
+BUILT_IN = {"9": "0%", "10": "0.00%"}  # the formats of percent, which no file writes out
+NO_VALUE = (
+    "a formula whose value is not stored; open the workbook in a spreadsheet program and save it"
+)
+
+Format = re.Match[str]
+Mark = Format | CellError
 
 
-class Shown(NamedTuple):
-    """How a number format shows a number: least digits before the point, percent, texts around it."""
-
-    digits: int
-    percent: bool
-    before: str
-    after: str
-
-
-Mark = Shown | CellError
-
-
-class Marked(NamedTuple):
-    """What the XML says of a row besides its values: its number, from 0, and marks by column."""
-
-    row: float
-    cells: dict[int, Mark]
-
-
-BELOW = Marked(math.inf, {})  # the last row of the XML
-
-
-def read_workbook(path: Path) -> tuple[dict[str, Rows], set[str]]:
+def read_workbook(path: Path) -> tuple[dict[str, SheetRows], set[str]]:
     """Return the rows of each sheet by name, and which sheets are hidden. Raises calamine's errors."""
     with closing(CalamineWorkbook.from_path(path)) as book:
         sheets = book.sheets_metadata
@@ -62,27 +47,23 @@ def read_workbook(path: Path) -> tuple[dict[str, Rows], set[str]]:
 
 
 def _rows(path: Path, name: str) -> Iterator[Row]:
-    marked: Iterator[Marked] = iter(())
-    if path.suffix.lower() in WITH_MARKUP:
-        marked = _marked_rows(path, name)
     with closing(CalamineWorkbook.from_path(path)) as book:
         sheet = book.get_sheet_by_name(name)
         if sheet.start is None:
             return
         filled, wide = _merged(sheet)
         left = sheet.start[1]
-        marks = next(marked, BELOW)
+        marked = _marked_rows(path, name) if path.suffix.lower() in WITH_MARKUP else iter(())
+        every_row = zip(sheet.iter_rows(), chain(marked, repeat({})), strict=False)
         # calamine begins with the first row and the first filled column
-        for row, values in enumerate(sheet.iter_rows()):
-            while marks.row < row:
-                marks = next(marked, BELOW)
-            of_row = marks.cells if marks.row == row else {}
+        for row, (values, marks) in enumerate(every_row):
             cells = list(values)
-            for at, value in enumerate(values, start=left):
-                if (row, at) in filled:
-                    cells[at - left] = filled[row, at]
-                elif at in of_row:
-                    cells[at - left] = _shown(value, of_row[at])
+            for place, value in enumerate(values):
+                column = left + place
+                if (row, column) in filled:
+                    cells[place] = filled[row, column]
+                elif column in marks:
+                    cells[place] = _shown(value, marks[column])
             alone = sum(not is_blank([cell]) for cell in cells) == 1
             yield Row(row + 1, cells, alone and row in wide)
 
@@ -113,46 +94,54 @@ def _shown(value: Any, mark: Mark) -> Any:
         return mark
     if not isinstance(value, float | int):
         return value
-    number = Decimal(f"{value:.15g}") * (100 if mark.percent else 1)
+    number = Decimal(f"{value:.15g}") * (100 if mark["percent"] else 1)
     whole, _, rest = format(abs(number), "f").partition(".")
     rest = rest.rstrip("0")
-    digits = whole.zfill(mark.digits) + (f".{rest}" if rest else "")
+    digits = whole.zfill(mark["digits"].count("0")) + (f".{rest}" if rest else "")
     sign = "-" if number < 0 else ""
-    return f"{mark.before}{sign}{digits}{'%' if mark.percent else ''}{mark.after}"
+    return f"{_plain(mark['before'])}{sign}{digits}{mark['percent']}{_plain(mark['after'])}"
 
 
-def _marked_rows(path: Path, name: str) -> Iterator[Marked]:
-    """Yield one row at a time: the marks of all would need more memory than the values."""
+def _plain(words: str) -> str:
+    return re.sub(r'["\\]', "", words).strip()
+
+
+def _marked_rows(path: Path, name: str) -> Iterator[dict[int, Mark]]:
+    """Yield what the XML says of each row's cells besides their values, by column from 0.
+
+    One row at a time: the marks of all would need more memory than the values.
+    """
     with ZipFile(path) as package:
         formats = _formats(package)
         with package.open(_file_of(package, name)) as file:
-            row = -1
+            count = 0
             for _, element in ElementTree.iterparse(file):
                 if not element.tag.endswith("}row"):
                     continue
-                row = int(element.get("r", row + 2)) - 1
-                yield Marked(row, _marks(element, formats))
+                number = int(element.get("r", count + 1))
+                if number > count:  # else the rows are in disorder
+                    yield from repeat({}, number - count - 1)  # blank rows are not written
+                    yield _marks(element, formats)
+                    count = number
                 element.clear()
 
 
-def _marks(row: ElementTree.Element, formats: list[Shown | None]) -> dict[int, Mark]:
+def _marks(row: ElementTree.Element, formats: list[Format | None]) -> dict[int, Mark]:
     marks: dict[int, Mark] = {}
     column = -1
     for cell in row:
         reference = cell.get("r")
         column = _column(reference) if reference else column + 1
         kind = cell.get("t", "n")
+        value = cell.findtext("{*}v", "")
         style = int(cell.get("s", 0))
         mark: Mark | None = None
         if kind == "e":
-            mark = CellError(f"the formula failed with {cell.findtext('{*}v', '')}")
-        elif kind == "n" and cell.findtext("{*}v", "").strip():
+            mark = CellError(f"the formula failed with {value}")
+        elif kind == "n" and value.strip():
             mark = formats[style] if style < len(formats) else None
         elif kind == "n" and cell.find("{*}f") is not None:
-            mark = CellError(
-                "a formula whose value is not stored; open the workbook in a spreadsheet program "
-                "and save it"
-            )
+            mark = CellError(NO_VALUE)
         if mark:
             marks[column] = mark
     return marks
@@ -175,26 +164,22 @@ def _file_of(package: ZipFile, name: str) -> str:
     return posixpath.normpath(posixpath.join("/xl", target)).lstrip("/")
 
 
-def _formats(package: ZipFile) -> list[Shown | None]:
+def _formats(package: ZipFile) -> list[Format | None]:
     """Return, by style, how numbers are shown. None: as they are."""
     if "xl/styles.xml" not in package.namelist():
         return []
     styles = ElementTree.fromstring(package.read("xl/styles.xml"))
-    codes = {"9": "0%", "10": "0.00%"}  # the built-in formats of percent
+    codes = dict(BUILT_IN)
     for one in styles.iterfind(".//{*}numFmt"):
         codes[one.get("numFmtId", "")] = one.get("formatCode", "")
     used = [one.get("numFmtId", "") for one in styles.iterfind("{*}cellXfs/{*}xf")]
     return [read_format(codes.get(number, "General")) for number in used]
 
 
-def read_format(code: str) -> Shown | None:
+def read_format(code: str) -> Format | None:
     """Return how a number format (`0"个月"`) shows a number. None: as it is, or no single one."""
     found = FORMAT.fullmatch(code.partition(";")[0])
     if not found:
         return None
-    before = re.sub(r'["\\]', "", found["before"]).strip()
-    after = re.sub(r'["\\]', "", found["after"]).strip()
-    digits = found["digits"].count("0")
-    if not (found["percent"] or before or after or digits > 1):
-        return None
-    return Shown(digits, bool(found["percent"]), before, after)
+    changes = found["percent"] or _plain(found["before"]) or _plain(found["after"])
+    return found if changes or found["digits"].count("0") > 1 else None

@@ -18,24 +18,12 @@ def test_a_mapping_decides_and_can_leave_out():
     assert chosen == {"名": "med_name", "适应症": "indication"}
 
 
-def test_a_misspelt_column_of_ours_is_named_with_the_nearest():
-    columns = ["名", "征"]
+@pytest.mark.parametrize(("columns", "given", "messages"), cases_of(__file__, "unclear_columns"))
+def test_what_is_unclear_is_asked(columns, given, messages):
     part = Part("sheet", columns, lambda: iter([Record(1, dict.fromkeys(columns, "甲"))]))
     with pytest.raises(SourceError) as refusal:
-        plan_parts([part], {"征": "indicaton"})
-    assert not missing(str(refusal.value), "'indicaton'", "'征'", "indication")
-
-
-@pytest.mark.parametrize(
-    ("columns", "given", "message"),
-    [
-        (["药品名称", "通用名"], {}, "'药品名称' and '通用名'"),
-        (["适应症", "药"], {}, '"NAME": med_name'),
-    ],
-)
-def test_what_is_unclear_is_asked(columns, given, message):
-    with pytest.raises(SourceError, match=message):
-        map_columns(columns, "drugs_info", given)
+        plan_parts([part], given)
+    assert not missing(str(refusal.value), *messages)
 
 
 @pytest.mark.parametrize(
@@ -47,15 +35,7 @@ def test_mapping_files(tmp_path, name, text):
     assert read_mapping(tmp_path / name) == {"名": "med_name", "价": None}
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "place"),
-    [
-        ("a.json", '{"a": "b",\n}', "line 2"),
-        ("a.yaml", "a: b\nc: [d\ne: f\n", "line 3"),
-        ("a.yml", "- a", "a.yml"),
-        ("a.yml", "a: 1", "a.yml"),
-    ],
-)
+@pytest.mark.parametrize(("name", "text", "place"), cases_of(__file__, "damaged_mappings"))
 def test_a_damaged_mapping_file_is_named_with_its_line(tmp_path, name, text, place):
     (tmp_path / name).write_text(text, encoding="utf-8")
     with pytest.raises(SourceError) as caught:
@@ -87,12 +67,3 @@ def test_foreign_headers_find_their_columns_and_the_rest_stays_out():
 )
 def test_what_is_about_something_else_is_no_column_of_ours(name):
     assert not any(claims(name, table) for table in WORDS)
-
-
-def test_two_columns_for_one_are_joined_but_for_two_names():
-    with pytest.raises(SourceError) as caught:
-        map_columns(["药品名称", "用法", "用量"], "drugs_info", {})
-    assert not missing(str(caught.value), '"用法": dosage and "用量": dosage')
-    with pytest.raises(SourceError) as caught:
-        map_columns(["产品名称", "商品名"], "drugs_info", {})
-    assert not missing(str(caught.value), '"产品名称": med_name and "商品名": null')

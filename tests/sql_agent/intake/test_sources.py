@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from data.records import SourceError
 from sql_agent.intake.cells import CellError, to_text
-from sql_agent.intake.sources import encoding_note, open_parts
+from sql_agent.intake.sources import open_parts
 from tests.corpora import cases_of, write_lines
 from tests.sql_agent.intake.books import save_book, save_csv
 
@@ -89,27 +89,14 @@ def test_punctuation_in_a_list_of_names_is_no_delimiter(tmp_path: Path) -> None:
     assert values(part) == [["甲片，复方"], ["乙片，复方"], ["丙；片"]]
 
 
-@pytest.mark.parametrize(
-    ("encoding", "text"),
-    [
-        ("big5", "藥品名稱,適應症\n阿莫西林膠囊,敏感菌感染\n布洛芬片,發熱頭痛\n"),
-        ("cp1252", "Nom,Indication\nParacétamol,fièvre et céphalées modérées\n"),
-    ],
-)
-def test_other_encodings_are_told_apart(tmp_path: Path, encoding: str, text: str) -> None:
+@pytest.mark.parametrize(("encoding", "text"), cases_of(__file__, "encodings"))
+def test_a_file_wholly_in_another_encoding_is_read_whatever_a_line_looks_like(
+    tmp_path: Path, encoding: str, text: str
+) -> None:
     (tmp_path / "a.csv").write_bytes(text.encode(encoding))
     (part,) = open_parts(str(tmp_path / "a.csv"))
-    assert part.columns == text.splitlines()[0].split(",")
-    assert encoding.upper() in encoding_note(str(tmp_path / "a.csv"))
-
-
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_a_table_of_two_short_rows_in_gbk_is_no_utf_16(tmp_path: Path, end: str) -> None:
-    for text in (f"药品名称,适应症{end}甲片,发热", f"药品名称,适应症{end}甲片,发热{end}"):
-        (tmp_path / "a.csv").write_bytes(text.encode("gbk"))
-        (part,) = open_parts(str(tmp_path / "a.csv"))
-        assert (part.columns, values(part)) == (COLUMNS, [["甲片", "发热"]])
-        assert "GB18030" in encoding_note(str(tmp_path / "a.csv"))
+    assert [part.columns, *values(part)] == [line.split(",") for line in text.splitlines()]
+    assert encoding.upper() in part.note
 
 
 def test_a_file_in_two_encodings_is_refused_with_both_lines(tmp_path: Path) -> None:
@@ -120,43 +107,18 @@ def test_a_file_in_two_encodings_is_refused_with_both_lines(tmp_path: Path) -> N
         open_parts(str(tmp_path / "a.csv"))
 
 
-@pytest.mark.parametrize(
-    ("most", "odd"),
-    [
-        ("One tablet, 5 µg, naïve", b"5 \xb5g"),
-        ("take 5 µg", "咳嗽三天".encode("gbk")),
-        ("fièvre modérée", b"fi\xe8vre"),
-        ("patient’s pain", b"patient\x92s"),
-        ("头痛", b"\xb5g"),
-        ("头痛", "咳嗽".encode("gbk")),
-    ],
-)
+@pytest.mark.parametrize(("most", "odd", "encoding"), cases_of(__file__, "odd_bytes"))
 @pytest.mark.parametrize("n_rows", [3, 300])
 @pytest.mark.parametrize("end", [b"\n", b""])
 def test_an_odd_byte_among_lines_of_utf8_makes_no_other_text_of_them(
-    tmp_path: Path, most: str, odd: bytes, n_rows: int, end: bytes
+    tmp_path: Path, most: str, odd: str, encoding: str, n_rows: int, end: bytes
 ) -> None:
-    rows = [b'{"text":"' + text + b'"}' for text in [most.encode()] * n_rows + [odd]]
+    texts = [most.encode()] * n_rows + [odd.encode(encoding)]
+    rows = [b'{"text":"' + text + b'"}' for text in texts]
     path = tmp_path / "a.json"
     path.write_bytes(b"[" + (b"," + end).join(rows) + b"]")
     with pytest.raises(SourceError):
         open_parts(str(path))
-
-
-@pytest.mark.parametrize(
-    ("encoding", "text"),
-    [
-        ("gbk", "编号,性别\n" + "1,女\n" * 60 + "2,男\n"),
-        ("gbk", "编号,药品\n" + "1,维C\n" * 60 + "2,钙片\n"),
-        ("cp1252", "Nom,Note\nParacétamol,« modéré\u00a0»\n" + "CAFÉ’S,“Spaß”\n" * 60),
-    ],
-)
-def test_a_file_wholly_in_another_encoding_is_read_whatever_a_line_looks_like(
-    tmp_path: Path, encoding: str, text: str
-) -> None:
-    (tmp_path / "a.csv").write_bytes(text.encode(encoding))
-    (part,) = open_parts(str(tmp_path / "a.csv"))
-    assert [part.columns, *values(part)] == [line.split(",") for line in text.splitlines()]
 
 
 @pytest.mark.parametrize(("name", "text"), cases_of(__file__, "json_forms"))
