@@ -3,70 +3,54 @@ names of columns that stand once more (on each page, in a second language, as nu
 """
 
 import re
+import tomllib
 import unicodedata
 from collections.abc import Mapping
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 from data.records import Record, SourceError
-from sql_agent.intake.cells import CellError, to_text
+from sql_agent.intake.cells import readable
 from sql_agent.intake.headers import claims, is_word
 from sql_agent.tables import NAME_COLUMN
 
+_LISTED = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+
+
+def _any_of(name: str) -> str:
+    return f"(?:{'|'.join(_LISTED[name])})"
+
+
 # 3种, 3 个品种, 1,280.50元, 三种药品
 COUNT = r"[-+¥￥$]?(?:[\d,，]++(?:\.\d++)?|[一二三四五六七八九十百千万]++|[零壹贰叁肆伍陆柒捌玖拾佰仟万亿圆元角分整]++)\s*+"
-ROWS = r"[个种类项条例份]?(?:品种|品规|种类|药品|疾病|病种|记录)|items?|rows?|entries|drugs?|diseases?|records?"
-COUNTED = rf"{COUNT}(?:{ROWS})"
-AMOUNT = rf"{COUNT}(?:%|万?元整?|{ROWS}|[个种类项条行例份盒瓶支袋箱片粒])?"
-# A cell that is nothing but such a word, or the word with an amount, beside numbers and empty cells
+AMOUNT = rf"{COUNT}(?:{_any_of('rows')}|{_any_of('units')})?"
 TOTAL = re.compile(
-    r"(?:(?:药品|疾病|品种|品规|数量|金额|本页|以上)?(?:[合总小共累]\s*计|总\s*[数额量])|品种数|总金额|平均值?|均值"
-    r"|(?:grand\s+)?totals?|sub-?\s?totals?|sum|average|mean)"
-    r"(?:金额|数量|品种数?|人民币|[（(][^（()）]{1,4}[)）])*+"
+    rf"{_any_of('totals')}{_any_of('of_what')}*+"
     rf"\s*[:：=为]?\s*(?:共\s*)?(?:{AMOUNT}(?:\s*[,，、;；]?\s*{AMOUNT})?)?\s*[。.]?"
-    rf"|[（(]?\s*共?\s*(?:{COUNTED})\s*[)）]?\s*[。.]?",
+    rf"|[（(]?\s*共?\s*{COUNT}{_any_of('rows')}\s*[)）]?\s*[。.]?",
     re.IGNORECASE,
 )
 LONGEST_TOTAL = 60  # characters
-# Those who sign, by their post or by what they did: 药剂科主任, 采购员
-POST = (
-    r"(?:主任|院长|科长|处长|部长|所长|站长|店长|组长|护士长|经理|主管|药师|医师|医生|护士|会计|出纳"
-    r"|(?:保管|库管|仓管|采购|验收|调配|发药|配药|领药|录入|编制|编写|起草|批准|审批|审定|签发|审查"
-    r"|联系|盘点|移交|接收|交接|管理|制单|制表|填表|审核|复核|校对|经办|负责|统计|填报|核对)[人员者]员?)"
-)
+POST = rf"[一-鿿]{{0,10}}(?:{_any_of('posts')}|{_any_of('signers')}[人员者]员?)"
 # 王, 张三丰, 买买提·阿卜杜拉, ____, 王芳（签字）, 王芳 2024年5月1日; no longer ones, which may be drugs
 PERSON = r"[一-鿿]{0,4}(?:·[一-鿿]{1,8})*(?=$|[\s\d（(_＿/、,，;；])"
-DONE = r"(?:制表|填表|审核|复核|校对|经办|负责|统计|打印|填报|核对)"
-DONE_BY = r"(?:prepared|printed|approved|checked|signed|reviewed)\s+(?:by|on|at)\b"
-# A cell that begins so, alone in its row or beside others of its kind
+DONE = rf"{_any_of('done')}(?:人|者|单位|日期|时间)"
 SIGNED = re.compile(
-    rf"{DONE}(?:人|者|单位|日期|时间)?\s*[:：]"
-    r"|(?:日期|签名|签字|盖章|备注|说明|数据来源|资料来源|注)\s*[\d一二三四五六七八九十]{0,2}\s*[:：]"
-    rf"|[一-鿿]{{0,10}}{POST}(?:签[字名章]|[（(]签[字名章][)）])?\s*[:：]\s*{PERSON}"
-    r"|(?:\w+ ){0,3}(?:director|pharmacist|manager|supervisor|physician|accountant)\s*:|signature\s*:|date\s*:"
-    rf"|第\s*\d+\s*页|共\s*\d+\s*[页条行]|{DONE_BY}|page\s+\d+|source\s*:|notes?\s*:",
+    rf"(?:{DONE}|{_any_of('done')})\s*[:：]|{_any_of('notes')}|{_any_of('done_by')}"
+    rf"|{POST}(?:签[字名章]|[（(]签[字名章][)）])?\s*[:：]\s*{PERSON}",
     re.IGNORECASE,
 )
-TITLE = re.compile(
-    # ※ begins a note here, and the name of a drug elsewhere: ※注射用头孢曲松
-    r"※\s*(?:注(?!射)|说明|备注|以上|表示|代表|带[星※]|标[有注记]|为国)"
-    r"|[\W_]*以下(?:空白|无正文|无内容|无记录)[\W_]*$|以[上下](?:为|是|共|均|数据|价格|信息|内容)"
-    r"|[\W_]*end(?:\s+of\b.*)?[\W_]*$"
-    r"|[（(]?[一二三四五六七八九十]{1,3}[）)、.．]|第[一二三四五六七八九十]{1,3}[章节类部]",
-    re.IGNORECASE,
-)
-# A cell that only says what the next cell holds: 制表人, 审核：, 数据来源, Prepared by:
+TITLE = re.compile(_any_of("titles"), re.IGNORECASE)
 LABEL = re.compile(
-    rf"(?:{DONE}(?:[人者]|单位|日期|时间)|签名|签字|盖章|数据来源|资料来源|{DONE_BY})\s*[:：]?"
-    rf"|(?:{DONE}|[一-鿿]{{0,10}}{POST}|日期|signature|date|source)\s*[:：]",
+    rf"(?:{DONE}|{_any_of('labels')}|{_any_of('done_by')})\s*[:：]?"
+    rf"|(?:{_any_of('done')}|{POST}|{_any_of('labels_before_colon')})\s*[:：]",
     re.IGNORECASE,
 )
 LONGEST_VALUE = 20  # characters in the cell after a label
-# 2026-11-28 08:00, 2026年11月, 28/11/2026, Nov 28, 2026, 电话：010-12345678, 13912345678
 DATE_OR_TELEPHONE = re.compile(
-    r"(?:\d{4}\s*[-/.年]\s*\d{1,2}(?:\s*[-/.月]\s*\d{1,2})?\s*[日月]?|\d{1,2}[-/.]\d{1,2}[-/.]\d{4}"
-    r"|[a-z]{3,9}\.?\s\d{1,2},?\s\d{4}|\d{1,2}\s[a-z]{3,9}\.?,?\s\d{4})(?:[\sT]+\d{1,2}:\d{2}(?::\d{2})?)?"
-    r"|(?:(?:联系)?(?:电话|手机|方式)|tel(?:ephone)?|phone|mobile)?\s*[:：.]?\s*[+（(]?\d[\d\s()（）-]{6,18}",
+    rf"{_any_of('dates')}(?:[\sT]+\d{{1,2}}:\d{{2}}(?::\d{{2}})?)?"
+    rf"|{_any_of('telephones')}?\s*[:：.]?\s*[+（(]?\d[\d\s()（）-]{{6,18}}",
     re.IGNORECASE,
 )
 NUMBER = re.compile(AMOUNT, re.IGNORECASE)
@@ -135,14 +119,6 @@ def is_heading(record: Record, mapping: Mapping[str, str], table: str) -> bool:
                 "other columns begins there; give each table a sheet or file of its own"
             )
     return True
-
-
-def readable(value: Any) -> str:
-    """Return a cell as text, "" for one that cannot be stored."""
-    try:
-        return to_text(value) or ""
-    except CellError:
-        return ""
 
 
 def _names_a_column(source: str, cell: str) -> bool:
