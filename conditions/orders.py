@@ -202,7 +202,7 @@ def _bare(text: str) -> Words:
     for other, usual in BESIDE["chinese_words"].items():
         plain = plain.replace(other, usual)
     plain = BEFORE.sub("", BEHIND.sub("", INSIDE.sub("", plain)), count=1)
-    words = {_word(ORDERS["words"].get(word, word)) for word in words_of(plain)} - BESIDE_ENGLISH
+    words = {_word(OTHER_WORDS.get(word, word)) for word in words_of(plain)} - BESIDE_ENGLISH
     without_soft = words - SOFT
     return tuple(sorted(words if KINDS.issuperset(without_soft) else without_soft))
 
@@ -238,6 +238,7 @@ def panels() -> dict[str, frozenset[str]]:
     }
 
 
+OTHER_WORDS = {_word(word): usual for word, usual in ORDERS["words"].items()}
 BESIDE_ENGLISH = frozenset(map(_word, BESIDE["english"]))
 SOFT = frozenset(map(_word, BESIDE["soft"]))
 KINDS = frozenset(map(_word, BESIDE["kinds"]))
