@@ -71,14 +71,12 @@ def _messages_of(record: dict[str, Any], where: str, number: str) -> Iterator[Me
         yield _message(record, session, where)
         return
     for place, message in enumerate(listed, start=1):
-        there = f"{where}, message {place}"
-        if isinstance(message, dict):
-            yield _message(message, session or number, there)
-        else:
-            yield Message(there, problem=f"{type(message).__name__}, expected an object")
+        yield _message(message, session or number, f"{where}, message {place}")
 
 
-def _message(values: dict[str, Any], session: str, where: str) -> Message:
+def _message(values: Any, session: str, where: str) -> Message:
+    if not isinstance(values, dict):
+        return Message(where, problem=f"{type(values).__name__}, expected an object")
     text = _text(_value(values, "text"))
     if text is None:
         has = ", ".join(map(str, list(values)[:8]))

@@ -21,7 +21,7 @@ from sqlglot import exp
 from sql_agent.ehrsql.schema import Schema, Table
 from sql_agent.ehrsql.witness import Cell, Condition, Row, Witness, witness_of
 
-Record = dict[str, Any]  # a row that is written, by column
+Known = dict[str, Any]  # values of a row, by column
 Values = dict[Cell, Any]
 
 FEWEST_COPIES = 2  # of a witness
@@ -69,7 +69,9 @@ class _Drawing:
         self._rows = sqlite3.connect(":memory:", isolation_level=None)
         self._rows.row_factory = sqlite3.Row
         for name, table in schema.tables.items():
-            columns = [column + " UNIQUE" * kind.unique for column, kind in table.columns.items()]
+            columns = []
+            for column, kind in table.columns.items():
+                columns.append(f"{column} UNIQUE" if kind.unique else column)
             self._rows.execute(f"CREATE TABLE {name} ({', '.join(columns)})")
 
     def add(self, witness: Witness) -> None:
@@ -109,11 +111,11 @@ class _Drawing:
         met = f"SELECT value FROM json_each(?) WHERE {' AND '.join(texts) or 'TRUE'}"
         return [value for (value,) in self._rows.execute(met, [json.dumps(candidates)])]
 
-    def _written(self, table: str, known: Record, texts: Sequence[str] = ()) -> list[Record]:
+    def _written(self, table: str, known: Known, texts: Sequence[str] = ()) -> list[sqlite3.Row]:
         """Return the rows drawn with these values that meet conditions on their columns."""
         met = [*(f"{column} IS :{column}" for column in known), *texts]
         sql = f"SELECT * FROM {table} WHERE {' AND '.join(met) or 'TRUE'} ORDER BY rowid"
-        return [dict(row) for row in self._rows.execute(sql, known)]
+        return self._rows.execute(sql, known).fetchall()
 
     def _fill(self, witness: Witness, values: Values) -> bool:
         """Find a value for every cell. Return whether all conditions are met."""
@@ -126,7 +128,7 @@ class _Drawing:
         rows = sorted(witness.rows, key=lambda row: len(row.table.parents))
         for row in sorted(rows, key=lambda row: row.table.name not in entities):
             known = row.known(values)
-            fitting: list[Record] = []
+            fitting: list[sqlite3.Row] = []
             if known and row.table.name in entities:
                 names = {cell: column for column, cell in row.cells.items()}
                 texts = _texts(witness.conditions, values, names)
@@ -150,20 +152,19 @@ class _Drawing:
         for column in sorted(parents, key=lambda column: row.cells[column] not in values):
             parent, key = parents[column]
             cell = row.cells[column]
-            found = []
+            beside = []
             for other in witness.rows:
                 if other.table.name == parent and other.cells[key] is cell:
-                    found.append(other.known(values))
-            if not found:
-                if cell not in values:
-                    values[cell] = self._parent(parent, row, values)[key]
-                found = self._written(parent, {key: values[cell]})
-            above = found[0] if found else {}
+                    beside.append(other.known(values))
+            if not beside and cell not in values:
+                values[cell] = self._parent(parent, row, values)[key]
+            found = beside or self._written(parent, {key: values[cell]})
+            above = dict(found[0]) if found else {}
             for name, own in row.cells.items():
                 if name in above and name in self.schema.keys and name != row.table.key:
                     values.setdefault(own, above[name])
 
-    def _parent(self, name: str, child: Row, values: Values) -> Record:
+    def _parent(self, name: str, child: Row, values: Values) -> Known | sqlite3.Row:
         """Return an existing or new row to refer to, with the child's keys."""
         table = self.schema.tables[name]
         shared = self.schema.keys & table.columns.keys() - {table.key, child.table.key}

@@ -79,17 +79,8 @@ def prepare(
     files: Sequence[Path], schema: Path | None = None, database: Path | None = None
 ) -> Path:
     """Return the folder of the questions and their database, made once for the same files."""
-    published = [read_questions(file) for file in files]
-    version, _ = published[0]
-    names = [f"{file.stem}.jsonl" for file in files]
-    if len(files) > 1:  # EHRSQL-2024 calls all of them label
-        names = [f"{file.resolve().parent.name}_{file.stem}.jsonl" for file in files]
-    given = ", ".join(map(str, files))
-    if any(other is not version for other, _ in published):
-        raise UsageError(f"{given} are questions of EHRSQL and of EHRSQL-2024; give files of one")
-    if len({*names}) < len(names):
-        raise UsageError(f"{given} have one name in folders of one name; rename a folder")
-    questions = [*chain.from_iterable(asked for _, asked in published)]
+    version, asked = _read(files)
+    questions = [*chain.from_iterable(asked.values())]
     known = compact([version.name, DRAWING, *map(asdict, questions)]).encode()
     if database:
         known += f"{database.resolve()}\0{file_digest(database)}".encode()
@@ -110,26 +101,49 @@ def prepare(
             if not tool.allowed_tables:
                 raise UsageError(f"--database {used} has no tables; give the benchmark's own")
             recognised = []
-            for file, name, (_, asked) in zip(files, names, published, strict=True):
-                rows, said = _usable(file, version, asked, tool, keeps_all=bool(database))
+            for file, (name, found) in zip(files, asked.items(), strict=True):
+                rows, said = _usable(version, found, tool, keeps_all=bool(database))
+                if not any(row["sql"] for row in rows):
+                    raise UsageError(f"{file} has no usable question with this schema; {said}")
                 write_rows(rows, made / name)
                 recognised.append(said)
-            facts = {"version": version.name, "database": str(used) if database else DATABASE}
-            made_of = facts | {"questions": names, "recognised": recognised}
-            (made / SET).write_text(compact(made_of), encoding="utf-8")
+            facts = {
+                "version": version.name,
+                "database": str(used) if database else DATABASE,
+                "questions": [*asked],
+                "recognised": recognised,
+            }
+            (made / SET).write_text(compact(facts), encoding="utf-8")
     described = json.loads((folder / SET).read_text(encoding="utf-8"))
-    for file, name, said in zip(files, names, described["recognised"], strict=True):
+    for file, name, said in zip(files, asked, described["recognised"], strict=True):
         print(f"{file}: {said}; rows in {folder / name}", file=sys.stderr)
     return folder
 
 
+def _read(files: Sequence[Path]) -> tuple[Version, dict[str, list[Question]]]:
+    """Return the benchmark of files, and their questions by the name of the file of rows."""
+    versions = []
+    asked = {}
+    for file in files:
+        version, questions = read_questions(file)
+        versions.append(version)
+        folder = f"{file.resolve().parent.name}_" if len(files) > 1 else ""
+        asked[f"{folder}{file.stem}.jsonl"] = questions  # EHRSQL-2024 calls all of them label
+    given = ", ".join(map(str, files))
+    if len({*versions}) > 1:
+        raise UsageError(f"{given} are questions of EHRSQL and of EHRSQL-2024; give files of one")
+    if len(asked) < len(files):
+        raise UsageError(f"{given} have one name in folders of one name; rename a folder")
+    return versions[0], asked
+
+
 def _usable(
-    file: Path, version: Version, questions: Sequence[Question], tool: QueryTool, keeps_all: bool
+    version: Version, questions: Sequence[Question], tool: QueryTool, keeps_all: bool
 ) -> tuple[list[Row], str]:
     """Return rows of the usable questions, and how many there are and why others are not.
 
     A drawn database drops questions whose gold result says nothing. A user's own keeps them all, as
-    the benchmark's scorer does. Raises UsageError: no answerable question is usable.
+    the benchmark's scorer does.
     """
     rows = []
     unusable = Counter[str]()
@@ -156,8 +170,6 @@ def _usable(
         f"recognised as {version.name}: {len(rows)} rows are usable, {silent} of them without an "
         f"answer in the database; {unusable.total()} are not: {reasons or 'none'}"
     )
-    if silent == len(rows):
-        raise UsageError(f"{file} has no usable question with this schema; {said}")
     return rows, said
 
 
