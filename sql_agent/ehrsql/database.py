@@ -68,11 +68,11 @@ class _Drawing:
         self._fitting: dict[tuple[str, ...], list[Any]] = {}
         self._rows = sqlite3.connect(":memory:", isolation_level=None)
         self._rows.row_factory = sqlite3.Row
-        for name, table in schema.tables.items():
+        for table in schema.tables.values():
             columns = []
             for column, kind in table.columns.items():
                 columns.append(f"{column} UNIQUE" if kind.unique else column)
-            self._rows.execute(f"CREATE TABLE {name} ({', '.join(columns)})")
+            self._create(self._rows, table, columns)
 
     def add(self, witness: Witness) -> None:
         """Write the rows of a witness several times."""
@@ -91,12 +91,16 @@ class _Drawing:
         with closing(sqlite3.connect(path)) as database, database:
             for name, table in self.schema.tables.items():
                 columns = [f"{column} {kind.declared}" for column, kind in table.columns.items()]
-                database.execute(f"CREATE TABLE {name} ({', '.join(columns)})")
+                self._create(database, table, columns)
                 places = ", ".join("?" * len(columns))
                 rows = self._rows.execute(f"SELECT * FROM {name} ORDER BY rowid")
                 database.executemany(f"INSERT INTO {name} VALUES ({places})", rows)
-                for column in sorted(self.schema.keys & table.columns.keys()):
-                    database.execute(f"CREATE INDEX {name}_{column} ON {name} ({column})")
+
+    def _create(self, database: sqlite3.Connection, table: Table, columns: Sequence[str]) -> None:
+        database.execute(f"CREATE TABLE {table.name} ({', '.join(columns)})")
+        for column in sorted(self.schema.keys & table.columns.keys()):
+            name = f"{table.name}_{column}"
+            database.execute(f"CREATE INDEX {name} ON {table.name} ({column})")
 
     def _can_ask(self, condition: Condition) -> bool:
         """Return whether SQLite can decide a condition. It lacks some functions, for example."""
@@ -244,5 +248,5 @@ def _texts(
             for column, cell in zip(columns, condition.cells, strict=True):
                 is_named = cell in names
                 column.replace(exp.column(names[cell]) if is_named else exp.convert(values[cell]))
-            texts.append(whole.sql("sqlite"))
+            texts.append(whole.sql("sqlite", copy=False))
     return texts

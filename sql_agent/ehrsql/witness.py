@@ -99,19 +99,18 @@ class _Reader:
         self.schema = schema
         self.rows: list[Row] = []
         self.conditions: list[Condition] = []
-        self._outputs: dict[str, Outputs] = {}  # the same subquery written twice is one
+        self._outputs: dict[exp.Expr, Outputs] = {}  # the same subquery written twice is one
 
     def select(self, query: Any, outer: Sequence[Scope]) -> Outputs:
         """Collect a query's rows and conditions, and return its outputs."""
         query = query.unnest()
-        text = query.sql("sqlite")
-        if text not in self._outputs:
+        if query not in self._outputs:
             if isinstance(query, exp.SetOperation):
-                self._outputs[text] = self.select(query.left, outer)
+                self._outputs[query] = self.select(query.left, outer)
                 self.select(query.right, outer)
             else:
-                self._outputs[text] = self._one_select(query, outer)
-        return self._outputs[text]
+                self._outputs[query] = self._one_select(query, outer)
+        return self._outputs[query]
 
     def _one_select(self, query: exp.Select, outer: Sequence[Scope]) -> Outputs:
         scope: dict[str, Outputs] = {}

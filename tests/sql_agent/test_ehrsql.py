@@ -86,6 +86,13 @@ def test_the_same_files_give_the_same_database_and_another_schema_another(tmp_pa
     assert prepare([data], schema) != folder
 
 
+def test_a_key_without_columns_and_a_statement_with_a_parameter_are_read(tmp_path):
+    row = {"question": "which?", "query": "select visit_id from visits where age = :age"}
+    data, schema = files(tmp_path, [*ROWS, row])
+    schema.write_text(SCHEMA.replace("REFERENCES PERSONS(PERSON_ID)", "REFERENCES PERSONS"))
+    assert PreparedSet.read(prepare([data], schema)).questions
+
+
 def test_what_is_handed_in_is_the_last_statement_that_ran(tmp_path):
     drawn = PreparedSet.read(prepare_files(tmp_path))
     environment = EhrsqlEnvironment(drawn.folder)
