@@ -34,6 +34,12 @@ class Planned(NamedTuple):
     unused: list[str]
     is_counted: bool = False
 
+    @property
+    def named(self) -> str:
+        """The foreign column of the names."""
+        name = NAME_COLUMN[self.table]
+        return next(source for source, column in self.mapping.items() if column == name)
+
 
 def plan_parts(parts: list[Part], given: Given) -> tuple[list[Planned], list[str]]:
     """Return which parts are imported where, and the names of the others. Raises SourceError."""

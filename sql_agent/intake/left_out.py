@@ -12,8 +12,8 @@ from typing import Any
 
 from data.records import Record, SourceError
 from sql_agent.intake.cells import readable
+from sql_agent.intake.columns import Planned
 from sql_agent.intake.headers import claims, is_word
-from sql_agent.tables import NAME_COLUMN
 
 _LISTED = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 
@@ -94,14 +94,13 @@ def _is_signature(texts: list[str]) -> bool:
     )
 
 
-def is_heading(record: Record, mapping: Mapping[str, str], table: str) -> bool:
+def is_heading(record: Record, item: Planned) -> bool:
     """Return whether the cells of a row are names of columns, or their numbers.
 
     Raises SourceError: they name other columns than the header, so another table begins here.
     """
-    named = next(source for source, column in mapping.items() if column == NAME_COLUMN[table])
-    first = readable(record.values.get(named))
-    is_name = _names_a_column(named, first)
+    first = readable(record.values.get(item.named))
+    is_name = _names_a_column(item.named, first)
     if not (is_name or 0 < len(first) <= LONGEST_NUMBER):
         return False
     cells = {source: readable(value) for source, value in record.values.items()}
@@ -109,11 +108,11 @@ def is_heading(record: Record, mapping: Mapping[str, str], table: str) -> bool:
     if _are_numbers(list(filled.values())):
         return True
     names = [source for source, cell in filled.items() if _names_a_column(source, cell)]
-    if not is_name or 2 * len(names) <= len(filled) or (len(filled) == 1 and first != named):
+    if not is_name or 2 * len(names) <= len(filled) or (len(filled) == 1 and first != item.named):
         return False
     for source in names:
-        meant = claims(filled[source], table) if filled[source] != source else {}
-        if meant and source in mapping and mapping[source] not in meant:
+        meant = claims(filled[source], item.table) if filled[source] != source else {}
+        if meant and source in item.mapping and item.mapping[source] not in meant:
             raise SourceError(
                 f"row {record.number}: {filled[source]!r} stands below {source!r}, so a table with "
                 "other columns begins there; give each table a sheet or file of its own"

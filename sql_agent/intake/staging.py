@@ -92,7 +92,7 @@ def clean(
     record: Record, item: Planned, strip_html: bool = False
 ) -> tuple[dict[str, str], list[LeftOut]]:
     """Return a record's texts by column of the table, and its faults."""
-    repeated = is_heading(record, item.mapping, item.table)
+    repeated = is_heading(record, item)
     if repeated or is_footer(record.values, record.merged):
         texts = map(readable, record.values.values())
         return {}, [LeftOut(HEADING if repeated else FOOTER, reason=" ".join(filter(None, texts)))]
@@ -135,8 +135,7 @@ def _initials(value: object, record: Record, item: Planned) -> str | None:
     """Return the letters NA or NAN, which else mean an empty cell, where the name has as many."""
     if not isinstance(value, str) or value.strip() not in ("NA", "NAN"):
         return None
-    names = (key for key, column in item.mapping.items() if column == NAME_COLUMN[item.table])
-    name = to_text(record.values.get(next(names, ""))) or ""
+    name = readable(record.values.get(item.named))
     return value.strip() if len(name) == len(value.strip()) else None
 
 

@@ -76,17 +76,23 @@ def test_tables_in_text_are_read_as_a_person_reads_them(
     assert [to_text(row.values[names[column]]) for column in COLUMNS] == ["甲片", "头痛"]
 
 
-def test_only_a_known_name_may_not_stand_twice(tmp_path: Path) -> None:
-    save_csv(tmp_path / "a.csv", [["药品名称", "备注", "备注"], ["甲片", "x", "y"]])
+@pytest.mark.parametrize(
+    ("text", "columns", "rows"),
+    [
+        (
+            "药品名称,备注,备注\n甲片,x,y\n",
+            ["药品名称", "备注 (2)", "备注 (3)"],
+            [["甲片", "x", "y"]],
+        ),
+        ("药品名称\n甲片，复方\n丙；片\n", ["药品名称"], [["甲片，复方"], ["丙；片"]]),
+    ],
+)
+def test_odd_names_are_numbered_and_punctuation_in_one_column_is_no_delimiter(
+    tmp_path: Path, text: str, columns: list[str], rows: list[list[str]]
+) -> None:
+    (tmp_path / "a.csv").write_text(text, encoding="utf-8")
     (part,) = open_parts(str(tmp_path / "a.csv"))
-    assert part.columns == ["药品名称", "备注 (2)", "备注 (3)"]
-
-
-def test_punctuation_in_a_list_of_names_is_no_delimiter(tmp_path: Path) -> None:
-    path = tmp_path / "a.csv"
-    path.write_text("药品名称\n甲片，复方\n乙片，复方\n丙；片\n", encoding="utf-8")
-    (part,) = open_parts(str(path))
-    assert values(part) == [["甲片，复方"], ["乙片，复方"], ["丙；片"]]
+    assert (part.columns, values(part)) == (columns, rows)
 
 
 @pytest.mark.parametrize(("encoding", "text"), cases_of(__file__, "encodings"))

@@ -9,7 +9,6 @@ import pytest
 import yaml
 
 from data.records import SourceError
-from sql_agent.intake.columns import map_columns
 from sql_agent.intake.import_database import main
 from sql_agent.intake.sources import open_parts
 from tests.corpora import cases_of
@@ -63,15 +62,6 @@ def test_a_header_that_is_not_found_can_be_given(tmp_path):
     (tmp_path / "a.jsonl").write_text('{"a": 1}\n', encoding="utf-8")
     with pytest.raises(SourceError, match="--header-row"):
         open_parts(str(tmp_path / "a.jsonl"), header_row=2)
-
-
-def test_cells_that_are_no_numbers_make_a_code_no_key():
-    numbered = {"药品名称": ["甲片", "乙片", "丙片"], "药品编号": ["YP1", "YP2", "YP3"]}
-    assert "id" not in map_columns([*numbered], "drugs_info", {}, numbered).values()
-    numbered["药品编号"] = ["001", "002", "003"]
-    assert "id" not in map_columns([*numbered], "drugs_info", {}, numbered).values()
-    numbered["药品编号"] = ["1", "2", "3"]
-    assert map_columns([*numbered], "drugs_info", {}, numbered)["药品编号"] == "id"
 
 
 def test_days_are_dates_where_a_column_holds_dates_and_named_elsewhere(tmp_path, capsys):
