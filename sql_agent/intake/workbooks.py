@@ -129,16 +129,15 @@ def _marked_rows(path: Path, name: str) -> Iterator[dict[int, Mark]]:
 def _marks(row: ElementTree.Element, formats: list[Format | None]) -> dict[int, Mark]:
     marks: dict[int, Mark] = {}
     column = -1
-    for cell in row:
+    for cell in row:  # the text is looked for only where it counts: this runs for every cell
         reference = cell.get("r")
         column = _column(reference) if reference else column + 1
         kind = cell.get("t", "n")
-        value = cell.findtext("{*}v", "")
         style = int(cell.get("s", 0))
         mark: Mark | None = None
         if kind == "e":
-            mark = CellError(f"the formula failed with {value}")
-        elif kind == "n" and value.strip():
+            mark = CellError(f"the formula failed with {cell.findtext('{*}v', '')}")
+        elif kind == "n" and cell.findtext("{*}v", "").strip():
             mark = formats[style] if style < len(formats) else None
         elif kind == "n" and cell.find("{*}f") is not None:
             mark = CellError(NO_VALUE)
