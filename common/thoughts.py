@@ -5,6 +5,8 @@ after_thought("<think>The row says")                          # None: it never e
 """
 
 import re
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
 
 # <think>, <seed:think>, <thinking>, <thought>, [THINK] (Magistral), ◁think▷ (Kimi)
 NAME = r"[\w:.-]*(?:think|thinking|thought)"
@@ -44,21 +46,26 @@ def after_thought(text: str, opened: bool = True) -> str | None:
     if text.startswith(CHANNELS):
         found, said = text.rpartition(FINAL)[1:]
         return LAST_MARK.sub("", said).strip() if found else None
-    if opened and _opening(text) is None:
-        end = _end(text, OWN_LINE)
+    if opened and _opening(text, 0) is None:
+        end = _end(OWN_LINE.finditer(text))
         if end is None and not text.startswith(OBJECT_OR_CODE):
-            end = _end(text, TAG)
+            end = _end(TAG.finditer(text))
         if end is not None and "</answer>" not in text[:end].lower():
             text = text[end:].strip()
-    while (tag := _opening(text)) is not None:
-        end = _end_of(tag)
+    own_lines = list(OWN_LINE.finditer(text))
+    start = 0
+    while (tag := _opening(text, start)) is not None:
+        end = _end_of(tag, own_lines)
         if end is None:
             return None
-        text = text[end:].strip()
-    return _without_later_thoughts(text)
+        start = end
+        while text[start : start + 1].isspace():
+            start += 1
+    return _without_later_thoughts(text[start:])
 
 
 def _without_later_thoughts(text: str) -> str:
+    own_lines = list(OWN_LINE.finditer(text))
     endless: set[str] = set()  # what no later tag ends is not looked for again
     said = ""
     kept = looked = 0  # up to where the text was taken over, and looked at
@@ -71,7 +78,7 @@ def _without_later_thoughts(text: str) -> str:
         before = _joined(said, text[kept : tag.start()])
         if _in_code(before):
             continue
-        end = None if kind in endless else _end_of(tag)
+        end = None if kind in endless else _end_of(tag, own_lines)
         if end is None and begins_line:
             return before.strip()
         if end is None:
@@ -97,8 +104,8 @@ def _joined(before: str, after: str) -> str:
     return end + ("\n" if "\n" in between else between[:1]) + start
 
 
-def _opening(text: str) -> re.Match[str] | None:
-    tag = TAG.match(text)
+def _opening(text: str, start: int) -> re.Match[str] | None:
+    tag = TAG.match(text, start)
     return None if tag is None or _closes(tag[0]) else tag
 
 
@@ -111,9 +118,11 @@ def _kind(tag: str) -> str:
     return PAIRS.get(tag, tag)
 
 
-def _end_of(opening: re.Match[str]) -> int | None:
+def _end_of(opening: re.Match[str], own_lines: Sequence[re.Match[str]]) -> int | None:
+    """Return where a thought ends. own_lines: the text's tags that stand alone in their lines."""
     kind = _kind(opening[0])
-    end = _end(opening.string, OWN_LINE, opening.end(), kind)
+    first = bisect_left(own_lines, opening.end(), key=lambda found: found.start())
+    end = _end(found for found in own_lines[first:] if _kind(found[0].strip()) == kind)
     if end is not None:
         return end
     for tag in TAG.finditer(opening.string, opening.end()):
@@ -122,13 +131,11 @@ def _end_of(opening: re.Match[str]) -> int | None:
     return None
 
 
-def _end(text: str, tags: re.Pattern[str], start: int = 0, kind: str | None = None) -> int | None:
+def _end(tags: Iterable[re.Match[str]]) -> int | None:
+    """Return where the thought ends in which the first of these tags stands, if one ends it."""
     depth = 1
-    for found in tags.finditer(text, start):
-        tag = found[0].strip()
-        if kind is not None and _kind(tag) != kind:
-            continue
-        depth += -1 if _closes(tag) else 1
+    for found in tags:
+        depth += -1 if _closes(found[0].strip()) else 1
         if depth == 0:
             return found.end()
     return None

@@ -30,3 +30,8 @@ def test_what_is_left_of_a_reply_may_name_the_tag():
     """An answer that did was cut there: the loop took the thought out, and the agent did again."""
     said = after_thought("<think>a</think>The tag </think> ends a thought.")
     assert said == after_thought(said, opened=False) == "The tag </think> ends a thought."
+
+
+def test_a_reply_of_many_thoughts_is_read_in_a_time_that_grows_with_it():
+    """It took minutes in which no other episode went on, and a policy may write it."""
+    assert after_thought("<think>a</think>\n" * 30_000 + "密封保存") == "密封保存"
