@@ -73,11 +73,13 @@ def _joined(events: list[Any], ended: bool) -> Any:
     calls: list[dict[str, Any]] = []
     whole: dict[str, Any] = {}
     finish = None
+    answered = False
     for event in events:
         if "error" in event:
             return event
         whole |= {name: value for name, value in event.items() if value is not None}
         for choice in event.get("choices") or []:
+            answered = True
             delta = choice.get("delta") or choice.get("message") or {}
             finish = choice.get("finish_reason") or finish
             for name in PIECES:
@@ -85,6 +87,8 @@ def _joined(events: list[Any], ended: bool) -> Any:
                     message[name] = _added(message.get(name), delta[name])
             for call in delta.get("tool_calls") or []:
                 _add_call(_call_of(call, calls), call)
+    if not answered:
+        raise ValueError("no event has a choice")  # a policy that says nothing sends an empty one
     if finish is None and not ended:
         raise ValueError("the stream broke off")
     calls = [
