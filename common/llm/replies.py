@@ -210,7 +210,9 @@ def error_in(reply: Any) -> tuple[int | None, str] | None:
 def text_of(content: Any) -> str:
     """Return the text of a message's content, which some endpoints send in parts."""
     parts = content if isinstance(content, list) else [content]
-    return "".join(_text_of_part(part) for part in parts)
+    text = "".join(_text_of_part(part) for part in parts)
+    # A stream may cut a character in two. A half that stays alone has no UTF-8
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _text_of_part(part: Any) -> str:

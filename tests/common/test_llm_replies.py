@@ -73,6 +73,14 @@ def test_an_answer_that_a_server_took_for_a_thought_is_read(llm):
     assert len(llm.requests) == 2
 
 
+@pytest.mark.parametrize(("second", "said"), [(r"\ude00封", "密😀封"), ("封", "密\ufffd封")])
+def test_a_character_that_a_stream_cuts_in_two_is_joined(llm, second, said):
+    """A half that stays alone could not be written to a file."""
+    body = events({"content": "FIRST"}, {"content": "SECOND"})
+    llm.faults = [Fault(200, body=body.replace("FIRST", r"密\ud83d").replace("SECOND", second))]
+    assert played(llm)[0]["content"] == said
+
+
 @pytest.mark.parametrize(("why", "form"), cases_of(__file__, "unended_replies"))
 def test_what_a_server_could_not_end_is_asked_again(llm, why, form):
     body = form if isinstance(form, str) else json.dumps(form)

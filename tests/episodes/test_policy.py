@@ -1,6 +1,7 @@
 """A model behind an endpoint as a policy, against a real HTTP server with scripted replies."""
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
@@ -97,6 +98,14 @@ def test_what_an_endpoint_leaves_out_of_a_call_is_read_as_it_is_meant(raw, call)
     assert found["id"]
     assert found["type"] == "function"
     assert isinstance(found["function"]["arguments"], str)
+
+
+def test_what_a_model_of_ours_writes_is_kept_as_it_is_trained_on(raw):
+    """A call in other words than the reply's would begin another sequence of tokens."""
+    written = json.dumps(json.dumps({"word": "a"}))
+    raw.script(odd(function={"name": "look", "arguments": written}))
+    [message] = replies(policy(raw))
+    assert message["tool_calls"][0]["function"]["arguments"] == written
 
 
 def test_calls_of_one_id_are_told_apart(raw):
