@@ -1,6 +1,7 @@
 """Replies are read as the action they mean, or what is wrong is named; answers are graded as people write them."""
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -47,35 +48,32 @@ def test_a_huge_reply_is_read_too(text):
     assert isinstance(read_reply(text), Malformed)
 
 
-RIGHT_PAID = (
-    0.75  # what stands in a frame or a series of pandas, or with a unit, is not: docs/code.md
-)
+# What stands in a frame or a series of pandas, or with a unit, is not paid: docs/code.md
+RIGHT_PAID = 0.75
 
 
 Row = dict[str, Any]
 
 
-def kind_of(values: list[Any]) -> str:
+def kind_of(values: Iterable[Any]) -> str:
     """The kind of all the items of a set or list, or of a column, as the corpus writes them."""
     kinds = {type(value) for value in values if value is not None}
-    return (
-        "number"
-        if float in kinds
-        else {int: "integer", bool: "boolean", str: "text"}[kinds.pop()]
-        if kinds
-        else "text"
-    )
+    if float in kinds:
+        return "number"
+    names = {int: "integer", bool: "boolean", str: "text"}
+    return names[kinds.pop()] if kinds else "text"
 
 
 def gold_of(row: Row) -> Gold:
-    gold, value, items = row["gold"], row["gold"]["value"], ()
+    gold = row["gold"]
+    value = gold["value"]
+    items: tuple[str, ...] = ()
     if gold["kind"] in ("set", "list"):
-        value, items = tuple(value), (kind_of(value),)
+        value = tuple(value)
+        items = (kind_of(value),)
     elif gold["kind"] == "table":
-        value, items = (
-            tuple(map(tuple, value)),
-            tuple(kind_of(list(column)) for column in zip(*value, strict=True)),
-        )
+        value = tuple(map(tuple, value))
+        items = tuple(map(kind_of, zip(*value, strict=True)))
     limits = {name: gold.get(name) for name in ("lower", "upper", "tolerance")}
     return Gold(gold["kind"], value, items, ordered=False, **limits)
 
