@@ -47,9 +47,7 @@ CLAUSE = re.compile(
     "|".join(rf"\b{one}(?!\w)" if one.isascii() else one for one in TABLE["said"]["clause"]), re.I
 )
 # Directly behind it, or one word later, stands what the cause is
-CAUSE = (
-    rf"(?:{'|'.join(TABLE['said']['cause'])})\s*(?:an? |the )?(?:[a-z-]+ |[\u4e00-\u9fff]{{0,6}})?"
-)
+CAUSE = rf"(?:\bin\b|{'|'.join(TABLE['said']['cause'])})\s*(?:an? |the )?(?:[a-z-]+ |[\u4e00-\u9fff]{{0,6}})?"
 # "Lithium-induced tremor" is tremor due to lithium, but ANCA-associated vasculitis a vasculitis of its own
 MADE = re.compile(
     r"((?:[\w.]+ )?)([\w.]+)[- ](?:induced|(?:associated|related)(?= \S+ \S))(?! by| to| with) (.+)",
@@ -233,7 +231,10 @@ def _names_one(said: str, names: list[str]) -> bool:
     gold = _gold(tuple(names))
     if any(_is(words, gold) for words in _readings(said, gold)):
         return True
-    said = MADE.sub(_due_to, said)
+    return _names_before_clause(said, gold) or _names_before_clause(MADE.sub(_due_to, said), gold)
+
+
+def _names_before_clause(said: str, gold: Gold) -> bool:
     clause = CLAUSE.search(said)
     if not clause:
         return False
@@ -389,8 +390,9 @@ def _others(words: Words, gold: Gold) -> bool:
     acuity = frozenset(TABLE["one_of"]["acuity"])
     named = [name for name in gold.readings + gold.shorter if name <= words]
     whole = any(name <= words for name in gold.readings)
-    # Without its "acute" it may be another disease: primary biliary cholangitis
-    if not whole and any(name < other <= words for name in named for other in diseases()):
+    # Without its "acute" it may be another disease: primary biliary cholangitis, but not a viral one
+    more = words - frozenset(TABLE["one_of"]["agent"])
+    if not whole and any(name < other <= more for name in named for other in diseases()):
         return True
     for other in filter(words.issuperset, gold.others):
         # The acute form of a wider name is no other disease: NSTEMI is an acute infarction

@@ -48,8 +48,9 @@ def without_initials(said: str, names: Sequence[str]) -> str:
 
 
 def _stands_for(word: str, name: str, whole: bool = False) -> bool:
-    # The initials of the name's last words, or of all of three and more, and besides only their
-    # letters in order: OHSS for hyperstimulation
+    # The initials of the name's last words, and besides only their letters in order: OHSS for
+    # hyperstimulation. Those of all its words, three and more, without others but behind an o:
+    # ABPA for bronchopulmonary, but no OCPD for compulsive
     parts = plain(name).split()
     if whole and len({*parts} - SMALL) < 3:
         return False
@@ -59,7 +60,7 @@ def _stands_for(word: str, name: str, whole: bool = False) -> bool:
         for end in ends:
             for start in range(end + 1):
                 letters = word[start:end]
-                in_order = iter(part)
+                in_order = iter(re.sub("(?<=[^o]).", "", part) if whole else part)
                 first = part in SMALL or letters[:1] == part[0]
                 if first and all(letter in in_order for letter in letters):
                     starts.add(start)

@@ -204,7 +204,8 @@ def _bare(text: str) -> Words:
     plain = BEFORE.sub("", BEHIND.sub("", INSIDE.sub("", plain)), count=1)
     words = {_word(OTHER_WORDS.get(word, word)) for word in words_of(plain)} - BESIDE_ENGLISH
     without_soft = words - SOFT
-    return tuple(sorted(words if KINDS.issuperset(without_soft) else without_soft))
+    a_kind = len(without_soft) < 2 and KINDS.issuperset(without_soft)
+    return tuple(sorted(words if a_kind else without_soft))
 
 
 @cache
