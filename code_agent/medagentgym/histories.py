@@ -48,7 +48,8 @@ class History:
 def write(path: Path, messages: Sequence[Message], ending: Mapping[str, Any]) -> None:
     """Write a file, completely or not at all."""
     text = json.dumps([*messages, ending], ensure_ascii=False, indent=1)
-    write_text(path, f"{text}\n", force=True)
+    # An answer may hold half of a surrogate pair, which no UTF-8 file can
+    write_text(path, text.encode(errors="replace").decode() + "\n", force=True)
 
 
 def read(path: Path) -> History | None:

@@ -117,6 +117,15 @@ def test_an_unfinished_file_is_played_again(config, tmp_path, llm):
 
 
 @pytest.mark.usefixtures("bubblewrap")
+def test_half_a_character_in_an_answer_ends_no_run(config, tmp_path, llm):
+    llm.answer = lambda body: str(Action("submit", {"answer": "HALF"})).replace("HALF", r"\ud83d")
+    assert runs.main([*config(), "--end_idx", "1"]) == 0
+    found = read(folder(tmp_path) / "history_0.json")
+    assert found is not None
+    assert found.ending["answer"] == "?"
+
+
+@pytest.mark.usefixtures("bubblewrap")
 def test_zero_is_a_value_and_flags_hold_over_the_file(config, tmp_path):
     assert runs.main([*config(start_idx=1), "--start_idx", "0", "--end_idx", "1"]) == 0
     assert [path.name for path in folder(tmp_path).glob("*.json")] == ["history_0.json"]
