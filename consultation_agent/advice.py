@@ -89,7 +89,8 @@ def _known_pairs() -> frozenset[str]:
 def _any_term() -> re.Pattern[str]:
     longest_first = sorted(all_terms(), key=lambda term: (-len(term), term))
     named = "|".join(map(re.escape, longest_first))
-    return re.compile(f"{WORDS['before']}(?:{named}){WORDS['after']}")
+    # Two in a row make sense: antibiotics for two weeks, a blood count
+    return re.compile(f"(?:{WORDS['before']}(?:{named}){WORDS['after']}){{1,2}}")
 
 
 def _given(term: str, gold: list[str], clauses: list[str]) -> int:

@@ -193,8 +193,9 @@ def _topics_of(task: ConsultationTask, question: str, items: Sequence[str]) -> l
     if subjects and not items and _joined(question):
         return subjects
     first = asked_first(question)
-    if first and first.is_side and task.symptoms.keys() & {*items} & {*first.of}:
-        return []
+    places = [one for one in found if one.is_side and task.symptoms.keys() & {*items} & {*one.of}]
+    if places and (first is None or first.is_side):
+        return places[:1] if _joined(question) else []  # one place is answered by itself
     if first or not items:
         itself = [one for one in found if one.complaint.get(task.complaint) == "complaint"]
         others = [one for one in found if one not in itself]

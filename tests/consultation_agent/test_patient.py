@@ -162,6 +162,16 @@ def test_another_joint_is_answered_by_the_place():
     assert asked("膝盖疼吗？", task=task).text == "手指和手腕。"
 
 
+def test_of_two_places_in_one_question_that_one_is_told_which_has_it():
+    words = {"pain_to_back": "疼到后背", "blood_in_urine": "小便发红"}
+    symptoms = {"pain_to_back": True, "pain_to_shoulder": False, "blood_in_urine": True}
+    task = replace(TASK, words=words, symptoms=symptoms)
+    for question in ("会放射到后背或者肩膀吗？", "疼痛往肩膀或者后背走吗？"):
+        assert asked(question, task=task).facets == ("pain_to_back",)
+    for question in ("Any blood in your stool or urine?", "大便小便有没有血？"):
+        assert asked(question, task=task).facets == ("blood_in_urine",)
+
+
 def test_words_for_an_absent_symptom_are_told_by_what_there_is():
     """Else a patient who says 满头汗 has no sweat. The symptom counts as asked for."""
     task = replace(TASK, words={"severity": "难受得满头汗"}, symptoms={"sweating": False})
