@@ -392,8 +392,9 @@ def _others(words: Words, gold: Gold) -> bool:
     whole = any(name <= words for name in gold.readings)
     # Without its "acute" it may be another disease: primary biliary cholangitis, but not a viral one
     more = words - frozenset(TABLE["one_of"]["agent"])
-    if not whole and any(name < other <= more for name in named for other in diseases()):
-        return True
+    for name in [] if whole else named:
+        if any(name < other <= more for other in diseases()):
+            return True
     for other in filter(words.issuperset, gold.others):
         # The acute form of a wider name is no other disease: NSTEMI is an acute infarction
         if not any(other <= name or other - acuity < name for name in named):

@@ -80,7 +80,8 @@ class ConsultationEnvironment(PartnerEnvironment):
         return Choice(diagnosis, "") if task.options else Conclusion(diagnosis, advice)
 
     def gold_steps(self, task: ConsultationTask, name: str = "") -> list[Question | Conclusion]:
-        questions = [Question(question_for(item)) for item in task.distinguishing]
+        fitting = task.distinguishing[: self.turns(task) - 1]
+        questions = [Question(question_for(item)) for item in fitting]
         return [*questions, self.concluded(task, name or task.reference, task.recommendation)]
 
     def dishonest_steps(

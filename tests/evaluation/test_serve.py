@@ -334,7 +334,8 @@ def test_the_command_serves_until_it_is_interrupted(llm):
         for one in held:
             one.close()
     assert process.returncode == 130
-    assert errors.splitlines() == ["serve: interrupted"]
+    assert errors.splitlines()[-1] == "serve: interrupted"  # a slow machine says its progress, too
+    assert "Traceback" not in errors
 
 
 def test_a_model_that_is_gone_is_told_in_words_for_visitors(llm):
