@@ -22,6 +22,7 @@ from data.json_rows import line_records
 from data.parquet import parquet_records
 from data.records import Record as RecordRead
 from data.records import as_record, compact, detect_encoding, refusing
+from sql_agent.intake.columns import listed
 from sql_agent.intake.kinds import OF_KIND, binary_kind
 
 REQUIRED = ("id", "question")
@@ -83,7 +84,7 @@ def load_rows(path: str | PathLike[str]) -> list[Row]:
         names = {ALIASES.get(name, name) for name in record}
         if number == 0 and (missing := [column for column in REQUIRED if column not in names]):
             raise DataError(
-                f"{path} has no column {', '.join(missing)}; it has: {', '.join(record)}; add or "
+                f"{path} has no column {', '.join(missing)}; it has: {listed(list(record))}; add or "
                 "rename it (docs/your-data.md#questions)"
             )
         row, problems = normalise(record)

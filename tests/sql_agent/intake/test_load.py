@@ -38,6 +38,14 @@ def test_bad_files_are_refused_with_the_place(tmp_path, columns, message):
     assert "\n" not in str(caught.value)
 
 
+def test_a_file_of_answers_by_id_is_refused_in_a_short_line(tmp_path):
+    path = tmp_path / "label.json"
+    path.write_text(json.dumps({f"question {number}": "SELECT 1" for number in range(1000)}))
+    with pytest.raises(DataError, match=r"no column id, question; .*question 0.* more") as caught:
+        load_rows(path)
+    assert len(str(caught.value)) < 2000
+
+
 def test_a_missing_file_and_a_folder(tmp_path):
     with pytest.raises(DataError, match=r"none\.parquet"):
         load_rows(tmp_path / "none.parquet")
