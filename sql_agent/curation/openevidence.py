@@ -13,7 +13,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from common.llm import LLMError
+from common.llm import LLMError, Usage
 from common.llm.errors import clean
 from data.records import compact
 from episodes.episode import Episode
@@ -58,6 +58,11 @@ class Drafter(LLMFilter):
         episode = self.environment.play(task, policy)
         seconds = self.settings.episode_timeout
         played = await play(self.environment, task, episode, policy, seconds)
+        tokens = {
+            "prompt_tokens": policy.prompt_tokens,
+            "completion_tokens": policy.completion_tokens,
+        }
+        self.client.usage.add(Usage(calls=policy.turns, **tokens))
         if played.detail:
             late = played.reward.unscored == "timeout"
             raise LLMError(clean(played.detail, self.key), "timeout" if late else "status")

@@ -83,6 +83,7 @@ def test_an_answer_that_quotes_its_rows_becomes_a_row_that_validation_accepts(ll
     assert {body["temperature"] for body in llm.requests} == {0.0}
     (finding,) = Checker(database).check([row])
     assert (finding.problems, finding.unchecked) == ([], [])
+    assert "3 calls" in shown.out
     assert not output.with_name("out.jsonl.journal").exists()
 
 
