@@ -93,11 +93,11 @@ def clean(text: str, api_key: str | None = None) -> str:
 def wait_in(headers: Mapping[str, str]) -> float | None:
     """Return the seconds that a reply asks to wait (RFC 9110, section 10.2.3), or None."""
     after = headers.get("retry-after", "")
-    seconds = math.nan
-    with suppress(ValueError, OverflowError):
-        seconds = parsedate_to_datetime(after).timestamp() - time.time()
-    with suppress(ValueError):
-        seconds = float(after)
+    wanted: list[float] = []
     with suppress(ValueError):  # Azure's and OpenAI's own
-        seconds = float(headers.get("retry-after-ms", "")) / 1000
-    return max(0.0, seconds) if math.isfinite(seconds) else None
+        wanted.append(float(headers.get("retry-after-ms", "")) / 1000)
+    with suppress(ValueError):
+        wanted.append(float(after))
+    with suppress(ValueError, OverflowError):
+        wanted.append(parsedate_to_datetime(after).timestamp() - time.time())
+    return next((max(0.0, seconds) for seconds in wanted if math.isfinite(seconds)), None)

@@ -173,4 +173,5 @@ def test_pieces_that_repeat_a_name_or_bring_it_late_are_one_call(llm, why, piece
 
 def test_a_wait_may_be_in_milliseconds():
     assert wait_in({"retry-after-ms": "1500", "retry-after": "2"}) == 1.5
-    assert wait_in({"retry-after-ms": "soon", "retry-after": "2"}) == 2
+    for unusable in ("soon", "nan", "inf"):
+        assert wait_in({"retry-after-ms": unusable, "retry-after": "2"}) == 2
