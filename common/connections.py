@@ -92,9 +92,8 @@ class Connection(_Protocol):
 
 def make_room(connections: set[Any]) -> None:
     """Drop the longest waiting connection of the address that has the most, if too many wait."""
-    if (
-        len(connections) <= MOST_WAITING
-    ):  # the usual case, in which a new connection costs next to nothing
+    # The usual case, in which a new connection costs next to nothing
+    if len(connections) <= MOST_WAITING:
         return
     waiting = [one for one in connections if isinstance(one, Connection) and one.waits]
     if len(waiting) <= MOST_WAITING:

@@ -6,7 +6,8 @@ after_thought("<think>The row says")                          # None: it never e
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from functools import lru_cache
 
 # <think>, <seed:think>, <thinking>, <thought>, [THINK] (Magistral), ◁think▷ (Kimi)
 NAME = r"[\w:.-]*(?:think|thinking|thought)"
@@ -52,10 +53,9 @@ def after_thought(text: str, opened: bool = True) -> str | None:
             end = _end(TAG.finditer(text))
         if end is not None and "</answer>" not in text[:end].lower():
             text = text[end:].strip()
-    own_lines = list(OWN_LINE.finditer(text))
     start = 0
     while (tag := _opening(text, start)) is not None:
-        end = _end_of(tag, own_lines)
+        end = _end_of(tag)
         if end is None:
             return None
         start = end
@@ -65,7 +65,6 @@ def after_thought(text: str, opened: bool = True) -> str | None:
 
 
 def _without_later_thoughts(text: str) -> str:
-    own_lines = list(OWN_LINE.finditer(text))
     endless: set[str] = set()  # what no later tag ends is not looked for again
     said = ""
     kept = looked = 0  # up to where the text was taken over, and looked at
@@ -78,7 +77,7 @@ def _without_later_thoughts(text: str) -> str:
         before = _joined(said, text[kept : tag.start()])
         if _in_code(before):
             continue
-        end = None if kind in endless else _end_of(tag, own_lines)
+        end = None if kind in endless else _end_of(tag)
         if end is None and begins_line:
             return before.strip()
         if end is None:
@@ -118,9 +117,14 @@ def _kind(tag: str) -> str:
     return PAIRS.get(tag, tag)
 
 
-def _end_of(opening: re.Match[str], own_lines: Sequence[re.Match[str]]) -> int | None:
-    """Return where a thought ends. own_lines: the text's tags that stand alone in their lines."""
+@lru_cache(maxsize=2)  # the thoughts of a reply are looked for one after another
+def _own_lines(text: str) -> list[re.Match[str]]:
+    return list(OWN_LINE.finditer(text))
+
+
+def _end_of(opening: re.Match[str]) -> int | None:
     kind = _kind(opening[0])
+    own_lines = _own_lines(opening.string)
     first = bisect_left(own_lines, opening.end(), key=lambda found: found.start())
     end = _end(found for found in own_lines[first:] if _kind(found[0].strip()) == kind)
     if end is not None:
