@@ -17,7 +17,7 @@ from conditions.table import load_tables
 SENTENCE = re.compile(r"[^?？!！。；;\n]+[?？]?")
 CHOICE = re.compile(r"([^\W\d_a-z]{1,2})[不没]\1")  # 疼不疼
 SAID = tomllib.loads(Path(__file__).with_name("said.toml").read_text(encoding="utf-8"))
-ASKING, ADVICE, TAG, EXAMPLE, CLAUSE, ITSELF, BODY, OPENING, MORE = (
+ASKING, ADVICE, TAG, EXAMPLE, CLAUSE, ITSELF, BODY, OPENING, MORE, DETAIL = (
     re.compile("|".join(SAID["heard"][name]))
     for name in (
         "asking",
@@ -29,8 +29,10 @@ ASKING, ADVICE, TAG, EXAMPLE, CLAUSE, ITSELF, BODY, OPENING, MORE = (
         "body",
         "opening",
         "more",
+        "detail",
     )
 )
+ONE_CLAUSE = "[^，,。；;.]"  # a letter between the parts of an ask-word
 HAN_RUN = re.compile(r"[\u4e00-\u9fff]+")
 ENGLISH = re.compile(r"[a-z]+")
 STEM = 5  # letters by which an English word is known
@@ -50,7 +52,7 @@ class AskWord(NamedTuple):
 def asks_whether(question: str, complaint: str) -> bool:
     """Return whether a question, or its last clause, asks for a complaint and nothing else."""
     asking = _asking_sentences(question)
-    if not asking:
+    if not asking or DETAIL.search(asking[-1]):
         return False
     texts = [plain(asking[-1]), plain(re.split("[，,]", asking[-1])[-1])]
     for word in SAID["complaints"][complaint]:
@@ -108,15 +110,54 @@ def parts_of(question: str) -> list[str]:
         parts += asking if len(asking) > 1 else [(sentence, _asked_by_itself(sentence))]
     kept = list[str]()
     for number, (part, named) in enumerate(parts):
-        of_another = SIDES - {"relieving"} >= {*named} and not SIDES.issuperset(parts[0][1])
+        is_side = bool(named) and SIDES - {"relieving"} >= {*named}
+        of_another = is_side and not SIDES.issuperset(parts[0][1])
         if not number or not of_another or ITSELF.search(plain(part)):
             kept.append(part if asks(part) else f"{part}?")
     return kept if len(parts) > 1 else [question]
 
 
+def is_of_complaint(question: str, item: str, complaint: str) -> bool:
+    """Return whether each word that asks for an item stands inside a mention of the complaint."""
+    mentions = mentions_of(question, complaint)
+    for start, end, word in named_in(plain(question)):
+        is_inside = any(first <= start and end <= last for first, last in mentions)
+        if word.item == item and not is_inside:
+            return False
+    return True
+
+
+def mentions_of(question: str, complaint: str) -> list[tuple[int, int]]:
+    """Return where a question, as `plain` writes it, names the complaint: starts and ends."""
+    text = plain(question)
+    found = list[tuple[int, int]]()
+    for asked in SAID["complaints"].get(complaint, ()):
+        for parts in readings(asked):
+            found += [match.span() for match in pattern_of(parts, ONE_CLAUSE).finditer(text)]
+    return found
+
+
+def clauses_without_words(question: str) -> list[str]:
+    """Return the clauses of a question in which no ask-word stands."""
+    found = list[str]()
+    for sentence in _asking_sentences(question):
+        for clause in CLAUSE.split(EXAMPLE.sub("", sentence)):
+            if clause and not named_in(plain(clause)):
+                found.append(clause if asks(clause) else f"{clause}?")
+    return found
+
+
+def has_more(question: str) -> bool:
+    """Return whether a question has words of content beside its ask-words."""
+    text = plain(question)
+    for start, end, _ in named_in(text):
+        text = text[:start] + " " * (end - start) + text[end:]
+    return bool(content_of(text))
+
+
 def sure_words(question: str) -> list[AskWord]:
     """Return the ask-words of a question that are not weak."""
-    return [word for _, word in named_in(plain(question)) if not word.weak]
+    return [word for *_, word in named_in(plain(question)) if not word.weak]
 
 
 def _asked_by_itself(clause: str) -> tuple[str, ...]:
@@ -136,7 +177,7 @@ def _asked_in(sentence: str, complaint: str) -> list[str]:
     first = next((number for number, clause in enumerate(clauses) if ASKING.search(clause)), 0)
     before = len(plain("".join(clauses[:first])))
     named = named_in(plain("".join(clauses))) or named_in(plain(sentence))
-    words = [word for end, word in named if end > before] or [word for _, word in named]
+    words = [word for _, end, word in named if end > before] or [word for *_, word in named]
     new = [word for word in words if not all(part in complaint for part in word.parts)]
     words = new or words
     items = [word.item for word in words if not word.weak] or [word.item for word in words]
@@ -150,24 +191,30 @@ def plain(text: str) -> str:
     return CHOICE.sub(r"\1", text.lower()).replace("疼痛", "疼").replace("痛", "疼")
 
 
-def named_in(sentence: str) -> list[tuple[int, AskWord]]:
-    """Return the ask-words of a sentence in order, each with the place where it ends. Of two that
-    overlap the one that is not weak counts, then the longer, then the denser one.
+def named_in(sentence: str) -> list[tuple[int, int, AskWord]]:
+    """Return the ask-words of a sentence in order, each with its start and end. Of two that overlap
+    the one that is not weak counts, then the longer, then the denser one. Parts of a word stand in
+    one clause, unless no word does.
     """
-    here = {part for part in _ask_words() if part in sentence}
-    matches = list[tuple[AskWord, int, int]]()
-    for part in here:
-        for word in _ask_words()[part]:
-            if here.issuperset(word.parts):
-                for match in pattern_of(word.parts).finditer(sentence):
-                    matches.append((word, *match.span()))
+    matches = _matches(sentence, ONE_CLAUSE) or _matches(sentence, ".")
     found = list[tuple[int, int, AskWord]]()
     left = sentence
     for word, start, end in sorted(matches, key=_surest_first):
         if "\0" not in left[start:end]:
             left = left[:start] + "\0" * (end - start) + left[end:]
             found.append((start, end, word))
-    return [(end, word) for _, end, word in sorted(found)]
+    return sorted(found)
+
+
+def _matches(sentence: str, between: str) -> list[tuple[AskWord, int, int]]:
+    here = {part for part in _ask_words() if part in sentence}
+    found = list[tuple[AskWord, int, int]]()
+    for part in here:
+        for word in _ask_words()[part]:
+            if here.issuperset(word.parts):
+                for match in pattern_of(word.parts, between).finditer(sentence):
+                    found.append((word, *match.span()))
+    return found
 
 
 def _surest_first(match: tuple[AskWord, int, int]) -> tuple[bool, int, int, int, int]:
@@ -176,13 +223,13 @@ def _surest_first(match: tuple[AskWord, int, int]) -> tuple[bool, int, int, int,
 
 
 @cache
-def pattern_of(parts: tuple[str, ...]) -> re.Pattern[str]:
-    """Return a pattern that finds an ask-word's parts in order."""
+def pattern_of(parts: tuple[str, ...], between: str = ".") -> re.Pattern[str]:
+    """Return a pattern that finds an ask-word's parts in order. between: a pattern of a letter."""
     # An English part must not be inside another word, such as "age" in "manage"
     if all(part.isascii() for part in parts):
         whole = [rf"(?<![a-z]){re.escape(one)}(?:s|es|d|ed|ing)?(?![a-z])" for one in parts]
-        return re.compile(".{0,30}?".join(whole))
-    return re.compile(".{0,12}?".join(map(re.escape, parts)))
+        return re.compile(f"{between}{{0,30}}?".join(whole))
+    return re.compile(f"{between}{{0,12}}?".join(map(re.escape, parts)))
 
 
 @cache

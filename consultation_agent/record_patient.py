@@ -11,12 +11,17 @@ from typing import ClassVar
 from conditions.table import load_tables
 from consultation_agent.doctor_questions import (
     BODY,
+    DETAIL,
     HAN_RUN,
     ITSELF,
     SAID,
     SIDES,
     asked_for,
     asks_whether,
+    clauses_without_words,
+    has_more,
+    is_of_complaint,
+    mentions_of,
     opens,
     parts_of,
     pattern_of,
@@ -98,24 +103,22 @@ class RecordPatient:
 
 
 def _to_each(task: ConsultationTask, question: str, mentioned: Mapping[str, Reply]) -> list[Reply]:
+    """Return a reply to each thing that one part of a question asks for."""
     if opens(question):
         return [_opening(task.opening, task, mentioned)]
-    about = asked_topics(question)
+    about = _topics_asked(task, question)
     of_itself = not any(one.is_side for one in about) and "还是" not in question
     if task.complaint and of_itself and asks_whether(question, task.complaint):
         return [_complaint(task, mentioned)]
-    items = asked_for(question, task.opening)
-    if not sure_words(question) and _is_of_another(task, question, about, items):
-        items = []
-    if not ITSELF.search(plain(question)):
-        items = [item for item in items if item not in SIDES] or items
+    items = _items_of(task, question, about)
     for topic in about:
         if topic.kind == "not of it":
             items = [item for item in items if item != "onset"]
             if not items:
                 return [_of_topic(task, topic, mentioned)]
     first = asked_first(question)
-    if len(items) > 1 and not (first and (first.is_side or not _joined(question))):
+    is_one = first and (first.is_side or not (_joined(question) or {*first.of} & {*items}))
+    if len(items) > 1 and not is_one:
         replies = list[Reply]()
         for item in items:
             named = _telling_first(task, _of_one_facet(question, [item]), item)
@@ -130,10 +133,49 @@ def _to_each(task: ConsultationTask, question: str, mentioned: Mapping[str, Repl
     if named:
         return [_of_topic(task, topic, mentioned) for topic in named]
     if items:
-        return [_of_item(task, question, items[0], mentioned)]
+        reply = _of_item(task, question, items[0], mentioned)
+        beside = _topics_beside(task, question, items)
+        return [reply, *(_of_topic(task, topic, mentioned) for topic in beside)]
     if BODY.search(asking_of(question)):
         return [Reply("unknown", SAID["zh"]["unknown"])]
     return [Reply("off_topic", SAID["zh"]["off_topic"])]
+
+
+def _items_of(task: ConsultationTask, question: str, about: Sequence[Topic]) -> list[str]:
+    """Return the facets and symptoms that a question asks for by ask-words."""
+    items = asked_for(question, task.opening)
+    if not sure_words(question):
+        is_named = about or mentions_of(question, task.complaint)
+        if _is_of_another(task, question, about, items) or (has_more(question) and not is_named):
+            items = []
+    items = [item for item in items if not _is_own_complaint(task, question, item)]
+    if not ITSELF.search(plain(question)):
+        items = [item for item in items if item not in SIDES] or items
+    return items
+
+
+def _topics_beside(task: ConsultationTask, question: str, items: Sequence[str]) -> list[Topic]:
+    """Return the topics of the clauses that no ask-word of these items stands in."""
+    found = list[Topic]()
+    for clause in clauses_without_words(question):
+        for topic in _topics_asked(task, clause)[:1]:
+            of_complaint = topic.is_side or topic.complaint.get(task.complaint)
+            if not of_complaint and {*topic.of}.isdisjoint(items):
+                found.append(topic)
+    return found
+
+
+def _topics_asked(task: ConsultationTask, question: str) -> list[Topic]:
+    """Return a question's topics, without the complaint itself where it asks for a detail of it."""
+    detail = DETAIL.search(plain(question))
+    asked = asked_topics(question)
+    return [one for one in asked if not detail or one.complaint.get(task.complaint) != "complaint"]
+
+
+def _is_own_complaint(task: ConsultationTask, question: str, item: str) -> bool:
+    """Return whether an absent symptom is named only by words of the complaint: 腰疼 of flank pain."""
+    is_absent = item in load_tables().symptoms and item not in task.words
+    return is_absent and bool(task.complaint) and is_of_complaint(question, item, task.complaint)
 
 
 def _is_of_another(
@@ -154,16 +196,31 @@ def _told_by(task: ConsultationTask, question: str, item: str) -> str | None:
     symptoms = load_tables().symptoms
     words = [word for word in sure_words(question) if word.item == item]
     named = [pattern_of(word.parts) for word in words if len(word.parts) == 1]
+    of_topic = list[re.Pattern[str]]()
     for topic in topics().values():
         if topic.of and item == topic.of[0] and symptoms.keys() >= {*topic.of}:
-            named.append(topic.own)
+            of_topic.append(topic.own)
     for name in sorted(task.words, key=lambda name: name not in symptoms):
         symptom = symptoms.get(name)
-        asks = [*symptom.ask, *symptom.ask_en] if symptom else []
-        said = "\n".join([task.words[name], *(ask for ask in asks if "…" not in ask)])
-        if any(pattern.search(plain(said)) for pattern in named):
+        asks = [plain(ask) for ask in (*symptom.ask, *symptom.ask_en)] if symptom else []
+        said = "\n".join([plain(task.words[name]), *(ask for ask in asks if "…" not in ask)])
+        if any(own.search(said) for own in of_topic):
+            return name
+        if any(_is_named(asked, plain(task.words[name]), asks) for asked in named):
             return name
     return None
+
+
+def _is_named(asked: re.Pattern[str], told: str, asks: Sequence[str]) -> bool:
+    """Return whether words name what is asked, or an ask-word is that at some place: 眼睛痒 is 痒."""
+    if asked.search(told):
+        return True
+    for ask in asks:
+        found = None if "…" in ask else asked.search(ask)
+        before = ask[: found.start()] if found else ""
+        if found and (BODY.search(before) or not HAN_RUN.search(before)):  # 想吐 is not 吐
+            return True
+    return False
 
 
 def _together(replies: Sequence[Reply], said: Mapping[str, str]) -> Reply:
@@ -175,7 +232,7 @@ def _together(replies: Sequence[Reply], said: Mapping[str, str]) -> Reply:
     text = said["between"].join(texts[:MOST])
     if len(texts) > MOST:
         text = said["compound"].format(text=text)
-    elif any(reply.kind == "unknown" for reply in each):
+    elif any(reply.kind in ("unknown", "off_topic") for reply in each):
         text = said["partly"].format(text=text)
     facets = dict[str, None]()
     for reply in known[:MOST]:
@@ -185,7 +242,7 @@ def _together(replies: Sequence[Reply], said: Mapping[str, str]) -> Reply:
 
 
 def _topics_of(task: ConsultationTask, question: str, items: Sequence[str]) -> list[Topic]:
-    found = asked_topics(question)
+    found = _topics_asked(task, question)
     several = _of_one_facet(question, items)
     if len(several) > 1 and not asked_first(question):
         return _telling_first(task, several, items[0])
@@ -193,6 +250,9 @@ def _topics_of(task: ConsultationTask, question: str, items: Sequence[str]) -> l
     if subjects and not items and _joined(question):
         return subjects
     first = asked_first(question)
+    sides = [one for one in found if one.is_side]
+    if sides and not items and not first and mentions_of(question, task.complaint):
+        return sides[:1]
     places = [one for one in found if one.is_side and task.symptoms.keys() & {*items} & {*one.of}]
     if places and (first is None or first.is_side):
         return places[:1] if _joined(question) else []  # one place is answered by itself
