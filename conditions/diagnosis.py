@@ -7,10 +7,6 @@ names_it("appendicitis or cholecystitis", ["acute appendicitis", "appendicitis"]
 import re
 import unicodedata
 from collections.abc import Iterable
-from functools import lru_cache
-from typing import NamedTuple
-
-from rapidfuzz.distance import OSA
 
 from conditions.diagnosis_words import (
     HAN,
@@ -19,28 +15,18 @@ from conditions.diagnosis_words import (
     TABLE,
     Words,
     beside,
-    conditions,
     diseases,
     known_words,
     longest_first,
     organs,
-    organs_by_name,
     words_of,
 )
 from conditions.framing import unframed
+from conditions.gold_diagnosis import NEVER, Gold, gold_of
 from conditions.initials import spelt_out, with_initials, without_initials
+from conditions.spelling import spelt
 
-NEVER = "(?!)"  # a pattern that nothing matches
 LONGEST = 200  # characters of a diagnosis
-OWN_NAMES = 2  # of a condition, in English and Chinese; all others are aliases
-MISSPELT = 8  # letters of a word in which a slip may be; in a shorter one it makes another word
-SOUND = str.maketrans("yk", "ic")  # polymiositis, leucocytosis
-# A noun and its adjective: ulna, ulnar; septum, septal but not septic; orbit; prostate; clavicle
-NOUN_ADJECTIVE = re.compile(
-    r"(\w{3,})(?:a|um|us) \1a[lr]|(\w{4,}) \2a[lr]|(\w{4,})e \3(?:e?al|ar|ic)|(\w{3,})le \4ular"
-)
-# What is acute although it does not say so: an inflammation, an attack
-ACUTE = re.compile("(?:itis|炎)$|^(?:exacerbation|attack)$")
 NUMBER = re.compile(r"(type|stage|grade|class|phase)(?:\d[a-c]?|[a-d])")
 JOINED = re.compile(r"[;；\n、,，+&]|\band\b|" + "|".join(TABLE["said"]["clause"]), re.I)
 CLAUSE = re.compile(
@@ -81,27 +67,29 @@ PART = re.compile(
     r"|\b([\w/]+-negative)\b",
     re.I,
 )
+# "meeting Rome IV criteria", "per DSM-5"
+CRITERION = re.compile(
+    r"\s+((?:meeting|fulfilling|according to|by|per) [^,;()，；（）]+?)()(?=\s*(?:$|[.,;()，；（）]))"
+)
+# What a grade, a score or a criterion ends with
+GRADE = re.compile(
+    r"(?:\d[\d.+/-]*[a-c]?|\b[ivx]+[a-c]?|\b(?:stage|grade|class|type|group) [a-e]|[\da-d一二三四五][期级型分]"
+    r"|\b(?:criteria|classification)|\d ?[\w/%.²]{1,14})\W*\Z",
+    re.I,
+)
+OWN_GRADE = re.compile(r"\d+|[abcivx]+")  # a word of "Child C", "Killip II"
+# No grade: how sure it is, and what looks like another disease
+NO_GRADE = re.compile(
+    r"probab|likel|confid|chance|odds|possib|certain|doubt|sure\b|\b(?:never|rank|p)\b|无"
+    r"|(?:itis|osis|oma|aemia|emia|pathy|iasis|algia|plegia)\b|[炎癌瘤症病](?![型期级])",
+    re.I,
+)
 ABSENCE = re.compile("|".join(TABLE["said"]["absence"]), re.I)
 EXCLUSION = re.compile("|".join(TABLE["said"]["exclusion"]), re.I)
 TURNED = re.compile("|".join(TABLE["said"]["turned"]), re.I)
 # A Chinese adjective behind its noun
 ADJECTIVE = re.compile(r"([\u4e00-\u9fff]+)\(([\u4e00-\u9fff]{1,4}[性型])\)")
 DOUBT = re.compile(r"^(?:possible|probable|suspected|likely)\s+", re.I)
-
-
-class Gold(NamedTuple):
-    """A diagnosis: its names and what follows from them, in words."""
-
-    outside: bool  # the tables lack it
-    names: tuple[str, ...]
-    readings: tuple[Words, ...]  # one of each name
-    words: Words  # of all readings
-    shorter: tuple[Words, ...]  # readings without an "acute" that may be left out
-    own: Words  # of its own names
-    elsewhere: Words  # organs in which it is not
-    wider: Words  # of what it is a kind of
-    others: tuple[Words, ...]  # names of other conditions
-    other_causes: str  # that make another disease of it, as a pattern
 
 
 def names_it(said: str, names: Iterable[str]) -> bool:
@@ -113,28 +101,60 @@ def names_it(said: str, names: Iterable[str]) -> bool:
     for name in names:
         if name.strip() and _folded(said) == _folded(name):
             return True
-        several = [DOUBT.sub("", part).strip() for part in re.split(r"\s/\s", name)]
-        if len(several) > 1:
-            several = [name, *(part for part in several if not words_of(part) <= beside())]
-        known += filter(str.strip, several)
+        known += _alternatives(name)
     said = unframed(unicodedata.normalize("NFKC", said))
     if not known or len(said) > LONGEST:
         return False
-    gold = _gold(tuple(known))
+    said = _without_qualifiers(said, gold_of(tuple(known)))
+    if _undecided(said, known):
+        return False
+    asides = _asides(said)
+    bare = [NOTHING.sub(" ", name) for name in known if _asides(name) <= asides]
+    return _says(said, known) or _says(_without_symptom(NOTHING.sub(" ", said)), bare or known)
+
+
+def _alternatives(name: str) -> list[str]:
+    """Return a gold name and, where it joins two by " / ", each of them."""
+    parts = [DOUBT.sub("", part).strip() for part in re.split(r"\s/\s", name)]
+    found = [name]
+    if len(parts) > 1:
+        found += [part for part in parts if not words_of(part) <= beside()]
+    return [one for one in found if one.strip()]
+
+
+def _without_qualifiers(said: str, gold: Gold) -> str:
+    """Return a text without what it denies of another disease or of the course, and its grades."""
 
     def without_course(denied: re.Match[str]) -> str:
         course = words_of(re.sub(r"\bor\b|[或和及]", " ", next(filter(None, denied.groups()))))
         return " " if course and course <= COURSE - gold.words else denied[0]
 
     said = OTHER_COURSE.sub(without_course, re.sub(r"(?i)\bwith no\b", "without", said))
-    for part in PART.finditer(said):
-        if _denies_another(part[1] or part[2], gold):
+    for part in [*PART.finditer(said), *CRITERION.finditer(said)]:
+        text = part[1] or part[2]
+        if _denies_another(text, gold) or _is_grade(text, gold):
             said = said.replace(part[0], " ")
-    if _undecided(said, known):
+    return said
+
+
+def _is_grade(part: str, gold: Gold) -> bool:
+    """Return whether a part is a grade, a score or a criterion, by its form, and names no disease.
+
+    Where the diagnosis has a grade of its own, or a number, none is left out.
+    """
+    own = [word for word in gold.words if NUMBER.fullmatch(word) or OWN_GRADE.fullmatch(word)]
+    if own or not GRADE.search(part) or NO_GRADE.search(part):
         return False
-    asides = _asides(said)
-    bare = [NOTHING.sub(" ", name) for name in known if _asides(name) <= asides]
-    return _says(said, known) or _says(_without_symptom(NOTHING.sub(" ", said)), bare or known)
+    if UNDECIDED.search(part) or DENIED.search(part):
+        return False
+    names = list[str]()
+    for word in words_of(part):
+        if word.isdigit() or NUMBER.fullmatch(word):
+            continue
+        if word in organs() or word in known_words() - beside() or _contradicts(word, gold):
+            return False
+        names.append(word)
+    return bool(names)
 
 
 def _folded(text: str) -> list[str]:
@@ -148,7 +168,7 @@ def _denies_another(part: str, gold: Gold) -> bool:
     if not denial or DENIED.search(part):
         return False
     what = next(filter(None, denial.groups()))
-    words = _spelt(words_of(what), gold)
+    words = spelt(words_of(what), gold.words)
     if TURNED.search(what) or any(name <= words for name in gold.readings):
         return False
     own = gold.words | gold.wider
@@ -177,7 +197,7 @@ def _without_symptom(said: str) -> str:
 
 
 def _says(said: str, known: list[str]) -> bool:
-    if _gold(tuple(known)).outside:
+    if gold_of(tuple(known)).outside:
         said = with_initials(said, known)
     said, known = _without_codes(said, known)
     said = without_initials(spelt_out(said), known)
@@ -228,7 +248,7 @@ def _names_all(said: str, parts: list[str]) -> bool:
 
 
 def _names_one(said: str, names: list[str]) -> bool:
-    gold = _gold(tuple(names))
+    gold = gold_of(tuple(names))
     if any(_is(words, gold) for words in _readings(said, gold)):
         return True
     return _names_before_clause(said, gold) or _names_before_clause(MADE.sub(_due_to, said), gold)
@@ -272,56 +292,8 @@ def _readings(said: str, gold: Gold) -> tuple[Words, Words]:
     return words_of(said), words_of(re.sub(chinese, r" \g<0> ", said))
 
 
-@lru_cache(maxsize=1024)
-def _gold(names: tuple[str, ...]) -> Gold:
-    given = {words_of(name) for name in names}
-    every = dict.fromkeys(names)
-    others = set[Words]()
-    outside = True
-    for one in conditions():
-        words = [words_of(name) for name in one]
-        if given.intersection(words[:OWN_NAMES]):
-            outside = False
-            every.update(dict.fromkeys(one))
-        if not given.intersection(words):
-            others.update(words)
-    readings = {words_of(name) for name in every} - {frozenset()}
-    readings |= {name - {"childhood"} for name in readings if len(name) > 1}
-    for general, several in TABLE["narrower"].items():
-        wide = words_of(general)
-        for name in [name for name in readings if wide <= name]:
-            for narrower in map(words_of, several):
-                if name.isdisjoint(narrower - wide):  # a renal cell cancer is no squamous cell one
-                    readings.add((name - wide) | narrower)
-    shorter = set[Words]()
-    if every.keys() == set(names):  # the tables, which name what is meant, do not have it
-        shorter = {name - {"acute"} for name in readings if any(map(ACUTE.search, name))}
-    wider = set[str]()
-    for text, several in TABLE["wider"].items():
-        if any(words_of(text) <= name for name in readings):
-            wider.update(*map(words_of, several))
-    places = organs()  # of what is not in the tables
-    for name in readings:
-        places = organs_by_name().get(name, places)
-    causes = [
-        several for name, several in TABLE["other_cause"].items() if words_of(name) in readings
-    ]
-    return Gold(
-        outside=outside,
-        names=tuple(every),
-        readings=tuple(readings),
-        words=frozenset[str]().union(*readings),
-        shorter=tuple(shorter),
-        own=frozenset[str]().union(*map(words_of, [*every][:OWN_NAMES])),
-        elsewhere=organs() - places,
-        wider=frozenset(wider),
-        others=tuple(others - readings),
-        other_causes="|".join(causes) or NEVER,
-    )
-
-
 def _is(words: Words, gold: Gold) -> bool:
-    words = _spelt(words, gold)
+    words = spelt(words, gold.words)
     caused = _with_agents(words)
     named = filter(caused.issuperset, gold.readings + gold.shorter)
     stated = frozenset[str]().union(*named)
@@ -340,38 +312,6 @@ def _is(words: Words, gold: Gold) -> bool:
 def _with_agents(words: Words) -> Words:
     kinds = TABLE["agents"].items()
     return words | {kind for kind, agents in kinds if not words.isdisjoint(agents)}
-
-
-def _spelt(words: Words, gold: Gold) -> Words:
-    found = set[str]()
-    known = gold.words | (beside() - organs())
-    for word in words:
-        unsaid = gold.words - words if word not in known else frozenset[str]()
-        alike = [one for one in unsaid if _alike(word, one)]
-        found.add(alike[0] if len(alike) == 1 else word)
-    return frozenset(found)
-
-
-def _alike(word: str, other: str) -> bool:
-    """Return whether a word is another one in other spelling, or one is the other's adjective."""
-    if any(map(NOUN_ADJECTIVE.fullmatch, (f"{word} {other}", f"{other} {word}"))):
-        return True
-    if word in known_words() or min(len(word), len(other)) < MISSPELT:
-        return False
-    if word.translate(SOUND) == other.translate(SOUND):
-        return True
-    if word[0] != other[0]:
-        return False
-    # A letter is missing, too many, or swapped with the next. One letter for another is often
-    # another disease: esotropia, exotropia
-    for spelling in (word, f"{word}s"):  # the plural's s was taken away
-        if spelling.startswith(other) or other.startswith(spelling):
-            continue
-        same_letters = sorted(spelling) == sorted(other)
-        replaced = len(spelling) == len(other) and not same_letters
-        if not replaced and OSA.distance(spelling, other, score_cutoff=1) <= 1:
-            return True
-    return False
 
 
 def _contradicts(word: str, gold: Gold, kinds: Iterable[str] = tuple(TABLE["one_of"])) -> bool:

@@ -23,7 +23,9 @@ DIGITS |= dict(zip(("one", "two", "three", "four", "five"), "12345", strict=True
 DIGITS |= dict(zip("一二三四五", "12345", strict=True))
 NUMBER = "|".join(sorted((*DIGITS, r"\d"), key=len, reverse=True))
 NUMBERED = re.compile(rf"\b(type|stage|grade|class|phase) (?:({NUMBER})([a-c]?)|([a-d]))\b")
-NUMBERED_ZH = re.compile(rf"({NUMBER})([ab]?) ?([型期级度])(?!糖)|({NUMBER})()([型])(?=糖)")
+NUMBERED_ZH = re.compile(
+    rf"({NUMBER})([ab]?) ?([型期级度])(?!糖)|({NUMBER})()([型])(?=糖)|(?<![a-z\d])([a-d])()([型])"
+)
 KINDS = {"型": "type", "期": "stage", "级": "class", "度": "grade"}
 CATEGORY = r"(?!b12|t1[0-2])[a-z]\d{2}"  # of ICD-10; a vitamin and vertebrae are none
 CODE = re.compile(
@@ -33,6 +35,11 @@ CODE = re.compile(
 LEADING_CODE = re.compile(rf"\s*({CATEGORY})\b[\s:：,，–—-]*", re.IGNORECASE)
 PREFIX = re.compile(
     r"\b(gastro|keto|hyper|hypo|sub|peri|broncho|cardio|cerebro|cholecysto|cholangio|myo|neuro)-(?=[a-z])"
+)
+# An a that is no article: hemophilia A, vitamin A deficiency, 血友病A
+LETTER_A = re.compile(
+    r"(?:(?<=[a-z]{4})(?<!hepatitis)(?<!type)(?<!stage)(?<!grade)(?<!class)(?<!phase)(?<!group) "
+    r"|(?<=[\u4e00-\u9fff]))a(?=\s*(?:$|deficiency\b|virus\b|[,;.()（），；]))"
 )
 VIRUS = re.compile(r"\bhepatitis (?:type )?([a-e])\b")  # its letter is no article
 LEVEL_ZH = re.compile(
@@ -58,7 +65,7 @@ def plain(text: str) -> str:
     text = simplified(text) if HAN.search(text) else text
     text = CODE.sub(" ", POSSESSIVE.sub("", unicodedata.normalize("NFKC", text).lower()))
     text = LEVELS.sub(lambda m: f"{REGIONS[m[1]]} {m[1]}{m[2]} {m[3] or m[1]}{m[4]} ", text)
-    text = PREFIX.sub(r"\1", _american(text))
+    text = LETTER_A.sub(" typea", PREFIX.sub(r"\1", _american(text)))
     text = _american(re.sub(r"[^\w\u4e00-\u9fff/?:]+", " ", text)).replace("_", " ")
     text = VIRUS.sub(r"hepatitis\1", text)
     text = NUMBERED.sub(lambda m: f"{m[1]}{DIGITS.get(m[2], m[2]) or ''}{m[3] or m[4] or ''}", text)
@@ -172,7 +179,8 @@ def organs_by_name() -> dict[Words, Words]:
 @cache
 def _chinese() -> re.Pattern[str]:
     known = {*_same()}.union(*_tables_of_words())
-    return re.compile(longest_first(word for word in known if HAN.search(word)))
+    words = longest_first(word for word in known - {"病"} if HAN.search(word))
+    return re.compile(f"{words}|病(?![变情程毒灶理])")  # 病变 is no disease
 
 
 @cache

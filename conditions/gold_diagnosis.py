@@ -1,0 +1,96 @@
+"""What a gold diagnosis means: its names with those that the tables add, and what follows from them.
+
+gold_of(("acute appendicitis",)).words          # those of 急性阑尾炎 among them
+"""
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+from conditions.diagnosis_words import (
+    TABLE,
+    Words,
+    conditions,
+    organs,
+    organs_by_name,
+    words_of,
+)
+
+NEVER = "(?!)"  # a pattern that nothing matches
+OWN_NAMES = 2  # of a condition, in English and Chinese; all others are aliases
+# What is acute although it does not say so: an inflammation, an attack
+ACUTE = re.compile("(?:itis|炎)$|^(?:exacerbation|attack)$")
+
+
+class Gold(NamedTuple):
+    """A diagnosis: its names and what follows from them, in words."""
+
+    outside: bool  # the tables lack it
+    names: tuple[str, ...]
+    readings: tuple[Words, ...]  # one of each name
+    words: Words  # of all readings
+    shorter: tuple[Words, ...]  # readings without an "acute" that may be left out
+    own: Words  # of its own names
+    elsewhere: Words  # organs in which it is not
+    wider: Words  # of what it is a kind of
+    others: tuple[Words, ...]  # names of other conditions
+    other_causes: str  # that make another disease of it, as a pattern
+
+
+@lru_cache(maxsize=1024)
+def gold_of(names: tuple[str, ...]) -> Gold:
+    """Return the diagnosis that has these names."""
+    given = {words_of(name) for name in names}
+    every = dict.fromkeys(names)
+    others = set[Words]()
+    outside = True
+    for one in conditions():
+        words = [words_of(name) for name in one]
+        if given.intersection(words[:OWN_NAMES]):
+            outside = False
+            every.update(dict.fromkeys(one))
+        if not given.intersection(words):
+            others.update(words)
+    readings = _readings_of([*every])
+    shorter = set[Words]()
+    if every.keys() == set(names):  # the tables, which name what is meant, do not have it
+        shorter = {name - {"acute"} for name in readings if any(map(ACUTE.search, name))}
+    places = organs()  # of what is not in the tables
+    for name in readings:
+        places = organs_by_name().get(name, places)
+    causes = [
+        several for name, several in TABLE["other_cause"].items() if words_of(name) in readings
+    ]
+    return Gold(
+        outside=outside,
+        names=tuple(every),
+        readings=tuple(readings),
+        words=frozenset[str]().union(*readings),
+        shorter=tuple(shorter),
+        own=frozenset[str]().union(*map(words_of, [*every][:OWN_NAMES])),
+        elsewhere=organs() - places,
+        wider=_wider_than(readings),
+        others=tuple(others - readings),
+        other_causes="|".join(causes) or NEVER,
+    )
+
+
+def _readings_of(names: list[str]) -> set[Words]:
+    """Return the words of each name, and of each narrower name that answers to it."""
+    found = {words_of(name) for name in names} - {frozenset()}
+    found |= {name - {"childhood"} for name in found if len(name) > 1}
+    for general, several in TABLE["narrower"].items():
+        wide = words_of(general)
+        for name in [name for name in found if wide <= name]:
+            for narrower in map(words_of, several):
+                if name.isdisjoint(narrower - wide):  # a renal cell cancer is no squamous cell one
+                    found.add((name - wide) | narrower)
+    return found
+
+
+def _wider_than(readings: set[Words]) -> Words:
+    found = set[str]()
+    for text, several in TABLE["wider"].items():
+        if any(words_of(text) <= name for name in readings):
+            found.update(*map(words_of, several))
+    return frozenset(found)
