@@ -235,7 +235,8 @@ def _parsed(text: str) -> Seen:
         pass
     if text in EMPTY_SETS:
         return set()
-    text = WRAPPED.sub(r"\1", HELD.sub(r"\1", text) if HELD.fullmatch(text) else text)
+    held = HELD.fullmatch(text)
+    text = WRAPPED.sub(r"\1", held[1] if held else text)
     text = NUMPY_BOOLEAN.sub(r"\1", text)
     if ARRAY.fullmatch(text):
         text = f"[{', '.join(ITEM.findall(text))}]"
