@@ -34,7 +34,7 @@ def look_up(files: Sequence[Path], name: str, kind: str, keyterm: str = "") -> s
     if kind not in KINDS:
         raise LookupRefused(f"info_type {kind!r}: expected {', '.join(KINDS)}")
     path, table = find(files, name)
-    if kind == "column_names" and path.suffix in SQLITE and not table:
+    if kind == "column_names" and path.suffix.lower() in SQLITE and not table:
         return "\n".join(f"{one}: {', '.join(columns_of(path, one))}" for one in tables_of(path))
     if kind == "column_names":
         return ", ".join(columns_of(path, table))
@@ -113,7 +113,7 @@ def term(path: Path, table: str, keyterm: str) -> str:
 @contextmanager
 def opened(path: Path, table: str) -> Iterator[Table]:
     """Yield columns and rows of a table, as texts."""
-    if path.suffix == ".csv":
+    if path.suffix.lower() == ".csv":
         csv.field_size_limit(sys.maxsize)
         with open(path, newline="", encoding="utf-8", errors="replace") as file:
             reader = csv.reader(file)

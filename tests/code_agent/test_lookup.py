@@ -1,5 +1,6 @@
 """`request_info` tells columns, values and similar spellings of CSV and SQLite files alone."""
 
+import shutil
 import sqlite3
 from pathlib import Path
 
@@ -23,6 +24,13 @@ def test_columns_values_and_terms(tables, asked, said, refused):
     else:
         found = look_up(tables, *asked)
         assert found == said if "column" in asked[1] else said in found
+
+
+def test_names_of_files_are_read_in_any_case(tmp_path, tables):
+    for name in ("patients.csv", "hospital.db"):
+        shutil.copy(tables / name, tmp_path / name.upper())
+    assert look_up(tmp_path, "patients.csv", "column_names") == "subject_id, gender, city"
+    assert look_up(tmp_path, "hospital.db", "column_names").startswith("patients: subject_id")
 
 
 def test_a_misspelt_term_gets_the_nearest_alone(tables):
