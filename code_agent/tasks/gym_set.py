@@ -78,10 +78,11 @@ class MedAgentGymSet(TaskSet):
         row = self.rows[index]
         try:
             forms = self.known.get("fields", {})
-            fields = {name: form.format_map(row) for name, form in forms.items()}
+            said = {name: "" if value is None else value for name, value in row.items()}
+            fields = {name: form.format_map(said) for name, form in forms.items()}
             fields |= self.read_row(row)
             return CodeTask(id=f"{self.name}/{index}", task_set=self.name, **fields)
-        except (KeyError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             seen = f"{type(error).__name__}: {error}"
             raise AgentError(
                 f"{self.name}: row {index} of {self._file()} does not have the set's form ({seen})"

@@ -70,7 +70,7 @@ class EHRSeqSQL(QuerySet):
     def read_row(self, row: Row) -> dict[str, Any]:
         query = row.get("query") or row.get("sql") or ""
         answer = row["ans"] if isinstance(row["ans"], list) else [row["ans"]]
-        question = f"{row.get('seed_question') or ''} {row['question']}".strip()
+        question = f"{row.get('seed_question') or ''} {row['question'] or ''}".strip()
         return {"question": question, **super().read_row({"query": query, "answer": answer})}
 
 
@@ -179,7 +179,7 @@ class BioDSBench(MedAgentGymSet):
         begun = f"These programs ran before yours:\n{earlier}\n" if earlier.strip() else ""
         named = re.findall(rf"{self.mounted}([\w.+-]+)", f"{row['dataframes']}\n{program}")
         return {
-            "note": f"{row['dataframes']}{begun}".replace(self.mounted, "/data/"),
+            "note": f"{row['dataframes'] or ''}{begun}".replace(self.mounted, "/data/"),
             "program": program.replace(self.mounted, "/data/"),
             "files": tuple(sorted(set(named))),
         }

@@ -243,6 +243,13 @@ def test_a_row_of_another_form_is_named(tmp_path, name):
         tasks.task(0)
 
 
+def test_a_note_that_is_null_is_not_shown(tmp_path):
+    row = {"Question": "Which?", "Patient Note": None, "Calculator Name": None}
+    row |= {"Ground Truth Answer": "1", "Lower Limit": "1", "Upper Limit": "1"}
+    task = opened("medcalcbench", write_set(tmp_path, [row])).task(0)
+    assert (task.note, task.task_type) == ("", "")
+
+
 @pytest.mark.usefixtures("bubblewrap")
 def test_a_folder_is_checked_row_by_row(tmp_path, capsys):
     good = {"question": "?", "query": "select drug from prescriptions", "answer": ["a, b", "c"]}
