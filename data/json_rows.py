@@ -79,9 +79,15 @@ def _are_lines(file: IO[str], are_expected: bool) -> bool:
 def _places_of_lists(file: IO[str]) -> list[str]:
     """Return the ijson prefixes of all lists of objects that are not inside other lists."""
     places: dict[str, None] = {}
+    opened: list[str] = []  # the events that began the lists and objects around
     for place, event, _ in json_events(file):
-        if event == "start_map" and place.split(".").count(LIST) == 1 and place.endswith(LIST):
+        is_element = opened.count("start_array") == 1 and opened[-1] == "start_array"
+        if event == "start_map" and is_element:
             places[place] = None
+        if event.startswith("start"):
+            opened.append(event)
+        elif event.startswith("end"):
+            opened.pop()
     return list(places)
 
 
@@ -91,15 +97,27 @@ def _list_records(place: str, file: IO[str]) -> Iterator[Record]:
 
 def _object_records(file: IO[str]) -> Iterator[Record]:
     found: Any = next(ijson.items(json_events(file), ""), {})
-    rows = found
-    if isinstance(found, dict) and found:
-        values = list(found.values())
-        rows = [found]
-        if all(isinstance(value, dict) for value in values):
-            rows = values
-        elif all(isinstance(value, list) for value in values):
-            rows = [dict(zip(found, cells, strict=True)) for cells in zip(*values, strict=True)]
+    if not isinstance(found, dict | list):
+        raise ValueError(f"it is a JSON {type(found).__name__}; expected a list of objects")
+    rows = _rows_of(found) if isinstance(found, dict) else found
     return starmap(as_record, enumerate(rows, start=1))
+
+
+def _rows_of(held: dict[str, Any]) -> list[Any]:
+    values = list(held.values())
+    if all(isinstance(value, dict) for value in values):
+        return values
+    if not all(isinstance(value, list) for value in values):
+        return [held]
+    sizes = {name: len(cells) for name, cells in held.items()}
+    short = min(sizes, key=lambda name: sizes[name])
+    long = max(sizes, key=lambda name: sizes[name])
+    if sizes[short] < sizes[long]:
+        raise ValueError(
+            f"its list {short!r} has {sizes[short]} values, and {long!r} has {sizes[long]}; expected "
+            "columns of one length, or a list of objects"
+        )
+    return [dict(zip(held, cells, strict=True)) for cells in zip(*values, strict=True)]
 
 
 def line_records(lines: Iterable[str]) -> Iterator[Record]:
