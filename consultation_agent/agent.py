@@ -74,7 +74,10 @@ class ConsultationAgent(PartnerAgent):
         if facts["diagnosis_accuracy"] >= 1:
             advice = facts["advice"]
             return "right" if advice is None or advice >= RIGHT_FROM else "wrong_advice"
-        return "asked_too_little" if (facts["facet_recall"] or 0) < 1 else "wrong_diagnosis"
+        recall = facts["facet_recall"]
+        if recall is None or recall >= 1:
+            return "wrong_diagnosis"
+        return "asked_too_little"
 
     def shown(self, record: Record) -> Sequence[Shown]:
         notes = []

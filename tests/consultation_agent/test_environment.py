@@ -77,6 +77,8 @@ def test_rows_without_facets_are_played():
     episode = asyncio.run(own.play(task, Script(texts, max_turns=4)))
     assert "on the stairs" in episode.messages[3]["content"]
     assert own.record(task, episode)["facts"]["facet_recall"] is None
+    wrong = asyncio.run(own.play(task, Script([Conclusion("a cold", "rest").reply], max_turns=4)))
+    assert AGENT.failure(own.record(task, wrong)) == "wrong_diagnosis"
     assert asyncio.run(own.score(task, episode)).score == pytest.approx(1)
 
 
