@@ -101,7 +101,7 @@ def pairs_of_episodes(
                 sides = (Side(better["transcript"]), Side(worse["transcript"]))
                 tools = tuple(better.get("tools") or agent.tools)
                 pairs.append(Pair(str(better["id"]), *sides, tools))
-        left_out["tasks whose episodes earn alike"] += len(pairs) == before
+        left_out["tasks without two episodes that differ by --margin"] += len(pairs) == before
     return pairs, +left_out
 
 

@@ -162,7 +162,7 @@ def _apply(config: DictConfig, defaults: DictConfig, override: Override) -> None
             section = get_class(node["_target_"])
             allowed = [one.name for one in fields(section)] if is_dataclass(section) else []
         if leaf not in allowed:
-            known = [f"{parent}.{name}" for name in [*allowed, *keys]]
+            known = [f"{parent}.{name}".removeprefix(".") for name in [*allowed, *keys]]
             near = get_close_matches(override.key, known, n=1, cutoff=0.6)
             hint = "--help lists the usual ones, such as actor_rollout_ref.actor.optim.lr"
             if near:
