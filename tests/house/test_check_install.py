@@ -101,3 +101,11 @@ def test_triton_s_compiler_is_tried(gpu_lock, compiler, verdict, named):
     row = row_of("libraries")
     assert row.verdict == verdict
     assert not missing(row.seen, *named)
+
+
+def test_a_compiler_that_hangs_is_named(gpu_lock, monkeypatch):
+    monkeypatch.setattr(check_install, "COMPILE_SECONDS", 0.1)
+    write_program(gpu_lock / "gcc", "exec /bin/sleep 60")
+    row = row_of("libraries")
+    assert row.verdict == "failed"
+    assert not missing(row.seen, "gcc", "0.1 s")

@@ -33,6 +33,13 @@ def test_the_form_of_hermes_is_known_without_vllm(monkeypatch):
     assert find_parser(TINY, read_template(TINY)) == "hermes"
 
 
+def test_a_parser_that_is_not_found_in_time_is_asked_for(monkeypatch):
+    """The traceback of TimeoutExpired named no way out."""
+    monkeypatch.setattr(tool_parser, "SECONDS", 0.01)
+    with pytest.raises(ConfigError, match=r"no answer in 0.01 s.*--tool-parser"):
+        find_parser(TINY, OPENING + IN_WORDS + CLOSING)
+
+
 def model_of(folder: Path, kind: str, tokens: list[str]) -> Path:
     """A model of this type whose tokenizer has these special tokens, too."""
     shutil.copytree(TINY, folder)

@@ -34,19 +34,24 @@ def find_parser(model: str, template: str) -> str:
             if json.loads(found) == CALLED:
                 return HERMES
     command = [sys.executable, "-m", "training.setup.tool_parser", str(find_model(model))]
-    asked = subprocess.run(
-        command,
-        input=reply,
-        env={**os.environ, **environment("cpu"), "VLLM_LOGGING_LEVEL": "CRITICAL"},
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
-    if asked.returncode:
-        last = (asked.stderr.strip().splitlines() or ["no word"])[-1]
+    why = ""
+    try:
+        asked = subprocess.run(
+            command,
+            input=reply,
+            env={**os.environ, **environment("cpu"), "VLLM_LOGGING_LEVEL": "CRITICAL"},
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+        )
+        if asked.returncode:
+            why = (asked.stderr.strip().splitlines() or ["no word"])[-1]
+    except subprocess.TimeoutExpired:
+        why = f"no answer in {SECONDS} s"
+    if why:
         raise ConfigError(
-            f"{model}: vLLM could not be asked which parser reads its tool calls ({last}); "
+            f"{model}: vLLM could not be asked which parser reads its tool calls ({why}); "
             "name one with --tool-parser"
         )
     found = asked.stdout.splitlines()[-1].split()  # vLLM logs before it
