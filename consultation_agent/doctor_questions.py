@@ -117,12 +117,16 @@ def parts_of(question: str) -> list[str]:
     return kept if len(parts) > 1 else [question]
 
 
-def is_of_complaint(question: str, item: str, complaint: str) -> bool:
-    """Return whether each word that asks for an item stands inside a mention of the complaint."""
+def is_of_complaint(question: str, item: str, complaint: str, opening: str) -> bool:
+    """Return whether each word that asks for an item is one of the opening, or stands inside a
+    mention of the complaint.
+    """
     mentions = mentions_of(question, complaint)
+    said = plain(opening)
     for start, end, word in named_in(plain(question)):
         is_inside = any(first <= start and end <= last for first, last in mentions)
-        if word.item == item and not is_inside:
+        is_said = all(part in said for part in word.parts)
+        if word.item == item and not (is_inside or is_said):
             return False
     return True
 

@@ -126,16 +126,22 @@ def _to_each(task: ConsultationTask, question: str, mentioned: Mapping[str, Repl
                 replies.append(_of_topic(task, topic, mentioned))
             if not named:
                 replies.append(_of_item(task, question, item, mentioned))
-        return replies
+        return [*replies, *_beside(task, question, items, mentioned)]
     named = _topics_of(task, question, items)
     if named and _joined(question):
-        named += [one for one in about if not (one.is_side or one in named)]
+        others = [one for one in about if not (one.is_side or one in named)]
+        named += [one for one in others if one.complaint.get(task.complaint) != "complaint"]
     if named:
-        return [_of_topic(task, topic, mentioned) for topic in named]
+        replies = [_of_topic(task, topic, mentioned) for topic in named]
+        if _joined(question) and named[0].name != "relatives":
+            for item in items:
+                of_named = any(item in one.of for one in named)
+                if item in load_tables().symptoms and not of_named:
+                    replies.append(_of_item(task, question, item, mentioned))
+        return replies
     if items:
         reply = _of_item(task, question, items[0], mentioned)
-        beside = _topics_beside(task, question, items)
-        return [reply, *(_of_topic(task, topic, mentioned) for topic in beside)]
+        return [reply, *_beside(task, question, items, mentioned)]
     if BODY.search(asking_of(question)):
         return [Reply("unknown", SAID["zh"]["unknown"])]
     return [Reply("off_topic", SAID["zh"]["off_topic"])]
@@ -154,14 +160,16 @@ def _items_of(task: ConsultationTask, question: str, about: Sequence[Topic]) -> 
     return items
 
 
-def _topics_beside(task: ConsultationTask, question: str, items: Sequence[str]) -> list[Topic]:
-    """Return the topics of the clauses that no ask-word of these items stands in."""
-    found = list[Topic]()
+def _beside(
+    task: ConsultationTask, question: str, items: Sequence[str], mentioned: Mapping[str, Reply]
+) -> list[Reply]:
+    """Return replies to the clauses of a question in which no ask-word of these items stands."""
+    found = list[Reply]()
     for clause in clauses_without_words(question):
         for topic in _topics_asked(task, clause)[:1]:
             of_complaint = topic.is_side or topic.complaint.get(task.complaint)
             if not of_complaint and {*topic.of}.isdisjoint(items):
-                found.append(topic)
+                found.append(_of_topic(task, topic, mentioned))
     return found
 
 
@@ -175,7 +183,7 @@ def _topics_asked(task: ConsultationTask, question: str) -> list[Topic]:
 def _is_own_complaint(task: ConsultationTask, question: str, item: str) -> bool:
     """Return whether an absent symptom is named only by words of the complaint: 腰疼 of flank pain."""
     is_absent = item in load_tables().symptoms and item not in task.words
-    return is_absent and bool(task.complaint) and is_of_complaint(question, item, task.complaint)
+    return is_absent and is_of_complaint(question, item, task.complaint, task.opening)
 
 
 def _is_of_another(
