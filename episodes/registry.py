@@ -67,7 +67,10 @@ def add_agent(parser: ArgumentParser, argv: Sequence[str] | None) -> Agent | Non
     """Add the argument AGENT, and the flags of the agent that the words name. Return it, or None."""
     known = names()
     words = sys.argv[1:] if argv is None else argv
-    name = next((word for word in words if word in known), None)
+    named = [at for at, word in enumerate(words) if word in known]
+    # A word behind a flag may be its value
+    named.sort(key=lambda at: at > 0 and words[at - 1].startswith("--"))
+    name = words[named[0]] if named else None
     choices = [name] if name else known
     parser.add_argument("agent", choices=choices, metavar="AGENT", help=", ".join(known))
     if name is None:
@@ -75,6 +78,14 @@ def add_agent(parser: ArgumentParser, argv: Sequence[str] | None) -> Agent | Non
     agent = get(name)
     group = parser.add_argument_group(f"flags of the {name} agent")
     agent.add_flags(cast("ArgumentParser", group))  # takes flags like a parser
+    return agent
+
+
+def completed(arguments: Namespace, split: str) -> Agent:
+    """Return the agent of a command, with its `data` completed: by default the file of a split."""
+    agent = get(arguments.agent)
+    arguments.data = arguments.data or agent.splits[split]
+    agent.complete(arguments)
     return agent
 
 

@@ -38,7 +38,7 @@ def parse_arguments(argv: Sequence[str] | None) -> tuple[Agent, argparse.Namespa
     most = f"tasks, at most; default: {TASKS}, and few with a judge that costs money or time"
     parser.add_argument("--sample", type=positive(int), default=TASKS, metavar="N", help=most)
     arguments = parser.parse_args(argv)
-    return registry.get(arguments.agent), arguments
+    return registry.completed(arguments, "train"), arguments
 
 
 def rows_of(probed: Sequence[Probed]) -> list[Sequence[str]]:
@@ -61,7 +61,7 @@ def rows_of(probed: Sequence[Probed]) -> list[Sequence[str]]:
 def check(agent: Agent, arguments: argparse.Namespace) -> int:
     """Ask, print what was found, and return the exit code."""
     settings = with_turns(agent, load_settings())
-    rows = agent.rows(arguments.data or agent.splits["train"])
+    rows = agent.rows(arguments.data)
     options = registry.own_options(agent, arguments)
     print("\n".join(agent.check({"train": rows}, settings, options)), file=sys.stderr)
     tasks = [agent.task(row, settings) for row in rows]

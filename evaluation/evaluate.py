@@ -79,9 +79,7 @@ def parse_arguments(
         parser.error(f"--k {arguments.k}: every episode of a task would be the same; leave --k out")
     if arguments.base_url and not arguments.model:
         parser.error("--base-url needs --model, the name the endpoint serves the model under")
-    agent = registry.get(arguments.agent)
-    arguments.data = arguments.data or agent.splits["test"]
-    return agent, arguments
+    return registry.completed(arguments, "test"), arguments
 
 
 def configuration(
@@ -180,7 +178,6 @@ async def play_all(
 
 def evaluate(agent: Agent, arguments: argparse.Namespace, settings: Settings) -> int:
     """Play, score and write. Returns the exit code."""
-    agent.complete(arguments)
     if arguments.model:
         player = model_player(agent, arguments.model, arguments.base_url, settings)
     else:

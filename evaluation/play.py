@@ -62,8 +62,12 @@ def show(heading: str, text: str) -> None:
 def ask(prompt: str) -> str:
     """Return what the person types. Raises Failure: the input ended. Raises UsageError: no text."""
     try:
-        line = input(prompt)
-        typed = line if line.strip() != FENCE else "\n".join(iter(input, FENCE))
+        typed = input(prompt)
+        if typed.strip() == FENCE:
+            lines = []
+            while (line := input()).strip() != FENCE:
+                lines.append(line)
+            typed = "\n".join(lines)
     except EOFError:
         print()
         raise Failure("the input ended before the episode did") from None
@@ -188,12 +192,12 @@ def parse_arguments(argv: Sequence[str] | None) -> tuple[Agent, argparse.Namespa
     add("--max-turns", type=turns, metavar="N|A-B", help="default: MAX_TURNS, else the agent's own")
     add("--device", choices=("auto", "cpu", "cuda"), default="auto", help="of a model served here")
     arguments = parser.parse_args(argv)
-    return registry.get(arguments.agent), arguments
+    return registry.completed(arguments, "test"), arguments
 
 
 def choose_tasks(agent: Agent, arguments: argparse.Namespace, settings: Settings) -> list[Task]:
     """Return the tasks to play. Raises UsageError: no such --task, or tasks of another database."""
-    file = arguments.data or agent.splits["test"]
+    file = arguments.data
     rows = agent.rows(file)
     own = registry.own_options(agent, arguments)
     for note in agent.check({file.name: rows}, settings, own):

@@ -72,9 +72,10 @@ def serve(agent: Agent, arguments: argparse.Namespace, settings: Settings) -> No
     require_token(arguments.host, token, "--host")
     names = NAMES if is_loopback(arguments.host, "--host") else ("*",)
     player = model_player(agent, arguments.model, arguments.base_url, settings)
+    arguments.data = arguments.data or cases_of(agent, arguments.model)
+    agent.complete(arguments)
     own = registry.own_options(agent, arguments)
-    cases = arguments.data or cases_of(agent, arguments.model)
-    rows = {row["id"]: row for row in checked_rows(agent, cases, settings, own)}
+    rows = {row["id"]: row for row in checked_rows(agent, arguments.data, settings, own)}
     arguments.max_tokens = arguments.max_tokens or reply_tokens(agent, player, arguments.thinking)
     settings = with_turns(agent, settings, arguments.max_turns)
     family = socket.AF_INET6 if ":" in arguments.host else socket.AF_INET

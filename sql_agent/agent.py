@@ -141,6 +141,9 @@ class SqlAgent(Agent):
             return row_checks.check(rows, settings.of(SqlSettings).under(options), plays)
         if others:
             raise AgentError(f"{others[0]}: no questions of EHRSQL; give a file of them, too")
+        if not options.get("schema"):
+            folder = next(iter(rows.values()))[0]["ehrsql"]
+            raise AgentError(f"the questions are of {folder}; give a file of that folder")
         return [f"{name}: {len(part)} questions of EHRSQL" for name, part in rows.items()]
 
     def failure(self, record: Record) -> str:

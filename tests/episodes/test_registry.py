@@ -80,9 +80,15 @@ def test_a_command_has_the_flags_of_the_agent_that_it_names(capsys):
     assert parser.parse_args(words).simulator == "llm"
     assert "--simulator" in parser.format_help()
 
-    other, wrong = argparse.ArgumentParser(), ["--n", "sql", "diagnosis"]
-    other.add_argument("--n")
+    other, wrong = argparse.ArgumentParser(), ["sql", "diagnosis"]
     registry.add_agent(other, wrong)
     with pytest.raises(SystemExit, match="2"):
         other.parse_args(wrong)
-    assert not missing(capsys.readouterr().err, "'diagnosis'", "'sql'")
+    assert not missing(capsys.readouterr().err, "diagnosis")
+
+
+def test_an_agents_name_may_be_the_value_of_a_flag():
+    parser, words = argparse.ArgumentParser(), ["--model", "sql", "diagnosis"]
+    parser.add_argument("--model")
+    assert registry.add_agent(parser, words) is registry.get("diagnosis")
+    assert parser.parse_args(words).agent == "diagnosis"

@@ -88,6 +88,11 @@ def test_help_and_an_empty_line_cost_no_turn(monkeypatch, capsys):
     assert shown.count(HOW_TO_SAY) == 2, "a reply in a wrong form costs one"
 
 
+def test_blanks_around_a_fence_are_no_part_of_a_reply(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.StringIO(f" {FENCE}\n\nhello\n{FENCE} \nnext\n"))
+    assert [play.ask(""), play.ask("")] == ["\nhello", "next"]
+
+
 def test_the_end_of_the_input_is_one_line(monkeypatch, capsys):
     assert run(monkeypatch, "ask 1\n", "digits", "--n", "3") == 1
     assert len(capsys.readouterr().err.splitlines()) == 1
