@@ -62,6 +62,7 @@ class EhrsqlEnvironment(Environment):
             columns[table] = [column.name for column in self.tool.database().columns(table)]
         tables = "\n".join(table_lines(columns))
         self.prompt = PROMPT.format(now=self.set.version.now, tables=tables)
+        self._scores: dict[int, float] = {}  # of episodes that are not recorded yet
 
     async def play(self, task: Task, policy: Policy) -> Episode:
         def run(sql: str) -> Query:
@@ -71,11 +72,12 @@ class EhrsqlEnvironment(Environment):
 
     async def score(self, task: Task, episode: Episode) -> Reward:
         right = await in_thread(self._is_right, task, episode)
+        score = float(right)
+        self._scores[id(episode)] = score
         counters: dict[str, float] = {
             "sql_calls": len(episode.events),
             "sql_ok": sum(query.result.ok for query in episode.events),
         }
-        score = float(right)
         return Reward(score, {"execution": score}, score=score, counters=counters)
 
     def _is_right(self, task: Task, episode: Episode) -> bool:
@@ -109,17 +111,17 @@ class EhrsqlEnvironment(Environment):
 
     def record(self, task: Task, episode: Episode) -> Record:
         is_impossible = not own(task).sql
-        right = float(self._is_right(task, episode))
+        right = self._scores.pop(id(episode), None)
         abstained = gives_none(task, episode)
-        is_silent = abstained and not is_impossible
         # As the benchmark counts: silence where there is an answer costs nothing, a wrong result
         # costs nothing in RS(0) and ten in RS(10)
+        is_harmful = right == 0 and (is_impossible or not abstained)
         own_facts = {
             "execution_accuracy": None if is_impossible else right,
             **facts.of_queries(episode.events),
             **facts.of_silence(is_impossible, abstained),
             "RS(0)": right,
-            "RS(10)": right if right or is_silent else -10.0,
+            "RS(10)": -10.0 if is_harmful else right,
         }
         return facts.record_of(own(task), episode) | {
             "facts": own_facts,

@@ -4,8 +4,10 @@ Schema, questions and statements are written for these tests, in the published f
 """
 
 import asyncio
+import io
 import json
 import sqlite3
+import sys
 from argparse import Namespace
 from contextlib import closing
 from pathlib import Path
@@ -15,6 +17,7 @@ import pytest
 
 from common.settings import Settings
 from episodes.episode import Episode
+from evaluation import check_judge, play, serve
 from evaluation.evaluate import main
 from sql_agent.agent import AGENT
 from sql_agent.ehrsql import questions as ehrsql_questions
@@ -72,6 +75,18 @@ def test_gold_is_100_and_what_cannot_be_asked_is_counted(tmp_path, capsys):
     assert not missing(said, "EHRSQL: 7 rows", "1 of them", "4 are not", "doctors", "decade")
     scores = json.loads((tmp_path / "ward.json.out" / "scores.json").read_text())
     assert scores["overall"]["score"] == 1.0
+
+
+def test_what_was_scored_is_recorded_without_the_database(tmp_path, monkeypatch):
+    drawn = PreparedSet.read(prepare_files(tmp_path))
+    environment = EhrsqlEnvironment(drawn.folder)
+    task = task_of(load_rows(drawn.questions[0])[0])
+    right, lost = played(environment, "So many.", *task.sql), played(environment, "So many.")
+    assert asyncio.run(environment.score(task, right)).score == 1.0
+    monkeypatch.setattr(environment, "whole", None)
+    names = ("execution_accuracy", "RS(0)", "RS(10)")
+    found = [environment.record(task, episode)["facts"] for episode in (right, lost)]
+    assert [[facts[name] for name in names] for facts in found] == [[1.0] * 3, [None] * 3]
 
 
 def test_the_same_files_give_the_same_database_and_another_schema_another(tmp_path):
@@ -251,6 +266,26 @@ def test_without_a_schema_the_questions_are_not_played_on_another_database(tmp_p
     assert "--schema" in capsys.readouterr().err
 
 
+def test_every_command_that_plays_takes_the_schema(tmp_path, monkeypatch, capsys):
+    data, schema = files(tmp_path)
+    given = ["sql", "--data", str(data), "--schema", str(schema)]
+    monkeypatch.setattr(sys, "stdin", io.StringIO("null\n"))
+    assert play.main([*given, "--task", "who"]) == 0
+    assert "reward: 1.000" in capsys.readouterr().out
+    assert check_judge.main(given) == 0
+    assert "7 questions of EHRSQL" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("main", [play.main, check_judge.main, serve.main])
+def test_no_command_plays_another_database_than_the_named_one(tmp_path, main, capsys):
+    data, _ = files(tmp_path)
+    model = ["gpt", "--base-url", "http://127.0.0.1:9/v1"] if main is serve.main else []
+    missing_one = str(tmp_path / "missing.db")
+    assert main(["sql", *model, "--data", str(data), "--database", missing_one]) == 2
+    assert main(["sql", *model, "--database", missing_one]) == 2
+    assert not missing(capsys.readouterr().err, missing_one, "--data")
+
+
 def test_the_tool_takes_the_words_of_the_benchmark(tmp_path):
     drawn = PreparedSet.read(prepare_files(tmp_path))
     environment = EhrsqlEnvironment(drawn.folder)
@@ -301,6 +336,9 @@ def test_a_run_trains_and_validates_on_one_database(tmp_path, begin, capsys):
     last = learned[1].messages
     assert GOLD["last"].split()[1] in last[2]["tool_calls"][0]["function"]["arguments"]
     assert learned[-1].messages[-1]["content"] == "null"
+    copied = str(tmp_path / "run" / "data" / "val.jsonl")
+    assert main(["sql", "--data", copied, "--gold"]) == 2, "on another database"
+    assert str(folder) in capsys.readouterr().err
     same = ["--train-file", str(train), "--val-file", str(train)]
     assert begin(*same, "--schema", str(tmp_path / "ward.sql")) == 0
 
