@@ -20,6 +20,7 @@ import pytest
 from common.settings import Settings
 from episodes.agent import PARTLY_RIGHT, Agent, Environment
 from episodes.episode import Episode, Message, Scored, Task
+from episodes.judge_probe import spread
 from episodes.outcomes import STOP_REASONS, UNSCORED
 from episodes.play_and_score import play
 from episodes.record import as_json
@@ -59,7 +60,7 @@ def environment(agent: Agent, settings: Settings) -> Iterator[Environment]:
 @pytest.fixture(scope="module")
 def tasks(agent: Agent, settings: Settings) -> list[Task]:
     rows = agent.rows(agent.splits["test"])
-    return [agent.task(row, settings) for row in rows[:: max(1, len(rows) // TASKS)][:TASKS]]
+    return [agent.task(row, settings) for row in spread(rows, TASKS)]
 
 
 def scored(environment: Environment, task: Task, episode: Episode) -> Scored:

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
+from typing import Any
 
 from common.terminal import watched
 from episodes.agent import MOST_ACCEPTED, PARTLY_RIGHT, Environment, accepted_from
@@ -67,6 +68,12 @@ class Probed:
         return f"{self.task.id} {self.task.question}: {', '.join(worths)}"
 
 
+def spread(rows: Sequence[Any], most: int) -> list[Any]:
+    """Return at most `most` of the rows, at equal distances from the first to the last."""
+    number = min(most, len(rows))
+    return [rows[len(rows) * at // number] for at in range(number)]
+
+
 async def check_judge(
     environment: Environment, tasks: Sequence[Task], most: int = TASKS
 ) -> list[Probed]:
@@ -78,8 +85,7 @@ async def check_judge(
     random = Random(0)
     probed: list[Probed] = []
     asked = Counter[str]()
-    sample = tasks[:: max(1, len(tasks) // most)][:most]
-    for number, task in enumerate(watched(sample, "asking the judge", "tasks")):
+    for number, task in enumerate(watched(spread(tasks, most), "asking the judge", "tasks")):
         try:
             honest = await environment.honest(task)
             bad = environment.dishonest(task, random)

@@ -9,6 +9,7 @@ from sqlalchemy import make_url
 from common.language import said
 from episodes.agent import Row
 from episodes.episode import AgentError
+from episodes.judge_probe import spread
 from scoring.judge import choose_judge
 from sql_agent.gold.checker import Checker, Finding
 from sql_agent.gold.draft import fill_answers
@@ -37,7 +38,7 @@ def check(rows: Mapping[str, Sequence[Row]], settings: SqlSettings, plays: bool)
             note += f", {bare} without an answer (judged without a reference)"
         notes.append(note)
         if plays:
-            notes += _check_sample(name, part[:: max(1, len(part) // CHECKED)][:CHECKED], settings)
+            notes += _check_sample(name, spread(part, CHECKED), settings)
     train = rows.get("train", [])  # an evaluation has others
     offline = choose_judge(settings, WORDS, None) is None
     # Rows with gold have a drafted answer by now

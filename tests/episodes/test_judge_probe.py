@@ -56,6 +56,12 @@ def test_an_honest_judge_passes_and_what_is_half_right_need_lose_to_the_evidence
     assert problem(lambda _, kind: {**WORTH, "reference": 0.3}[kind]) is None
 
 
+def test_the_tasks_that_are_asked_about_are_spread_over_the_file():
+    judged = Judged(lambda _, kind: WORTH[kind])
+    numbers = [int(one.task.id) for one in asked(judged, 350)]
+    assert (len(numbers), numbers[0], numbers[-1]) == (200, 0, 348)
+
+
 @pytest.mark.parametrize("kind", ["right, but half", "praise"])
 def test_two_percent_of_the_tasks_may_be_out_of_order(kind):
     def fooled(share: int) -> Callable[[int, str], float]:
