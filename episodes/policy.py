@@ -106,7 +106,7 @@ class ChatPolicy(Policy):
         except LLMError as error:
             # llama.cpp says it with status 500, which of a server of ours is a fault
             answered = ("refused",) if model is None else ("refused", "status")
-            if error.cause in answered and CONTEXT_OVERFLOW.search(str(error)):
+            if error.cause in answered and CONTEXT_OVERFLOW.search(error.words):
                 raise PolicyStop("context_overflow") from None
             cause = "endpoint_unreachable" if error.cause == "connection" else "endpoint_error"
             raise EpisodeError(cause, str(error)) from None

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from common.llm.errors import LLMError, clean, explain, of_status
+from common.llm.errors import SHOWN, LLMError, clean, explain, of_status, one_line
 from common.llm.replies import BROKEN, completed, decoded, error_in, value_in
 from common.llm.retry import Patience
 
@@ -69,7 +69,7 @@ async def post(
         raise LLMError(f"{who}: no connection ({why})", "connection") from None
     if reply.status >= 300:
         hint = " (no API key was sent)" if reply.status == 401 and not key else ""
-        raise of_status(who, reply.status, clean(text, key) + hint, reply.headers)
+        raise of_status(who, reply.status, one_line(text, key), reply.headers, hint)
     try:
         return value_in(text)
     except (ValueError, RecursionError):
@@ -208,9 +208,10 @@ class LLMEndpoint:
             words = clean(str(reply), self.api_key)
             return LLMError(f"{self.model}: expected a completion, got {words}", "malformed")
         status, said = error
-        words = clean(said, self.api_key)
+        words = one_line(said, self.api_key)
         if status is None:
-            return LLMError(f"{self.model}: an error for a reply: {words}", "status")
+            message = f"{self.model}: an error for a reply: {words[:SHOWN]}"
+            return LLMError(message, "status", words=words)
         return of_status(self.model, status, words)
 
     def _adapted(self, body: Body) -> Body:

@@ -29,6 +29,7 @@ class LLMError(Failure):
     `cause`: timeout (the budget is over), connection, refused (asking again does not help), status
     (another HTTP failure that stayed), malformed (replies that do not fit), setup (no model, no
     cache). `status`: the HTTP status. `retry_after`: the seconds that the endpoint asked to wait.
+    `words`: all that the endpoint said, of which the message has the beginning.
     """
 
     def __init__(
@@ -37,8 +38,10 @@ class LLMError(Failure):
         cause: Cause,
         status: int | None = None,
         retry_after: float | None = None,
+        words: str = "",
     ) -> None:
         super().__init__(message)
+        self.words = words or message
         self.cause: Cause = cause
         self.status = status
         self.retry_after = retry_after
@@ -52,42 +55,47 @@ class LLMError(Failure):
 
 
 def of_status(
-    who: str, status: int, text: str, headers: Mapping[str, str] | None = None
+    who: str, status: int, words: str, headers: Mapping[str, str] | None = None, hint: str = ""
 ) -> LLMError:
     """Return the error for an unsuccessful reply. Its Retry-After is among the `headers`."""
     passing = status in (408, 409, 429) or (status >= 500 and status != NOT_IMPLEMENTED)
     wait = wait_in(headers or {}) if passing else None
     asked = f" (it asks to wait {wait:.0f} s)" if wait else ""
-    return LLMError(
-        f"{who}: HTTP {status}: {text}{asked}", "status" if passing else "refused", status, wait
-    )
+    message = f"{who}: HTTP {status}: {words[:SHOWN]}{hint}{asked}"
+    return LLMError(message, "status" if passing else "refused", status, wait, words)
 
 
 def explain(error: Exception, litellm: Any, model: str, api_key: str | None) -> LLMError:
     """Return litellm's exception, of any provider, as an LLMError."""
     status = getattr(error, "status_code", None)
-    text = LITELLMS_NAMES.sub("", clean(str(error), api_key))
+    words = LITELLMS_NAMES.sub("", one_line(str(error), api_key))
+    text = words[:SHOWN]
     if isinstance(error, litellm.Timeout):
         return LLMError(f"{model}: no reply in time", "timeout")
-    if isinstance(error, litellm.APIConnectionError) or NO_CONNECTION.search(text):
+    if isinstance(error, litellm.APIConnectionError) or NO_CONNECTION.search(words):
         return LLMError(f"{model}: no connection ({text})", "connection")
-    if "Missing credentials" in text:
+    if "Missing credentials" in words:
         return LLMError(f"{model}: no API key; set TEACHER_API_KEY", "setup")
     # litellm empties the headers of error.response
     headers = getattr(error, "litellm_response_headers", None) or {}
     if status:
-        return of_status(model, status, text, headers)
-    return LLMError(f"{model}: {text}", "status")
+        return of_status(model, status, words, headers)
+    return LLMError(f"{model}: {text}", "status", words=words)
 
 
 def clean(text: str, api_key: str | None = None) -> str:
-    """Return an endpoint's words in one short line, without the keys that some endpoints repeat."""
+    """Return the beginning of an endpoint's words in one line without secrets."""
+    return one_line(text, api_key)[:SHOWN]
+
+
+def one_line(text: str, api_key: str | None) -> str:
+    """Return an endpoint's words in one line, without the keys that some endpoints repeat."""
     named = (value for name, value in os.environ.items() if name.upper().endswith(SECRET_NAMES))
     for secret in sorted({api_key or "", *named}, key=len, reverse=True):
         if len(secret) >= SHORTEST_SECRET:
             text = text.replace(secret, "***")
     text = re.sub(r"//[^/@\s]+@", "//***@", text)
-    return " ".join(text.split("Traceback (most recent call last)")[0].split())[:SHOWN]
+    return " ".join(text.split("Traceback (most recent call last)")[0].split())
 
 
 def wait_in(headers: Mapping[str, str]) -> float | None:
