@@ -164,10 +164,13 @@ def wrong_field(error: ValidationError) -> str:
     names = [part for part in known if isinstance(part, str)]
     expected = EXPECTED[names[-1]] if names else "a JSON object"
     value = first["input"]
+    if isinstance(value, bytes):  # the body, where it is not JSON
+        value = value.decode(errors="replace")
     seen = "nothing" if first["type"] == "missing" else repr(value)
     if len(seen) > MOST_SHOWN:
-        unit = "characters" if isinstance(value, str) else "entries"
-        seen = f"{seen[:MOST_SHOWN]}... ({len(value)} {unit})"
+        has_entries = isinstance(value, list | dict)
+        size = f"{len(value)} entries" if has_entries else f"{len(str(value))} characters"
+        seen = f"{seen[:MOST_SHOWN]}... ({size})"
     return f"{place}: got {seen}; expected {expected}"
 
 

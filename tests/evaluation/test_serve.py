@@ -227,6 +227,23 @@ def test_a_wrong_field_is_told_with_what_was_seen_and_expected(sql, content, nam
     assert not [word for word in ("constrained", "Input should", "validation") if word in message]
 
 
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        ('{"n": %s}' % ("1" * 100), ("n: got 111", "(100 characters)")),
+        ('{"messages": %s}' % ("1" * 100), ("messages: got 111", "(100 characters)")),
+        ('{"case": %s}' % ([7] * 100), ("case: got [7, 7", "(100 entries)")),
+        ('{"药": ' + "x" * 100, ('body: got \'{"药": xx', "(106 characters)")),
+    ],
+)
+def test_a_long_value_is_told_with_its_size(sql, body, named):
+    kind = {"content-type": "application/json"}
+    url = f"{sql}/v1/chat/completions"
+    reply = httpx.post(url, content=body.encode(), headers=kind, trust_env=False)
+    assert reply.status_code == 400
+    assert not missing(reply.json()["error"]["message"], *named)
+
+
 def test_chinese_is_sent_as_itself_and_half_a_pair_as_a_question_mark(sql, llm):
     llm.script(says(f"{ANSWER}\ud800"))
     reply = post(sql, messages=[user(QUESTION)])
