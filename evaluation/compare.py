@@ -196,7 +196,7 @@ def verdict_line(result: dict[str, Any], names: Sequence[str] = NAMES) -> str:
         before=names[0],
         after=names[1],
         verdict=said(VERDICTS[overall["verdict"]], few=FEW),
-        interval=interval.replace(" to ", said(" to ")),
+        interval=said(interval).replace(" to ", said(" to ")),
         p=overall["sign_p"],
     )
 

@@ -223,7 +223,8 @@ def _facts(agent: Agent, scores: Scores) -> list[str]:
     lines.append(said("stop reasons: {named}", named=outcomes.counted(overall["stop_reasons"])))
     if unscored := overall["unscored"]:
         lacking = "NOT COMPLETE: {count} episodes have no score ({named})"
-        lines.append(said(lacking, count=sum(unscored.values()), named=named(unscored)))
+        causes = outcomes.counted(unscored)
+        lines.append(said(lacking, count=sum(unscored.values()), named=causes))
     return lines
 
 

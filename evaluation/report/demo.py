@@ -11,9 +11,10 @@ from common.language import is_chinese, said
 from common.settings import ROOT
 from episodes import registry
 from episodes.agent import Agent, folder_of
+from episodes.outcomes import counted
 from episodes.words import words_of
 from evaluation.compare import compare, read_evaluation, verdict_line
-from evaluation.tables import PARTS, Rows, groups_in, in_words, named, number, show_table, span
+from evaluation.tables import PARTS, Rows, groups_in, in_words, number, show_table, span
 
 BEFORE, TRAIN, AFTER = "before", "train", "after"  # the parts of a demo, and their folders
 PUBLISHED = "published"  # what a model is before its warm-up
@@ -130,7 +131,7 @@ def show(result: dict[str, Any]) -> None:
     shown = ("steps", "seed", "model", "minutes", "commit")
     print(said(took, **{name: result[name] for name in shown}))
     for side, reasons in result["stop_reasons"].items():
-        print(said("episodes ended, {side}: {reasons}", side=said(side), reasons=named(reasons)))
+        print(said("episodes ended, {side}: {reasons}", side=said(side), reasons=counted(reasons)))
     differ = "CONDITIONS DIFFER: {name} was {first} before and {second} after"
     for name, (first, second) in result["different_conditions"].items():
         print(said(differ, name=name, first=first, second=second))

@@ -146,3 +146,7 @@ def test_a_chinese_reader_gets_chinese_tables(tmp_path, capsys, monkeypatch):
     said = capsys.readouterr().out
     assert not missing(said, "# B 对比 A", "总体", "道题变好", "95 % 区间", " 至 +", "太少")
     assert not {"tasks", "overall", "too few"} & {*re.findall(r"[a-z ]+", said)}
+    few = evaluation(tmp_path / "few", [*tasks[:5], record("lost", None)])
+    assert compare.main([str(few), str(b)]) == 0
+    assert "too few" not in capsys.readouterr().out
+    assert "评判出错 1" in (few / "table.md").read_text(encoding="utf-8")

@@ -14,7 +14,7 @@ import pytest
 
 from common.settings import ROOT
 from evaluation import demo
-from evaluation.report.demo import read_result
+from evaluation.report.demo import read_result, show
 from tests.corpora import write_lines
 from tests.evaluation.evaluations import evaluation, record
 from tests.messages import missing
@@ -51,7 +51,9 @@ def commands(monkeypatch):
     return seen
 
 
-def test_a_demo_is_three_commands_that_become_numbers_and_a_report(tmp_path, commands, capsys):
+def test_a_demo_is_three_commands_that_become_numbers_and_a_report(
+    tmp_path, commands, monkeypatch, capsys
+):
     folder = tmp_path / "run"
     model = "hub/name"
     flags = ["--seed", "7", "--n", "24", "--model", model, "data.x=1"]
@@ -77,6 +79,9 @@ def test_a_demo_is_three_commands_that_become_numbers_and_a_report(tmp_path, com
     assert "too few" in result["verdict"] or "fewer" in result["verdict"]
     assert "drug_field" in (folder / "report.html").read_text()
     assert capsys.readouterr().out.splitlines()[-1] == str(folder)
+    monkeypatch.setenv("LC_ALL", "zh_CN.UTF-8")
+    show(result)
+    assert "已作答 3" in capsys.readouterr().out
 
 
 def test_a_real_model_is_warmed_up_once_and_its_best_checkpoint_exported(
