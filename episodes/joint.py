@@ -141,7 +141,9 @@ class JointAgent(Agent):
     def lessons(
         self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random
     ) -> Lessons:
-        """Return the lessons of all agents in random order, each as many as for a model of its own."""
+        """Return the lessons of all agents in random order: as many right ones of each as for a model
+        of its own, and `flawed` of all together.
+        """
         found: dict[str, Lessons] = {}
         for name, member in self.members.items():
             own = own_settings(member, settings)

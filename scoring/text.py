@@ -26,7 +26,7 @@ def narrow(text: str) -> str:
 
 @lru_cache(maxsize=8192)
 def words_only(text: str) -> str:
-    """Return the normalised text's letters, digits and Chinese characters, or "" if it has none."""
+    """Return the normalised text's letters, digits, Chinese characters and decimal points."""
     return _NOT_WORD.sub("", normalise(text))
 
 

@@ -145,8 +145,10 @@ class Candidates:
 
 def _masked(text: str) -> str:
     masked, _ = mask(text[: WRITTEN + BEHIND])
-    if len(text) > WRITTEN:
+    if len(text) > WRITTEN + BEHIND:
         masked = masked[:-BEHIND] + "…"
+    elif len(masked) > WRITTEN:
+        masked = masked[:WRITTEN] + "…"
     return masked.encode(errors="replace").decode()  # half of a surrogate pair cannot be written
 
 

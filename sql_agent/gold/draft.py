@@ -73,7 +73,7 @@ def from_table(gold: dict[str, Any], names: list[str]) -> str:
     if len(columns) == 1 and (columns[0] == "count" or COUNTED.fullmatch(columns[0])):
         return f"共有{lines[0][0]}个。"
     if len(columns) == 1 and columns[0] in NAMES:
-        return f"符合条件的有：{'、'.join(line[0] for line in lines)}。"
+        return f"符合条件的有：{'、'.join(line[0] for line in lines if line[0])}。"
     about = names if len(names) == len(lines) else [""] * len(lines)
     named = [place for place, column in enumerate(columns) if column in NAMES]
     if named:

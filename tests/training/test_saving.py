@@ -183,6 +183,8 @@ def test_latest_is_the_newest_complete_checkpoint_of_the_newest_run_that_has_one
     newer = make_run(tmp_path, "newer", [20], age=2)
     make_run(tmp_path, "newest-without", [], age=3)
     (tmp_path / "old" / "report.html").touch()  # which the old run's folder has last
+    shutil.copytree(newer / "checkpoints/global_step_20", newer / "checkpoints/global_step_20_mine")
+    assert [*checkpoints(newer)] == [20]
     found = find_checkpoint("latest", None, tmp_path)
     assert (run_of(found), step_of(found)) == (newer, 20)
 

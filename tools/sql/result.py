@@ -9,7 +9,7 @@ from typing import Any
 
 from tools.sql.database import Rows
 
-SMALLEST_CELL = 8  # characters. Cells shrink to this before a row is given up
+SMALLEST_CELL = 8  # characters. Cells shrink to this before the last row is given up
 
 # What starts like a tag or a chat token: <|im_start|>, </tool_response>, <think>, <s> and the like,
 # not "x < 5".
@@ -94,7 +94,9 @@ def failure(reason: str) -> QueryResult:
 
 
 def fit(found: Rows, limits: Limits) -> QueryResult:
-    """Cut the result to the limits: first cells, then rows. At least one row stays."""
+    """Cut cells to `max_cell`, then drop rows. Where not one row fits, cut cells shorter, and show
+    none if that is not enough.
+    """
     columns = [shorten(neutralise(name), 64) for name in found.columns]
     size = limits.max_cell
     rows = [[_cell(value, size) for value in row] for row in found.rows]

@@ -78,7 +78,12 @@ def sweep(run: Path) -> list[str]:
 
 def checkpoints(run: Path) -> dict[int, Path]:
     found = (run.resolve() / FOLDER).glob(f"{PREFIX}*")
-    return {step_of(path): path for path in found if (path / "actor").is_dir()}
+    return {step_of(path): path for path in found if is_checkpoint(path)}
+
+
+def is_checkpoint(path: Path) -> bool:
+    named = re.fullmatch(rf"{PREFIX}\d+", path.name)
+    return named is not None and (path / "actor").is_dir()
 
 
 def best_step(run: Path, steps: Iterable[int]) -> int | None:
@@ -109,7 +114,7 @@ def find_checkpoint(resume: str, run_dir: Path | None, runs_dir: Path) -> Path |
         return latest_checkpoint(run_dir)
     if resume != "latest":
         path = Path(resume).resolve()
-        if not (re.fullmatch(rf"{PREFIX}\d+", path.name) and (path / "actor").is_dir()):
+        if not is_checkpoint(path):
             raise ConfigError(f"--resume {path}: not a checkpoint; expected .../global_step_N")
         return path
 

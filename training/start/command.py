@@ -115,7 +115,7 @@ def run(
 
 
 def check_budgets(agent: Agent, rows: Rows, settings: Settings) -> None:
-    """Raise ConfigError if a task has a larger budget than the run, AgentError if a row has none."""
+    """Raise ConfigError if a task has a larger budget than the run, AgentError if a row makes no task."""
     for part in rows.values():
         for row in part:
             task = agent.task(row, settings)

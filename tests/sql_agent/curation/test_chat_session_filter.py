@@ -62,6 +62,14 @@ def test_what_is_dropped_is_written_masked_with_its_reason(tmp_path):
     assert survivors(text) == []
 
 
+@pytest.mark.parametrize("length", [1_000, 1_001, 1_200, 1_201])
+def test_a_dropped_text_is_written_up_to_its_limit(tmp_path, length):
+    said = [{"role": "user", "content": "药" * length}]
+    filtered(tmp_path, "a.json", dump([{"id": "s1", "messages": said}]).encode())
+    [row] = map(json.loads, (tmp_path / "out.dropped.jsonl").read_text().splitlines())
+    assert row["question"] == "药" * 1_000 + "…" * (length > 1_000)
+
+
 def test_session_numbers_of_a_workbook_have_no_fraction(tmp_path):
     book = openpyxl.Workbook()
     book.active.append(["会话ID", "角色", "内容"])
