@@ -2,10 +2,9 @@
 
 import asyncio
 import logging
-import time
 import unicodedata
-from collections.abc import Callable
 from dataclasses import replace
+from time import monotonic
 
 from common.llm import LLMError, Usage
 from common.llm.errors import clean
@@ -23,25 +22,17 @@ CAUSES = {"malformed": "judge_malformed", "timeout": "judge_timeout"}
 
 
 class Breaker:
-    """After `failures` in a row only one call passes every `pause` seconds, until one succeeds."""
+    """After FAILURES in a row only one call passes every PAUSE seconds, until one succeeds."""
 
-    def __init__(
-        self,
-        failures: int = FAILURES,
-        pause: float = PAUSE,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._limit = failures
-        self._pause = pause
-        self._clock = clock
+    def __init__(self) -> None:
         self._failures = 0
         self._looked: float | None = None  # when it opened, or let the last call pass since
 
     def allows(self) -> bool:
         if self._looked is not None:
-            if self._clock() - self._looked < self._pause:
+            if monotonic() - self._looked < PAUSE:
                 return False
-            self._looked = self._clock()
+            self._looked = monotonic()
         return True
 
     def succeeded(self) -> None:
@@ -50,8 +41,8 @@ class Breaker:
 
     def failed(self) -> None:
         self._failures += 1
-        if self._failures >= self._limit:
-            self._looked = self._clock()
+        if self._failures >= FAILURES:
+            self._looked = monotonic()
 
 
 class RemoteJudge:

@@ -36,7 +36,6 @@ from tools.sql.guard import Refused, check
 from tools.sql.query import QueryTool
 from tools.sql.result import QueryResult, compact
 
-DEFAULT_RUBRIC = Rubric({"rule": 0.1, "judge": 1.0}, {"judge": ["format"]})
 CUT = "…"  # what ends a cell that the tool shortened
 MOST_COLUMNS = 6  # results wider than this are compared in the order of their columns only
 # Tool calls, chat tokens, code fences and JSON, of which prose has none
@@ -224,9 +223,7 @@ def case_of(task: SqlTask, episode: Episode) -> Case:
     return Case(task.question, episode.answer or "", task.reference, context, task.gold)
 
 
-async def score_episode(
-    task: SqlTask, episode: Episode, judge: Judge, rubric: Rubric = DEFAULT_RUBRIC
-) -> Reward:
+async def score_episode(task: SqlTask, episode: Episode, judge: Judge, rubric: Rubric) -> Reward:
     """Score an episode. The judge is asked only if the rubric has it. Terms are already weighted."""
     values = term_values(task, episode, rubric.names)
     counters: dict[str, float] = {"sql_calls": len(episode.events), "sql_ok": len(_ran(episode))}

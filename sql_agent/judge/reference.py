@@ -1,7 +1,6 @@
 """The offline judge pays for quotes of gold. Other words need TEACHER_MODEL. Deterministic.
 
     await ReferenceJudge().judge(Case(question, answer, reference, context, gold))
-    ReferenceJudge().score(question="...", answer="...", reference="...", rows=[{"dosage": "一次15毫克"}])
 
 Gold and answer are folded (`fold.py`) and cut at punctuation. A piece of gold in the answer is a
 stated fact. Names of the question and polite frames are free. Every other piece is the answer's
@@ -9,10 +8,8 @@ own, and such an answer earns little, or nothing if it denies something.
 """
 
 import json
-from collections.abc import Mapping, Sequence
-from itertools import chain
+from collections.abc import Sequence
 from math import prod
-from typing import Any
 
 from scoring.case import Case, Verdict
 from sql_agent.judge.fold import pieces
@@ -31,28 +28,6 @@ class ReferenceJudge:
     async def judge(self, case: Case) -> Verdict:
         """Return the verdict. Without anything to compare with it is unscored ("no_reference")."""
         return self.compare(case)
-
-    def score(
-        self,
-        *,
-        question: str,
-        answer: str,
-        reference: str = "",
-        rows: Sequence[Mapping[str, Any]] | None = None,
-    ) -> float:
-        """Return the score in [0, 1] of one answer. Raises ValueError without reference and rows.
-
-        rows: the gold query's result. Without rows `reference` decides.
-        """
-        columns = list(dict.fromkeys(chain(*(rows or []))))
-        cells = [[row.get(column) for column in columns] for row in rows or []]
-        gold = {"structured_gt": {"columns": columns, "rows": cells}} if cells else None
-        verdict = self.compare(Case(question, answer, reference, gold=gold))
-        if verdict.score is None:
-            raise ValueError(
-                "nothing to compare with: reference is empty and there are no rows; give one of them"
-            )
-        return verdict.score
 
     def bears_out(self, case: Case) -> Verdict:
         """Return the verdict by gold rows or evidence. The reference adds only names and fields."""

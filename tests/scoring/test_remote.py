@@ -9,6 +9,7 @@ import pytest
 
 from common.llm import LLMError, Usage
 from common.settings import Settings
+from scoring import remote
 from scoring.case import Case, Verdict
 from scoring.judge import LLMJudge, RewardModelJudge, choose_judge, why_unusable
 from scoring.llm_judge import MAX_TOKENS
@@ -199,14 +200,13 @@ GONE = ConnectionError("gone")
 
 
 class Scripted(RemoteJudge):
-    """Raises what a list holds, and answers where it holds None; `now` is its clock."""
+    """Raises what a list holds, and answers where it holds None."""
 
     name = "scripted"
 
     def __init__(self, *errors: BaseException | None) -> None:
         super().__init__()
-        self.errors, self.now = list(errors), 0.0
-        self.breaker._clock = lambda: self.now
+        self.errors = list(errors)
 
     async def _ask(self, case: Case, spent: Usage) -> Verdict:
         error = self.errors.pop(0)
@@ -234,16 +234,20 @@ def test_an_answer_of_any_kind_shows_that_the_judge_is_there(between, cause):
     assert judge.causes(2 * FAILURES - 1) == [*late, cause, *late]
 
 
-def test_a_judge_that_fails_is_left_alone_but_for_one_call_every_thirty_seconds():
+def test_a_judge_that_fails_is_left_alone_but_for_one_call_every_thirty_seconds(monkeypatch):
+    def later(seconds: float) -> None:
+        monkeypatch.setattr(remote, "monotonic", lambda: seconds)
+
+    later(0.0)
     judge = Scripted(*[GONE] * (FAILURES + 1), asyncio.CancelledError(), None, None)
     failed = ["judge_failed"] * FAILURES
     assert judge.causes(FAILURES + 2) == [*failed, "judge_unavailable", "judge_unavailable"]
-    judge.now = 31.0
+    later(31.0)
     assert judge.causes(2) == ["judge_failed", "judge_unavailable"]
-    judge.now = 62.0
+    later(62.0)
     with pytest.raises(asyncio.CancelledError):
         judge.causes(1)
-    judge.now = 93.0
+    later(93.0)
     assert judge.causes(2) == [None, None], "a call that was cancelled does not end the asking"
 
 

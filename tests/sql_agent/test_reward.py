@@ -13,7 +13,6 @@ from scoring.case import Case, Verdict
 from scoring.rubric import Rubric
 from sql_agent.judge.reference import ReferenceJudge
 from sql_agent.reward import (
-    DEFAULT_RUBRIC,
     TERMS,
     Cell,
     Query,
@@ -32,6 +31,7 @@ from tests.judges import Fixed
 from tests.messages import missing
 from tools.sql.query import QueryResult
 
+DEFAULT_RUBRIC = rubric_from(SqlSettings())
 TASK = SqlTask(id="t", question="朵莎洛片怎么保存？", reference="密封")
 
 
@@ -59,7 +59,9 @@ def played(answer: str, *results: QueryResult, stop_reason: str = "answered") ->
 )
 @pytest.mark.parametrize("score", [0.0, 0.4, 1.0])
 def test_the_total_is_rule_plus_judge(results, rule, score):
-    reward = asyncio.run(score_episode(TASK, played("密封", *results), Fixed(Verdict(score))))
+    reward = asyncio.run(
+        score_episode(TASK, played("密封", *results), Fixed(Verdict(score)), DEFAULT_RUBRIC)
+    )
     assert reward.terms == {"rule": pytest.approx(rule), "judge": pytest.approx(score)}
     assert reward.total == pytest.approx(rule + score)
     assert reward.unscored is None
@@ -67,7 +69,7 @@ def test_the_total_is_rule_plus_judge(results, rule, score):
 
 def test_a_judge_without_a_score_leaves_no_total():
     judge = Fixed(Verdict(None, cause="judge_failed", usage=Usage(4)))
-    reward = asyncio.run(score_episode(TASK, played("密封", result()), judge))
+    reward = asyncio.run(score_episode(TASK, played("密封", result()), judge, DEFAULT_RUBRIC))
     assert (reward.total, reward.unscored) == (None, "judge_failed")
     assert reward.terms == {"rule": pytest.approx(0.1)}
     assert reward.counters["judge_calls"] == 4, "they were made all the same"
@@ -76,8 +78,8 @@ def test_a_judge_without_a_score_leaves_no_total():
 
 def test_the_judge_sees_question_answer_reference_and_what_was_read():
     judge = Fixed(Verdict(1.0))
-    asyncio.run(score_episode(TASK, played("密封", result()), judge))
-    asyncio.run(score_episode(GOLDEN, played("密封", FOUND), judge))
+    asyncio.run(score_episode(TASK, played("密封", result()), judge, DEFAULT_RUBRIC))
+    asyncio.run(score_episode(GOLDEN, played("密封", FOUND), judge, DEFAULT_RUBRIC))
     plain, golden = judge.asked
     assert replace(plain, context=[]) == Case(TASK.question, "密封", "密封", [], None)
     assert '"rows":[["b"]]' in plain.context[0]
@@ -129,7 +131,9 @@ def test_a_term_changes_the_total_by_its_weight(name):
 def test_an_honest_abstention_after_looking_earns_both_and_before_looking_no_rule():
     assert is_unanswerable(MISSING)
     assert total(MISSING, played(MISSING.reference, NOTHING), DEFAULT_RUBRIC) == pytest.approx(1.1)
-    unseen = asyncio.run(score_episode(MISSING, played(MISSING.reference), ReferenceJudge()))
+    unseen = asyncio.run(
+        score_episode(MISSING, played(MISSING.reference), ReferenceJudge(), DEFAULT_RUBRIC)
+    )
     assert unseen.terms["rule"] == 0
 
 
@@ -163,7 +167,7 @@ def test_an_answer_that_says_nothing_earns_no_manner(answer):
 
 def test_the_breakdown_says_what_the_judge_saw_and_took():
     verdict = Verdict(0.5, {"accuracy": 0.25}, usage=Usage(2))
-    reward = asyncio.run(score_episode(TASK, played("密封", FOUND), Fixed(verdict)))
+    reward = asyncio.run(score_episode(TASK, played("密封", FOUND), Fixed(verdict), DEFAULT_RUBRIC))
     assert reward.score == 0.5
     assert reward.measures == {"judge_accuracy": 0.25, "format": 1}
     counted = {"sql_calls": 1, "sql_ok": 1, "judge_calls": 2, "judge_cached": 0, "degenerate": 0}
@@ -190,7 +194,7 @@ JSON = FOUND.to_json()
 )
 def test_by_default_the_judge_s_score_is_paid_to_prose_only(answer, stop_reason, paid):
     episode = played(answer, FOUND, stop_reason=stop_reason)
-    reward = asyncio.run(score_episode(GOLDEN, episode, Fixed(Verdict(0.75))))
+    reward = asyncio.run(score_episode(GOLDEN, episode, Fixed(Verdict(0.75)), DEFAULT_RUBRIC))
     assert (reward.terms, reward.total) == ({"rule": 0.1, "judge": paid}, pytest.approx(0.1 + paid))
     assert (reward.score, reward.worth) == (0.75, paid)
     assert reward.measures == {"format": float(paid > 0)}

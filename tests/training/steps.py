@@ -21,11 +21,11 @@ import pytest
 from omegaconf import DictConfig, OmegaConf
 
 from common.access import bearer
+from episodes.lit_agent import RESOURCE
 from tests.training.conftest import running, served
 from tests.training.plans import plan_of
 from tests.training.standins import MODEL, Queue, StandInVllm, standing
 from training.engine.records import RolloutRecord
-from training.proxy.policy_access import RESOURCE
 from training.runners.episode_runner import EpisodeRunner
 from training.store.store_client import StoreClient
 

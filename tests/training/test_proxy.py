@@ -18,11 +18,12 @@ from uvicorn.config import HTTP_PROTOCOLS
 
 from common import connections
 from common.access import TOKEN
+from episodes.lit_agent import RESOURCE
 from tests.training.conftest import served
 from tests.training.plans import plan_of
 from tests.training.standins import MODEL, StandInVllm, standing
 from training.proxy.gate import RequestSeeds
-from training.proxy.policy_access import RESOURCE, PolicyAccess
+from training.proxy.policy_access import PolicyAccess
 from training.proxy.recorder import LOG_PROBS_ATTRIBUTE
 from training.runners.tracing import ProxyTraceToTriplet
 from training.setup.plan import RunStopped

@@ -66,7 +66,7 @@ class PostgresDatabase(ServerDatabase):
         return super().read_tables().union(materialized, foreign)
 
     def prepare(self, connection: Any) -> None:
-        connection.autocommit = True  # _begin begins transactions, with their time-out
+        connection.autocommit = True  # `begin` begins transactions, with their time-out
 
     def begin(self, cursor: Any, seconds: float) -> None:
         cursor.execute(f"BEGIN READ ONLY; {_timeout(seconds)}", prepare=False)

@@ -60,7 +60,7 @@ class ServerDatabase(Database):
         self.label = shown.render_as_string(hide_password=True)
         self.url = url.render_as_string(hide_password=False)
         self._url = url.set(drivername=self.driver)
-        # _clean resets connections, and reports a failure.
+        # `clean` resets connections, and reports a failure.
         self._arguments = self.driver_arguments(url)
         self._engine = create_engine(
             self._url, connect_args=self._arguments, pool_reset_on_return=None, **POOL

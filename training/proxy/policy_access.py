@@ -26,6 +26,7 @@ from starlette.middleware.cors import CORSMiddleware
 
 from common.access import TOKEN, Guard
 from common.connections import bound_launcher
+from episodes.lit_agent import RESOURCE
 from training.proxy.direct import HEALTH, DirectEndpoint, direct_proxy
 from training.proxy.gate import CallGate, RequestSeeds
 from training.proxy.middleware import TAKEN, RecordingMiddleware
@@ -33,7 +34,6 @@ from training.proxy.recorder import CallRecorder, Taken
 from training.setup.plan import EnginePlan, ProxyPlan, RunStopped
 from training.setup.ports import free_port
 
-RESOURCE = "main_llm"
 START_SECONDS = 90.0
 MOST_BYTES = 32 * 2**20  # of a call: the messages of an episode so far
 CALL = re.compile(r"/rollout/[^/]+/attempt/[^/]+(/v1)?/chat/completions")

@@ -22,6 +22,7 @@ from scoring.judge import Case
 from sql_agent.judge.fold import fold
 from sql_agent.judge.reference import ReferenceJudge
 from tests.corpora import cases_of
+from tests.judges import worth
 
 # Of answers in words of their own only what is wrong has a bound; what is right in other words
 # needs TEACHER_MODEL. Some of the "exact evidence" here are excerpts of a page, which earn their
@@ -116,6 +117,6 @@ def test_answers_of_people_who_had_not_read_the_judge_are_paid_as_they_said(kind
     for row in cases_of(__file__, "number_forms"):
         if row["kind"] == kind:
             asked = {name: row[name] for name in ("question", "answer", "reference", "rows")}
-            score = ReferenceJudge().score(**asked)
+            score = worth(**asked)
             agreed.append(score >= 0.95 if row["want"] == "right" else score < 0.5)
     assert fmean(agreed) >= AGREED[kind]

@@ -14,12 +14,12 @@ from scoring.case import Case, Verdict
 from sql_agent.intake.question_files import load_rows
 from sql_agent.judge.reference import ReferenceJudge
 from tests.corpora import cases_of
+from tests.judges import worth
 
 QUESTION = "朵朵片怎么吃？"
 FIELD = "一次15毫克，一日3次，饭后服用"
 REFERENCE = f"朵朵片的用法用量：{FIELD}"
 PAID = 0.5
-worth = ReferenceJudge().score
 
 
 def score(answer, *values, question=QUESTION, reference="", name="朵朵片"):
@@ -134,8 +134,6 @@ def test_without_anything_to_compare_with_the_case_is_not_scored():
     for known in (None, {}, {"structured_gt": None}):
         found = ReferenceJudge().compare(Case(QUESTION, "头晕", " ", [], known))
         assert found == Verdict(None, {}, "no_reference")
-    with pytest.raises(ValueError, match="compare"):
-        worth(question="?", answer="头晕", rows=[])
 
 
 @pytest.mark.parametrize("case", cases_of(__file__, "worth"), ids=lambda case: case["promise"])
