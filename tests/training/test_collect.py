@@ -202,6 +202,15 @@ async def test_a_rollout_that_failed_is_left_out_whatever_it_wrote(store):
     assert (record.cause, record.reward, trajectory.sequences) == ("rollout_failed", None, [])
 
 
+@pytest.mark.parametrize("how", ["timeout", "unresponsive"])
+async def test_what_the_runners_lost_three_times_is_not_called_the_agents_error(store, how):
+    for _ in range(3):
+        ids = await attempt(store)
+        await store.update_attempt(**ids, status=how)
+    record, _ = await collected(store, ids)
+    assert (record.cause, record.status) == (f"rollout_{how}", how)
+
+
 async def test_more_calls_in_the_trace_than_the_episode_made_are_not_trained(played):
     """A call that was sent twice would be paid like those the agent made."""
     store, ids = played

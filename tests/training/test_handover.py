@@ -10,6 +10,7 @@ from agentlightning.types import Span
 from fastapi import HTTPException
 
 from tests.training.conftest import enqueue, served
+from training.proxy.recorder import OUTAGE_SECONDS
 from training.start.run import deadline_of
 from training.store import handover as handover_module
 from training.store import live_store
@@ -95,6 +96,10 @@ async def test_a_rollout_is_played_three_times_at_most(store, tmp_path):
         assert (rollout.rollout_id, rollout.attempt.sequence_id) == (often, number)
         await store.update_attempt(often, rollout.attempt.attempt_id, status=status)
     assert await store.dequeue_rollout() is None
+    handover = Handover(store)
+    [ended] = await handover.ended()
+    await handover.close()
+    assert (ended.status, ended.attempt.status) == ("failed", "timeout")
     [once] = await enqueue(store, [{"name": "once"}], **rules)
     await finish(store, "failed")
     assert await store.dequeue_rollout() is None
@@ -116,6 +121,10 @@ async def test_a_runner_gives_up_its_own_rollouts_alone(store):
     assert (await store.get_rollout_by_id(ended)).status == "succeeded"
     assert (await store.get_rollout_by_id(own)).status == "requeuing"
     assert (await store.get_rollout_by_id(other)).status == "preparing"
+
+
+def test_an_ending_is_kept_longer_than_its_reader_may_be_cut_off():
+    assert RunStore().release_seconds > OUTAGE_SECONDS
 
 
 async def test_what_is_done_is_released_and_what_is_not_stays():

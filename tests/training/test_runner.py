@@ -2,6 +2,8 @@
 
 import asyncio
 import threading
+import time
+from types import SimpleNamespace
 from typing import Any
 
 import agentlightning as agl
@@ -11,6 +13,7 @@ from agentlightning.types import AttemptedRollout
 
 from tests.training.conftest import ToyAgent, enqueue, running, served
 from training.proxy.recorder import SpanSender
+from training.runners import episode_runner
 from training.runners.episode_runner import EpisodeRunner
 from training.store.handover import Handover
 
@@ -161,6 +164,21 @@ async def test_an_attempt_that_the_store_has_given_up_is_dropped_and_not_kept_al
         while agent.playing:
             await asyncio.sleep(0.02)
         assert (await store.query_attempts(rollout_id))[0].last_heartbeat_time == before
+
+
+async def test_a_runner_whose_clock_is_behind_sends_its_heartbeat_by_the_store_s(
+    store, monkeypatch
+):
+    behind = SimpleNamespace(time=lambda: time.time() - 90, monotonic=time.monotonic)
+    monkeypatch.setattr(episode_runner, "time", behind)
+    (rollout_id,) = await enqueue(store, [{"name": "a", "sleep": 3600}])
+    async with running(EpisodeRunner(1, 90, heartbeat=0.2), ToyAgent(), store):
+        sent = None
+        while sent is None:
+            await asyncio.sleep(0.02)
+            for attempt in await store.query_attempts(rollout_id):
+                sent = attempt.last_heartbeat_time
+        assert attempt.start_time <= sent <= time.time()
 
 
 async def test_a_runner_that_is_stopped_by_its_event_returns_and_gives_back():

@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 
 from agentlightning import LightningStore, find_final_reward
 from agentlightning.adapter.triplet import TraceToTripletBase
-from agentlightning.types import Rollout, Span
+from agentlightning.types import AttemptedRollout, Rollout, Span
 
 from episodes.record import EpisodeRecord
 from training.engine.records import EPISODE_ATTRIBUTE, RolloutRecord
@@ -49,6 +49,9 @@ class Collector:
     ) -> tuple[RolloutRecord, Trajectory]:
         """Fill the record from the latest attempt's spans. With a `cause` it has no trajectory."""
         record.status = str(rollout.status)
+        if record.status == "failed" and isinstance(rollout, AttemptedRollout):
+            # The store calls every end without success so, also a timeout
+            record.status = rollout.attempt.status
         record.seconds = (rollout.end_time or time.time()) - rollout.start_time
         if record.status != "succeeded":
             record.cause = f"rollout_{record.status}"

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from agentlightning import LightningStore, LightningStoreClient, LitAgent, Runner
@@ -59,6 +59,7 @@ class Slot:
     """An attempt that is played. If `over`, only its report is left."""
 
     rollout: AttemptedRollout
+    taken_at: float = field(default_factory=time.monotonic)
     task: asyncio.Task[None] | None = None
     over: bool = False
 
@@ -240,7 +241,9 @@ class EpisodeRunner(Runner[Any]):
             and found.attempt.status not in LOST
         )
         if ours:
-            await self.store.update_attempt(name, attempt, last_heartbeat_time=time.time())
+            # By the store's clock, which may differ from this machine's
+            now = slot.rollout.attempt.start_time + time.monotonic() - slot.taken_at
+            await self.store.update_attempt(name, attempt, last_heartbeat_time=now)
         elif slot.task is not None:
             logger.warning("rollout %s is no longer this runner's", name)
             slot.task.cancel()

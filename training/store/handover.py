@@ -39,12 +39,17 @@ class Handover:
         await self._ask("queue", {"seconds": WAIT_SECONDS})
 
     async def ended(self) -> list[Rollout]:
-        """Return rollouts that ended since the last call, [] after WAIT_SECONDS."""
+        """Return what ended since the last call, with its latest attempt; [] after WAIT_SECONDS."""
         answer = await self._ask("ended", {"after": self._last_ending, "seconds": WAIT_SECONDS})
         if answer is None:
             return []
         self._last_ending = answer["last"]
-        return [Rollout.model_validate(rollout) for rollout in answer["rollouts"]]
+        found: list[Rollout] = []
+        for rollout in answer["rollouts"]:
+            # One that was cancelled in the queue has no attempt
+            kind = AttemptedRollout if "attempt" in rollout else Rollout
+            found.append(kind.model_validate(rollout))
+        return found
 
     async def close(self) -> None:
         if self._session is not None:

@@ -22,6 +22,7 @@ from fastapi import APIRouter, Body
 
 from common.access import Guard
 from common.connections import bound_launcher
+from training.proxy.recorder import OUTAGE_SECONDS
 from training.setup.plan import StorePlan
 from training.store.store_checks import HEALTH_PATH, WAITS
 
@@ -29,8 +30,9 @@ logger = logging.getLogger(__name__)
 
 # Bytes of a request: the rollouts of a step, or the spans that gathered while the store was away
 MOST_BYTES = 256 * 2**20
-RELEASE_SECONDS = 120.0
 LONGEST_WAIT = 20.0
+# After the longest outage that clients wait for, and their next question
+RELEASE_SECONDS = OUTAGE_SECONDS + LONGEST_WAIT
 LOOK_SECONDS = 0.5  # between two looks whether the store is about to end
 
 
