@@ -71,6 +71,12 @@ def test_unscored_and_silent_episodes_are_counted_and_left_out(tmp_path):
     assert left_out == {"episodes without a score": 1, "episodes without messages": 2}
 
 
+def test_a_run_s_validation_is_not_learned(tmp_path):
+    lines = [episode(1.0, "a", mode="val"), episode(0.0, "b", mode="val")]
+    path = write_lines(tmp_path / "episodes.jsonl", lines)
+    assert pairs_of_episodes([path], AGENT, margin=0.2) == ([], {"validation episodes": 2})
+
+
 def test_a_pair_of_a_rollout_is_read(tmp_path):
     right = History(3, 0, [*PROMPT, *said("a", "b")], {"result": "success"})
     wrong = History(3, 1, [*PROMPT, *said("c")], {"result": "failure"})
@@ -138,10 +144,11 @@ def test_why_a_pair_is_left_out(found, reason):
 
 def test_what_a_command_learns_from_is_checked(tmp_path):
     """Pairs of the test file would be learned, and then be measured on."""
-    tested = AGENT.rows(AGENT.splits["test"])[0]["id"]
     row = {"prompt": "?", "chosen": "better", "rejected": "worse"}
-    rows = [{**row, "task": tested}, {**row, "task": "own"}, row]
+    rows = [{**row, "task": "own"}, row]
+    for split in ("val", "test"):
+        rows.append({**row, "task": AGENT.rows(AGENT.splits[split])[0]["id"]})
     path = write_lines(tmp_path / "pairs.jsonl", rows)
     kept, left_out = pairs_asked(AGENT, Namespace(pairs=path))
     assert [one.task for one in kept] == ["own"]
-    assert left_out == {"task of the test file": 1, "there already": 1}
+    assert left_out == {"task of the validation or test file": 2, "there already": 1}

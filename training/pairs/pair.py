@@ -86,7 +86,9 @@ def pairs_of_episodes(
     for place in places:
         for line in _episodes(place, agent):
             messages = line.get("transcript") or []
-            if line["score"] is None:
+            if line.get("mode") == "val":
+                left_out["validation episodes"] += 1
+            elif line["score"] is None:
                 left_out["episodes without a score"] += 1
             elif not any(is_message(one) and one["role"] == "assistant" for one in messages):
                 left_out["episodes without messages"] += 1
@@ -173,11 +175,13 @@ def pairs_asked(agent: Agent, arguments: argparse.Namespace) -> tuple[list[Pair]
         found = pairs_of_file(arguments.pairs, agent)
     else:
         found, left_out = pairs_of_episodes(arguments.episodes, agent, arguments.margin)
-    tested = {str(row["id"]) for row in agent.rows(agent.splits["test"])}
+    measured = set()
+    for split in ("val", "test"):
+        measured |= {str(row["id"]) for row in agent.rows(agent.splits[split])}
     kept: dict[str, Pair] = {}
     for pair in found:
         key = repr((pair.chosen.messages, pair.rejected.messages))
-        reason = problem_of(pair, tested) or ("there already" if key in kept else None)
+        reason = problem_of(pair, measured) or ("there already" if key in kept else None)
         if reason:
             left_out[reason] += 1
         else:
@@ -195,14 +199,14 @@ def pairs_asked(agent: Agent, arguments: argparse.Namespace) -> tuple[list[Pair]
     return pairs, left_out
 
 
-def problem_of(pair: Pair, tested: set[str]) -> str | None:
-    """Return why a pair cannot be learned from, or None. tested: ids of the agent's test tasks."""
+def problem_of(pair: Pair, measured: set[str]) -> str | None:
+    """Return why a pair cannot be learned from, or None. measured: ids of tasks to evaluate on."""
     chosen = pair.chosen
     rejected = pair.rejected
     texts = [" ".join("\n".join(side.replies).split()) for side in (chosen, rejected)]
     shorter, longer = sorted(texts, key=len)
-    if pair.task in tested:
-        return "task of the test file"
+    if pair.task in measured:
+        return "task of the validation or test file"
     if chosen.prompt != rejected.prompt:
         return "two different prompts"
     if not shorter:
