@@ -1,8 +1,7 @@
-"""Train one policy to be several agents; flags as for one agent, each agent's own behind its name.
+"""Train one policy to be several agents; flags as for one agent, each agent's file behind its name.
 
 .venv/bin/python train_agents.py --agents sql,diagnosis:2 --ci-fast       a weight stands behind a colon
 .venv/bin/python train_agents.py --agents sql,code --train-file sql=my.parquet,code=data/code/train.parquet
-.venv/bin/python train_agents.py --agents sql,consultation --consultation-reward format=0.1,diagnosis=1
 """
 
 import sys

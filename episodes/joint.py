@@ -173,9 +173,10 @@ def weighted(rows: Sequence[Row], weights: Mapping[str, float]) -> list[Row]:
 
 
 def own_settings(member: Agent, settings: Settings) -> Settings:
-    """Return the settings with the smaller of the agent's budget and the run's."""
+    """Return the settings with the run's budget, none above the agent's."""
     most = min(settings.max_turns, member.turns)
-    return settings.of(member.settings).under({"min_turns": most, "max_turns": most})
+    fewest = min(settings.min_turns or most, most)
+    return settings.of(member.settings).under({"min_turns": fewest, "max_turns": most})
 
 
 class JointEnvironment(Environment):

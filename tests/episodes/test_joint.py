@@ -80,6 +80,11 @@ def test_every_task_has_its_own_agents_budget(agent):
     assert budgets == {"sql": 3, "diagnosis": 6}
     fewer = SETTINGS.under({"max_turns": 2, "min_turns": 2})
     assert [agent.task(row, fewer).max_turns for row in rows] == [2, 2]
+    drawn = SETTINGS.under({"max_turns": 6, "min_turns": 2})
+    rows = agent.rows(agent.splits["val"])
+    budgets = sorted({(row[WHOSE], agent.task(row, drawn).max_turns) for row in rows})
+    ranges = [*(("diagnosis", turns) for turns in range(2, 7)), ("sql", 2), ("sql", 3)]
+    assert budgets == ranges
 
 
 def test_gold_and_dishonest_episodes_are_worth_what_their_own_agent_says(agent):
