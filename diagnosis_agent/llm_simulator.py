@@ -162,7 +162,7 @@ class LLMSimulator:
         secret = mention(task.names)
         hidden = not secret.search(task.question)
         for draw in range(DRAWS):
-            temperature = max(self.temperature, REDRAWN_AT) if draw else self.temperature
+            temperature = REDRAWN_AT if draw else self.temperature
             body = {"prompt": prompt_for(task, name, past), "temperature": temperature, **LIMITS}
             text = await self.patience.ask(partial(self.completion, body), self.model)
             if not (hidden and secret.search(text)):
@@ -189,7 +189,7 @@ class LLMSimulator:
         return text
 
 
-def examination(task: DiagnosisTask, name: str, past: Sequence[Result] = ()) -> str | None:
+def examination(task: DiagnosisTask, name: str, past: Sequence[Result]) -> str | None:
     """Return the name under which a model is asked for an ordered examination, or None.
 
     A case of the tables has only their examinations. Other cases use the order's words, unless they

@@ -206,7 +206,7 @@ def _wait(
     raise _failed(process, log, begins)
 
 
-def _failed(process: subprocess.Popen[bytes], log: Path, begins: int = 0) -> ServeError:
+def _failed(process: subprocess.Popen[bytes], log: Path, begins: int) -> ServeError:
     code = process.poll()
     seen = f"did not answer within {START_SECONDS:g} s"
     if code is not None:
@@ -240,7 +240,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 flush=True,
             )
             server.process.wait()
-            raise _failed(server.process, arguments.log)
+            raise ServeError("the server ended")  # `serve` says how
 
     return run_command("serve", body)
 

@@ -25,22 +25,14 @@ TEMPLATE = Path(__file__).with_name("tiny_chat_template.jinja")
 TEXTS = 3000  # of each kind
 
 
-def render(
-    messages: Sequence[Message],
-    tools: Sequence[ToolSpec],
-    add_generation_prompt: bool = False,
-    raw: bool = False,
-) -> str:
+def render(messages: Sequence[Message], tools: Sequence[ToolSpec], raw: bool = False) -> str:
     """Render a conversation as transformers and vLLM do. A raw one needs no template."""
     if raw:
         return "".join(message["content"] for message in messages)
     from transformers.utils.chat_template_utils import render_jinja_template
 
-    given = {
-        "chat_template": TEMPLATE.read_text(encoding="utf-8"),
-        "add_generation_prompt": add_generation_prompt,
-    }
-    rendered, _ = render_jinja_template([list(messages)], tools=list(tools), **given)
+    template = TEMPLATE.read_text(encoding="utf-8")
+    rendered, _ = render_jinja_template([list(messages)], tools=list(tools), chat_template=template)
     return str(rendered[0])
 
 
