@@ -11,6 +11,7 @@ import torch
 Sequences = list[list[int]]
 # Models with torch's attention over all earlier tokens: they need only a tree's mask and positions.
 MODELS = {"llama", "qwen2", "qwen3"}
+HEAD_ROWS = 256  # positions whose logits are in memory at once: 156 MB with 152,000 tokens
 
 
 class PrefixTree(NamedTuple):

@@ -15,7 +15,7 @@ from verl.workers.engine.base import EngineRegistry
 from verl.workers.engine.fsdp import transformer_impl
 from verl.workers.engine.fsdp.transformer_impl import FSDPEngineWithLMHead
 
-from training.cpu.prefix_tree import ancestors, deal, grow, reads_trees
+from training.cpu.prefix_tree import HEAD_ROWS, ancestors, deal, grow, reads_trees
 
 # Settings that need rows as verl packs them, or more than log-probabilities and entropies. With
 # them verl's own engine is used.
@@ -25,8 +25,6 @@ ROWS = (
     "calculate_sum_pi_squared",
     "distillation_use_topk",
 )
-
-HEAD_ROWS = 256  # positions whose logits are in memory in 32 bit at once
 
 _prepare_micro_batches = transformer_impl.prepare_micro_batches
 

@@ -34,7 +34,7 @@ from training.pairs.pair import LeftOut, Pair, counted, longer_wins
 from training.setup.chat_template import keep_thinking, with_tools
 from training.setup.model_folder import MODEL_FILES, digest_of, find_model
 from training.warmup.examples import NOT_LEARNED, ColdStartError, encode
-from training.warmup.supervised import adapter, load_model, save
+from training.warmup.supervised import adapter, context_of, load_model, save
 from training.warmup.work_folder import check_out, work_folder
 
 FACTS = "preferences.json"
@@ -84,8 +84,7 @@ def load(folder: Path, tools: bool, thinking: bool) -> tuple[Any, Any, int]:
     template = str(tokenizer.chat_template)
     template = with_tools(template) if tools else template
     tokenizer.chat_template = keep_thinking(template, tools) if thinking else template
-    context = getattr(model.config, "max_position_embeddings", None) or sys.maxsize
-    return model, tokenizer, int(context)
+    return model, tokenizer, context_of(model)
 
 
 def encoded(pairs: Sequence[Pair], tokenizer: Any, context: int, left_out: LeftOut) -> list[Row]:
@@ -209,11 +208,7 @@ def prefer(arguments: argparse.Namespace, pairs: Sequence[Pair], left_out: LeftO
         )
         trainer.remove_callback(PrinterCallback)
         trainer.train(resume_from_checkpoint=last_checkpoint(work))
-        curve = []
-        for line in trainer.state.log_history:
-            if "loss" in line:
-                shown = ("step", *METRICS)
-                curve.append({name: round(line[name], 5) for name in shown if name in line})
+        curve = _curve(trainer.state.log_history)
         trained = trainer.accelerator.unwrap_model(trainer.model)
         if isinstance(trained, PeftModel):
             trained = trained.merge_and_unload()
@@ -226,12 +221,16 @@ def prefer(arguments: argparse.Namespace, pairs: Sequence[Pair], left_out: LeftO
             **flags,
             "seconds": round(time.monotonic() - started, 1),  # since the last start
             "steps": trainer.state.global_step,
-            "curve": curve,
         }
         with replacing(arguments.out) as draft:
             trained.config.use_cache = True  # transformers' trainer turned it off
             save(trained, tokenizer, draft)
-            text = json.dumps(facts, ensure_ascii=False, indent=1) + "\n"
+            text = json.dumps(facts | {"curve": curve}, ensure_ascii=False, indent=1) + "\n"
             (draft / FACTS).write_text(text, encoding="utf-8")
-    last = facts.pop("curve")[-1]
-    print(json.dumps(facts | {"last": last}, ensure_ascii=False))
+    print(json.dumps(facts | {"last": curve[-1]}, ensure_ascii=False))
+
+
+def _curve(history: Sequence[dict[str, float]]) -> list[dict[str, float]]:
+    shown = ("step", *METRICS)
+    steps = [line for line in history if "loss" in line]
+    return [{name: round(line[name], 5) for name in shown if name in line} for line in steps]

@@ -12,7 +12,7 @@ from episodes.outcomes import counted
 from training.engine.playing import read_playing
 from training.engine.records import validation_reward
 from training.engine.watchdog import DIFFER, MISMATCH
-from training.report.summary import CUT, ROLLOUTS, read_timeline
+from training.report.summary import CUT, REWARD, ROLLOUTS, read_timeline
 from training.setup.plan import MAX_UNSCORED_SHARE
 
 SECONDS_A_LINE = 30.0  # inside a step; a shorter one is a line alone
@@ -77,8 +77,8 @@ class Progress:
 def step_line(data: Mapping[str, float]) -> str:
     """Return the metrics of a finished step that a person reads, in a line."""
     parts = []
-    if "episodes/reward/mean" in data:
-        parts.append(said("reward {value:.3f}", value=data["episodes/reward/mean"]))
+    if REWARD in data:
+        parts.append(said("reward {value:.3f}", value=data[REWARD]))
     if "books/trained_tokens" in data:
         parts.append(said("{count:.0f} episodes", count=data["books/episodes"]))
         parts.append(said("{count:.0f} tokens trained", count=data["books/trained_tokens"]))

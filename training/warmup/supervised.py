@@ -25,7 +25,7 @@ from common.files import replacing
 from common.terminal import progress
 from episodes.episode import Conversation
 from training.cpu.memory import give_back
-from training.cpu.prefix_tree import ancestors, deal, grow, reads_trees
+from training.cpu.prefix_tree import HEAD_ROWS, ancestors, deal, grow, reads_trees
 from training.setup.chat_template import with_tools
 from training.setup.device import in_bfloat16, is_large
 from training.setup.folder_files import count_weights
@@ -48,10 +48,9 @@ WARM_UP_SHARE = 0.1
 # Of a learned weight: in bfloat16 gradient, copy and two moments beside it, in 32 bit all but the
 # copy, which is the weight itself
 LEARNED_BYTES = 16
-# Of each byte of a number, measured with TREE_TOKENS and a model of 0.5 billion parameters
-ACTIVATION_BYTES = 750_000_000
+# Numbers in memory, measured with TREE_TOKENS and a model of 0.5 billion parameters
+ACTIVATIONS = 750_000_000
 TREE_TOKENS = 2048  # computed at once: 2 GB of activations of a model of 0.5 billion parameters
-HEAD_ROWS = 256  # positions whose logits are in memory at once: 156 MB with 152,000 tokens
 
 
 def loss_of(model: Any, batch: Batch) -> tuple[torch.Tensor, float]:
@@ -142,9 +141,10 @@ def train(
         kept.restore(schedule)
     for rate in rates:
         rate.last_epoch = schedule.steps
+    # What `kept` has is drawn again and skipped, so that the rest is what it would have been
     batches_left = islice(schedule.until_end(data, random), schedule.steps, None)
     with progress(title, schedule.end, "steps") as bar:
-        bar.initial = bar.n = schedule.steps  # of which no rate is computed
+        bar.initial = bar.n = schedule.steps  # the rate counts only later ones
         try:
             for batch in batches_left:
                 with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
@@ -189,22 +189,7 @@ def warm_up(
     if is_large(base):
         check_memory(count_weights(find_model(base)), dtype, all_weights=not lora_rank)
     model, tokenizer = load_model(base, dtype)
-    try:
-        taught = list(conversations)
-        if any(conversation.tools for conversation in taught):
-            tokenizer.chat_template = with_tools(str(tokenizer.chat_template))
-        examples = encode_all(taught, tokenizer)
-    except (TemplateError, ConfigError) as error:
-        raise ColdStartError(
-            f"--base {base}: its chat template refuses the conversations: {error}"
-        ) from None
-    context = getattr(model.config, "max_position_embeddings", None) or sys.maxsize
-    fitting = [example for example in examples if len(example["input_ids"]) <= context]
-    if not fitting:
-        raise ColdStartError(
-            f"none of {len(examples)} demonstrations fits the model's context of {context} tokens"
-        )
-    print(f"{len(fitting)} examples of {len(examples)} fit the context", file=sys.stderr)
+    fitting = _examples(base, conversations, tokenizer, context_of(model))
     steps = max(1, round(epochs * len(fitting) / batch_size))
     random = Random(seed)
     rise = max(1, round(WARM_UP_SHARE * steps))
@@ -217,8 +202,8 @@ def warm_up(
         learn: Callable[[Any, Any], float] = learn_padded
         data: list[Any] = batches(fitting, batch_size, pad, random)
     else:
-        data = groups_of(fitting, batch_size, random)
         learn = learn_trees
+        data = groups_of(fitting, batch_size, random)
         if is_large(base):
             save_memory(model)
     # Before the optimizers, which hold copies of the weights beside them
@@ -244,12 +229,39 @@ def warm_up(
     return {"steps": schedule.steps, "accuracy": schedule.accuracy}
 
 
+def _examples(
+    base: str, conversations: Iterable[Conversation], tokenizer: Any, context: int
+) -> list[Example]:
+    """Return what fits the model's context. The tokenizer's template shows tools from here on."""
+    try:
+        taught = list(conversations)
+        if any(conversation.tools for conversation in taught):
+            tokenizer.chat_template = with_tools(str(tokenizer.chat_template))
+        examples = encode_all(taught, tokenizer)
+    except (TemplateError, ConfigError) as error:
+        raise ColdStartError(
+            f"--base {base}: its chat template refuses the conversations: {error}"
+        ) from None
+    fitting = [example for example in examples if len(example["input_ids"]) <= context]
+    if not fitting:
+        raise ColdStartError(
+            f"none of {len(examples)} demonstrations fits the model's context of {context} tokens"
+        )
+    print(f"{len(fitting)} examples of {len(examples)} fit the context", file=sys.stderr)
+    return fitting
+
+
+def context_of(model: Any) -> int:
+    """Return how many tokens a model reads at most."""
+    return int(getattr(model.config, "max_position_embeddings", None) or sys.maxsize)
+
+
 def check_memory(parameters: int, dtype: torch.dtype, all_weights: bool) -> None:
     """Say what training on this machine's CPU takes. Raises ColdStartError: more than there is."""
     if torch.cuda.is_available():
         return
     held = LEARNED_BYTES if all_weights else dtype.itemsize  # bytes of a weight
-    needed = held * parameters + dtype.itemsize * ACTIVATION_BYTES
+    needed = held * parameters + dtype.itemsize * ACTIVATIONS
     available = psutil.virtual_memory().available
     said = f"the warm-up needs {needed / 1e9:.1f} GB of memory and has {available / 1e9:.1f} GB"
     if available < needed:
@@ -258,7 +270,7 @@ def check_memory(parameters: int, dtype: torch.dtype, all_weights: bool) -> None
 
 
 def save_memory(model: Any) -> None:
-    """Keep the activations of every second layer alone: a sixth more work for half the memory."""
+    """Keep only every second layer's activations: a sixth more work for half the memory."""
     give_back()
     model.gradient_checkpointing_enable({"use_reentrant": False})
     for layer in model.base_model.layers[1::2]:

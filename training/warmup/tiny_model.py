@@ -20,6 +20,7 @@ from transformers import GenerationConfig, Qwen3Config, Qwen3ForCausalLM
 from common.files import replacing
 from common.settings import Settings
 from episodes.agent import Agent, Row
+from episodes.episode import Conversation
 from training.warmup.examples import ColdStartError, batches, encode_all
 from training.warmup.kept_steps import KeptSteps
 from training.warmup.schedule import Schedule
@@ -69,14 +70,7 @@ def make(
     lessons = agent.lessons(rows, settings, most, BATCH_B * steps_b, random)
     if not lessons.right:
         raise ColdStartError("these rows have nothing to learn; give others with --train-file")
-    right = []
-    for conversation in lessons.right:
-        if (
-            random.random() < BARE_SHARE
-        ):  # without the beginning that all share, a third of the tokens
-            begins = 1 if conversation.messages[0]["role"] == "system" else 0
-            conversation = replace(conversation, messages=conversation.messages[begins:], tools=())
-        right.append(conversation)
+    right = [_bare(one) if random.random() < BARE_SHARE else one for one in lessons.right]
     sizes = agent.sizes("cpu")
     tokenizer = make_tokenizer(
         right,
@@ -117,6 +111,11 @@ def make(
         "torch": torch.__version__,
         **lessons.facts,
     }
+
+
+def _bare(conversation: Conversation) -> Conversation:
+    begins = 1 if conversation.messages[0]["role"] == "system" else 0
+    return replace(conversation, messages=conversation.messages[begins:], tools=())
 
 
 def build_model(tokenizer: Any, seed: int) -> Any:
