@@ -65,6 +65,7 @@ def build_summary(
     if scored > counts["generated_tokens"]:  # the step that Ctrl-C ended made no update
         dropped["no_update"] = scored - counts["generated_tokens"]
     mismatches = [step[MISMATCH] for step in steps if MISMATCH in step]
+    episodes = counts["episodes"]
     summary: dict[str, Any] = {
         "exit_reason": exit_reason,
         "message": message,
@@ -77,7 +78,7 @@ def build_summary(
         "steps_without_signal": sum(step.get("books/learnable_groups") == 0 for step in steps),
         "signal": {
             **{name: counts[name] for name in LEARNED_FROM},
-            "sequences_per_episode": None,
+            "sequences_per_episode": round(counts["sequences"] / episodes, 4) if episodes else None,
             "log_prob_mismatch": max(mismatches, default=None),
         },
         "reward": _reward(train),
@@ -89,17 +90,19 @@ def build_summary(
         "validation": _validation(validation),
         "seconds": _seconds(run_dir, steps, started),
     }
-    if episodes := counts["episodes"]:
-        summary["signal"]["sequences_per_episode"] = round(counts["sequences"] / episodes, 4)
-    for agent, own in sorted(by_agent(records).items()):
-        train = [record for record in own if record.mode == "train"]
-        summary.setdefault("agents", {})[agent] = {
-            "rollouts": _rollouts(train),
-            "reward": _reward(train),
-            "canaries": sum_canaries(own),
-            "validation": _validation([record for record in own if record.mode == "val"]),
-        }
+    if found := by_agent(records):
+        summary["agents"] = {agent: _of_agent(found[agent]) for agent in sorted(found)}
     return summary
+
+
+def _of_agent(records: list[RolloutRecord]) -> dict[str, Any]:
+    train = [record for record in records if record.mode == "train"]
+    return {
+        "rollouts": _rollouts(train),
+        "reward": _reward(train),
+        "canaries": sum_canaries(records),
+        "validation": _validation([record for record in records if record.mode == "val"]),
+    }
 
 
 def course_of(steps: Sequence[Mapping[str, float]]) -> dict[str, Any]:
@@ -155,7 +158,7 @@ def curve(run: Path) -> list[dict[str, Any]]:
         for row in read_lines(path):
             step = row["step"]
             known = found.setdefault(step, {"step": step, "reward": None, "validation": None})
-            reward = row["data"].get("episodes/reward/mean")
+            reward = row["data"].get(REWARD)
             validation = validation_reward(row["data"])
             known["reward"] = known["reward"] if reward is None else reward
             known["validation"] = known["validation"] if validation is None else validation
@@ -215,12 +218,63 @@ def _seconds(run_dir: Path, steps: list[dict[str, Any]], started: float) -> dict
 
 def show(summary: dict[str, Any], run_dir: Path, names: Mapping[str, str] = CHINESE) -> None:
     """Print what was run, what it cost and gave, and its folder. names: of terms, in Chinese."""
-    seconds = summary["seconds"]
+    print(said("run {name}: {reason}", name=run_dir.name, reason=said(summary["exit_reason"])))
+    for name, text in _lines(summary, names):
+        if text:
+            print(f"  {name}{' ' * (WIDTH - cell_len(name))}{text}")
+    print(f"  {said('what each line means')}: docs/runs.md#the-end-of-a-run")
+    if summary["message"]:
+        print(as_typed(f"{said(summary['exit_reason'])}: {summary['message']}"))
+    print(run_dir, flush=True)
+
+
+def _lines(summary: dict[str, Any], names: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return what `show` prints, by name. A line without a text is left out."""
+    reward = _number(summary["reward"]["mean"])
+    highest = summary["environment"].get(HIGHEST)
+    of = ""
+    if "agents" not in summary:  # of several the terms and the highest rewards differ
+        of = "" if highest is None else said(" of {most:g}", most=highest)
+        terms = counted(summary["reward"]["terms"], names)
+        reward += f"{of} ({terms})" if terms else of
+    largest = summary["signal"]["log_prob_mismatch"]  # nearly 0 is computed as a little less
+    kl = (
+        ""
+        if largest is None
+        else said("KL of at most {value:.2g} a token", value=max(largest, 0.0))
+    )
+    canaries = summary["canaries"]
+    accepted = "accepted {accepted:g} of {judged:g} answers that are known to be wrong"
+    lines = [
+        (said("model"), f"{below_root(summary['model'])} ({summary['device']})"),
+        *((said("note"), note) for note in summary["environment"].get("notes", [])),
+        (said("time"), _times(summary["seconds"])),
+        (said("episodes"), _episodes(summary["rollouts"]) or said("none")),
+        (said("tokens"), _tokens(summary)),
+        (said("updates"), _updates(summary)),
+        (said("vLLM and trainer"), kl),
+        (said("judge"), said(accepted, **canaries) if canaries["judged"] else ""),
+        (said("reward"), reward),
+        (said("first and last steps"), told(summary["course"]) if summary["course"] else ""),
+        (said("validation reward"), _validation_line(summary["validation"], of)),
+    ]
+    for agent, found in summary.get("agents", {}).items():
+        earned = said("reward {value}", value=_number(found["reward"]["mean"]))
+        own = said("validation {value}", value=_validation_line(found["validation"], ""))
+        lines.append((agent, said(", ").join((earned, _episodes(found["rollouts"]), own))))
+    return lines
+
+
+def _times(seconds: dict[str, Any]) -> str:
     times = [said("{seconds:.0f} s", seconds=seconds["total"])]
     if seconds["to_first_step"] is not None:
         times.append(said("{seconds:.3g} s to the first step", seconds=seconds["to_first_step"]))
     if seconds["per_step"] is not None:
         times.append(said("{seconds:.3g} s a step", seconds=seconds["per_step"]))
+    return said(", ").join(times)
+
+
+def _tokens(summary: dict[str, Any]) -> str:
     dropped = summary["dropped_tokens"]
     tokens = said(
         "{generated} written by the model, {trained} trained on",
@@ -229,49 +283,16 @@ def show(summary: dict[str, Any], run_dir: Path, names: Mapping[str, str] = CHIN
     )
     if left_out := counted(dropped):
         tokens += said(", left out: {named}", named=left_out)
+    return tokens
+
+
+def _updates(summary: dict[str, Any]) -> str:
     signal = summary["signal"]
     updates = said("{count} of the weights", count=summary["weight_updates"])
     if signal["groups"]:
         groups = "; in {count} of {of} groups the rewards differ, and only those teach"
         updates += said(groups, count=signal["learnable_groups"], of=signal["groups"])
-    mismatch = known_bad = of = terms = ""
-    if signal["log_prob_mismatch"] is not None:
-        # A KL of nearly 0 is computed as a little less
-        largest = max(signal["log_prob_mismatch"], 0.0)
-        mismatch = said("KL of at most {value:.2g} a token", value=largest)
-    if summary["canaries"]["judged"]:
-        accepted = "accepted {accepted:g} of {judged:g} answers that are known to be wrong"
-        known_bad = said(accepted, **summary["canaries"])
-    if "agents" not in summary:  # of several the terms and the highest rewards differ
-        highest = summary["environment"].get(HIGHEST)
-        of = "" if highest is None else said(" of {most:g}", most=highest)
-        terms = counted(summary["reward"]["terms"], names)
-    reward = f"{_number(summary['reward']['mean'])}{of}"
-    lines = [
-        (said("model"), f"{below_root(summary['model'])} ({summary['device']})"),
-        *((said("note"), note) for note in summary["environment"].get("notes", [])),
-        (said("time"), said(", ").join(times)),
-        (said("episodes"), _episodes(summary["rollouts"]) or said("none")),
-        (said("tokens"), tokens),
-        (said("updates"), updates),
-        (said("vLLM and trainer"), mismatch),
-        (said("judge"), known_bad),
-        (said("reward"), f"{reward} ({terms})" if terms else reward),
-        (said("first and last steps"), told(summary["course"]) if summary["course"] else ""),
-        (said("validation reward"), _validation_line(summary["validation"], of)),
-    ]
-    for agent, found in summary.get("agents", {}).items():
-        reward = said("reward {value}", value=_number(found["reward"]["mean"]))
-        own = said("validation {value}", value=_validation_line(found["validation"], ""))
-        lines.append((agent, said(", ").join((reward, _episodes(found["rollouts"]), own))))
-    print(said("run {name}: {reason}", name=run_dir.name, reason=said(summary["exit_reason"])))
-    for name, text in lines:
-        if text:
-            print(f"  {name}{' ' * (WIDTH - cell_len(name))}{text}")
-    print(f"  {said('what each line means')}: docs/runs.md#the-end-of-a-run")
-    if summary["message"]:
-        print(as_typed(f"{said(summary['exit_reason'])}: {summary['message']}"))
-    print(run_dir, flush=True)
+    return updates
 
 
 def _episodes(rollouts: dict[str, int]) -> str:
