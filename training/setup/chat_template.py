@@ -23,7 +23,7 @@ TOOLS_IN_WORDS = Path(__file__).with_name("tools_in_words.jinja")
 SWITCH = "enable_thinking"
 LOOKS_FOR_THOUGHT = re.compile(r"""(['"])</think>\1\s+in\s+[\w.]+""")
 
-# The template's own text, with what is written before a reply that is due before earlier ones
+# The template's own text, with what it writes before the reply that is due before earlier ones, too
 EMPTY_THOUGHTS = (
     "{{% set rendered %}}{template}{{% endset %}}{{% if {switch} is defined and not {switch} %}}"
     "{{{{ rendered | replace({due}, {header}) | replace({header}, {due}) }}}}"
@@ -64,16 +64,16 @@ def choose_template(engine: EnginePlan, run_dir: Path, config: DictConfig) -> st
     if engine.tools and lacks_tools(found):
         template = with_tools(found)
         print("chat template: it knows no tools, so they are described in words", flush=True)
+    thinks = engine.thinking or SWITCH not in found
     if engine.keep_thinking and named is None:
         template = keep_thinking(template, engine.tools)
-    elif engine.max_turns > 1 and (engine.thinking or SWITCH not in found):
-        if not keeps_thinking(template, engine.tools):
-            print(
-                "chat template: it drops <think> blocks of earlier turns, which gives up to "
-                f"{engine.max_turns} times the tokens; --keep-thinking keeps them",
-                flush=True,
-            )
-    elif engine.max_turns > 1 and named is None:
+    elif engine.max_turns > 1 and thinks and not keeps_thinking(template, engine.tools):
+        print(
+            "chat template: it drops <think> blocks of earlier turns, which gives up to "
+            f"{engine.max_turns} times the tokens; --keep-thinking keeps them",
+            flush=True,
+        )
+    elif engine.max_turns > 1 and not thinks and named is None:
         before = template
         template = with_empty_thoughts(template, engine.tools)
         if template != before:
