@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 MOST = 3  # deadlines until which a program that is held up is waited for: its own and two more
 ENOUGH = 0.5  # of its deadline: a program that had as much in that time is too slow by itself
-LATE = 0.2  # seconds that a tick must be late to count. A loaded machine's are by less
+LATE = 0.2  # seconds by which a tick must be late to count. On a loaded machine it is by less
 
 
 class Times(NamedTuple):
@@ -79,11 +79,11 @@ class Clock:
         Time with a processor does not count: each of 64 processes waits for the others.
         """
         times = self.read()
-        waits = (
-            waited - self.first.waited.get(thread, 0.0) for thread, waited in times.waited.items()
-        )
+        longest = self.missed
+        for thread, waited in times.waited.items():
+            longest = max(longest, waited - self.first.waited.get(thread, 0.0))
         used = max(0.0, times.used - self.first.used)
-        return max(0.0, min(max(self.missed, *waits, 0.0), elapsed - used))
+        return max(0.0, min(longest, elapsed - used))
 
 
 def times_of(processes: Callable[[], list[int]]) -> Times:

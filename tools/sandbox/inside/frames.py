@@ -23,12 +23,13 @@ MORE = frame({"more": True})  # a deadline went by, and the program, held up, ha
 
 def receive(line: socket.socket) -> dict[str, Any] | None:
     """Return the next message, or None when the other end was closed."""
-    (size,) = HEADER.unpack(exactly(line, HEADER.size) or bytes(HEADER.size))
-    return json.loads(exactly(line, size) or b"null")
+    header = exactly(line, HEADER.size)
+    text = exactly(line, *HEADER.unpack(header)) if header else b""
+    return json.loads(text) if text else None
 
 
 def exactly(line: socket.socket, size: int) -> bytes:
-    """Return so many bytes, or fewer where the line ends before them."""
+    """Return so many bytes, or none if the line ends before them."""
     data = bytearray()
     while len(data) < size:
         part = line.recv(size - len(data))

@@ -144,10 +144,12 @@ def processes() -> list[Process]:
     found = [process for process in looks if process]
     if os.getpid() == 1:
         return [process for process in found if process.number != 1]
-    family = [os.getpid()]
-    for number in family:
-        family += [process.number for process in found if process.parent == number]
-    return [process for process in found if process.number in family[1:]]
+    family: list[int] = []
+    parents = [os.getpid()]
+    while parents:
+        parents = [process.number for process in found if process.parent in parents]
+        family += parents
+    return [process for process in found if process.number in family]
 
 
 def numbers() -> list[int]:
