@@ -151,9 +151,9 @@ def _read_choice(
     text = QUOTED.sub(r"(\1)", text)
 
     def chosen(said: str, alone: bool = False) -> str:
-        said = said.strip(" *_.。\n")
-        listed = _all_chosen(said, options, alone) if several else None
-        return _chosen(said, options, alone) if listed is None else listed
+        words = said.strip(" *_.。\n")
+        listed = _all_chosen(words, options, alone) if several else None
+        return _chosen(words, options, alone) if listed is None else listed
 
     labelled = CHOICE.match(text)
     if labelled:
@@ -249,22 +249,20 @@ def read_reply(text: str, read_answer: Reading | None = None) -> Question | Conc
 
     read_answer: reads the text of the answer, by default as a question, or a diagnosis with advice.
     """
-    text = text.strip()
-    if not text:
+    if not text.strip():
         return Malformed("empty")
-    reply = after_thought(text, opened=False)
+    reply = after_thought(text.strip(), opened=False)
     if reply is None:
         return Malformed("open_thought")
-    text = reply
     opened = reply.count("<answer>")
-    closed_times = reply.count("</answer>")
-    if not (opened and closed_times):
+    closed = reply.count("</answer>")
+    if not (opened and closed):
         return Malformed("no_answer")
-    if opened > 1 or closed_times > 1:
+    if opened > 1 or closed > 1:
         return Malformed("several_answers")
-    if not (text.startswith("<answer>") and text.endswith("</answer>")):
+    if not (reply.startswith("<answer>") and reply.endswith("</answer>")):
         return Malformed("outside")
-    answer = text.removeprefix("<answer>").removesuffix("</answer>").strip()
+    answer = reply.removeprefix("<answer>").removesuffix("</answer>").strip()
     if not answer.isascii():
         answer = simplified(answer)
     return (read_answer or _read_answer)(answer)
@@ -292,7 +290,7 @@ def _conclusion(parts: list[Part], kinds: list[str]) -> Conclusion | Malformed:
     if before and ("diagnosis" in kinds or not leads(before)):
         return Malformed("no_label")
     if before:
-        named = [name for line in before.splitlines() if (name := unframed(line))]
+        named = list(filter(None, map(unframed, before.splitlines())))
     elif kinds[:1] != ["diagnosis"]:
         named = []
     if not named:

@@ -84,19 +84,18 @@ def read_reply(text: str) -> Order | Conclusion | Malformed:
 def _order(text: str, phrases: list[re.Match[str]]) -> Order | Conclusion | Malformed:
     before = text[: phrases[0].start()]
     behind = text[phrases[0].end() :]
-    last, *earlier = REASON.split(
-        before[: max(before.rfind("\n"), before.rfind(". "), 0)], maxsplit=1
-    )
+    begins = max(before.rfind("\n"), before.rfind(". "), 0)  # the sentence of the phrase itself
+    said, *earlier = REASON.split(before[:begins], maxsplit=1)
     listed, *later = REASON.split(behind, maxsplit=1)
     first, *more = _lines(listed) or [""]
     items = [line for line in (first, *more) if ITEM.match(line)]
     if len(phrases) > 1 or (ITEM.match(first) and len(items) > 1):
         return Malformed("several_examinations")
     name, *sentence = SENTENCE_END.split(ITEM.sub("", first, count=1), maxsplit=1)
-    lines = _lines(last)
-    diagnosis = _named(next(filter(_names_a_diagnosis, lines), lines[0] if lines else ""))
+    lines = _lines(said)
+    named = [line for line in lines if _names_a_diagnosis(line)] or lines or [""]
     reason = " ".join([*earlier, *sentence, *more, *later]).strip()
-    return _whole(Order(diagnosis, name.strip(" .。"), reason))
+    return _whole(Order(_named(named[0]), name.strip(" .。"), reason))
 
 
 def _conclusion(text: str) -> Order | Conclusion | Malformed:
@@ -108,8 +107,10 @@ def _conclusion(text: str) -> Order | Conclusion | Malformed:
         named = [diagnosis_in(conclusion), *labelled_diagnoses(again)]
         if not any(named):
             named = labelled_diagnoses(reasons[0])
-        distinct = {name.casefold(): name for name in reversed(named) if name}
-        return _whole(Conclusion("; ".join(reversed(distinct.values())), reasons[0].strip()))
+        distinct: dict[str, str] = {}
+        for name in filter(None, named):  # the first spelling stands where the last does
+            distinct[name.casefold()] = distinct.pop(name.casefold(), name)
+        return _whole(Conclusion("; ".join(distinct.values()), reasons[0].strip()))
     labelled = [line for line in lines if _names_a_diagnosis(line)] or lines[:1]
     names = list[str]()
     reason = list[str]()
