@@ -52,6 +52,7 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     rows = "rows to learn from; default: the agent's training split"
     parser.add_argument("--train-file", type=Path, help=rows)
     parser.add_argument("--seed", type=int, default=2)
+    # Without defaults, so that a flag that was not given is not there
     tiny = parser.add_argument_group("a new tiny model", argument_default=argparse.SUPPRESS)
     tiny.add_argument("--steps-a", type=positive(int), help="most steps of copying; default: 6500")
     steps_b = "steps on imperfect demonstrations; default: 200"

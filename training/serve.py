@@ -234,7 +234,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     def body() -> None:
         print(f"starting vLLM, log in {arguments.log}", flush=True)
-        with serve(**vars(arguments)) as server:
+        with serve(**vars(arguments)) as server:  # the flags are named like its parameters
             print(
                 f"{server.base_url} serves {server.model} as {server.name!r}; Ctrl-C ends it",
                 flush=True,

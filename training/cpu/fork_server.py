@@ -151,15 +151,15 @@ def _answer(listener: socket.socket) -> dict[str, Any] | None:
         connection.settimeout(END_SECONDS)
         _, streams, _, _ = socket.recv_fds(connection, 1, 3)
         request: dict[str, Any] = json.loads(connection.makefile("rb").read())
-        forked = os.fork()
-        if not forked:
-            for number, stream in enumerate(streams):
-                os.dup2(stream, number)
-        for stream in streams:
-            os.close(stream)
-        if forked:
+        if os.fork():
+            for stream in streams:
+                os.close(stream)
             connection.sendall(b"+")
-        return None if forked else request
+            return None
+        for number, stream in enumerate(streams):
+            os.dup2(stream, number)
+            os.close(stream)
+        return request
 
 
 def _become(arguments: list[str], environment: dict[str, str], folder: str) -> None:

@@ -53,10 +53,8 @@ class _OfTrees:
 
     def forward_backward_batch(self, data: TensorDict, *arguments: Any, **options: Any) -> Any:
         """Run verl's method, with a mark where model and settings allow a tree."""
-        dealt = (
-            _flag(data, "use_dynamic_bsz")
-            and tu.get_non_tensor_data(data, "force_group_size", 1) == 1
-        )
+        alone = tu.get_non_tensor_data(data, "force_group_size", 1) == 1
+        dealt = alone and _flag(data, "use_dynamic_bsz")
         rows = any(_flag(data, name) for name in ROWS)
         tu.assign_non_tensor(
             data,

@@ -34,7 +34,7 @@ from training.pairs.pair import LeftOut, Pair, counted, longer_wins
 from training.setup.chat_template import keep_thinking, with_tools
 from training.setup.model_folder import MODEL_FILES, digest_of, find_model
 from training.warmup.examples import NOT_LEARNED, ColdStartError, encode
-from training.warmup.supervised import adapter, context_of, load_model, save
+from training.warmup.supervised import adapter, load_model, save
 from training.warmup.work_folder import check_out, work_folder
 
 FACTS = "preferences.json"
@@ -78,13 +78,13 @@ def load(folder: Path, tools: bool, thinking: bool) -> tuple[Any, Any, int]:
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     # bfloat16 would lose small updates
-    model, tokenizer = load_model(str(folder), torch.float32)
+    model, tokenizer, context = load_model(str(folder), torch.float32)
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
     template = str(tokenizer.chat_template)
     template = with_tools(template) if tools else template
     tokenizer.chat_template = keep_thinking(template, tools) if thinking else template
-    return model, tokenizer, context_of(model)
+    return model, tokenizer, context
 
 
 def encoded(pairs: Sequence[Pair], tokenizer: Any, context: int, left_out: LeftOut) -> list[Row]:

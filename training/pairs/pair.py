@@ -103,8 +103,9 @@ def pairs_of_episodes(
                 sides = (Side(better["transcript"]), Side(worse["transcript"]))
                 tools = tuple(better.get("tools") or agent.tools)
                 pairs.append(Pair(str(better["id"]), *sides, tools))
-        left_out["tasks without two episodes that differ by --margin"] += len(pairs) == before
-    return pairs, +left_out
+        if len(pairs) == before:
+            left_out["tasks without two episodes that differ by --margin"] += 1
+    return pairs, left_out
 
 
 def pairs_of_file(path: Path, agent: Agent) -> list[Pair]:

@@ -95,9 +95,8 @@ def step_line(data: Mapping[str, float]) -> str:
     if "timing_s/step" in data:
         parts.append(said("{seconds:.1f} s", seconds=data["timing_s/step"]))
     if data.get("books/learnable_groups") == 0:
-        parts.append(
-            said("every group has equal reward: nothing learned, weights left as they were")
-        )
+        nothing = "every group has equal reward: nothing learned, weights left as they were"
+        parts.append(said(nothing))
     elif data.get("episodes/equal_reward_groups"):
         equal = data["episodes/equal_reward_groups"]
         parts.append(said("groups with equal reward (no gradient): {count:.0f}", count=equal))

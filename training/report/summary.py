@@ -90,19 +90,15 @@ def build_summary(
         "validation": _validation(validation),
         "seconds": _seconds(run_dir, steps, started),
     }
-    if found := by_agent(records):
-        summary["agents"] = {agent: _of_agent(found[agent]) for agent in sorted(found)}
+    for agent, own in sorted(by_agent(records).items()):
+        trained = [record for record in own if record.mode == "train"]
+        summary.setdefault("agents", {})[agent] = {
+            "rollouts": _rollouts(trained),
+            "reward": _reward(trained),
+            "canaries": sum_canaries(own),
+            "validation": _validation([record for record in own if record.mode == "val"]),
+        }
     return summary
-
-
-def _of_agent(records: list[RolloutRecord]) -> dict[str, Any]:
-    train = [record for record in records if record.mode == "train"]
-    return {
-        "rollouts": _rollouts(train),
-        "reward": _reward(train),
-        "canaries": sum_canaries(records),
-        "validation": _validation([record for record in records if record.mode == "val"]),
-    }
 
 
 def course_of(steps: Sequence[Mapping[str, float]]) -> dict[str, Any]:
@@ -238,11 +234,9 @@ def _lines(summary: dict[str, Any], names: Mapping[str, str]) -> list[tuple[str,
         terms = counted(summary["reward"]["terms"], names)
         reward += f"{of} ({terms})" if terms else of
     largest = summary["signal"]["log_prob_mismatch"]  # nearly 0 is computed as a little less
-    kl = (
-        ""
-        if largest is None
-        else said("KL of at most {value:.2g} a token", value=max(largest, 0.0))
-    )
+    kl = ""
+    if largest is not None:
+        kl = said("KL of at most {value:.2g} a token", value=max(largest, 0.0))
     canaries = summary["canaries"]
     accepted = "accepted {accepted:g} of {judged:g} answers that are known to be wrong"
     lines = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import shutil
 from collections.abc import Sequence
@@ -30,8 +31,8 @@ CHECKPOINT_FACTOR = 8
 ADAPTER_FACTOR = 4  # with LoRA: the moments of an adapter are negligible
 SPARE_BYTES = 100_000_000
 ENDS = 65_536  # bytes of both ends of a weight file: another training changes all of them
-# vLLM's cache on the CPU: the most bytes, and the tokens of a block. Whole blocks of a prefix
-# are reused only: with vLLM's own 128 tokens a turn computes 64 again.
+# vLLM's cache on the CPU: the most bytes, and the tokens of a block. Only whole blocks
+# of a prefix are reused: with vLLM's own 128 tokens a turn computes 64 again.
 CACHE_BYTES = 2**30
 CACHE_BLOCK = 32
 IS_MODEL = "is this a Hugging Face model folder?"
@@ -182,7 +183,8 @@ def cache_bytes(
         width = 2 if kind == "bfloat16" else 4
         token = 2 * width * dimension * keys * config["num_hidden_layers"]
         # One block is vLLM's own
-        blocks = sequences * -(-(length or config["max_position_embeddings"]) // CACHE_BLOCK) + 1
+        full = math.ceil((length or config["max_position_embeddings"]) / CACHE_BLOCK)
+        blocks = sequences * full + 1
     except KeyError:
         return CACHE_BYTES
     return min(CACHE_BYTES, blocks * CACHE_BLOCK * int(token))
@@ -198,10 +200,11 @@ def checkpoints_to_come(
     every = int(config.trainer.save_freq)
     if every <= 0 or last <= step:
         return 0
-    saved = last // every - step // every + (last % every > 0)
+    saved = math.ceil(last / every) - step // every  # the last step is saved in any case
     if not output.keep:
         return saved
-    return min(saved, max(1, output.keep + output.keep_best + 1 - there))
+    kept = output.keep + 1 if output.keep_best else output.keep
+    return min(saved, max(1, kept + 1 - there))
 
 
 def check_disk(

@@ -53,7 +53,7 @@ def choose(
         "trainer.project_name": f"{agent.name}_agent",
         "trainer.n_gpus_per_node": n_gpus,
         "trainer.nnodes": n_nodes,
-        # Logical: verl reserves 3 for each GPU, its actors are many and mostly idle, Ray only counts
+        # Ray only counts these: verl reserves 3 for each GPU, and its many actors are mostly idle
         "ray_kwargs.ray_init.num_cpus": 32 + 4 * n_gpus,
         **defaults[device],
         **(gpu_sizes if device == "cuda" else {}),
@@ -78,7 +78,7 @@ def check_algorithm(algorithm: str | None, user: Mapping[str, Any]) -> None:
     """Raise ConfigError if the user's overrides, by key, contradict the algorithm's name."""
     fixed = ALGORITHMS[algorithm]["fixed"] if algorithm else {}
     for key, value in user.items():
-        if value != fixed.get(key, value):
+        if key in fixed and value != fixed[key]:
             raise ConfigError(
                 f"--algorithm {algorithm} sets {key}={fixed[key]}, and the override says {value};"
                 " leave out one of the two"

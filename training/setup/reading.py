@@ -99,5 +99,6 @@ def end_tokens(folder: Path, tokenizer: Any) -> set[int]:
         token = read_json(folder / "tokenizer_config.json", "").get("eos_token")
         text = token.get("content") if isinstance(token, dict) else token
         known = tokenizer.token_to_id(text) if text else None
-        found |= set() if known is None else {known}
+        if known is not None:
+            found.add(known)
     return found

@@ -29,9 +29,9 @@ SECONDS = 300
 def find_parser(model: str, template: str) -> str:
     """Return the parser for a model with this template. Raises ConfigError: none reads it."""
     reply = rendered_call(template)
-    for found in HERMES_CALL.findall(reply):
+    for call in HERMES_CALL.findall(reply):
         with suppress(ValueError):
-            if json.loads(found) == CALLED:
+            if json.loads(call) == CALLED:
                 return HERMES
     command = [sys.executable, "-m", "training.setup.tool_parser", str(find_model(model))]
     why = ""
@@ -54,13 +54,13 @@ def find_parser(model: str, template: str) -> str:
             f"{model}: vLLM could not be asked which parser reads its tool calls ({why}); "
             "name one with --tool-parser"
         )
-    found = asked.stdout.splitlines()[-1].split()  # vLLM logs before it
-    if not found:
+    names = asked.stdout.splitlines()[-1].split()  # vLLM logs before it
+    if not names:
         raise ConfigError(
             f"{model}: none of vLLM's parsers reads a tool call as its chat template writes it "
             f"({reply[:80]!r}); name one with --tool-parser, or take a model with tool use"
         )
-    return found[0]
+    return names[0]
 
 
 def rendered_call(template: str) -> str:

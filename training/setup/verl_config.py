@@ -143,32 +143,37 @@ def _derived(engine: EnginePlan, run_dir: Path, files: dict[str, str]) -> Overri
 
 
 def _apply(config: DictConfig, defaults: DictConfig, override: Override) -> None:
-    usual = OmegaConf.select(defaults, override.key)
+    own = OmegaConf.select(defaults, override.key)
     value = override.value
-    if isinstance(usual, DictConfig) and not isinstance(value, dict):
+    if isinstance(own, DictConfig) and not isinstance(value, dict):
         raise ConfigError(f"{override.text}: {override.key} is a group of keys; set one of them")
-    if value is None and usual is not None:
-        raise ConfigError(f"{override.text}: it needs a value; verl's own is {usual!r}")
+    if value is None and own is not None:
+        raise ConfigError(f"{override.text}: it needs a value; verl's own is {own!r}")
     if isinstance(value, float) and not isfinite(value):
         raise ConfigError(f"{override.text}: expected a finite number")
-    # `+key` is one that verl's typed sections have and its files leave out
     parent, _, leaf = override.key.rpartition(".")
     node = OmegaConf.select(config, parent) if parent else config
     keys = [str(key) for key in node] if isinstance(node, DictConfig) else []
-    free = any(part in FREE_FORM for part in override.key.split(".")[:-1])
-    if leaf not in keys and not free:
-        allowed = []
-        if override.added and isinstance(node, DictConfig) and "_target_" in node:
-            section = get_class(node["_target_"])
-            allowed = [one.name for one in fields(section)] if is_dataclass(section) else []
-        if leaf not in allowed:
-            known = [f"{parent}.{name}".removeprefix(".") for name in [*allowed, *keys]]
-            near = get_close_matches(override.key, known, n=1, cutoff=0.6)
-            hint = "--help lists the usual ones, such as actor_rollout_ref.actor.optim.lr"
-            if near:
-                hint = f"did you mean {near[0]!r}?"
-            raise ConfigError(f"verl knows no key {override.key!r}; {hint}")
-    usual = OmegaConf.select(config, override.key) if leaf in keys else None
-    if isinstance(usual, int | float) and isinstance(value, str) and "${" not in value:
-        raise ConfigError(f"{override.text}: expected a value like {usual!r}, not a text")
+    if leaf not in keys:
+        _refuse_unknown(override, node, keys)
+    set_before = OmegaConf.select(config, override.key) if leaf in keys else None
+    if isinstance(set_before, int | float) and isinstance(value, str) and "${" not in value:
+        raise ConfigError(f"{override.text}: expected a value like {set_before!r}, not a text")
     OmegaConf.update(config, override.key, value, force_add=leaf not in keys)
+
+
+def _refuse_unknown(override: Override, node: Any, keys: list[str]) -> None:
+    *parents, leaf = override.key.split(".")
+    allowed = []
+    # verl's typed sections have more than its files, which `+key` adds
+    if override.added and isinstance(node, DictConfig) and "_target_" in node:
+        section = get_class(node["_target_"])
+        allowed = [one.name for one in fields(section)] if is_dataclass(section) else []
+    if leaf in allowed or any(part in FREE_FORM for part in parents):
+        return
+    known = [".".join([*parents, name]) for name in [*allowed, *keys]]
+    near = get_close_matches(override.key, known, n=1, cutoff=0.6)
+    hint = "--help lists the usual ones, such as actor_rollout_ref.actor.optim.lr"
+    if near:
+        hint = f"did you mean {near[0]!r}?"
+    raise ConfigError(f"verl knows no key {override.key!r}; {hint}")

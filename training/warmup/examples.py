@@ -53,7 +53,9 @@ def encode(conversation: Conversation, tokenizer: Any) -> list[Example]:
             raise ColdStartError(
                 "the chat template renders a conversation differently once the reply is there"
             )
-        spans = rendered.pop()[1] if rendered and prompt.startswith(rendered[-1][0]) else []
+        spans: list[tuple[int, int]] = []
+        if rendered and prompt.startswith(rendered[-1][0]):  # it goes on from the turn before
+            _, spans = rendered.pop()
         rendered.append((whole, [*spans, (len(prompt), len(whole))]))
     examples = []
     for text, spans in rendered:

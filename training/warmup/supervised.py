@@ -188,8 +188,8 @@ def warm_up(
     dtype = torch.bfloat16 if short else torch.float32
     if is_large(base):
         check_memory(count_weights(find_model(base)), dtype, all_weights=not lora_rank)
-    model, tokenizer = load_model(base, dtype)
-    fitting = _examples(base, conversations, tokenizer, context_of(model))
+    model, tokenizer, context = load_model(base, dtype)
+    fitting = _examples(base, conversations, tokenizer, context)
     steps = max(1, round(epochs * len(fitting) / batch_size))
     random = Random(seed)
     rise = max(1, round(WARM_UP_SHARE * steps))
@@ -251,11 +251,6 @@ def _examples(
     return fitting
 
 
-def context_of(model: Any) -> int:
-    """Return how many tokens a model reads at most."""
-    return int(getattr(model.config, "max_position_embeddings", None) or sys.maxsize)
-
-
 def check_memory(parameters: int, dtype: torch.dtype, all_weights: bool) -> None:
     """Say what training on this machine's CPU takes. Raises ColdStartError: more than there is."""
     if torch.cuda.is_available():
@@ -277,8 +272,8 @@ def save_memory(model: Any) -> None:
         layer.gradient_checkpointing = False
 
 
-def load_model(name: str, dtype: torch.dtype) -> tuple[Any, Any]:
-    """Return a language model, from a folder or the hub, with its tokenizer.
+def load_model(name: str, dtype: torch.dtype) -> tuple[Any, Any, int]:
+    """Return a language model, from a folder or the hub, its tokenizer, and its context in tokens.
 
     Raises UsageError: it cannot be loaded, or has no chat template.
     """
@@ -293,7 +288,8 @@ def load_model(name: str, dtype: torch.dtype) -> tuple[Any, Any]:
         ) from None
     if not tokenizer.chat_template:
         raise UsageError(f"{name} has no chat template; take its instruction-tuned version")
-    return model, tokenizer
+    context = getattr(model.config, "max_position_embeddings", None) or sys.maxsize
+    return model, tokenizer, int(context)
 
 
 def adapter(rank: int) -> LoraConfig:

@@ -34,8 +34,7 @@ HOW_LONG = (
 BATCH_A = 8
 BATCH_B = 16
 CONVERSATIONS_A = 12_000  # different conversations in phase A. Further steps repeat them
-# Copying comes suddenly, after 1,000 to 4,000 steps, and how late differs from run to run: phase A
-# waits for it
+# Copying comes suddenly, after 1,000 to 4,000 steps, different from run to run: phase A waits for it
 MASTERY = 0.992
 DECAY_A = 400
 WARM_UP = 50
@@ -141,9 +140,7 @@ def build_model(tokenizer: Any, seed: int) -> Any:
 
 
 def fast_optimizers(model: Any) -> list[torch.optim.Optimizer]:
-    """Return Muon for the matrices and AdamW, which alone often fails to learn copying, for the
-    rest.
-    """
+    """Return Muon for the matrices, and for the rest AdamW, which alone often fails to copy."""
     named = list(model.named_parameters())
     matrices = [p for name, p in named if p.ndim == 2 and "embed" not in name]
     others = [p for name, p in named if p.ndim != 2 or "embed" in name]

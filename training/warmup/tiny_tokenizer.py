@@ -18,8 +18,7 @@ TAGS = ["<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>"]
 # Chat marks and tags are tokens of their own. The tokenizer must not learn to spell them.
 MARKS = re.compile("|".join(map(re.escape, SPECIAL + TAGS)))
 PIECE = r"\p{Han}| ?[A-Za-z_]+|[0-9]|\n| ?[^\p{Han}A-Za-z_0-9\n ]+| +"
-# A name gets the same tokens behind a space as in quotes. Otherwise its first token differs, and is
-# miscopied.
+# A name gets the same tokens behind a space as in quotes: another first token would be miscopied
 PIECE_APART = PIECE.replace(" ?", "")
 TEMPLATE = Path(__file__).with_name("tiny_chat_template.jinja")
 TEXTS = 3000  # of each kind
