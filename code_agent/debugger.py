@@ -66,7 +66,7 @@ def explain(code: str, error: str) -> str:
             said = text.format(*match.groups())
             break
     named = LINE.findall(error)
-    # The first is of this program. Functions of earlier ones stand in others
+    # The first file named is this program. Functions of earlier programs stand in other files
     own = [int(number) for name, number in named if name == named[0][0]]
     program = code.splitlines()
     number = own[-1] if own else 0

@@ -141,7 +141,9 @@ class CodeEnvironment(Environment):
             "prompts": prompts.fingerprint(),
             "debugger": self.debugged_by or "offline",
         }
-        return described | ({"hospital": str(self.hospital)} if self.hospital else {})
+        if self.hospital:
+            described["hospital"] = str(self.hospital)
+        return described
 
     async def check(self) -> None:
         try:

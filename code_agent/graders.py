@@ -196,7 +196,8 @@ def _seats(
 ) -> dict[int, int]:
     """Return new places that seat one more item, or {} if that is impossible.
 
-    An item may fit several places, so others may have to move.
+    An item may fit several places, so others may have to move: a breadth-first search for an
+    augmenting path of a bipartite matching.
     """
     waiting = deque([(item, dict[int, int]())])
     tried = set[int]()
@@ -214,9 +215,7 @@ def _seats(
 
 
 def _rows(seen: Seen, ordered: bool) -> list[Seen]:
-    """Return the rows of a table. A dict has a row for each key. A flat list is one row. A set has
-    rows without an order.
-    """
+    """Return a table's rows. A flat list is one, a dict has one a key, those of a set no order."""
     if isinstance(seen, set) and not ordered:
         return list(seen)
     if isinstance(seen, dict):

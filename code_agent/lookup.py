@@ -50,7 +50,7 @@ def find(files: Sequence[Path], name: str) -> tuple[Path, str]:
     for at in range(len(parts) - 1, -1, -1):
         file = known.get(parts[at].lower()) or known.get(f"{parts[at].lower()}.csv")
         if file:
-            return file, "".join(parts[at + 1 : at + 2])
+            return file, parts[at + 1] if at + 1 < len(parts) else ""
     there = ", ".join(path.name for path in files) or "none"
     raise LookupRefused(f"there is no table {name!r}; there are {there}")
 

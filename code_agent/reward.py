@@ -26,10 +26,8 @@ SHOWN = 2000  # characters of what a program printed, in a record
 def score(episode: Episode) -> Reward:
     """Return what an episode earns."""
     found = success(episode)
-    handed_in = episode.answer is not None
-    terms = RUBRIC.weigh(
-        {"success": found, "format": well_formed(episode.events) if handed_in else 0.0}
-    )
+    form = 0.0 if episode.answer is None else well_formed(episode.events)
+    terms = RUBRIC.weigh({"success": found, "format": form})
     return Reward(sum(terms.values()), terms, score=found, counters=counters_of(episode.events))
 
 

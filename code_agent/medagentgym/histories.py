@@ -67,7 +67,7 @@ def read(path: Path) -> History | None:
 def read_all(folder: Path) -> list[History]:
     """Return the finished episodes of a folder, by their numbers."""
     there = folder.iterdir() if folder.is_dir() else ()
-    found = [history for path in there if (history := read(path))]
+    found = filter(None, map(read, there))
     return sorted(found, key=lambda history: (history.index, history.number))
 
 
@@ -109,10 +109,8 @@ def dpo_rows(histories: Iterable[History]) -> list[dict[str, Any]]:
         wrong = [one for one in each if not one.succeeded]
         for chosen, rejected in zip(right, wrong, strict=False):
             prompt = list(takewhile(lambda one: one["role"] != "assistant", chosen.messages))
-            sides = {
-                "chosen": chosen.messages[len(prompt) :],
-                "rejected": rejected.messages[len(prompt) :],
-            }
+            at = len(prompt)
+            sides = {"chosen": chosen.messages[at:], "rejected": rejected.messages[at:]}
             rows.append({"prompt": prompt, **sides, "task": chosen.index})
     return rows
 

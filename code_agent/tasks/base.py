@@ -74,7 +74,7 @@ class TaskSet(ABC):
         return f"there is no {', '.join(absent)}" if absent else ""
 
     async def why_unusable(self, task: CodeTask, open_: Callable[[], EpisodeContext]) -> str:
-        """Return the same, after a look at what the task's own program does."""
+        """Return why the task cannot be played here, also by what its own program does, or ""."""
         return self.unusable(task)
 
     def missing(self) -> str:

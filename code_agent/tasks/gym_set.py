@@ -89,7 +89,5 @@ class MedAgentGymSet(TaskSet):
             ) from None
 
     def read_row(self, row: Row) -> dict[str, Any]:
-        """Return fields of the task beyond those in gym_set.toml.
-        Raises KeyError, TypeError, ValueError.
-        """
+        """Return fields that gym_set.toml leaves out. Raises KeyError, TypeError, ValueError."""
         return {}

@@ -118,25 +118,26 @@ def expected(about: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
     if asks == "age":
         patient = known(f"Patient?identifier={about['patient']}&_format=json")
         born = date.fromisoformat(patient["entry"][0]["resource"]["birthDate"])
-        before_birthday = (NOW.month, NOW.day) < (born.month, born.day)
-        return [NOW.year - born.year - before_birthday], []
+        years = NOW.year - born.year
+        is_birthday_to_come = (NOW.month, NOW.day) < (born.month, born.day)
+        return [years - 1 if is_birthday_to_come else years], []
     if asks in ("record", "refer"):
         value = re.search(r'"(.+)"', about["instruction"], re.DOTALL)
         code = re.search(r"(\d{8,})", question)
         fields |= {"value": value[1].strip() if value else "", "code": code[1] if code else ""}
         return [], [_filled(PAYLOADS[asks], fields)]
     found = readings(about["patient"], kind["code"], kind.get("hours"))
-    latest = found[-1][1] if found else -1
+    test = _filled(PAYLOADS["test"], {**fields, "code": _loinc(question)})
+    if not found:
+        return [-1], [test] if asks == "renew" else []
+    at, latest = found[-1]
     if asks == "latest":
         return [latest], []
     if asks == "mean":
-        return [fmean(value for _, value in found) if found else -1], []
-    if asks == "renew":  # a test is ordered if it is missing or a year old
-        values = [latest, found[-1][0].isoformat()] if found else [-1]
-        if found and found[-1][0] >= NOW - YEAR:
-            return values, []
-        return values, [_filled(PAYLOADS["test"], {**fields, "code": _loinc(question)})]
-    return [latest], _orders(kind["code"], latest, question, fields) if found else []
+        return [fmean(value for _, value in found)], []
+    if asks == "renew":
+        return [latest, at.isoformat()], [] if at >= NOW - YEAR else [test]
+    return [latest], _orders(kind["code"], latest, question, fields)
 
 
 def _orders(code: str, level: float, question: str, fields: Mapping[str, str]) -> list[Any]:
@@ -148,9 +149,8 @@ def _orders(code: str, level: float, question: str, fields: Mapping[str, str]) -
     if level >= POTASSIUM_GOAL:
         return []
     morning = (NOW + timedelta(days=1)).replace(hour=8, minute=0).isoformat()
-    test = _filled(PAYLOADS["test"], {**fields, "code": _loinc(question)}) | {
-        "occurrenceDateTime": morning
-    }
+    test = _filled(PAYLOADS["test"], {**fields, "code": _loinc(question)})
+    test["occurrenceDateTime"] = morning
     return [_dosed(drug, (POTASSIUM_GOAL - level) / 0.1 * POTASSIUM_STEP, "mEq"), test]
 
 

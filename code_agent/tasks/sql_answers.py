@@ -57,7 +57,10 @@ def _read(query: str) -> tuple[list[exp.Expr], bool]:
     is_ordered = False
     for token in tokens:
         kind = token.token_type
-        depth += (kind == TokenType.L_PAREN) - (kind == TokenType.R_PAREN)
+        if kind == TokenType.L_PAREN:
+            depth += 1
+        elif kind == TokenType.R_PAREN:
+            depth -= 1
         is_ordered = is_ordered or (depth == 0 and kind == TokenType.ORDER_BY)
     selected = tree.selects if isinstance(tree, exp.Query) else []
     return [column.unalias().unnest() for column in selected], is_ordered
