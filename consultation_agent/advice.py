@@ -20,8 +20,8 @@ CLAUSE = re.compile(r"[，。；、,;.!！?？\n]")
 NEGATIONS = "|".join(map(re.escape, sorted(WORDS["negations"], key=len, reverse=True)))
 NEGATED = re.compile("|".join([*WORDS["not"], NEGATIONS]))
 NO_NEGATION = re.compile("|".join(WORDS["no_negations"]))
-# Between a negation and what it acts on no other predicate begins; none but its manner is between it
-# and another negation that it undoes.
+# A negation acts on what follows, up to the next predicate. Between it and another negation, which
+# it undoes, stands at most its manner.
 WITHIN = re.compile(rf"(?!{'|'.join(WORDS['next_predicate'])}).*")
 DIRECTLY = re.compile(rf"了?(?:{'|'.join(WORDS['manner'])})?")
 BEHIND = re.compile("|".join(WORDS["behind"]).replace("NEGATION", NEGATIONS))
@@ -42,7 +42,8 @@ def advice_value(items: Sequence[str], advice: str, gold: str) -> float:
     if not items:
         if words_only(advice) == words_only(gold):
             return 1.0
-        said, known = (content_of(ANY_ADVICE.sub(" ", text.lower())) for text in (advice, gold))
+        said = content_of(ANY_ADVICE.sub(" ", advice.lower()))
+        known = content_of(ANY_ADVICE.sub(" ", gold.lower()))
         return 2 * len(said & known) / max(1, len(said) + len(known))
     every = CLAUSE.split(advice)
     clauses = [clause for clause in every if not _is_senseless(clause)]
@@ -97,8 +98,8 @@ def _given(term: str, gold: list[str], clauses: list[str]) -> int:
     senses = {_sense(term, clause) for clause in clauses} - {None}
     if len(senses) != 1:
         return 0
-    wanted = next(sense for clause in gold if (sense := _sense(term, clause)) is not None)
-    return 1 if wanted in senses else -1
+    wanted = next(clause for clause in gold if term in clause)
+    return 1 if _sense(term, wanted) in senses else -1
 
 
 def _sense(term: str, clause: str) -> bool | None:
@@ -115,7 +116,7 @@ def _sense(term: str, clause: str) -> bool | None:
         acts = DIRECTLY
         sense = not sense
         place = negation.start()
-    # Without a negation before the term one behind it decides that has no other object (咖啡不要喝)
+    # Without a negation before the term, one behind it counts if it has no other object (咖啡不要喝)
     if place == len(before) and BEHIND.fullmatch(NO_NEGATION.sub(" ", behind.strip())):
         return False
     return sense

@@ -90,9 +90,8 @@ class ConsultationEnvironment(PartnerEnvironment):
         tables = load_tables()
         group = [one.zh for one in tables.group(task.complaint).values()]
         conditions = group or [one.zh for one in tables.conditions.values()]
-        other = random.choice(
-            [one for key, one in tables.conditions.items() if key != task.condition]
-        )
+        others = [one for key, one in tables.conditions.items() if key != task.condition]
+        other = random.choice(others)
         wrong = "；".join(item.replace("*", "") for item in other.advice_zh)
         every = list[Question | Conclusion]()
         every += [Question(question_for(one)) for one in SAID["questions"] if one != "symptom"]

@@ -115,8 +115,8 @@ class LLMPatient:
         if not heard:
             return Reply("off_topic", SAID["zh"]["off_topic"])
         open_words = "\n".join([task.question, question, *(earlier.question for earlier in asked)])
-        hidden = None if secret(task).search(open_words) else secret(task)
-        said, leaked = await self._without(hidden, messages_for(task, heard, self.words))
+        unsaid = None if secret(task).search(open_words) else secret(task)
+        said, leaked = await self._without(unsaid, messages_for(task, heard, self.words))
         text = " ".join(said.text.split())[:LONGEST_TEXT]
         tables = load_tables()
         names = {*tables.facets, *tables.symptoms, *tables.general}
@@ -133,14 +133,14 @@ class LLMPatient:
         return Reply(said.kind, text, facets, leaked)
 
     async def _without(
-        self, secret: re.Pattern[str] | None, messages: list[Message]
+        self, unsaid: re.Pattern[str] | None, messages: list[Message]
     ) -> tuple[Said, bool]:
         said = await self._ask(messages)
-        if not secret or not secret.search(said.text):
+        if not unsaid or not unsaid.search(said.text):
             return said, False
         first = {"role": "assistant", "content": said.model_dump_json()}
         said = await self._ask([*messages, first, {"role": "user", "content": WORDS["again"]}])
-        text, times = secret.subn(WORDS["struck"], said.text)
+        text, times = unsaid.subn(WORDS["struck"], said.text)
         return said.model_copy(update={"text": text}), times > 0
 
     async def _ask(self, messages: list[Message], kept: bool = True) -> Said:

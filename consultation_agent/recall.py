@@ -78,9 +78,8 @@ def memories(task: ConsultationTask) -> dict[str, tuple[str, str]]:
     """Return the texts of the record by name, each with its question or, for a sentence, with itself.
     Texts that give the diagnosis away are left out.
     """
-    sentences = [
-        text.strip() for text in re.split(r"(?<=[.。!！?？])", task.description) if text.strip()
-    ]
+    parts = re.split(r"(?<=[.。!！?？])", task.description)
+    sentences = filter(None, map(str.strip, parts))
     once = {f"exchange {number}": pair for number, pair in enumerate(task.exchanges)}
     held = once | {f"sentence {number}": (text, text) for number, text in enumerate(sentences)}
     secret = mention(hidden(task))

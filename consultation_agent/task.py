@@ -82,9 +82,8 @@ def task_of(row: Row) -> ConsultationTask:
         values = _texts(extra.get("values"))
         exchanges = []
         for once in model.get("patient_information") or ():
-            exchanges.append(
-                (" ".join(once["doctor_question"]), " ".join(once["patient_response"]))
-            )
+            question = " ".join(once["doctor_question"])
+            exchanges.append((question, " ".join(once["patient_response"])))
         asked = (message["content"] for message in row["prompt"] if message["role"] == "user")
         said = _text(next(asked, None))
         if said.startswith(PREFIX):

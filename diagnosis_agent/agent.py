@@ -70,7 +70,8 @@ class DiagnosisAgent(PartnerAgent):
             )
         poor = 0
         for task in outside:
-            poor += not {*map(own_name, task.key)} <= {*map(own_name, task.results)}
+            if not {*map(own_name, task.key)} <= {*map(own_name, task.results)}:
+                poor += 1
         seen = f"{poor} of {len(tasks)} cases lack results of recommended examinations"
         return [f'{seen}: these are "not recorded"; {WAYS}'] if poor else []
 

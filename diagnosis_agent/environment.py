@@ -34,7 +34,7 @@ TO_THE_JUDGE = (
 
 
 class DiagnosisEnvironment(PartnerEnvironment):
-    """Plays and scores. `evaluating`: a simulator that is a model has its temperature for that."""
+    """Plays and scores. evaluating: a model that simulates gets its temperature for evaluations."""
 
     role = "simulator"
     llm_name = MODEL_NAMES

@@ -181,7 +181,8 @@ class LLMSimulator:
         reply = await post(url, {"model": model, **body}, timeout=limit, key=key)
         text = ""
         with suppress(LookupError, TypeError, AttributeError):
-            text = result_in(reply["choices"][0]["text"])
+            result = END.split(reply["choices"][0]["text"], maxsplit=1)[0]
+            text = CHAT_TOKEN.sub(" ", result).strip()
         if not text:
             who = without_secrets(self.url)
             words = clean(str(reply), key)
@@ -202,8 +203,3 @@ def examination(task: DiagnosisTask, name: str, past: Sequence[Result]) -> str |
     if not words or len(words) > LONGEST or (len(several) > 1 and all(several)):
         return None
     return next((one.name for one in past if one.name.casefold() == words.casefold()), words)
-
-
-def result_in(text: str) -> str:
-    """Return the results at the beginning of a completion, without chat tokens."""
-    return CHAT_TOKEN.sub(" ", END.split(text, maxsplit=1)[0]).strip()

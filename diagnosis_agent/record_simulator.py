@@ -29,9 +29,8 @@ UNAVAILABLE = "This examination is not available. Order one at a time, by its us
 NOT_RECORDED = "Not recorded: the case has no result of this examination."
 AGE = 40  # of a patient of whom it is not known
 SEX = "female"
-FLUID = re.compile(
-    "urin|fluid|csf|stool|aspirat|pleural|ascit", re.IGNORECASE
-)  # their glucose is none of the blood
+# Their glucose is none of the blood
+FLUID = re.compile("urin|fluid|csf|stool|aspirat|pleural|ascit", re.IGNORECASE)
 
 
 @dataclass(frozen=True)

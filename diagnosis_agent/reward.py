@@ -92,13 +92,18 @@ def values_of(task: DiagnosisTask, episode: Episode) -> dict[str, float]:
     conclusion = ending_of(episode)
     right = conclusion is not None and names_it(conclusion.diagnosis, task.names)
     share = examination_values(task, episode)["f1"]
-    return {"diagnosis": float(right)} | ({} if share is None else {"examinations": share})
+    values = {"diagnosis": float(right)}
+    if share is not None:
+        values["examinations"] = share
+    return values
 
 
 def kinds_of(episode: Episode) -> Counter[str]:
     """Return the number of events of each kind: results by their kind, and "malformed"."""
     malformed = sum(isinstance(event, Malformed) for event in episode.events)
-    return Counter({"malformed": malformed} | Counter(one.kind for one in results_of(episode)))
+    kinds: Counter[str] = Counter(malformed=malformed)
+    kinds.update(one.kind for one in results_of(episode))
+    return kinds
 
 
 def facts_of(task: DiagnosisTask, episode: Episode) -> dict[str, float | None]:
@@ -111,7 +116,7 @@ def facts_of(task: DiagnosisTask, episode: Episode) -> dict[str, float | None]:
         f"{kind}_examinations": kinds[kind] / orders if orders else None
         for kind in ("repeated", "unavailable", "not_recorded")
     }
-    return {
+    facts = {
         "accuracy": values["diagnosis"],
         "accuracy_concluded": values["diagnosis"] if ending_of(episode) else None,
         **{f"exam_{name}": value for name, value in examination_values(task, episode).items()},
@@ -119,8 +124,10 @@ def facts_of(task: DiagnosisTask, episode: Episode) -> dict[str, float | None]:
         **shares,
         "withheld_examinations": float(kinds["withheld"]),
         "malformed_replies": float(kinds["malformed"]),
-        **({"next_examination_hit": fmean(hits)} if hits else {}),
     }
+    if hits:
+        facts["next_examination_hit"] = fmean(hits)
+    return facts
 
 
 async def score(

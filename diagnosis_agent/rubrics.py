@@ -32,9 +32,7 @@ FORM = TypeAdapter(dict[str, Annotated[list[Criterion], Field(min_length=1)]])
 
 
 class Rubrics:
-    """The rubrics of a file.
-    Raises AgentError: not readable, of another form, or no TEACHER_MODEL to judge by.
-    """
+    """A file's rubrics. Raises AgentError: unreadable, another form, or no TEACHER_MODEL."""
 
     def __init__(self, path: Path, settings: Settings) -> None:
         if not settings.teacher_model:
