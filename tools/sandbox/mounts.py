@@ -17,9 +17,10 @@ from tools.sandbox.errors import SandboxError
 HELP = "docs/safety.md says what a machine or container must allow"
 INSTALL = "apt-get install bubblewrap"
 _SHOWN = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
-SYSTEM, ROOT_FOLDERS, DEVICES, FLAGS = (
-    _SHOWN[name] for name in ("system", "root_folders", "devices", "flags")
-)
+SYSTEM: list[str] = _SHOWN["system"]
+ROOT_FOLDERS: list[str] = _SHOWN["root_folders"]
+DEVICES: list[str] = _SHOWN["devices"]
+FLAGS: list[str] = _SHOWN["flags"]
 LIBRARIES: dict[str, str] = _SHOWN["libraries"]
 ENVIRONMENT: dict[str, str] = _SHOWN["environment"] | LIBRARIES
 PACKAGES = ENVIRONMENT["PYTHONPATH"]
@@ -51,9 +52,8 @@ def protected(data: dict[Path, str]) -> tuple[list[str], dict[str, str]]:
     python = f"/python/bin/python{sys.version_info.major}.{sys.version_info.minor}"
     binds = {path: Path(path) for path in SYSTEM}
     binds |= {"/python/bin": base / "bin", "/python/lib": base / "lib"}
-    binds |= {PACKAGES: Path(sysconfig.get_path("platlib"))} | {
-        place: path for path, place in data.items()
-    }
+    binds[PACKAGES] = Path(sysconfig.get_path("platlib"))
+    binds |= {place: path for path, place in data.items()}
     line = [bubblewrap, *FLAGS]
     for folder in map(Path, ROOT_FOLDERS):
         if folder.is_symlink():
@@ -84,7 +84,7 @@ def unprotected() -> tuple[list[str], dict[str, str]]:
 
 
 def program(settings: dict[str, Any]) -> bytes:
-    """Return the files of tools/sandbox/inside as one program."""
+    """Return tools/sandbox/inside as one program, which leaves nothing of it to be imported."""
     folder = Path(__file__).with_name("inside")
     texts = {
         f"tools.sandbox.inside.{name}": (folder / f"{name}.py").read_text(encoding="utf-8")

@@ -44,9 +44,8 @@ START = 60.0  # seconds until a sandbox that does not start is given up
 GIB = 2**30
 PROCESSES = 64
 EPISODES = 128
-# What one process may have (setrlimit(2)). NPROC counts an episode's processes and threads
-# together, except root's, which the supervisor counts. It adds memory up too, where AS is one
-# process's.
+# What one process may have (setrlimit(2)). NPROC counts all processes and threads of an episode,
+# except root's: the supervisor counts these, and memory, because AS would be one process's.
 LIMITS = {
     "NPROC": PROCESSES,
     "NOFILE": 128,
@@ -227,9 +226,8 @@ class Sandbox:
         async with held.lock:
             if not held.line:
                 await self._open(held)
-            return await held.ask(
-                {"source": code, "language": language, "deadline": deadline}, deadline
-            )
+            question = {"source": code, "language": language, "deadline": deadline}
+            return await held.ask(question, deadline)
 
     async def end(self, episode: str) -> None:
         """End an episode with its processes and files. Its running program counts as crashed."""

@@ -46,14 +46,12 @@ STATUS = {DONE: "ok", FAILED: "error"}
 def supervise(line: socket.socket, settings: Settings) -> None:
     """Run and answer the steps that arrive on `line` until its other end is closed."""
     line = socket.socket(fileno=keep_only(line.detach()))
-    # Processor time is shared out among sessions, so among episodes, however many processes they
-    # have
+    # Processor time is shared out among sessions, so among episodes, with however many processes
     os.setsid()
     socket.send_fds(line, [b"+"], [os.pidfd_open(os.getpid())])
+    secluded = settings["namespaces"]
     try:
-        scratch = (
-            seclude(settings) if settings["namespaces"] else tempfile.mkdtemp(prefix="sandbox-")
-        )
+        scratch = seclude(settings) if secluded else tempfile.mkdtemp(prefix="sandbox-")
         os.chdir(scratch)
     except OSError as error:
         line.sendall(frame({"refused": str(error)}))
@@ -68,7 +66,7 @@ def supervise(line: socket.socket, settings: Settings) -> None:
             episode.bury()
             line.sendall(READY)
     episode.end_all()
-    if not settings["namespaces"]:
+    if not secluded:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
@@ -101,11 +99,8 @@ class Output:
         """Return the text. Bytes that are not UTF-8 become question marks."""
         dropped = self.size - len(self.head) - len(self.tail)
         note = b"\n[... %d bytes ...]\n" % dropped if dropped else b""
-        return (
-            (self.head + note + self.tail)
-            .decode(errors="replace")
-            .replace("\N{REPLACEMENT CHARACTER}", "?")
-        )
+        text = (self.head + note + self.tail).decode(errors="replace")
+        return text.replace("\N{REPLACEMENT CHARACTER}", "?")
 
 
 class Supervisor:
@@ -135,9 +130,8 @@ class Supervisor:
         for file in (out_in, err_in, done_in):
             os.close(file)
         handle = os.pidfd_open(worker)
-        status = self.watch(
-            worker, handle, done if language == "python" else handle, [printed, errors], deadline
-        )
+        reporting = done if language == "python" else handle
+        status = self.watch(worker, handle, reporting, [printed, errors], deadline)
         self.end_all(keep=status in ("ok", "error"))
         for output in (printed, errors):
             for _ in range(DRAINS):
