@@ -65,15 +65,17 @@ def open_text(path: Path, encoding: str) -> IO[str]:
 
 
 def _are_lines(file: IO[str], are_expected: bool) -> bool:
-    """Return whether a text has an object a line. A line of a list may begin a list."""
+    """Return whether a text has an object a line. Where lines are expected, "[" begins a list."""
     filled = filter(str.strip, file)
     first = next(filled, "")
     if are_expected and not first.lstrip().startswith("["):
         return True
     try:
-        return isinstance(_of_line(first), dict) and next(filled, "").lstrip().startswith("{")
+        is_object = isinstance(_of_line(first), dict)
+        second = next(filled, "")
     except (ValueError, RecursionError):
         return False
+    return is_object and second.lstrip().startswith("{")
 
 
 def _places_of_lists(file: IO[str]) -> list[str]:

@@ -75,11 +75,9 @@ def detect_encoding(path: Path) -> str:
     # Rows of UTF-16 have zeros, for their ends at least. A short text in GBK without one decodes too
     tried = [name for name in GUESSED if b"\0" in start or "utf" not in name]
     if not marked:
-        telling = start
-        if b"\0" not in start:
-            with path.open("rb") as file:
-                lines = islice((line for line in file if not line.isascii()), 500)
-                telling = b"".join(lines)[:PIECE]
+        with path.open("rb") as file:
+            lines = islice((line for line in file if not line.isascii()), 500)
+            telling = start if b"\0" in start else b"".join(lines)[:PIECE]
         guess = from_bytes(telling, cp_isolation=tried).best()
         found = guess.encoding if guess else ""
         other = None if b"\0" in start else _line_in_utf8(path, found)

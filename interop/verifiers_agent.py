@@ -12,7 +12,6 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -139,13 +138,12 @@ class VerifiersAgent(contract.Agent):
         """Write the data files: the tasks of the environment, in its order."""
         with closing(Player("", command=self.command)) as player:
             player.start()
-        tasks = enumerate(player.tasks)
+        rows = []
+        for at, task in enumerate(player.tasks):
+            rows.append({"id": f"{self.name}-{at}", "index": at, **task})
         for part, count in self._parts.items():
-            rows = [
-                {"id": f"{self.name}-{at}", "index": at, **task}
-                for at, task in islice(tasks, count)
-            ]
-            write_jsonl(self.splits[part], rows, force=True)
+            write_jsonl(self.splits[part], rows[:count], force=True)
+            rows = rows[count:]
 
     def rows(self, path: Path) -> list[Row]:
         return read_rows(path, "tasks")

@@ -29,8 +29,7 @@ from common.files import check_temporary  # noqa: E402
 from common.proxies import named_proxies, why_unusable  # noqa: E402
 from utils import Doubt  # noqa: E402
 
-# omegaconf fails with any other antlr. A newer exporter of OpenTelemetry silently costs all
-# triplets.
+# omegaconf fails with any other antlr. A newer OpenTelemetry exporter silently costs all triplets.
 VITAL = ("antlr4-python3-runtime", "opentelemetry-exporter-otlp-proto-http")
 ANSWER_SECONDS = 2.0
 COMPILE_SECONDS = 60
@@ -64,8 +63,10 @@ def installed(name: str) -> str | None:
 def check_python() -> str:
     """Check Python's version. Only 3.11 was run, for 3.12 and 3.13 the packages were resolved."""
     seen = f"{sys.version.split()[0]} ({sys.executable})"
+    if sys.version_info[:2] in ((3, 12), (3, 13)):
+        raise Doubt(seen)
     if sys.version_info[:2] != (3, 11):
-        raise (Doubt if sys.version_info[:2] in ((3, 12), (3, 13)) else Failure)(seen)
+        raise Failure(seen)
     return seen
 
 
@@ -77,8 +78,8 @@ def read_lock(path: Path) -> dict[str, str]:
         if "==" not in pin or pin.startswith("#"):
             continue
         if not marker or f'"{platform.machine()}"' in marker:
-            name, version = pin.split("==")
-            pinned[name] = version.strip()
+            name, number = pin.split("==")
+            pinned[name] = number.strip()
     return pinned
 
 
@@ -101,7 +102,9 @@ def check_packages() -> str:
     if others:
         named = [f"{name} {have[name]} (lock: {wanted[name]})" for name in others[:SHOWN]]
         seen = f"{len(others)} differ from {path.name}: {', '.join(named)}"
-        raise (Failure if others[0] in VITAL else Doubt)(seen)
+        if others[0] in VITAL:
+            raise Failure(seen)
+        raise Doubt(seen)
     return f"{len(wanted)} as in {path.name}"
 
 
