@@ -78,7 +78,7 @@ class Chat(vf.Harness[ChatConfig]):
                     try:
                         result = await call_mcp(servers, known, name, json.loads(words))
                     except (KeyError, TypeError, ValueError) as error:
-                        result = f"error: {name} cannot be called so ({error!r})"
+                        result = f"error: {name} cannot be called like this ({error!r})"
                     answer = {"role": "tool", "tool_call_id": call.id, "content": result}
                     messages.append(answer)
                 if not said.tool_calls:

@@ -47,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     rank = "train an adapter of this rank and merge it; default: train all weights"
     add("--lora-rank", type=positive(int), metavar="RANK", help=rank)
     add("--seed", type=int, default=0)
-    strength = f"how dear it is to leave --model behind; default: {BETA:g}"
+    strength = f"how strongly the new model is held to --model; default: {BETA:g}"
     add("--beta", type=positive(float), default=BETA, help=strength)
     thinking = "change the chat template so that it keeps thoughts of earlier turns"
     add("--keep-thinking", action="store_true", help=thinking)

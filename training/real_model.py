@@ -112,21 +112,23 @@ def check_file(file: Path, published: Published) -> None:
     found = file.stat().st_size
     if found != published.bytes:
         raise UsageError(
-            f"{file} has {found:,} bytes, {published.file} has {published.bytes:,}: half of it, or "
-            "another file; fetch it again"
+            f"{file} has {found:,} bytes, {published.file} has {published.bytes:,}: a part of it, or "
+            "another file. Fetch it again"
         )
     digest = file_digest(file)
     if digest != published.sha256:
         raise UsageError(
-            f"{file} has the SHA-256 {digest}, its makers published {published.sha256}; it is "
-            "another file, or damaged. Fetch it again"
+            f"{file} has the SHA-256 {digest}, and its makers published {published.sha256}: it is "
+            "damaged or another file. Fetch it again"
         )
 
 
 def check_room(folder: Path, size: int, fetching: bool) -> None:
     """Raise Failure if the disk or the memory is too small for converting such a file."""
     free = shutil.disk_usage(folder).free
-    needed = (FOLDER_FACTOR + fetching) * size
+    needed = FOLDER_FACTOR * size
+    if fetching:
+        needed += size
     if free < needed:
         raise Failure(
             f"{folder} has {free / 1e9:.1f} GB free, needed are {needed / 1e9:.1f}; free some, or "
@@ -153,7 +155,7 @@ def fetch(published: Published, source: str, part: Path, work: Path) -> Path:
         check_file(weights, published)
     except UsageError as error:
         part.unlink(missing_ok=True)
-        raise Failure(f"{error} with the same command") from None
+        raise Failure(f"{error}, which the same command does") from None
     return weights
 
 
@@ -232,7 +234,7 @@ def convert(weights: Path, published: Published, draft: Path) -> None:
 
 
 def tie(model: Any) -> None:
-    """Make the output's matrix, which keeps more bits, the embedding's, too, if they were one."""
+    """Make the embedding the output's matrix, which keeps more bits, if the two were one."""
     import torch
 
     embedding = model.get_input_embeddings().weight

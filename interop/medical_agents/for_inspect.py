@@ -54,8 +54,8 @@ def medical_agent(name: str, flags: list[str]) -> Solver:
 
 
 def completion_of(reply: ChatCompletion) -> dict[str, Any]:
-    """Return Inspect's reply, with arguments of tool calls as the endpoint gave them: Inspect makes
-    JSON of what is none. Raises ValueError: the prompt does not fit, of which it makes a reply.
+    """Return Inspect's reply, with arguments of tool calls as the endpoint gave them, which Inspect
+    mends. Raises ValueError: the prompt does not fit, which Inspect says in a reply.
     """
     events = transcript().events
     event = next(one for one in reversed(events) if isinstance(one, ModelEvent))
@@ -97,7 +97,6 @@ def own_reward() -> Scorer:
 def task_of(name: str, flags: str) -> Task:
     """Return the Inspect task of an agent; `flags` are words of `.venv/bin/python -m interop.player`."""
     words = shlex.split(flags)
-
     samples = []
     for row in tasks_of(name, words):
         sample = Sample(

@@ -3,8 +3,8 @@
 import ctypes
 
 M_MMAP_THRESHOLD = -3
-# glibc raises its own to 32 MB: then activations of ever other sizes leave holes among each other,
-# 0.6 GB of a model of 0.5 billion parameters. Pages that are fresh each time cost a tenth more work.
+# glibc raises its own threshold to 32 MB. Activations, of which no two have one size, then leave
+# holes: 0.6 GB with a model of 0.5 billion parameters. Fresh pages cost a tenth more work.
 RETURNED_BYTES = 2**20
 
 

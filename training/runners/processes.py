@@ -100,7 +100,8 @@ class Keeper:
             self.runners.append(Runner(runner.number, self.start(runner.number), now, code))
         text = (
             f"{runner.process.name} ended with exit code {code} (killed? out of memory?) "
-            f"{refusal or 'and is started again'}; {len(self.runners)} play, its rollouts too"
+            f"{refusal or 'and is started again'}; "
+            f"{len(self.runners)} runners are left, and they play its rollouts too"
         )
         logger.warning(text)
         self.say(text)

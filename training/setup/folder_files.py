@@ -10,7 +10,7 @@ from safetensors import SafetensorError, safe_open
 from training.setup.plan import ConfigError
 
 COPY_AGAIN = "copy it again from the base model, and if it is a pointer of Git LFS: git lfs pull"
-IS_ADAPTER = "it is an adapter: give the base model, and it as --lora-adapter-path"
+IS_ADAPTER = "it is an adapter: give the base model, and the adapter as --lora-adapter-path"
 WHOLE = "model.safetensors"
 ADAPTER = "adapter_model.safetensors"
 PICKLES = "pytorch_model*.bin"
