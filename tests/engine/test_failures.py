@@ -42,7 +42,7 @@ def test_a_killed_runner_is_started_again_and_a_stop_signal_ends_everything(star
     os.killpg(run.process.pid, signal.SIGHUP)
     assert run.wait() == 130, run.output
     assert "SIGTERM received" not in run.output  # Ray's words, three seconds before it aborts
-    assert not missing(run.output, "runner-0", "exit code -9", "4 play")
+    assert not missing(run.output, "runner-0", "exit code -9", "too: 4")
     assert "Traceback" not in run.output
     summary = run.summary()
     assert summary["exit_reason"] == "interrupted"

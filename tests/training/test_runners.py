@@ -70,8 +70,8 @@ def keeper(monkeypatch):
 def test_what_ends_at_once_is_started_once_more_and_the_others_go_on(keeper):
     kept, said = keeper(lambda number: time.sleep(600) if number else os._exit(3))
     assert kept.keep(2, lambda: len(said) == 2) == 3
-    assert not missing(said[0], "exit code 3", "2 play")
-    assert not missing(said[1], "not", "1 play")
+    assert not missing(said[0], "exit code 3", "too: 2")
+    assert not missing(said[1], "not", "too: 1")
     assert multiprocessing.active_children() == []
 
 

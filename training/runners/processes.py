@@ -101,7 +101,7 @@ class Keeper:
         text = (
             f"{runner.process.name} ended with exit code {code} (killed? out of memory?) "
             f"{refusal or 'and is started again'}; "
-            f"{len(self.runners)} runners are left, and they play its rollouts too"
+            f"runners left, which play its rollouts too: {len(self.runners)}"
         )
         logger.warning(text)
         self.say(text)
