@@ -10,7 +10,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal
 from functools import partial
 from typing import Any
@@ -24,21 +24,20 @@ ROUNDING = Decimal("1e-9")
 NUMBER = re.compile(
     r"[+-]?(\d{1,3}(,\d{3})+(\.\d*)?|\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII
 )
-# np.float64(1.5), Decimal('1.5'), as lists show them
-WRAPPED = re.compile(r"\b(?:np\.\w+|(?:pd\.)?Timestamp|Decimal)\(([^()]*)\)")
-# np.True_, as lists show them
+# A pandas array as it is printed, and as dtypes are
+PRINTED_ARRAY = re.compile(r"<\w+Array>\n(.*)\nLength: \d+, dtype: [^\n]*", re.DOTALL)
+# What values and collections are shown as: np.float64(1.5), Index(['a'], dtype='str')
+SHOWN = re.compile(
+    r"np\.\w+|(pd\.)?Timestamp|Decimal|array|frozenset|\w*Index|dict_\w+|Counter", re.ASCII
+)
+MOMENTS = {"datetime.date": date, "datetime.datetime": datetime}
 NUMPY_BOOLEAN = re.compile(r"\bnp\.(True|False)_")
-# array([1, 2]), frozenset({1, 2}), Index([1, 2], dtype='int64', name='id'): what is inside
-HELD = re.compile(
-    r"(?:array|frozenset|Index|dict_keys|dict_values)\((.*?)(?:, (?:dtype|name)=[^()]*)?\)",
+# What a list is made of, as numpy prints it: texts, what shows a value, brackets, numbers
+TOKEN = re.compile(
+    r"""'(?:[^'\\]|\\.)*'?|"(?:[^"\\]|\\.)*"?|[\w.]+\([^()]*\)|[][(){}:,]|[^][(){}:,\s'"]+""",
     re.DOTALL,
 )
-ARRAY = re.compile(r"\[[^\[\],]*\]")  # ['CCU' 'MICU'], as numpy prints one
-EMPTY_SETS = ("set()", "frozenset()")
-ITEM = re.compile(r"'[^']*'|\"[^\"]*\"|[^\s\[\]]+")
-MOMENT = re.compile(
-    r"datetime\.date(?:time)?\((\d+), (\d+), (\d+)(?:, (\d+), (\d+)(?:, (\d+))?)?\)"
-)
+PYTHON = re.compile(r"""[\[({'"]|[\w.]+\(""")  # how a value begins that is more than a word
 TRUE = {"true", "yes", "1"}
 FALSE = {"false", "no", "0"}
 SCALARS = ("number", "integer", "text", "date", "boolean")
@@ -144,14 +143,11 @@ def _same(gold: Gold, kind: str, seen: Seen, value: Any) -> bool:
 
 
 def _same_date(seen: str, value: str) -> bool:
+    shown = str(_parsed(seen)) if seen.startswith("datetime.") else seen
     try:
-        if moment := MOMENT.fullmatch(seen):
-            year, month, day, hour, minute, second = [int(part or 0) for part in moment.groups()]
-            found = datetime(year, month, day, hour, minute, second)
-        else:
-            found = datetime.fromisoformat(seen.replace("/", "-"))
+        found = datetime.fromisoformat(shown.replace("/", "-"))
         return found == datetime.fromisoformat(value)
-    except (ValueError, OverflowError):
+    except ValueError:
         return False
 
 
@@ -232,21 +228,38 @@ def _parsed(text: str) -> Seen:
         return _plain(json.loads(text, parse_int=str, parse_float=str))
     except (ValueError, RecursionError):
         pass
-    if text in EMPTY_SETS:
-        return set()
-    held = HELD.fullmatch(text)
-    text = WRAPPED.sub(r"\1", held[1] if held else text)
-    text = NUMPY_BOOLEAN.sub(r"\1", text)
-    if ARRAY.fullmatch(text):
-        text = f"[{', '.join(ITEM.findall(text))}]"
-    if not text.startswith(("[", "(", "{", "'", '"')):
-        return text
+    printed = PRINTED_ARRAY.fullmatch(text)
+    source = NUMPY_BOOLEAN.sub(r"\1", printed[1] if printed else text)
+    if not PYTHON.match(source):
+        return source
     try:
-        value = ast.literal_eval(text)
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        tree = ast.parse(_with_commas(source), mode="eval")
+        value = ast.literal_eval(_Unwrapped().visit(tree) if "(" in source else tree)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError, OverflowError):
         return text
-    said_aside = text.count("#") != repr(value).count("#")  # a comment is part of the answer
+    said_aside = source.count("#") != repr(value).count("#")  # a comment is part of the answer
     return text if said_aside else _plain(value)
+
+
+def _with_commas(text: str) -> str:
+    """Return a list that numpy printed, ['CCU' 'MICU'], as Python writes it."""
+    tokens = TOKEN.findall(text) if text.startswith("[") else []
+    if not tokens or {*tokens} & {*"(){}:,"}:
+        return text
+    return "".join(one if one == "[" else f"{one}," for one in tokens).removesuffix(",")
+
+
+class _Unwrapped(ast.NodeTransformer):
+    """Replaces what shows a value or a collection by what it shows, and dates by their ISO text."""
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        name = ast.unparse(node.func)
+        if name in MOMENTS and not node.keywords:
+            return ast.Constant(str(MOMENTS[name](*map(ast.literal_eval, node.args))))
+        if SHOWN.fullmatch(name) and len(node.args) == 1:
+            return node.args[0]
+        return ast.Set([]) if name == "frozenset" and not node.args else node
 
 
 def _plain(value: Any) -> Seen:

@@ -6,8 +6,9 @@ name are accepted. Reading takes linear time and never raises.
 
 import ast
 import json
+import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +16,7 @@ from common.thoughts import after_thought
 
 DECODER = json.JSONDecoder(strict=False)  # a program in a text has line breaks
 PARAMS = ("params", "parameters", "arguments", "args")
+ESCAPE = re.compile(r'(\\["\\/bfnrtu])|\\')  # JSON's own, or a stray backslash as in "\d"
 MOST_OBJECTS = 64  # places where an object may begin
 LONGEST_DICT = 20_000  # characters of a Python dict
 
@@ -84,35 +86,52 @@ def read_reply(text: str) -> Action | Malformed:
         return Malformed("several_actions")
     [action] = found
     name = action.pop("action").strip().lower()
-    given = next((action[key] for key in PARAMS if key in action), action)
+    given = next((action[key] for key in PARAMS if key in action), None)
     if isinstance(given, str):  # an object written as a text
-        given = next(_objects(given), given)
+        given = next(iter(_objects(given)), given)
     if isinstance(given, dict | None):
-        return Action(name, given or {})
+        beside = {key: value for key, value in action.items() if key not in PARAMS}
+        return Action(name, given or beside)
     return Malformed("bad_params", type(given).__name__)
 
 
-def _objects(text: str) -> Iterator[dict[str, Any]]:
-    """Yield the outermost JSON objects of a text, or else the Python dict in it."""
+def _objects(text: str) -> list[dict[str, Any]]:
+    """Return the outermost JSON objects of a text.
+
+    If the first is broken and no other is an action: the Python dict in the text, or else what is
+    JSON once its stray backslashes are doubled.
+    """
+    found = _json_objects(text)
+    named = [one for one in found.values() if isinstance(one.get("action"), str)]
+    if text.find("{") in found or named:
+        return [*found.values()]
+    mended = ESCAPE.sub(lambda escape: escape[1] or r"\\", text)
+    return _python_dict(text) or [*_json_objects(mended).values()]
+
+
+def _json_objects(text: str) -> dict[int, dict[str, Any]]:
+    """Return the outermost JSON objects of a text by where they begin."""
+    found = {}
     at = text.find("{")
-    found = False
     for _ in range(MOST_OBJECTS):
         if at < 0:
             break
         try:
-            value, end = DECODER.raw_decode(text, at)
-            found = True
-            yield value
+            found[at], end = DECODER.raw_decode(text, at)
         except (ValueError, RecursionError):
             end = at + 1
         at = text.find("{", end)
+    return found
+
+
+def _python_dict(text: str) -> list[dict[str, Any]]:
     start = text.find("{")
     end = text.rfind("}") + 1
-    if found or start < 0 or not start < end <= start + LONGEST_DICT:
-        return
+    if start < 0 or not start < end <= start + LONGEST_DICT:
+        return []
     try:
         value = ast.literal_eval(text[start:end])
     except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
-        return
-    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
-        yield value
+        return []
+    is_named = isinstance(value, dict) and all(isinstance(key, str) for key in value)
+    return [value] if is_named else []

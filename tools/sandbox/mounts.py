@@ -30,8 +30,11 @@ PROGRAM = ("-I", "-")  # an interpreter that reads its program from standard inp
 
 
 def data_paths(data: Iterable[str | Path]) -> dict[Path, str]:
-    """Return the places inside. Raises SandboxError: one is missing, or two have one name."""
-    paths = {Path(path).resolve(): f"/data/{Path(path).resolve().name}" for path in data}
+    """Return the places inside. Raises SandboxError: one is missing, or two have one name.
+
+    A symbolic link keeps its own name: in a Hugging Face snapshot, files are links to blobs.
+    """
+    paths = {Path(path).absolute(): f"/data/{Path(path).absolute().name}" for path in data}
     for path in paths:
         if not path.exists():
             raise SandboxError(f"no data for the sandbox at {path}")
