@@ -9,16 +9,21 @@ from types import MappingProxyType
 from typing import Any
 
 import psycopg
+import sqlglot
 from psycopg.errors import error_from_result
 from psycopg.pq import ExecStatus
 from sqlalchemy import URL
+from sqlglot import exp
 
+from tools.sql.attributes import unknown_attributes
 from tools.sql.database import (
     ENGINES,
+    Access,
     ConnectionLost,
     DatabaseError,
     DeadlineExceeded,
     Exhausted,
+    Rows,
     StatementError,
     SyntaxRefused,
 )
@@ -64,6 +69,21 @@ class PostgresDatabase(ServerDatabase):
         materialized = self._catalog(lambda found: found.get_materialized_view_names())
         foreign = self._catalog(lambda found: found.get_foreign_table_names())
         return super().read_tables().union(materialized, foreign)
+
+    def read_once(self, sql: str, access: Access, deadline: float, max_rows: int) -> Rows:
+        tree = sqlglot.parse_one(sql, read=self.dialect)
+        if self._unknown(tree, access):
+            for table in access.named:
+                self._columns.pop(table, None)  # it may have got a column since
+            for name in self._unknown(tree, access):
+                raise StatementError(f"column {name} does not exist")
+        return super().read_once(sql, access, deadline, max_rows)
+
+    def _unknown(self, tree: exp.Expr, access: Access) -> list[str]:
+        tables = {}
+        for table in access.named:
+            tables[table] = [column.name for column in self.columns(table)]
+        return unknown_attributes(tree, tables)
 
     def prepare(self, connection: Any) -> None:
         connection.autocommit = True  # `begin` begins transactions, with their time-out

@@ -76,6 +76,8 @@ def fill(engine: Engine) -> None:
         if leak := LEAK.get(engine.dialect.name):
             connection.execute(text("CREATE SEQUENCE counter"))
             connection.execute(text(f"CREATE FUNCTION leak() RETURNS text {leak}"))
+        if engine.dialect.name == "postgresql":  # called by `disease.leak`, too
+            connection.execute(text(f"CREATE FUNCTION leak(disease) RETURNS text {leak}"))
 
 
 def digest(engine: Engine) -> str:
