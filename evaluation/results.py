@@ -18,7 +18,7 @@ from episodes.episode import Scored, Task
 from episodes.play_and_score import AgentFault
 from episodes.record import EpisodeRecord, record_of
 from evaluation.metrics import summarise
-from evaluation.tables import report_of
+from evaluation.tables import PARTS, report_of
 
 SCORES, TABLE, EPISODES = "scores.json", "table.md", "episodes.jsonl"
 ERROR = "error.txt"
@@ -102,9 +102,9 @@ def finished(folder: Path, config: dict[str, Any]) -> bool:
         return False
     found = read_scores(folder)
     different = []
-    for name, value in config.items():
-        if found.get(name) != value:
-            different.append(f"{name} was {found.get(name)!r}, now {value!r}")
+    for name in dict.fromkeys([*config, *found]):
+        if name not in PARTS and found.get(name) != config.get(name):
+            different.append(f"{name} was {found.get(name)!r}, now {config.get(name)!r}")
     if different:
         raise UsageError(
             f"{folder} holds another evaluation: {'; '.join(different)}. "

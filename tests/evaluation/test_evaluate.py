@@ -173,15 +173,16 @@ def test_the_same_command_again_plays_nothing(data, llm):
     assert len(llm.requests) == asked
 
 
-@pytest.mark.parametrize("flags", [("--seed", "5"), ("--temperature", "0.3")])
+@pytest.mark.parametrize("flags", [("--seed", "5"), ("--temperature", "0.3"), ("--thinking",)])
 def test_another_evaluation_is_not_overwritten(data, llm, capsys, flags):
     llm.script(says(WRONG))
     model = ("--model", "m", "--base-url", llm.base_url)
+    command = ["sql", "--data", str(data), "--out", str(data.parent / "out"), *model]
     run(data, *model)
-    command = ["sql", "--data", str(data), "--out", str(data.parent / "out"), *model, *flags]
-    assert evaluate.main(command) == 2
-    assert not missing(capsys.readouterr().err, flags[0].strip("-"), flags[1], "--force")
+    assert evaluate.main([*command, *flags]) == 2
+    assert not missing(capsys.readouterr().err, flags[0].strip("-"), *flags[1:], "--force")
     assert run(data, *model, *flags, "--force")[0] == 0
+    assert evaluate.main(command) == 2
 
 
 @pytest.mark.system
