@@ -8,8 +8,10 @@ words that say how an examination is made, then letter by letter.
 import re
 import tomllib
 import unicodedata
+from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
+from itertools import chain
 from pathlib import Path
 
 from rapidfuzz.distance import OSA
@@ -19,8 +21,10 @@ from conditions.table import load_tables
 LONGEST = 120  # characters of an order that are listened to
 SHORT = 4  # a word of fewer letters, or with a digit, is spelt right or another one: CT and MRI, T3 and T4
 LONG = 12  # a word of so many letters may have two mistakes, a shorter one has one
+BRACKETS = re.compile(r"\([^()]*\)")
 LETTER = re.compile(r"\b([a-z])(?:-(?=[a-z])| (?=ray|dimer|reactive))")  # x-ray, D dimer: one word
 VIRUS = re.compile(r"\b(hep(?:atitis)?) ([a-e])\b")  # hepatitis A: its letter is no article
+RIGHT_HEART = re.compile(r"\bright[- ]heart(?= cath)")  # else a side, which is no part of a name
 HOURS = re.compile(r"\b(\d+)[- ]?(?:hours?|hrs?|h)\b")
 LEG = re.compile(r"\blower (?:extremit(?:y|ies)|limbs?)\b")
 ARM = re.compile(r"\bupper (?:extremit(?:y|ies)|limbs?)\b")
@@ -35,7 +39,10 @@ SIDES = {"左": "left", "右": "right"}
 ORDERS = tomllib.loads(Path(__file__).with_name("orders.toml").read_text(encoding="utf-8"))
 BESIDE = ORDERS["beside"]
 TAIL = re.compile(rf"(?:(?<=\s)|^)(?:{'|'.join(BESIDE['tail'])})(?=\s|$)", re.IGNORECASE)
-JOINED = re.compile(r"/|\+(?=\s|[A-Za-z])|,|、|和|及|\band\b|&", re.IGNORECASE)
+JOINED = re.compile(
+    r"/|\+(?=\s|[A-Za-z])|[,;、&]|和|及|或|\b(?:and|or|then|plus|followed by|as well as)\b",
+    re.IGNORECASE,
+)
 BEFORE = re.compile(rf"\A(?:{'|'.join(BESIDE['chinese_before'])})+(?=.)")
 BEHIND = re.compile(rf"(?<=..)(?:{'|'.join(BESIDE['chinese_behind'])})+$")
 INSIDE = re.compile("|".join(BESIDE["chinese_inside"]))
@@ -55,6 +62,8 @@ def named(text: str, own: Iterable[str] = ()) -> str | None:
     outside, _, inside = text.partition("(")
     if outside.strip().lower() == "".join(re.findall(r"\b[a-z]", inside.lower())):
         text, outside = inside, ""  # UA (uric acid)
+    if _are_several(text, indices[0]):
+        return None
     parts = [part for part in (text, outside, inside) if words_of(part)]
     for index in indices:
         for part in parts:
@@ -97,6 +106,24 @@ def covered_by(name: str) -> frozenset[str]:
 def table_key(name: str) -> str | None:
     """Return the key of an English name in examinations.toml, or None for an unknown name."""
     return next((key for key, one in load_tables().examinations.items() if one.en == name), None)
+
+
+def _are_several(text: str, own: Index) -> bool:
+    """Return whether a text is no name and its parts are names of more than one examination."""
+    known = ChainMap(_by_words(), _by_further_words(), own)
+    if words_of(text) in known:
+        return False
+    parts = list(filter(None, map(words_of, JOINED.split(BRACKETS.sub("", text)))))
+    found = set[str]()
+    while parts:
+        # Kidneys, ureters and bladder are one: the most parts that are a name together count as it
+        for end in range(len(parts), 0, -1):
+            together = tuple(sorted(chain(*parts[:end])))
+            if together in known:
+                found.add(known[together])
+                break
+        parts = parts[end:]
+    return len(found) > 1
 
 
 def _without_the_rest(text: str) -> str | None:
@@ -169,14 +196,16 @@ def _by_words() -> Index:
 
 
 @cache
+def _by_further_words() -> Index:
+    return {words_of(text): name for name, text in _further_names()}
+
+
+@cache
 def _by_bare_words() -> Index:
     """Return every examination by bare words that belong to it alone and say more than a kind."""
     homes: dict[Words, set[str]] = {}
-    for name, text in _names():
+    for name, text in (*_names(), *_further_names()):
         homes.setdefault(_bare(text), set()).add(name)
-    for key, names in ORDERS["names"].items():
-        for text in names:
-            homes.setdefault(_bare(text), set()).add(load_tables().examinations[key].en)
     kept: dict[Words, str] = {}
     for words, found in homes.items():
         if len(found) == 1 and (len(words) > 1 or not KINDS.issuperset(words)):
@@ -197,6 +226,12 @@ def _names() -> Iterator[tuple[str, str]]:
             yield one.en, text
 
 
+def _further_names() -> Iterator[tuple[str, str]]:
+    for key, names in ORDERS["names"].items():
+        for text in names:
+            yield load_tables().examinations[key].en, text
+
+
 def _bare(text: str) -> Words:
     plain = text
     for other, usual in BESIDE["chinese_words"].items():
@@ -214,7 +249,7 @@ def words_of(text: str) -> Words:
     plain = POSSESSIVE.sub("", unicodedata.normalize("NFKC", text).lower())
     plain = LETTER.sub(r"\1", plain)
     plain = HOURS.sub(r"\1hour", SENSITIVITY.sub("culture", plain))
-    plain = ARM.sub("arm", plain)
+    plain = ARM.sub("arm", RIGHT_HEART.sub("rightheart", plain))
     plain = LEG.sub("leg", VIRUS.sub(r"\1 virus0\2", plain))
     words = [_word(word) for word in re.findall(r"[^\W_]+", plain)]
     return tuple(sorted([word for word in words if word not in NOISE] or words))
