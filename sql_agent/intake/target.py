@@ -22,6 +22,12 @@ BUNDLED = Path(str(make_url(DEFAULT_DATABASE).database))
 REPLACE = "replace"
 APPEND = "append"
 MISSING = "only_missing"
+# Other modes of MySQL cut texts, and write "?" for a character that a column cannot hold
+STRICT = "SET SESSION sql_mode = CONCAT_WS(',', @@sql_mode, 'STRICT_ALL_TABLES')"
+FORGETS = (
+    "SELECT count(*) FROM information_schema.tables JOIN information_schema.engines USING (engine) "
+    "WHERE table_schema = DATABASE() AND table_name = :table AND transactions = 'NO'"
+)
 
 
 class TargetError(Failure):
@@ -52,6 +58,7 @@ class Target:
         in_memory = backend == "sqlite" and path.startswith((":memory:", "file:"))
         if backend not in ENGINES or in_memory:
             raise UsageError(f"--to {self.name}: {expected}")
+        self.is_mysql = backend == "mysql"
         self.file = Path(path).resolve() if backend == "sqlite" else None
         if self.file == BUNDLED:
             raise UsageError(
@@ -73,6 +80,11 @@ class Target:
                     filled.add(table)
                 if count and self.mode == MISSING:
                     continue
+                if self.is_mysql and connection.scalar(text(FORGETS), {"table": table}):
+                    raise UsageError(
+                        f"{self.name}: the engine of table {table} has no transactions, and an "
+                        f"import that fails would lose rows; ALTER TABLE {table} ENGINE=InnoDB"
+                    )
                 there = {column["name"] for column in inspect(connection).get_columns(table)}
                 if lacking := ", ".join(sorted(TABLES[table].keys() - there)):
                     raise UsageError(
@@ -98,6 +110,8 @@ class Target:
                 if self.file:
                     # The driver begins no transaction for CREATE TABLE
                     connection.exec_driver_sql("BEGIN IMMEDIATE")
+                if self.is_mysql:
+                    connection.exec_driver_sql(STRICT)
                 begun = True
                 for name in TABLES:
                     if not inspect(connection).has_table(name):

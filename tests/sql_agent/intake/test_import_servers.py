@@ -48,3 +48,29 @@ def test_both_tables_arrive_with_comments_and_index_all_or_nothing(url, capsys):
     assert rows(url, "drugs_info") == rows(source, "drugs_info")
     assert main([*arguments, "--replace"]) == 0
     assert rows(url, "disease") == rows(source, "disease")
+
+
+@pytest.mark.parametrize(
+    ("engine", "named"), [("MyISAM", "ENGINE=InnoDB"), ("InnoDB", "nothing written")]
+)
+def test_mysql_writes_a_text_whole_or_keeps_the_old_rows(engine, named, mariadb, tmp_path, capsys):
+    """Where the server is not strict, it would cut the text. MyISAM would keep a part of the rows."""
+    address = fresh_database(mariadb, f"kept_by_{engine.lower()}")
+    columns = ", ".join(f"{name} VARCHAR(40)" for name in TABLES["drugs_info"] if name != "id")
+    server = create_engine(address)
+    with server.begin() as connection:
+        connection.execute(text(f"CREATE TABLE drugs_info (id INT, {columns}) ENGINE={engine}"))
+        connection.execute(text("INSERT INTO drugs_info (id, med_name) VALUES (1, '旧药')"))
+        mode = connection.scalar(text("SELECT @@GLOBAL.sql_mode"))
+        connection.execute(text("SET GLOBAL sql_mode = ''"))
+    source = tmp_path / "drugs.csv"
+    source.write_text(f"药品名称,用法用量\n新药,{'很长' * 30}\n", encoding="utf-8")
+    try:
+        assert main([str(source), "--to", address, "--replace"]) in (1, 2)
+    finally:
+        with server.begin() as connection:
+            connection.execute(text("SET GLOBAL sql_mode = :mode"), {"mode": mode})
+            kept = connection.execute(text("SELECT id, med_name FROM drugs_info")).all()
+        server.dispose()
+    assert not missing(capsys.readouterr().err, named)
+    assert [*map(tuple, kept)] == [(1, "旧药")]
