@@ -250,6 +250,19 @@ def test_a_run_that_ended_before_its_last_validation_validates(validates, tmp_pa
     assert told == ([True] if validates else [])
 
 
+def test_the_last_step_of_too_few_rows_is_verl_s_last_step(tmp_path, monkeypatch):
+    """Else verl leaves its loop when the rows are over, and saves and validates nothing."""
+    given: list[Any] = []
+    monkeypatch.setattr(
+        "training.start.command.start",
+        lambda agent, flags, settings, *told: given.append(told) or 0,
+    )
+    flags = ["--ci", "--run-dir", str(tmp_path), "data.train_max_samples=100"]
+    assert main("sql", flags) == 0
+    config, last = given[0][0], given[0][-1]
+    assert config.trainer.total_training_steps == last < 20
+
+
 @pytest.mark.parametrize("name", ["episodes.jsonl", "notes.txt"])
 def test_a_run_folder_in_use(name, tmp_path, capsys):
     (tmp_path / name).write_text("{}")

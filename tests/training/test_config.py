@@ -4,15 +4,16 @@ from pathlib import Path
 
 import pytest
 
+from episodes.joint import WEIGHT, WHOSE
 from sql_agent.agent import AGENT
 from tests.corpora import cases_of
 from tests.messages import missing
 from tests.programs import python
 from tests.training.plans import plan_of
-from training.setup.agreement import last_step
 from training.setup.plan import ConfigError
 from training.setup.presets import choose, keys_of
 from training.setup.verl_config import build_config, parse_overrides
+from training.start.check import steps_of
 
 ROOT = Path(__file__).parents[2]
 FILES = {"train": "train.parquet", "val": "val.parquet"}
@@ -57,7 +58,14 @@ def test_a_contradiction_or_unknown_key_is_explained(tmp_path, override, named):
 )
 def test_the_last_step_is_that_of_the_epochs_or_an_earlier_one(tmp_path, override, last):
     sizes = ("data.train_batch_size=16", "trainer.total_epochs=2")
-    assert last_step(build(tmp_path, *sizes, override), 70) == last
+    assert steps_of(build(tmp_path, *sizes, override), [{}] * 70, None) == (0, last)
+
+
+def test_drawn_rows_are_cut_before_the_draw(tmp_path):
+    """As the data set does: the rows that are left are drawn by weight, some of them again."""
+    rows = [{WHOSE: name, WEIGHT: weight} for name, weight in 48 * (("code", 1.0), ("sql", 2.0))]
+    sizes = ("data.train_batch_size=16", "trainer.total_epochs=2", "data.train_max_samples=64")
+    assert steps_of(build(tmp_path, *sizes), rows, None) == (0, 12)
 
 
 def test_deterministic_promises_nothing_it_cannot_keep(tmp_path):

@@ -152,13 +152,11 @@ def last_step(config: DictConfig, n_train: int) -> int:
 
     Raises ConfigError: `n_train` rows do not fill one batch.
     """
-    limit = int(config.data.train_max_samples)
-    usable = min(n_train, limit) if limit > 0 else n_train
     batch = int(config.data.train_batch_size)
-    if usable < batch:
+    if n_train < batch:
         raise ConfigError(
-            f"the training file gives {usable} rows, fewer than data.train_batch_size={batch}; use"
+            f"the training file gives {n_train} rows, fewer than data.train_batch_size={batch}; use"
             " more rows or a smaller batch"
         )
-    steps = int(config.trainer.total_epochs) * (usable // batch)
+    steps = int(config.trainer.total_epochs) * (n_train // batch)
     return min(steps, int(config.trainer.total_training_steps or steps))

@@ -33,7 +33,9 @@ def steps_of(
 
     Raises ConfigError: the rows do not fill a batch, or the checkpoint cannot be continued.
     """
-    last = last_step(config, len(draws(train_rows, int(config.data.seed))))
+    limit = int(config.data.train_max_samples)
+    used = train_rows[:limit] if limit > 0 else train_rows
+    last = last_step(config, len(draws(used, int(config.data.seed))))
     if checkpoint is None:
         return 0, last
     check_resumable(checkpoint, config)

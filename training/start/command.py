@@ -75,6 +75,7 @@ def check_and_train(
     config = build_config(plan.engine, plan.output.run_dir, written, keys, overrides)
     plan = with_runners(plan, options, config)
     done, last = steps_of(config, rows["train"], checkpoint)
+    config.trainer.total_training_steps = last  # after which verl saves and validates
     if checkpoint and done >= last:
         if config.trainer.test_freq > 0 and not was_validated(checkpoint):
             config.trainer.val_before_train = True  # all that is left to do
