@@ -86,3 +86,5 @@ def test_a_validation_is_the_mean_over_task_types():
     data = {"val-core/a/reward/mean@1": 0.5, "val-core/b/reward/mean@1": 0.1, "val-aux/c": 9.0}
     assert validation_reward(data) == pytest.approx(0.3)
     assert validation_reward({"val-aux/c": 9.0}) is None
+    several = {"val-core/a/reward/mean@4": 0.25, "val-core/a/reward/best@4/mean": 0.7}
+    assert validation_reward({**several, "validation/reward": 0.25}) == 0.25

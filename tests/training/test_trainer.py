@@ -109,6 +109,20 @@ async def test_rows_that_fill_a_batch_up_are_no_episodes(played):
     assert metrics["books/sequences"] == 6
 
 
+async def test_a_validation_of_several_episodes_a_task_is_their_mean(tmp_path, monkeypatch):
+    """verl gives the best of each task beside it, and a term called acc for the reward."""
+    from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
+
+    given = {"val-core/all/acc/best@4/mean": 0.7}
+    monkeypatch.setattr(PPOTrainerSync, "_validate", lambda _: given)
+    keys = {"actor_rollout_ref.rollout.val_kwargs.n": 4}
+    async with played_by(tmp_path, monkeypatch, keys=keys) as run:
+        await run.play([{"name": "a", "rewards": [1.0, 0.0, 0.0, 0.0]}], step=1, validate=True)
+        trainer = trainer_of(run)
+        assert trainer._validate() == {**given, "validation/reward": 0.25}
+        assert trainer._validate() == given, "of a later one nothing was played"
+
+
 async def test_a_step_that_teaches_nothing_is_no_update(tmp_path, monkeypatch):
     async with played_by(tmp_path, monkeypatch) as run:
         await run.play(EQUAL, step=1)

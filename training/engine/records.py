@@ -14,6 +14,7 @@ from typing import Any
 from episodes.record import EpisodeRecord
 
 EPISODE_ATTRIBUTE = "episode"
+VALIDATION = "validation/reward"  # the metric of a step's validation
 
 
 @dataclass(kw_only=True)
@@ -114,7 +115,12 @@ def by_agent(records: Iterable[RolloutRecord]) -> dict[str, list[RolloutRecord]]
 
 
 def validation_reward(data: Mapping[str, float]) -> float | None:
-    """Return the mean over task types of a step's validation, or None."""
+    """Return the mean over task types of a step's validation, or None.
+
+    Runs of earlier versions have verl's means alone, one a task type.
+    """
+    if VALIDATION in data:
+        return data[VALIDATION]
     by_type = [value for name, value in data.items() if name.startswith("val-core/")]
     return fmean(by_type) if by_type else None
 

@@ -67,6 +67,7 @@ class RolloutManager:
         )
         self.playing = Playing(plan.output.run_dir)
         self.step_records: list[RolloutRecord] = []
+        self.validation_records: list[RolloutRecord] = []
         rows = read_lines(plan.output.run_dir / "metrics.jsonl")  # of the run before a resume
         self.course: list[dict[str, float]] = [row["data"] for row in rows]
         self.delivered: dict[str, RolloutRecord] = {}
@@ -107,6 +108,12 @@ class RolloutManager:
         records = self.step_records
         self.step_records = []
         self.watch.note_update()
+        return records
+
+    def take_validation_records(self) -> list[RolloutRecord]:
+        """Return the validation's rollouts delivered since the last call."""
+        records = self.validation_records
+        self.validation_records = []
         return records
 
     def take_trained_records(self, sessions: Iterable[str]) -> list[RolloutRecord]:
@@ -158,8 +165,8 @@ class RolloutManager:
                         "--resume."
                     )
                 await asyncio.sleep(self.watch.pause)
-            if not validate:
-                self.step_records.extend(record for record, _ in finished)
+            played = self.validation_records if validate else self.step_records
+            played.extend(record for record, _ in finished)
             await asyncio.to_thread(self._deliver, rows, finished, partition)
         self._news.set()
 

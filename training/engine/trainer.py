@@ -16,7 +16,7 @@ from verl.utils import tracking
 
 from common.jsonl import write_text
 from training.engine.checkpoints import PREFIX, prune, saving, split_adapter
-from training.engine.records import rewards_by_group, step_metrics
+from training.engine.records import VALIDATION, rewards_by_group, step_metrics, validation_of
 from training.engine.rollout_manager import RolloutManager
 from training.engine.updates import (
     optimizer_steps,
@@ -74,6 +74,12 @@ class LightningTrainer(PPOTrainerSync):
         """Let verl give vLLM the new weights while calls are held back."""
         with self.agent_loop_manager.policy.changing_weights(self.global_steps):
             super().on_step_end()
+
+    def _validate(self) -> dict[str, float]:
+        """Return verl's metrics, which of several episodes a task have more than means, and ours."""
+        metrics: dict[str, float] = super()._validate()
+        mean = validation_of(self.agent_loop_manager.take_validation_records())["mean"]
+        return metrics if mean is None else {**metrics, VALIDATION: mean}
 
     def _update_actor(self, batch: KVBatchMeta, metrics: dict) -> KVBatchMeta:
         """Update the actor, unless no group teaches: momentum would move the weights."""
