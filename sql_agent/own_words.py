@@ -65,6 +65,7 @@ class Column(NamedTuple):
             return cell
         texts = [text if isinstance(text, str) else f"{text:.15g}" for text in self.inside]
         pattern = "|".join(map(re.escape, sorted(texts, key=len, reverse=True)))
+        # A literal that begins with a digit is not looked for within a number
         left = re.sub(rf"(?:(?<![\d.])(?=\d)|(?=\D))(?:{pattern})+", "\n", cell, flags=re.I)
         return left if left == cell or words_only(left) else None
 
@@ -128,9 +129,11 @@ class _Resolver:
             if part.is_star and isinstance(part, (exp.Star, exp.Column)):
                 found += self._starred(part, sources, joins)
             else:
-                called = part.args.get("alias") or (isinstance(part, exp.Column) and part.this)
+                name = part.args.get("alias")
+                if not name and isinstance(part, exp.Column):
+                    name = part.this
                 column = self._value(part, known, (sources, *around))
-                found.append(column._replace(key=self._key(called)))
+                found.append(column._replace(key=self._key(name)))
         return found[:MOST_COLUMNS]
 
     def _sources(
@@ -145,8 +148,8 @@ class _Resolver:
             else:
                 columns = self.columns(part, known, around)
             alias = part.args.get("alias")
-            key = self._key((alias and alias.this) or part.this)
-            found = [(key, self._renamed(columns, part))]
+            name = alias.this if alias else None
+            found = [(self._key(name or part.this), self._renamed(columns, part))]
         for join in part.args.get("joins") or []:
             found += self._sources(join.this, known, around)
         return found
@@ -156,12 +159,16 @@ class _Resolver:
         shared: set[str] = set()
         for join in joins:
             shared |= set(map(self._key, join.args.get("using") or []))
-        found: dict[Any, Column] = {}
+        found: list[Column] = []
+        joined: set[str] = set()  # of the shared ones, which a star names once
         for alias, columns in sources:
             for column in columns if table in ("", alias) else ():
-                is_shared = not table and column.key in shared
-                found.setdefault(column.key if is_shared else len(found), column)
-        return list(found.values())
+                if not table and column.key in shared:
+                    if column.key in joined:
+                        continue
+                    joined.add(column.key)
+                found.append(column)
+        return found
 
     def _renamed(self, columns: Columns, part: exp.Expr) -> list[Column]:
         alias = part.args.get("alias")
@@ -187,15 +194,27 @@ class _Resolver:
         if isinstance(node, exp.Query):
             return _merged(self.columns(node, known, around))
         if _cuts(node):
-            first = node.expressions[0] if isinstance(node, exp.Anonymous) else node.this
-            kept = self._value(first, known, around)
-            if any(isinstance(own, str) for own in kept.whole | kept.inside):
-                return Column()
-            put_in = node.args.get("replacement") or node.args.get("to")
-            if isinstance(node, exp.Overlay):
-                put_in = node.expression
-            new = self._value(put_in, known, around) if put_in else Column()
-            return Column(kept.reads or new.reads, inside=kept.inside | new.whole | new.inside)
+            return self._of_cut(node, known, around)
+        return self._of_parts(node, known, around)
+
+    def _of_cut(
+        self, node: exp.Expr, known: Mapping[str, Columns], around: tuple[Sources, ...]
+    ) -> Column:
+        """Return what is left of a function's first argument, and what the function puts into it."""
+        first = node.expressions[0] if isinstance(node, exp.Anonymous) else node.this
+        kept = self._value(first, known, around)
+        if any(isinstance(own, str) for own in kept.whole | kept.inside):
+            return Column()
+        put_in = node.args.get("replacement") or node.args.get("to")
+        if isinstance(node, exp.Overlay):
+            put_in = node.expression
+        new = self._value(put_in, known, around) if put_in else Column()
+        return Column(kept.reads or new.reads, inside=kept.inside | new.whole | new.inside)
+
+    def _of_parts(
+        self, node: exp.Expr, known: Mapping[str, Columns], around: tuple[Sources, ...]
+    ) -> Column:
+        """Return what an expression has of its operands."""
         parts = []
         for child in node.iter_expressions():
             key = child.arg_key

@@ -2,7 +2,7 @@
 
 gold = read_gold("X怎么存放？", "X的贮藏：密封、避光", "{}")
 gold.places                          # {"密封": {("x", "贮藏")}, "避光": {("x", "贮藏")}}
-gold.facts_at_end("x的贮藏是避光")     # (["避光"], "x的贮藏是")
+gold.trailing_facts("x的贮藏是避光")  # (["避光"], "x的贮藏是")
 """
 
 import json
@@ -25,11 +25,10 @@ LINE_END = re.compile(r"[;。\n]")
 COPULA_INSIDE = re.compile(COPULA)
 JOINTS = re.compile(JOINT)
 JOINT_BEHIND = re.compile(f"(?:{JOINT})$")
-AND_BEFORE = re.compile(
-    "^(?:以及|还有|另有|和|and |or )(?=.)"
-)  # before the last item: "A, B, and C"
+# Before the last item: "A, B, and C"
+AND_BEFORE = re.compile("^(?:以及|还有|另有|和|and |or )(?=.)")
+# What makes another number of the one that it stands beside
 OTHER_NUMBER = re.compile(r"[-+.~<>≤≥≠±≈/∕^%\d]")
-"""What makes another number of the one that it stands beside."""
 MEASURES = "种个款类项例名位家样味条盒张床"
 COUNT = re.compile(rf"(?:一?共计?|总共|合计|总计|有)*(\d+)[{MEASURES}]?")
 MEASURE = re.compile(f"[{MEASURES}]?")
@@ -45,7 +44,7 @@ PROGRAM = re.compile(
 class Gold:
     """forms: ways to tell all of it, each by its facts. places: owners and fields of each fact.
 
-    wholes: texts that are all of it. count: how many there are, if that is the whole answer.
+    wholes: texts that are all of it. number: how many there are, if that is the whole answer.
     """
 
     heads: Heads
@@ -54,8 +53,8 @@ class Gold:
     nothing: bool = False
     is_program: bool = False
     places: Places = field(default_factory=lambda: defaultdict(set))
-    count: str | None = None
-    counted: str = ""
+    number: str | None = None
+    number_fact: str = ""
 
     def take(self, form: Places) -> None:
         if not form:
@@ -63,20 +62,20 @@ class Gold:
         self.forms.append(form)
         for fact, places in form.items():
             self.places[fact] |= places
-        if len(form) == 1 and not self.count:
-            self.counted = next(iter(form))
-            found = COUNT.fullmatch(self.counted)
-            self.count = found[1] if found else None
+        if len(form) == 1 and not self.number:
+            self.number_fact = next(iter(form))
+            found = COUNT.fullmatch(self.number_fact)
+            self.number = found[1] if found else None
 
-    def facts_at_end(self, piece: str) -> tuple[list[str], str]:
+    def trailing_facts(self, piece: str) -> tuple[list[str], str]:
         """Return the final facts and the head before them, or no facts if the head says more."""
-        counted = self._counted(piece)
-        if counted is not None:
-            return [self.counted], counted
+        head = self._before_number(piece)
+        if head is not None:
+            return [self.number_fact], head
         found: list[str] = []
-        rest = piece if self.fact_at_end(piece) else COURTESY_BEHIND.sub("", piece)
+        rest = piece if self.trailing_fact(piece) else COURTESY_BEHIND.sub("", piece)
         joint = True
-        while joint and (fact := self.fact_at_end(rest)):
+        while joint and (fact := self.trailing_fact(rest)):
             found.append(fact)
             before = rest.removesuffix(fact)
             rest = JOINT_BEHIND.sub("", before).strip()
@@ -84,9 +83,11 @@ class Gold:
         is_headed = not rest or (not joint and self.heads.leads(rest))
         return (found, rest) if found and is_headed else ([], piece)
 
-    def _counted(self, piece: str) -> str | None:
+    def _before_number(self, piece: str) -> str | None:
         """Return what stands before the count in a sentence about the question, or None."""
-        for found in re.finditer(self.count, piece) if self.count else ():
+        if not self.number:
+            return None
+        for found in re.finditer(self.number, piece):
             head = piece[: found.start()]
             behind = piece[found.end() :]
             tail = MEASURE.sub("", behind, count=1)
@@ -98,7 +99,7 @@ class Gold:
                 return head
         return None
 
-    def fact_at_end(self, text: str) -> str | None:
+    def trailing_fact(self, text: str) -> str | None:
         """Return the longest fact that the text ends with, not inside a number or an English word."""
         found = filter(text.endswith, self.places)
         for fact in sorted(found, key=len, reverse=True):
@@ -187,7 +188,10 @@ def _of_reference(reference: str, heads: Heads, cells: Collection[str]) -> Place
             _add(form, line, owner, label)
             continue
         head = ENDING.sub("", head.strip())
-        about, _, label = (head, "", "") if head in cells else head.rpartition("的")
+        about = head
+        label = ""
+        if head not in cells:
+            about, _, label = head.rpartition("的")
         heads.whole.add(head)
         heads.labels |= {label} - {""}
         if about and words_only(about) in heads.words:

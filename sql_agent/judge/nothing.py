@@ -68,8 +68,9 @@ class _Asked:
         self.names: list[str] = []
         for part in re.split(f"的|{SEPARATOR.pattern}", _without_denials(plain)):
             if left := _named(part):  # 里 of 斯里卡散 is no word of the database's
-                whole = part[part.index(left[0]) : part.rindex(left[-1]) + len(left[-1])]
-                self.names += filter(NAME.fullmatch, [part, whole, *left])
+                start = part.index(left[0])
+                end = part.rindex(left[-1]) + len(left[-1])
+                self.names += filter(NAME.fullmatch, [part, part[start:end], *left])
 
     def allows(self, piece: str) -> bool:
         """Return whether the piece claims nothing beside that nothing was found."""
@@ -83,11 +84,12 @@ class _Asked:
         others = self._others(piece)
         if is_denial:
             return not piece.endswith("?") and not (self.is_chinese and others)
+        owners = [name for name, is_owner in others if is_owner and len(name) > LONGEST_VERB]
+        if "或者" in piece or (self.is_chinese and owners):
+            return False
         is_repeated = not own and not CLAIM.search(piece)
         is_topic = TOPIC.match(piece) and not others
-        goes_with = is_repeated or is_topic or is_free(piece) or ASIDE.search(piece)
-        owners = [name for name, is_owner in others if is_owner and len(name) > LONGEST_VERB]
-        return bool(goes_with) and not (self.is_chinese and owners) and "或者" not in piece
+        return bool(is_repeated or is_topic or is_free(piece) or ASIDE.search(piece))
 
     def _only_advises(self, piece: str) -> bool:
         """Return whether the piece asks, advises or thanks, with only known words besides."""

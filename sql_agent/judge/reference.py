@@ -67,7 +67,7 @@ class _Reading:
         for piece, sign in pieces(answer):
             if not (self._states(piece) or self._leads(piece, sign) or is_free(piece)):
                 self.own.append(piece)
-                if sign == ":" or gold.fact_at_end(piece):
+                if sign == ":" or gold.trailing_fact(piece):
                     self.of_another = True
             if len(self.own) > MOST_OWN:
                 break
@@ -90,7 +90,7 @@ class _Reading:
     def _states(self, piece: str) -> bool:
         if piece in self.gold.places and self._say([piece]):
             return True
-        facts, head = self.gold.facts_at_end(piece)
+        facts, head = self.gold.trailing_facts(piece)
         if not facts:
             return False
         self._enter(head)
@@ -115,9 +115,10 @@ class _Reading:
                 return False
             self.said.add(fact)
             self.last = min(self._place(owner) for owner, _ in places)
-            of = {label for _, label in places}
-            while self.labels and self.labels[0] not in of and "" not in of:
-                del self.labels[0]
+            labels_said = {label for _, label in places}
+            if "" not in labels_said:  # fields are told in the order of their names
+                while self.labels and self.labels[0] not in labels_said:
+                    del self.labels[0]
         return True
 
     def _fits(self, owner: str, label: str) -> bool:
@@ -144,6 +145,7 @@ class _Reading:
         labels = [label for label in self.gold.heads.labels if label and label in head]
         field = without(ENDING.sub("", head), names).strip("\n的 ")
         if labels:
+            # A label that stands only within a longer one is not named
             named = without(head, labels)
             whole = [label for label in labels if without(head, {*labels} - {label}) != named]
             self.labels = sorted(whole, key=head.index)
