@@ -48,14 +48,14 @@ def after_thought(text: str, opened: bool = True) -> str | None:
         found, said = text.rpartition(FINAL)[1:]
         return LAST_MARK.sub("", said).strip() if found else None
     if opened and _opening(text, 0) is None:
-        end = _end(OWN_LINE.finditer(text))
+        end = _balanced_end(OWN_LINE.finditer(text))
         if end is None and not text.startswith(OBJECT_OR_CODE):
-            end = _end(TAG.finditer(text))
+            end = _balanced_end(TAG.finditer(text))
         if end is not None and "</answer>" not in text[:end].lower():
             text = text[end:].strip()
     start = 0
     while (tag := _opening(text, start)) is not None:
-        end = _end_of(tag)
+        end = _end_of_thought(tag)
         if end is None:
             return None
         start = end
@@ -77,7 +77,7 @@ def _without_later_thoughts(text: str) -> str:
         before = _joined(said, text[kept : tag.start()])
         if _in_code(before):
             continue
-        end = None if kind in endless else _end_of(tag)
+        end = None if kind in endless else _end_of_thought(tag)
         if end is None and begins_line:
             return before.strip()
         if end is None:
@@ -122,11 +122,12 @@ def _own_lines(text: str) -> list[re.Match[str]]:
     return list(OWN_LINE.finditer(text))
 
 
-def _end_of(opening: re.Match[str]) -> int | None:
+def _end_of_thought(opening: re.Match[str]) -> int | None:
     kind = _kind(opening[0])
     own_lines = _own_lines(opening.string)
     first = bisect_left(own_lines, opening.end(), key=lambda found: found.start())
-    end = _end(found for found in own_lines[first:] if _kind(found[0].strip()) == kind)
+    same_kind = (found for found in own_lines[first:] if _kind(found[0].strip()) == kind)
+    end = _balanced_end(same_kind)
     if end is not None:
         return end
     for tag in TAG.finditer(opening.string, opening.end()):
@@ -135,7 +136,7 @@ def _end_of(opening: re.Match[str]) -> int | None:
     return None
 
 
-def _end(tags: Iterable[re.Match[str]]) -> int | None:
+def _balanced_end(tags: Iterable[re.Match[str]]) -> int | None:
     """Return where the thought ends in which the first of these tags stands, if one ends it."""
     depth = 1
     for found in tags:

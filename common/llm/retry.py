@@ -44,30 +44,16 @@ class Patience:
             async with asyncio.timeout(self.budget):
                 while True:
                     obeyed = self.paused or obeyed
-                    while self.paused:
-                        if self._resume >= ends:
-                            raise TimeoutError
-                        await asyncio.sleep(self.paused + random.uniform(0, spread))
+                    await self._sit_out(ends, spread)
                     try:
                         return await attempt()
                     except LLMError as error:
                         last = error
-                    pause = last.retry_after
-                    if self.pauses_count or not pause:
+                    if self.pauses_count or not last.retry_after:
                         failures += 1
                         if failures == self.attempts:
                             raise last
-                    if pause and pause > self.budget:
-                        raise TimeoutError
-                    if pause:
-                        # A Retry-After near zero still waits FIRST_WAIT.
-                        resume = time.monotonic() + max(pause, FIRST_WAIT)
-                        self._resume = max(self._resume, resume)
-                    else:
-                        wait = random.uniform(0, spread)
-                        if not last.may_pass or time.monotonic() + wait >= ends:
-                            raise last
-                        await asyncio.sleep(wait)
+                    await self._wait(last, ends, spread)
                     spread = min(self.longest_wait, 2 * spread)
         except TimeoutError:
             before = f"; before that: {last}" if last else ""
@@ -77,6 +63,26 @@ class Patience:
                 last.status if last else None,
                 obeyed,
             ) from None
+
+    async def _sit_out(self, ends: float, spread: float) -> None:
+        """Wait until the endpoint's pause is over. Raises TimeoutError: that is after `ends`."""
+        while self.paused:
+            if self._resume >= ends:
+                raise TimeoutError
+            await asyncio.sleep(self.paused + random.uniform(0, spread))
+
+    async def _wait(self, error: LLMError, ends: float, spread: float) -> None:
+        """Note the pause that the error asks for, or wait. Raises `error`: asking is of no use."""
+        pause = error.retry_after
+        if not pause:
+            wait = random.uniform(0, spread)
+            if not error.may_pass or time.monotonic() + wait >= ends:
+                raise error
+            await asyncio.sleep(wait)
+        elif pause > self.budget:
+            raise TimeoutError
+        else:  # a Retry-After near zero still waits FIRST_WAIT
+            self._resume = max(self._resume, time.monotonic() + max(pause, FIRST_WAIT))
 
     @property
     def paused(self) -> float:

@@ -135,7 +135,8 @@ class _Drawing:
         met = True
         entities = self.schema.entities
         rows = sorted(witness.rows, key=lambda row: len(row.table.parents))
-        for row in sorted(rows, key=lambda row: row.table.name not in entities):
+        rows.sort(key=lambda row: row.table.name not in entities)
+        for row in rows:
             known = row.known(values)
             fitting: list[int] = []
             if known and row.table.name in entities:

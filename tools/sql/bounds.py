@@ -82,10 +82,8 @@ def check_tokens(tokens: Sequence[Token]) -> None:
             opened.pop()
         if len(opened) > MAX_DEPTH or sum(opened) > MAX_TYPE_DEPTH:
             raise Refused("SQL 嵌套太深，请简化。")
-    if (
-        len(tokens) > MAX_TOKENS
-        or sum(token.token_type not in PLAIN for token in tokens) > MAX_SYNTAX
-    ):
+    syntax = sum(token.token_type not in PLAIN for token in tokens)
+    if len(tokens) > MAX_TOKENS or syntax > MAX_SYNTAX:
         raise Refused("SQL 太复杂（括号、运算符或关键字太多），请写得更短。")
 
 

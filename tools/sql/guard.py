@@ -62,10 +62,9 @@ JOINS = (exp.DPipe, exp.Concat, exp.ConcatWs, exp.JSONObject, exp.JSONArray)
 JOINING = ("json_array", "json_object", "_build_array", "_build_object")
 
 _LISTS = tomllib.loads(Path(__file__).with_name("allowed.toml").read_text(encoding="utf-8"))
-_ALLOWED = {
-    part: {name: frozenset(text.split()) for name, text in lists.items()}
-    for part, lists in _LISTS.items()
-}
+_ALLOWED: dict[str, dict[str, frozenset[str]]] = {}
+for _part, _texts in _LISTS.items():
+    _ALLOWED[_part] = {name: frozenset(text.split()) for name, text in _texts.items()}
 _OF_ALL = _ALLOWED["functions"].pop("all")
 # Lower-case names by dialect.
 FUNCTIONS: dict[str, frozenset[str]] = {
@@ -326,8 +325,10 @@ def _check_building(node: exp.Expr) -> None:
 def _check_words(tokens: Sequence[Token], dialect: str, own_names: frozenset[str]) -> None:
     """Check the final text: every word before a parenthesis is a known function or plain syntax."""
     own_words = frozenset(fold(name) for name in own_names)
-    kinds = [None, *(token.token_type for token in tokens)]
-    for before, token, after in zip(kinds, tokens, kinds[2:], strict=False):
+    kinds = [token.token_type for token in tokens]
+    before_each = [None, *kinds]
+    after_each = [*kinds[1:], None]
+    for before, token, after in zip(before_each, tokens, after_each, strict=False):
         kind = token.token_type
         word = fold(token.text)
         if kind in SEVERAL_WORDS:
@@ -336,7 +337,7 @@ def _check_words(tokens: Sequence[Token], dialect: str, own_names: frozenset[str
         is_plain = word in own_words or (word in PLAIN_WORDS and kind != TokenType.IDENTIFIER)
         if after == TokenType.L_PAREN and is_word and before != TokenType.ALIAS and not is_plain:
             _check_function(word, dialect)
-    for before, token in zip(kinds, tokens, strict=False):
+    for before, token in zip(before_each, tokens, strict=False):
         is_quoted = token.token_type in (TokenType.IDENTIFIER, TokenType.STRING)
         is_part = before in (TokenType.DOT, TokenType.ALIAS)
         if fold(token.text) in SESSION_WORDS[dialect] and not is_quoted and not is_part:

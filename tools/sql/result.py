@@ -99,26 +99,38 @@ def fit(found: Rows, limits: Limits) -> QueryResult:
     """
     columns = [shorten(neutralise(name), 64) for name in found.columns]
     size = limits.max_cell
-    rows = [[_cell(value, size) for value in row] for row in found.rows]
-    while True:
-        # Characters of the text, without names and notes
-        used = [0, *accumulate(len(compact(row)) for row in rows)]
-        for shown in range(len(rows), 0, -1) or [0]:
-            if used[shown] > limits.max_chars:
-                continue
-            cut = _cut_cells(found, rows[:shown])
-            note = _note(found, shown, size if cut else 0)
-            read = found.tables_read
-            result = QueryResult(columns, rows[:shown], found.count, note, None, read, cut=cut)
-            if len(result.to_json()) <= limits.max_chars:
-                return result
-        if size <= SMALLEST_CELL:
-            note = f"结果太宽，共 {found.count} 行，无法显示，请只选需要的列"
-            return QueryResult([], [], found.count, note, tables_read=found.tables_read)
+    rows: list[list[Any]] = []
+    for values in found.rows:
+        rows.append([_cell(value, size) for value in values])
+    result = _most_rows(found, columns, rows, size, limits)
+    while result is None and size > SMALLEST_CELL:
         size = max(SMALLEST_CELL, size // 2)
-        rows = [
-            [shorten(cell, size) if isinstance(cell, str) else cell for cell in row] for row in rows
-        ]
+        for row in rows:
+            row[:] = [shorten(cell, size) if isinstance(cell, str) else cell for cell in row]
+        result = _most_rows(found, columns, rows, size, limits)
+    if result is None:
+        note = f"结果太宽，共 {found.count} 行，无法显示，请只选需要的列"
+        return QueryResult([], [], found.count, note, tables_read=found.tables_read)
+    return result
+
+
+def _most_rows(
+    found: Rows, columns: list[str], rows: list[list[Any]], size: int, limits: Limits
+) -> QueryResult | None:
+    """Return the result with as many rows as fit, or None where not one does."""
+    # Characters of the text, without names and notes
+    used = [0, *accumulate(len(compact(row)) for row in rows)]
+    fewest = min(1, len(rows))
+    for shown in range(len(rows), fewest - 1, -1):
+        if used[shown] > limits.max_chars:
+            continue
+        cut = _cut_cells(found, rows[:shown])
+        note = _note(found, shown, size if cut else 0)
+        read = found.tables_read
+        result = QueryResult(columns, rows[:shown], found.count, note, None, read, cut=cut)
+        if len(result.to_json()) <= limits.max_chars:
+            return result
+    return None
 
 
 def _cut_cells(found: Rows, shown: list[list[Any]]) -> frozenset[tuple[int, int]]:

@@ -81,16 +81,9 @@ def merge_calls(calls: Sequence[Call], limits: Limits, merge: bool = True) -> Tr
             or len(call.response_ids) > limits.response
         ):
             return Trajectory(breaks=trajectory.breaks, too_long=True)
-        last = trajectory.sequences[-1] if trajectory.sequences else None
-        if last:
-            whole = len(call.prompt_ids) + len(call.response_ids)
-            reason = None
-            if not merge:
-                reason = "not_merged"
-            elif not last.is_extended_by(call):
-                reason = "prefix_mismatch"
-            elif whole - len(last.prompt_ids) > limits.response:
-                reason = "length"
+        if trajectory.sequences:
+            last = trajectory.sequences[-1]
+            reason = _why_apart(last, call, limits) if merge else "not_merged"
             if reason is None:
                 last.extend(call)
                 continue
@@ -100,3 +93,11 @@ def merge_calls(calls: Sequence[Call], limits: Limits, merge: bool = True) -> Tr
             TokenSequence(call.prompt_ids, call.response_ids, mask, call.log_probs)
         )
     return trajectory
+
+
+def _why_apart(last: TokenSequence, call: Call, limits: Limits) -> str | None:
+    """Return why a call begins a new sequence, or None if it extends the last one."""
+    if not last.is_extended_by(call):
+        return "prefix_mismatch"
+    whole = len(call.prompt_ids) + len(call.response_ids)
+    return "length" if whole - len(last.prompt_ids) > limits.response else None

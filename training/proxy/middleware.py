@@ -81,6 +81,7 @@ class RecordingMiddleware:
         recorder = self.recorder
         reply: list[Message] = []
         taken: list[Taken] = []
+        waiting: list[Message] = []  # what the application is given to read
 
         async def hold_back(message: Message) -> None:
             reply.append(message)
@@ -96,7 +97,7 @@ class RecordingMiddleware:
             if recorder.seeds is not None:
                 body = recorder.seeds.add(body)
             asked = self._turns.add(attempt, body)
-            waiting: list[Message] = [{"type": "http.request", "body": asked, "more_body": False}]
+            waiting.append({"type": "http.request", "body": asked, "more_body": False})
             length = (b"content-length", str(len(asked)).encode())
             others = [one for one in scope["headers"] if one[0].lower() != b"content-length"]
             inner["headers"] = [*others, length]

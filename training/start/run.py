@@ -58,8 +58,8 @@ def run(agent: EpisodeAgent, config: DictConfig, plan: Plan, last: int, started:
     try:
         _trainer(plan, algorithm).fit(agent)
     except (Exception, SystemExit) as error:
-        began = algorithm.outcome is not BEFORE
-        if algorithm.outcome.exit_reason == "done" or (not began and isinstance(error, Exception)):
+        failed_to_begin = algorithm.outcome is BEFORE and isinstance(error, Exception)
+        if failed_to_begin or algorithm.outcome.exit_reason == "done":
             message = f"{type(error).__name__}: {error}"
             algorithm.outcome = Outcome("failed", message, traceback.format_exc())
     return _finish(agent.agent, plan, algorithm.outcome, started)
