@@ -109,7 +109,7 @@ def _host(connection: Connection) -> str:
 
 
 class Server(uvicorn.Server):
-    """uvicorn's server with such connections. While it lacks files it takes no new ones."""
+    """uvicorn's server whose connections are bounded. While it lacks files it takes no new ones."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         config.http = Connection
@@ -127,6 +127,6 @@ class Server(uvicorn.Server):
 
 
 def bound_launcher(launcher: Any) -> None:
-    """Let a PythonServerLauncher of agent-lightning, which takes no server, make such a one."""
+    """Let a PythonServerLauncher of agent-lightning, which takes no server, make a `Server`."""
     create = launcher._create_uvicorn_server
     launcher._create_uvicorn_server = lambda: Server(create().config)

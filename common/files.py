@@ -26,7 +26,7 @@ def refuse_existing(path: Path, force: bool) -> None:
         raise FileError(f"{path} is a folder; give the name of a file")
     place = next(place for place in path.parents if os.path.exists(place))
     if not place.is_dir():
-        raise FileError(f"{path} can not be written: {place} is no folder")
+        raise FileError(f"{path} cannot be written: {place} is no folder")
     if path.exists() and not force:
         raise FileError(f"{path} exists; give another output, or --force to replace it")
 
@@ -70,7 +70,7 @@ def check_writable(folder: Path, setting: str) -> None:
             file.flush()
     except OSError as error:
         raise FileError(
-            f"{folder} can not be written ({place}: {error.strerror}); give another with {setting}"
+            f"{folder} cannot be written ({place}: {error.strerror}); give another with {setting}"
         ) from None
 
 
@@ -99,4 +99,4 @@ def file_digest(path: Path) -> str:
         with open(path, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        raise FileError(f"{path} can not be read: {error.strerror}") from None
+        raise FileError(f"{path} cannot be read: {error.strerror}") from None

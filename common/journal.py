@@ -105,7 +105,7 @@ class Journal(AbstractContextManager["Journal"]):
             return JournalError(
                 f"{self.path} is not a journal of this project, or damaged ({error}); move it away"
             )
-        return RunError(f"{self.path} can not be used: {error}")
+        return RunError(f"{self.path} cannot be used: {error}")
 
 
 def open_journal(

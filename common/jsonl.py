@@ -20,12 +20,12 @@ def read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
                 if line.strip():
                     yield number, _object(line, f"{path}, line {number}")
     except OSError as error:
-        raise FileError(f"{path} can not be read: {error.strerror}") from None
+        raise FileError(f"{path} cannot be read: {error.strerror}") from None
 
 
 def rows_with_texts(paths: Iterable[Path], texts: Iterable[str]) -> list[dict[str, Any]]:
-    """Return the rows of files, in which columns have a text that is not blank.
-    Raises FileError: see read_jsonl, or a row lacks one of `texts`, or there are no rows.
+    """Return the rows of files, each with a text that is not blank in the columns `texts`.
+    Raises FileError: see read_jsonl, or a row lacks such a text, or there are no rows.
     """
     rows = []
     for path in paths:

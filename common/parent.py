@@ -15,7 +15,7 @@ LOOK_SECONDS = 0.5
 
 
 def end_with(parent: int, group: bool = False) -> None:
-    """Start a thread that ends this process, or its group, once `parent` is its parent no more."""
+    """Start a thread that ends this process, or its group, once `parent` is no longer its parent."""
 
     def watch() -> None:
         while os.getppid() == parent:

@@ -118,18 +118,18 @@ def problem_of(probed: Sequence[Probed]) -> str | None:
     unbeaten = Counter[str]()
     asked = Counter[str]()
     accepted = Counter[str]()
-    for of in probed:
-        unbeaten.update(of.unbeaten)
-        asked.update(list(of.dishonest))
-        accepted.update(of.accepted)
+    for one in probed:
+        unbeaten.update(one.unbeaten)
+        asked.update(list(one.dishonest))
+        accepted.update(one.accepted)
     found: list[tuple[str, list[Probed]]] = []  # what is wrong, and on which tasks
-    disorder = [of for of in probed if of.unbeaten]
+    disorder = [one for one in probed if one.unbeaten]
     if len(disorder) > MOST_DISORDER * len(probed):
         kinds = ", ".join(f"{kind} {n}" for kind, n in unbeaten.most_common())
         what = f"an honest answer does not beat each dishonest one ({kinds})"
         share = f"on {len(disorder)} of {len(probed)} tasks"
         found.append((f"{share} {what}, and {MOST_DISORDER:.0%} may", disorder))
-    poor = [of for of in probed if next(iter(of.honest.values())).worth < GOOD]
+    poor = [one for one in probed if next(iter(one.honest.values())).worth < GOOD]
     if len(poor) > MOST_POOR * len(probed):
         what = f"the surest honest one earns less than {GOOD:g}"
         share = f"on {len(poor)} of {len(probed)} tasks"
@@ -137,7 +137,7 @@ def problem_of(probed: Sequence[Probed]) -> str | None:
     for kind, n in accepted.items():
         if n > max(1, MOST_ACCEPTED * asked[kind]):
             share = f"on {n} of {asked[kind]} tasks, and {MOST_ACCEPTED:.0%} may"
-            fooled = [of for of in probed if kind in of.accepted]
+            fooled = [one for one in probed if kind in one.accepted]
             found.append((f"{kind!r} is paid {share}", fooled))
     if not found:
         return None

@@ -54,7 +54,7 @@ def conversation_of(row: dict[str, Any], agent: str, where: str) -> Conversation
 
 
 def is_unanswered(transcript: Any) -> bool:
-    """Return whether a transcript has messages, if any, and none of the assistant."""
+    """Return whether a transcript is a list of messages, none of them the assistant's."""
     return isinstance(transcript, list) and all(
         is_message(message) and message["role"] != "assistant" for message in transcript
     )

@@ -34,7 +34,7 @@ def get(name: str) -> Agent:
         return _registered[name]
     if JOINED in name:
         return joined(dict.fromkeys(name.split(JOINED), 1.0))
-    module = _module(name)
+    module = _made_importable(name)
     try:
         found = import_module(module)
     except SyntaxError as error:
@@ -129,7 +129,7 @@ def _place_of_agent(module: ModuleType) -> str:
     return place
 
 
-def _module(name: str) -> str:
+def _made_importable(name: str) -> str:
     folder = _folders().get(name)
     if folder is None:
         raise AgentError(f"there is no agent {name!r}; the agents are {', '.join(names())}")

@@ -44,16 +44,16 @@ def parse_arguments(argv: Sequence[str] | None) -> tuple[Agent, argparse.Namespa
 def rows_of(probed: Sequence[Probed]) -> list[Sequence[str]]:
     """Return the table of what each kind earns on average, honest ones first, then the best paid."""
     found: dict[tuple[str, str, float], list[Reward]] = defaultdict(list)
-    for of in probed:
-        for kind, reward in of.honest.items():
+    for one in probed:
+        for kind, reward in one.honest.items():
             found[kind, "yes", GOOD].append(reward)
-        for kind, reward in of.dishonest.items():
+        for kind, reward in one.dishonest.items():
             found[kind, "no", accepted_from(kind)].append(reward)
     rows = []
     for (kind, honest, bound), rewards in found.items():
-        score = fmean(of.score or 0 for of in rewards)
-        total = fmean(of.total or 0 for of in rewards)
-        shares = [score, total, bound, fmean(of.worth >= bound for of in rewards)]
+        score = fmean(one.score or 0 for one in rewards)
+        total = fmean(one.total or 0 for one in rewards)
+        shares = [score, total, bound, fmean(one.worth >= bound for one in rewards)]
         rows.append((kind, honest, str(len(rewards)), *(f"{share:.2f}" for share in shares)))
     return [HEADER, *sorted(rows, key=lambda row: (row[1] == "no", -float(row[4])))]
 

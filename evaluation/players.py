@@ -122,8 +122,8 @@ def refuse_run_of_another(agent: Agent, model: Path) -> None:
 
 
 def reply_tokens(agent: Agent, player: Player, thinking: bool) -> int:
-    """Return the tokens of one reply: the bundled model's if the folder has no more positions, else
-    a quarter of its positions at most.
+    """Return the tokens of one reply: the bundled model's if the model's folder has as few
+    positions, else at most a quarter of its positions.
     """
     small = agent.sizes("cpu")
     tokens = agent.sizes("cuda").reply

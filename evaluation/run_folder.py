@@ -123,7 +123,7 @@ class Run:
         except OSError:
             return {}
         except (ValueError, RecursionError) as error:
-            self.say(f"{name} can not be read: {type(error).__name__}")
+            self.say(f"{name} cannot be read: {type(error).__name__}")
             return {}
         return found if isinstance(found, dict) else {}
 
@@ -146,7 +146,7 @@ class Run:
                 elif line.strip():
                     torn += 1
         if torn:
-            self.say(f"{name}: {torn} lines can not be read and are left out (torn, or not JSON)")
+            self.say(f"{name}: {torn} lines cannot be read and are left out (torn, or not JSON)")
 
 
 def open_folders(folders: Sequence[Path]) -> list[Run]:

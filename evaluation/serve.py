@@ -124,10 +124,10 @@ def cases_of(agent: Agent, model: str) -> Path:
 
 
 def checked_rows(agent: Agent, cases: Path, settings: Settings, options: Options) -> list[Row]:
-    """Return a file's cases for the page, none of the agent's own test file where they are not of
-    this database.
+    """Return a file's cases for the page. Where those of the agent's own test file are of another
+    database, there are none.
 
-    Raises AgentError: another file's are not, so a run would answer from a database that it was not
+    Raises AgentError: another file's are, so a run would answer from a database that it was not
     trained on.
     """
     rows = agent.rows(cases)

@@ -57,7 +57,7 @@ class RemoteJudge:
         self._pending: dict[str, asyncio.Task[Verdict]] = {}
 
     async def judge(self, case: Case) -> Verdict:
-        """Return the verdict on one answer: 0 if it says nothing, or an earlier one, without a
+        """Return the verdict on one answer. An earlier one, or 0 where it says nothing, needs no
         call.
 
         What may pass (common/llm/retry.py) is tried again within one budget, where a pause that the

@@ -160,14 +160,13 @@ class _Resolver:
         for join in joins:
             shared |= set(map(self._key, join.args.get("using") or []))
         found: list[Column] = []
-        joined: set[str] = set()  # of the shared ones, which a star names once
+        joined: set[str] = set()  # a star names the shared ones once
         for alias, columns in sources:
             for column in columns if table in ("", alias) else ():
-                if not table and column.key in shared:
-                    if column.key in joined:
-                        continue
-                    joined.add(column.key)
-                found.append(column)
+                is_shared = not table and column.key in shared
+                if not is_shared or column.key not in joined:
+                    found.append(column)
+                joined.add(column.key)
         return found
 
     def _renamed(self, columns: Columns, part: exp.Expr) -> list[Column]:
@@ -195,26 +194,6 @@ class _Resolver:
             return _merged(self.columns(node, known, around))
         if _cuts(node):
             return self._of_cut(node, known, around)
-        return self._of_parts(node, known, around)
-
-    def _of_cut(
-        self, node: exp.Expr, known: Mapping[str, Columns], around: tuple[Sources, ...]
-    ) -> Column:
-        """Return what is left of a function's first argument, and what the function puts into it."""
-        first = node.expressions[0] if isinstance(node, exp.Anonymous) else node.this
-        kept = self._value(first, known, around)
-        if any(isinstance(own, str) for own in kept.whole | kept.inside):
-            return Column()
-        put_in = node.args.get("replacement") or node.args.get("to")
-        if isinstance(node, exp.Overlay):
-            put_in = node.expression
-        new = self._value(put_in, known, around) if put_in else Column()
-        return Column(kept.reads or new.reads, inside=kept.inside | new.whole | new.inside)
-
-    def _of_parts(
-        self, node: exp.Expr, known: Mapping[str, Columns], around: tuple[Sources, ...]
-    ) -> Column:
-        """Return what an expression has of its operands."""
         parts = []
         for child in node.iter_expressions():
             key = child.arg_key
@@ -238,6 +217,20 @@ class _Resolver:
         if joins and not isinstance(node, WHOLE):
             return Column(reads, inside=whole | all_of_it.inside)
         return Column(reads, whole, all_of_it.inside, name)
+
+    def _of_cut(
+        self, node: exp.Expr, known: Mapping[str, Columns], around: tuple[Sources, ...]
+    ) -> Column:
+        """Return what is left of a function's first argument, and what the function puts into it."""
+        first = node.expressions[0] if isinstance(node, exp.Anonymous) else node.this
+        kept = self._value(first, known, around)
+        if any(isinstance(own, str) for own in kept.whole | kept.inside):
+            return Column()
+        put_in = node.args.get("replacement") or node.args.get("to")
+        if isinstance(node, exp.Overlay):
+            put_in = node.expression
+        new = self._value(put_in, known, around) if put_in else Column()
+        return Column(kept.reads or new.reads, inside=kept.inside | new.whole | new.inside)
 
     def _looked_up(self, column: exp.Column, around: tuple[Sources, ...]) -> Column:
         table = self._key(column.args.get("table"))

@@ -13,10 +13,10 @@ PROMPT_VERSION = "2"
 
 TOOL_NAME = "query_database_by_sql"
 
+# The columns of each table that the policy reads about, in order. `source` is left out
 COLUMNS = {
     table: tuple(name for name in columns if name != "source") for table, columns in TABLES.items()
 }
-"""The columns of each table that the policy reads about, in order. `source` is left out."""
 
 TASK = (
     "你是医药数据库问答助手。"

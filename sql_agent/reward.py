@@ -176,7 +176,7 @@ def evidence_recall(task: SqlTask, episode: Episode) -> float | None:
     return evidence_found([item["quote"] for item in evidence], texts)
 
 
-def format(task: SqlTask, episode: Episode) -> float:
+def has_format(task: SqlTask, episode: Episode) -> float:
     """Return 1 if the answer is prose and ended by itself."""
     is_whole = episode.stop_reason == "answered" and not MARKUP.search(episode.answer or "")
     return float(is_whole and not says_nothing(case_of(task, episode)))
@@ -187,7 +187,7 @@ TERMS: dict[str, Value | None] = {
     "judge": None,  # its value comes with the verdict
     "execution": execution,
     "evidence_recall": evidence_recall,
-    "format": format,
+    "format": has_format,
 }
 
 

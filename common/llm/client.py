@@ -249,7 +249,7 @@ def open_cache(path: Path) -> TextStore:
     """Return the file where replies are kept. Raises LLMError, cause "setup", if it cannot be used."""
     return TextStore(
         path,
-        lambda error: LLMError(f"{path} can not be used as the cache of replies: {error}", "setup"),
+        lambda error: LLMError(f"{path} cannot be used as the cache of replies: {error}", "setup"),
     )
 
 

@@ -93,10 +93,9 @@ def validated(validation: Validation) -> list[int]:
 
 def over_types(step: int, validation: Validation) -> list[float]:
     """Return step and mean over task types, with an interval if FEW tasks, two of every type."""
-    types = [
-        [fmean(rewards) for rewards in kinds[step].values()]
-        for kinds in validation.values()
-        if step in kinds
-    ]
+    types = []
+    for kinds in validation.values():
+        if step in kinds:
+            types.append([fmean(rewards) for rewards in kinds[step].values()])
     around = interval_of_types(types) if sum(map(len, types)) >= FEW else None
     return [step, fmean(map(fmean, types)), *(around or [])]

@@ -16,6 +16,7 @@ from data.records import refusing
 IMPOSSIBLE = "null"  # what stands in place of a statement where the database has no answer
 EXPECTED = "expected EHRSQL's list of questions with `query`, or EHRSQL-2024's label.json"
 COMPARED = 100  # rows of a result that EHRSQL-2024 compares
+# What `NAME_lower` and `NAME_upper` of a statement mean in both benchmarks
 NORMAL = {
     "temperature": (35.5, 38.1),
     "sao2": (95.0, 100.0),
@@ -25,7 +26,6 @@ NORMAL = {
     "diastolic_bp": (60.0, 90.0),
     "mean_bp": (60.0, 110.0),
 }
-"""What `NAME_lower` and `NAME_upper` of a statement mean in both benchmarks."""
 
 
 @dataclass(frozen=True)

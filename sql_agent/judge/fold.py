@@ -19,11 +19,11 @@ LIST_MARK = re.compile(
     r"(?m)^[ \t>]*(?:\d{1,2}[.、)）](?!\d)|[-•+][ \t])|(?<=[。;；:：])[ \t]*\d{1,2}[.、)）](?!\d)"
     r"|[（(]\d{1,2}[)）]|[①-⑳]"
 )
+# Says something without a word: a result may be "+", and "❌" denies
 SIGN = re.compile("[+±×≠¬❌✗✘✖🚫👎]")
-"""Says something without a word: a result may be "+", and "❌" denies."""
 HAS_WORD = re.compile(rf"[^\W_]|{SIGN.pattern}")
+# The stroke of a unit (毫克∕千克). Other strokes stand between the pieces of a text
 PER = "∕"
-"""The stroke of a unit (毫克∕千克). Other strokes stand between the pieces of a text."""
 # What stands between pieces. A point, a comma or a stroke inside a number or a word does not, and
 # a "~" only at an end. An emoji does.
 SEPARATOR = re.compile(

@@ -18,12 +18,12 @@ TABLE = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding=
 LONGEST = 120  # characters of a head
 SHORTEST_DENIAL = 3  # characters of the question that may be repeated although they deny
 
+# What takes back or denies where it stands beside a fact
 DENYING = re.compile(
     r"不|没|未|无|非|误|错|反|否|假|谣|虚|禁(?!忌)|勿|(?<![性类级区分])别(?![名称])|莫|空|缺|可以|放心|撤回|更正|纠正|作废|忽略"
     r"|[≠¬❌✗✘✖🚫👎]|(?<![a-z])(?:no|not|none|nothing|never|wrong|false|ignore|incorrect|untrue|myth|opposite|contrary"
     r"|disregard|isn|aren|doesn|don|won|can|cannot|unable|unknown|zero|empty|except)(?![a-z])"
 )
-"""What takes back or denies where it stands beside a fact."""
 JOINT = "以及|还有|另有|和|及|与|或者?|跟|并且?|且| and | or |(?<![a-z])(?:and|or) "
 COPULA = "|".join(TABLE["words"]["copula"])
 ENDING = re.compile(f"(?:{COPULA})(?:以下几[种个点]|如下| as follows)?$")
@@ -32,11 +32,11 @@ _ENGLISH = "|".join(TABLE["words"]["english"])
 FRAME_WORDS = rf"{_FRAME}|(?<![a-z])(?:{_ENGLISH})(?![a-z])"
 FRAME = re.compile(rf"(?:(?>{FRAME_WORDS}) ?)++")  # possessive: "查到" is a word, and two
 ADVICE = re.compile("|".join(TABLE["words"]["advice"]))
+# No frame alone: "是" and "以上" may be what is asked for
 ALONE = re.compile(
     "[是有为到的了所已中里上本据以下]+"
     "|(?:(?:the|our|your|for|of|in|is|are|as|it|that|this|you|i|we|have|has|here|there|below)(?: |$))+"
 )
-"""No frame alone: "是" and "以上" may be what is asked for."""
 BESIDE = re.compile(f"{'|'.join(TABLE['words']['head'])}|{FRAME_WORDS}|{COPULA}")
 ASKED_AS = [re.compile("|".join(words)) for words in TABLE["asked_as"].values()]
 # That something may be done is wrong before what must not be: only where the question asks for it.

@@ -43,7 +43,7 @@ from training.start.make_plan import (
     with_runners,
     with_token,
 )
-from training.start.prepare import Rows, complete, prepare
+from training.start.prepare import Rows, noted_rows, prepare
 from training.start.run_folder import write_inputs
 from training.start.run_lock import held
 
@@ -96,7 +96,7 @@ def start(
     device = plan.engine.device if plan.store.role != "algorithm" else None
     with serve_environment(agent, settings, flags, plan.output.run_dir / "logs", device) as served:
         if plan.store.role == "algorithm":
-            write_inputs(plan, complete(agent, rows, settings, flags, plays=False), None)
+            write_inputs(plan, noted_rows(agent, rows, settings, flags, plays=False), None)
         else:
             with closing(agent.open(settings, served)) as opened:
                 prepared = prepare(agent, rows, settings, flags, opened)

@@ -84,6 +84,20 @@ def make_plan(agent: Agent, options: argparse.Namespace) -> tuple[Plan, dict[str
         deterministic=options.deterministic,
         max_unscored_share=settings.max_unscored_share,
     )
+    store = StorePlan(
+        role=settings.agl_current_role,
+        managed=settings.agl_managed_store,
+        external_address=options.external_store_address,
+        host=settings.agl_server_host,
+        port=settings.agl_server_port,
+        token=reveal(settings.agl_token),
+    )
+    proxy = ProxyPlan(
+        kind=options.proxy or ("litellm" if options.llm_proxy else "direct"),
+        host=settings.llm_proxy_host,
+        port=settings.llm_proxy_port,
+        public_host=settings.llm_proxy_public_host,
+    )
     named = ", ".join(filter(None, (purpose, device, options.algorithm)))
     output = OutputPlan(
         run_dir=run_dir.resolve(),
@@ -93,28 +107,8 @@ def make_plan(agent: Agent, options: argparse.Namespace) -> tuple[Plan, dict[str
         preset={"name": named, "keys": preset},
         trackers=tracker_variables(settings),
     )
-    plan = Plan(engine, _store_plan(options, settings), _proxy_plan(options, settings), output)
+    plan = Plan(engine, store, proxy, output)
     return plan, {**preset, "trainer.logger": loggers(settings)}
-
-
-def _store_plan(options: argparse.Namespace, settings: Settings) -> StorePlan:
-    return StorePlan(
-        role=settings.agl_current_role,
-        managed=settings.agl_managed_store,
-        external_address=options.external_store_address,
-        host=settings.agl_server_host,
-        port=settings.agl_server_port,
-        token=reveal(settings.agl_token),
-    )
-
-
-def _proxy_plan(options: argparse.Namespace, settings: Settings) -> ProxyPlan:
-    return ProxyPlan(
-        kind=options.proxy or ("litellm" if options.llm_proxy else "direct"),
-        host=settings.llm_proxy_host,
-        port=settings.llm_proxy_port,
-        public_host=settings.llm_proxy_public_host,
-    )
 
 
 def with_runners(plan: Plan, options: argparse.Namespace, config: DictConfig) -> Plan:

@@ -24,7 +24,7 @@ def prepare(
     Raises AgentError: they cannot be trained on. Raises Failure: what episodes need does not
     answer, or the judge pays dishonest answers and JUDGE_CHECK is on.
     """
-    rows = complete(agent, rows, settings, options)
+    rows = noted_rows(agent, rows, settings, options)
     tasks = [agent.task(row, settings) for row in rows["train"]]
     problem = asyncio.run(judge_problem(environment, tasks))
     if problem and settings.judge_check:
@@ -49,7 +49,7 @@ async def judge_problem(environment: Environment, tasks: Sequence[Task]) -> str 
     return "\n".join(found) or None
 
 
-def complete(
+def noted_rows(
     agent: Agent, rows: Rows, settings: Settings, options: Options, plays: bool = True
 ) -> Rows:
     """Return the rows with drafted answers, and show the agent's notes. No judge is asked.
