@@ -146,18 +146,16 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 def curve(run: Path) -> list[dict[str, Any]]:
     """Return `step`, `reward` and `validation` of every step, None where not measured.
 
-    Parts kept aside by a resume are read, too. A step measured again counts as in the later.
+    What a resume kept aside was measured of weights that the run went back behind.
     """
     found: dict[int, dict[str, Any]] = {}
-    aside = sorted(run.glob("metrics.*.jsonl"), key=lambda path: path.stat().st_mtime)
-    for path in [*aside, run / "metrics.jsonl"]:
-        for row in read_lines(path):
-            step = row["step"]
-            known = found.setdefault(step, {"step": step, "reward": None, "validation": None})
-            reward = row["data"].get(REWARD)
-            validation = validation_reward(row["data"])
-            known["reward"] = known["reward"] if reward is None else reward
-            known["validation"] = known["validation"] if validation is None else validation
+    for row in read_lines(run / "metrics.jsonl"):
+        step = row["step"]
+        known = found.setdefault(step, {"step": step, "reward": None, "validation": None})
+        reward = row["data"].get(REWARD)
+        validation = validation_reward(row["data"])
+        known["reward"] = known["reward"] if reward is None else reward
+        known["validation"] = known["validation"] if validation is None else validation
     return [found[step] for step in sorted(found)]
 
 
