@@ -17,6 +17,7 @@ from sql_agent.agent import AGENT
 from tests.corpora import cases_of, write_lines
 from tests.messages import missing
 from tests.training.plans import plan_of
+from training.engine.checkpoints import STEP_METRICS
 from training.engine.resumable import check_resumable, differences, note_model
 from training.report.summary import read_lines
 from training.setup.model_folder import checkpoints_to_come
@@ -140,6 +141,19 @@ def test_the_books_go_on_where_the_checkpoint_was_made(tmp_path, capsys):
         assert not (tmp_path / "metrics.2.jsonl").exists(), "nothing was undone the second time"
     assert (tmp_path / "summary.1.json").is_file()
     assert capsys.readouterr().out.count("global_step_4") == 1, "what was removed is named"
+
+
+def test_a_kill_between_a_checkpoint_and_its_line_loses_no_metrics(tmp_path):
+    checkpoint = make_checkpoint(tmp_path, 2, config_of())
+    write_books(tmp_path, 2)
+    saved = {"timing_s/step": 1.0, "books/weight_updates": 1}
+    (checkpoint / STEP_METRICS).write_text(json.dumps(saved))
+    resumed = config_of(resume_mode="resume_path", resume_from_path=str(checkpoint))
+    for _ in range(2):
+        prepare_run_dir(plan_of(tmp_path, model=TINY), resumed)
+        lines = read_lines(tmp_path / "metrics.jsonl")
+        assert [line["step"] for line in lines] == [0, 1, 2]
+        assert lines[2]["data"] == saved
 
 
 def test_a_new_folder_begins_with_the_books_of_the_old_one(tmp_path):

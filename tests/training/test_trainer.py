@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from tests.messages import missing
 from tests.training.steps import Steps, played_by
+from training.engine.checkpoints import STEP_METRICS
 from training.engine.watchdog import MISMATCH
 from training.setup.plan import RunStopped
 
@@ -74,6 +76,27 @@ async def test_an_update_is_accounted_for(played):
     books = {name: metrics[name] for name in metrics if name.startswith("books/")}
     assert books == {f"books/{name}": count for name, count in counts.items()}
     assert (metrics["episodes/rollouts"], metrics["episodes/reward/mean"]) == (4, 0.5)
+
+
+async def test_a_checkpoint_holds_the_metrics_of_its_step(played, monkeypatch):
+    """verl writes them after the validation that follows, in which the run may be killed."""
+    from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
+
+    def save(trainer: Any) -> None:
+        (Path(trainer.config.trainer.default_local_dir) / "global_step_1/actor").mkdir(parents=True)
+
+    monkeypatch.setattr(PPOTrainerSync, "_save_checkpoint", save)
+    monkeypatch.setattr(PPOTrainerSync, "on_step_begin", lambda _: None)
+    trainer = trainer_of(played)
+    trainer.on_step_begin()
+    metrics = await update(played, trainer)
+    trainer._save_checkpoint()
+    folder = Path(trainer.config.trainer.default_local_dir)
+    kept = json.loads((folder / "global_step_1" / STEP_METRICS).read_text())
+    for name, value in metrics.items():
+        if name.startswith(("books/", "episodes/")):
+            assert kept[name] == value
+    assert kept["timing_s/step"] > 0
 
 
 async def test_an_advantage_that_is_not_the_rewards_stops_before_the_update(played):

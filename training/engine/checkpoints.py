@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 FOLDER = "checkpoints"
 MARK = "latest_checkpointed_iteration.txt"
 PREFIX = "global_step_"
+STEP_METRICS = "metrics.json"  # of the step, for a run that is killed before it writes them
 ADAPTER_FOLDER = "lora_adapter"
 PEFT_PREFIX = "base_model.model."  # stands before the model's own names
 # A failed write with less space left than this failed because the disk is full

@@ -15,7 +15,7 @@ from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 from verl.utils import tracking
 
 from common.jsonl import write_text
-from training.engine.checkpoints import PREFIX, prune, saving, split_adapter
+from training.engine.checkpoints import PREFIX, STEP_METRICS, prune, saving, split_adapter
 from training.engine.records import VALIDATION, rewards_by_group, step_metrics, validation_of
 from training.engine.rollout_manager import RolloutManager
 from training.engine.updates import (
@@ -61,6 +61,7 @@ class LightningTrainer(PPOTrainerSync):
 
     def on_step_begin(self) -> None:
         note_time(self.agent_loop_manager.plan.output.run_dir, "first_step")
+        self.step_begin = time.time()
         super().on_step_begin()
 
     def on_sample_end(self) -> None:
@@ -84,6 +85,7 @@ class LightningTrainer(PPOTrainerSync):
     def _update_actor(self, batch: KVBatchMeta, metrics: dict) -> KVBatchMeta:
         """Update the actor, unless no group teaches: momentum would move the weights."""
         metrics.update(self._account(batch))
+        self.step_metrics = metrics
         if metrics.get("books/learnable_groups") == 0:
             logger.warning("step %d: no group with different rewards, no update", self.global_steps)
             return batch
@@ -122,8 +124,17 @@ class LightningTrainer(PPOTrainerSync):
             # A server of the checkpoint must use this template, too
             if template := OmegaConf.select(self.config, SETTING):
                 shutil.copyfile(template, actor / "huggingface" / TEMPLATE)
+            text = json.dumps(self._metrics_so_far())
+            write_text(actor.with_name(STEP_METRICS), text, force=True)
         if output.keep:
             prune(folder.parent, self.global_steps, output.keep, output.keep_best)
+
+    def _metrics_so_far(self) -> dict[str, float]:
+        """Return the step's metrics. verl writes them after the validation that follows."""
+        found = {f"timing_s/{name}": seconds for name, seconds in self.timing_raw.items()}
+        found |= self.step_metrics
+        found["timing_s/step"] = time.time() - self.step_begin
+        return {name: value for name, value in found.items() if isinstance(value, int | float)}
 
     def _account(self, batch: KVBatchMeta) -> dict[str, float]:
         """Return the metrics of an update. Raises RunStopped: batch and records differ."""

@@ -9,9 +9,9 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from common.jsonl import write_jsonl, write_text
-from training.engine.checkpoints import run_of, step_of, sweep
+from training.engine.checkpoints import STEP_METRICS, run_of, step_of, sweep
 from training.engine.resumable import note_model
-from training.report.summary import ENVIRONMENT, read_lines
+from training.report.summary import ENVIRONMENT, read_lines, read_object
 from training.setup.plan import Plan
 from training.start.make_plan import RECORD_FILES
 
@@ -52,6 +52,7 @@ def prepare_run_dir(plan: Plan, config: DictConfig) -> None:
     if checkpoint is not None:
         for name in RECORD_FILES:
             continue_records(run_of(checkpoint) / name, folder / name, step_of(checkpoint))
+        add_last_step(checkpoint, folder / "metrics.jsonl")
     OmegaConf.save(config, folder / "config.yaml", resolve=True)
     versions = {}
     for name in PACKAGES:
@@ -69,6 +70,16 @@ def continue_records(source: Path, path: Path, step: int) -> None:
     if undone and source == path:
         write_jsonl(_aside(path), undone, force=False)
     write_jsonl(path, (line for line in lines if line["step"] <= step), force=True)
+
+
+def add_last_step(checkpoint: Path, path: Path) -> None:
+    """Append the metrics of a checkpoint's step, if its run was killed before it wrote them."""
+    kept = read_object(checkpoint / STEP_METRICS)
+    step = step_of(checkpoint)
+    steps = [line["step"] for line in read_lines(path) if "timing_s/step" in line["data"]]
+    if kept and step not in steps:
+        with path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"step": step, "data": kept}) + "\n")
 
 
 def _aside(path: Path) -> Path:
