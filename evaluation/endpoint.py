@@ -9,13 +9,15 @@ import time
 import uuid
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from itertools import dropwhile
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from fastapi import FastAPI, HTTPException, Request
+from fastapi import FastAPI, Request
 from fastapi.responses import Response
-from pydantic import BaseModel, Field, StringConstraints, ValidationError
+from pydantic import AfterValidator, BaseModel, Field, StringConstraints, ValidationError
 from sse_starlette import EventSourceResponse
+from starlette.exceptions import HTTPException
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from common.access import Guard, error_of, json_of
@@ -50,7 +52,7 @@ Text = Annotated[str, StringConstraints(max_length=MOST_TEXT)]
 EXPECTED = {  # of the fields below, for people
     "messages": f"a list of at most {MOST_MESSAGES} messages, each with role and content",
     "role": "system, developer, user, assistant or tool",
-    "content": f"a text of at most {MOST_TEXT} characters, or a list of such parts of type text",
+    "content": f"at most {MOST_TEXT} characters: a text, or a list of parts of type text",
     "model": "a name",
     "stream": "true or false",
     "n": "1",
@@ -64,15 +66,20 @@ class Part(BaseModel):
     text: Text
 
 
+def _joined(parts: list[Part]) -> str:
+    text = "\n".join(part.text for part in parts)
+    if len(text) > MOST_TEXT:
+        raise ValueError
+    return text
+
+
 class Said(BaseModel):
     role: Literal["system", "developer", "user", "assistant", "tool"]
-    content: Text | list[Part] | None = None
+    content: Text | Annotated[list[Part], AfterValidator(_joined)] | None = None
 
     @property
     def text(self) -> str:
-        if isinstance(self.content, str):
-            return self.content
-        return "\n".join(part.text for part in self.content or ())
+        return str(self.content or "")
 
 
 class Body(BaseModel):
@@ -80,8 +87,8 @@ class Body(BaseModel):
 
     model: str | None = None  # there is one
     messages: Annotated[list[Said], Field(max_length=MOST_MESSAGES)] = []
-    stream: bool = False
-    n: Literal[1] = 1
+    stream: bool | None = None
+    n: Literal[1] | None = None
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     case: str | None = None
 
@@ -180,7 +187,9 @@ def _asked(host: Host, body: Body) -> Asked:
     if body.case:
         return Asked([], case=body.case, temperature=body.temperature)
     words = [one.text for one in body.messages if one.role == "user"]
-    said = [one.text for one in body.messages if one.role == "assistant"]
+    # A greeting of the client's own is none of the agent's replies
+    later = dropwhile(lambda one: one.role != "user", body.messages)
+    said = [one.text for one in later if one.role == "assistant"]
     if not host.environment.converses:
         words = words[-1:]
         said = []
@@ -277,4 +286,4 @@ def _json(value: Any) -> Response:
 async def _refusal(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     said = error_of(str(error.detail))
-    return Response(said, error.status_code, media_type="application/json")
+    return Response(said, error.status_code, error.headers, media_type="application/json")

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 LOGS = WORK / "outputs" / "serve"
 PORT = number(int, lambda value: 0 <= value <= 65535, "from 0 to 65535")
-NAMES = ("127.0.0.1", "localhost", "::1")  # of this machine, for itself
+NAMES = ("127.0.0.1", "localhost", "[::1]")  # of this machine, for itself
 SECONDS_TO_STOP = 3
 SECONDS_BETWEEN = 2.0  # between two looks whether the model's server lives
 SECONDS_TO_ANSWER = 5.0
@@ -70,12 +70,13 @@ def serve(agent: Agent, arguments: argparse.Namespace, settings: Settings) -> No
     """Listen until interrupted. Raises UsageError, Failure, OSError: what is missing or taken."""
     token = reveal(settings.agl_token)
     require_token(arguments.host, token, "--host")
-    names = NAMES if is_loopback(arguments.host, "--host") else ("*",)
+    name = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
+    names = (*NAMES, name) if is_loopback(arguments.host, "--host") else ("*",)
     player = model_player(agent, arguments.model, arguments.base_url, settings)
     arguments.data = arguments.data or cases_of(agent, arguments.model)
     agent.complete(arguments)
     own = registry.own_options(agent, arguments)
-    rows = {row["id"]: row for row in checked_rows(agent, arguments.data, settings, own)}
+    rows = checked_rows(agent, arguments.data, settings, own)
     arguments.max_tokens = arguments.max_tokens or reply_tokens(agent, player, arguments.thinking)
     settings = with_turns(agent, settings, arguments.max_turns)
     family = socket.AF_INET6 if ":" in arguments.host else socket.AF_INET
@@ -94,7 +95,6 @@ def serve(agent: Agent, arguments: argparse.Namespace, settings: Settings) -> No
         host = Host(agent, environment, endpoint, settings, rows, arguments.concurrency)
         model = Path(arguments.model)
         app = build(host, model.name if model.exists() else arguments.model, token, names)
-        name = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
         url = f"http://{name}:{listener.getsockname()[1]}/"
         ready = said("{url} is the {agent} agent; Ctrl-C ends it", url=url, agent=agent.name)
         print(ready, flush=True)
@@ -123,9 +123,9 @@ def cases_of(agent: Agent, model: str) -> Path:
     return agent.splits["test"]
 
 
-def checked_rows(agent: Agent, cases: Path, settings: Settings, options: Options) -> list[Row]:
-    """Return a file's cases for the page. Where those of the agent's own test file are of another
-    database, there are none.
+def checked_rows(agent: Agent, cases: Path, settings: Settings, options: Options) -> dict[str, Row]:
+    """Return a file's cases for the page by their ids. Where those of the agent's own test file are
+    of another database, there are none.
 
     Raises AgentError: another file's are, so a run would answer from a database that it was not
     trained on.
@@ -137,8 +137,9 @@ def checked_rows(agent: Agent, cases: Path, settings: Settings, options: Options
         if cases != agent.splits["test"]:
             raise
         print(f"the page offers no cases: {error}", file=sys.stderr, flush=True)
-        return []
-    return rows
+        return {}
+    named = [{**row, "id": str(row["id"])} for row in rows]  # a file may have numbers
+    return {row["id"]: row for row in named}
 
 
 class ModelWatch(Thread):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from common.language import CHINESE, is_chinese, said
+from common.terminal import printable
 from episodes import outcomes
 from episodes.agent import SCORE, Agent, Column, folder_of
 from episodes.words import words_of
@@ -85,7 +86,7 @@ def table(rows: Rows) -> list[str]:
     """Return a Markdown table, one line a row, the header first. Texts cannot end their cell."""
     lines = []
     for row in (rows[0], ["---"] * len(rows[0]), *rows[1:]):
-        cells = [" ".join(cell.split()).replace("|", "\\|") for cell in row]
+        cells = [printable(" ".join(cell.split())).replace("|", "\\|") for cell in row]
         lines.append(f"| {' | '.join(cells)} |")
     return lines
 
@@ -139,7 +140,7 @@ def show_table(rows: Rows, title: str = "") -> None:
             break
         shown.add_column(name, justify="right" if place else "left", overflow="fold")
     for row in rows[1:]:
-        shown.add_row(*map(Text, row[: len(shown.columns)]))
+        shown.add_row(*(Text(printable(cell)) for cell in row[: len(shown.columns)]))
     console.print(shown)
 
 

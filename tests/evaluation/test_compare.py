@@ -11,6 +11,7 @@ import pytest
 from episodes import registry
 from evaluation import compare
 from evaluation.metrics import FEW
+from evaluation.tables import show_table, table
 from tests.episodes.guessing_agent import GuessingAgent
 from tests.evaluation.evaluations import evaluation, record
 from tests.messages import missing
@@ -89,6 +90,15 @@ def test_chance_is_not_called_a_change(tmp_path, capsys, changes, verdict):
     assert compare.main([str(a), str(b)]) == 0
     said = compare.VERDICTS[verdict].format(few=FEW)
     assert f"B against A: {said}" in capsys.readouterr().out
+
+
+def test_an_answer_sends_nothing_to_the_terminal(capsys, monkeypatch):
+    rows = [["question", "answer"], ["q", "x\x1b]0;owned\x07\x1b[2J"]]
+    monkeypatch.setenv("COLUMNS", "80")
+    show_table(rows)
+    shown = "\n".join([capsys.readouterr().out, *table(rows)])
+    assert shown.count("owned") == 2
+    assert "\x1b" not in shown
 
 
 def test_other_data_compares_what_both_have_and_says_so(tmp_path, capsys):

@@ -23,6 +23,7 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as fuzzing
 from hypothesis import strategies as st
+from starlette.testclient import TestClient
 
 from common.access import json_of
 from common.command import Failure
@@ -144,9 +145,35 @@ def test_no_cases_of_another_database_are_offered(database_url, capsys):
     agent = registry.get("sql")
     test_file = agent.splits["test"]
     settings = SETTINGS.model_copy(update={"database_url": database_url})
-    assert serve.checked_rows(agent, test_file, settings, {}) == []
+    assert serve.checked_rows(agent, test_file, settings, {}) == {}
     assert not missing(capsys.readouterr().err, test_file.name, database_url)
     assert serve.checked_rows(agent, test_file, SETTINGS, {})
+
+
+def test_cases_with_numbers_for_ids_are_found_by_them(tmp_path):
+    agent = registry.get("code")
+    row = agent.rows(agent.splits["test"])[0]
+    file = write_lines(tmp_path / "own.jsonl", [{**row, "id": 7}])
+    rows = serve.checked_rows(agent, file, SETTINGS, {})
+    assert {name: row["id"] for name, row in rows.items()} == {"7": "7"}
+
+
+@pytest.mark.parametrize("address", ["127.0.0.2", "::1", "127.0.0.1"])
+def test_it_answers_at_every_address_that_it_prints(address, llm, monkeypatch, capsys):
+    seen = list[int]()
+
+    def ask(server: Server, sockets: Any) -> None:
+        url = capsys.readouterr().out.split()[0]
+        with TestClient(server.config.app, base_url=url) as visitor:
+            for path in ("health", "nothing", "v1/chat/completions"):
+                seen.append(visitor.get(path).status_code)
+            told = visitor.get("nothing").json()["error"]
+        assert (seen, told["message"]) == ([200, 404, 405], "Not Found")
+
+    monkeypatch.setattr(Server, "run", ask)
+    line = ["sql", "m", "--base-url", llm.base_url, "--port", "0", "--host", address]
+    serve.serve(*serve.parse_arguments([*line, "--max-tokens", "8"], SETTINGS), SETTINGS)
+    assert seen
 
 
 def test_a_visit_ends_with_its_time(llm):
@@ -216,6 +243,7 @@ def test_what_cannot_be_answered_is_said_in_one_line(sql, llm, body, status):
     [
         (5, ("messages.0.content", "5", "32000")),
         ("药" * 32_001, ("messages.0.content", "药", "32001", "32000")),
+        ([{"type": "text", "text": "药" * 16_000}] * 2, ("messages.0.content", "药", "32000")),
         ([{"type": "image_url"}], ("messages.0.content", "image_url", "text")),
     ],
 )
@@ -242,6 +270,15 @@ def test_a_long_value_is_told_with_its_size(sql, body, named):
     reply = httpx.post(url, content=body.encode(), headers=kind, trust_env=False)
     assert reply.status_code == 400
     assert not missing(reply.json()["error"]["message"], *named)
+
+
+def test_null_is_the_default_and_a_greeting_no_reply(llm):
+    llm.script(says(ASKS))
+    greeting = {"role": "assistant", "content": "您好，哪里不舒服？"}
+    with served("consultation", llm.base_url) as (address, _):
+        talk = [greeting, user("我肚子疼。")]
+        found = post(address, messages=talk, stream=None, n=None, temperature=None).json()
+    assert (found["agent"]["turns"], found["agent"]["reason"]) == (1, "waits")
 
 
 def test_chinese_is_sent_as_itself_and_half_a_pair_as_a_question_mark(sql, llm):
