@@ -49,7 +49,17 @@ DATE = re.compile(
 # the unclosed tags.
 REST = r"""(?:"[^"<]*"|'[^'<]*'|[^'"<>])*+>"""
 BLOCK = re.compile(rf"</?(?:p|div|br|li|ul|ol|tr|table|h[1-6]|section)\b{REST}", re.IGNORECASE)
-TAG = re.compile(rf"<(?:/?[a-z]|[!?]){REST}", re.IGNORECASE)
+ELEMENTS = (
+    "a|abbr|acronym|address|area|article|aside|audio|b|bdi|bdo|big|blockquote|body|br|button|canvas"
+    "|caption|center|cite|code|col|colgroup|dd|del|details|dfn|div|dl|dt|em|embed|fieldset"
+    "|figcaption|figure|font|footer|form|h[1-6]|head|header|hr|html|i|iframe|img|input|ins|kbd"
+    "|label|legend|li|link|main|map|mark|meta|nav|nobr|object|ol|optgroup|option|p|param|picture"
+    "|pre|q|rp|rt|ruby|s|samp|section|select|small|source|span|strike|strong|style|sub|summary|sup"
+    "|svg|table|tbody|td|textarea|tfoot|th|thead|time|title|tr|track|tt|u|ul|var|video|wbr"
+)
+# Another name is a tag with nothing but attributes in quotes. ALT<ULN且AST>3 has no tag
+NAMED = r"""/?[a-z][a-z0-9:._-]*(?:\s+[a-z0-9:._-]+\s*=\s*(?:"[^"<]*+"|'[^'<]*+'))*+\s*/?>"""
+TAG = re.compile(rf"<(?:(?:/?(?:{ELEMENTS})(?=[\s/>])|[!?]){REST}|{NAMED})", re.IGNORECASE)
 HIDDEN = re.compile(
     rf"<!--((?!<!--).)*?-->|<(script|style)\b{REST}((?!<\2).)*?</\2\s*>", re.DOTALL | re.IGNORECASE
 )

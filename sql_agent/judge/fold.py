@@ -11,14 +11,22 @@ import re
 from collections.abc import Callable
 from functools import cache, lru_cache
 from importlib import import_module
+from itertools import pairwise
 
 from scoring.text import UNSEEN, narrow, simplified, words_only
+from sql_agent.intake.cells import TAG
 
-MARKUP = re.compile(r"</?[a-zA-Z][^<>]{0,400}>|&(?:nbsp|lt|gt|amp);|\*|#|`")
+# Not the star of 5*10ml, HLA-B*58 and 10*9/L
+MARKUP = re.compile(
+    rf"{TAG.pattern}|&(?:nbsp|amp);|\*\*|(?<![A-Za-z0-9)克升片粒支瓶袋板盒])\*|\*(?!\d)|#|`",
+    TAG.flags,
+)
 LIST_MARK = re.compile(
     r"(?m)^[ \t>]*(?:\d{1,2}[.、)）](?!\d)|[-•+][ \t])|(?<=[。;；:：])[ \t]*\d{1,2}[.、)）](?!\d)"
-    r"|[（(]\d{1,2}[)）]|[①-⑳]"
+    r"|(?:^|(?<=[。;；:：,，、]))[ \t]*(?:[（(]\d{1,2}[)）]|[①-⑳])(?![级期度型类])"
 )
+NUMBERED = re.compile(r"[（(](\d{1,2})[)）]|([①-⑳])(?![级期度型类])")
+NEGATIVE = re.compile(r"[（(][ \t]*[-－−–][ \t]*[)）]")  # a result: HBsAg(-)
 # Says something without a word: a result may be "+", and "❌" denies
 SIGN = re.compile("[+±×≠¬❌✗✘✖🚫👎]")
 HAS_WORD = re.compile(rf"[^\W_]|{SIGN.pattern}")
@@ -77,7 +85,9 @@ _QUANTITY = re.compile(
 def fold(text: str) -> str:
     """Return the folded text, with its punctuation."""
     text = _MIXED_NUMBER.sub(r"\1又", _SUPERSCRIPT.sub(r"\1^\2", UNSEEN.sub("", text)))
-    text = simplified(MARKUP.sub("", LIST_MARK.sub("", text)))
+    text = _without_numbering(text)
+    text = MARKUP.sub("", LIST_MARK.sub("", NEGATIVE.sub("(阴性)", text)))
+    text = simplified(text.replace("&lt;", "<").replace("&gt;", ">"))
     text = narrow(text).lower().translate(_STROKES)
     text = _CHINESE_GAP.sub(",", _GAPS.sub(" ", text))
     text = _THOUSANDS.sub("", _NEEDLESS_GAP.sub("", text))
@@ -86,6 +96,15 @@ def fold(text: str) -> str:
     text = _RANGE_SIGN.sub(r"\1~", text)
     text = _DECIMAL.sub(lambda number: f"{float(number[0]):.15g}", text)
     return _NEEDLESS_GAP.sub("", _QUANTITY.sub(_in_kept_units, text))
+
+
+def _without_numbering(text: str) -> str:
+    """Remove the numbers of lists, as ①发热②头痛. A score, as 疼痛(8), stays."""
+    found = [int(narrow(one or circled)) for one, circled in NUMBERED.findall(text)]
+    for before, number in pairwise([0, *found]):
+        if number not in (1, before + 1):
+            return text
+    return NUMBERED.sub("", text) if len(found) > 1 else text
 
 
 def _in_digits(match: re.Match[str]) -> str:
