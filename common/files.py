@@ -45,9 +45,8 @@ TEMPORARY_BYTES = 200_000_000
 
 def check_temporary() -> Path:
     """Return the folder for temporary files, as Ray chooses it. Raises FileError: full, missing."""
-    named = next((name for name in ("RAY_TMPDIR", "TMPDIR") if os.environ.get(name)), "")
-    folder = Path(os.environ.get(named, "/tmp"))
-    setting = named or "TMPDIR"
+    setting = "RAY_TMPDIR" if os.environ.get("RAY_TMPDIR") else "TMPDIR"
+    folder = Path(os.environ.get(setting) or "/tmp")
     try:
         free = shutil.disk_usage(folder).free
     except OSError as error:

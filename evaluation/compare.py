@@ -215,12 +215,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
 
     def body() -> None:
-        result = compare(read_evaluation(arguments.a), read_evaluation(arguments.b))
+        first = read_evaluation(arguments.a)
+        result = compare(first, read_evaluation(arguments.b))
         if arguments.json:
             print(json.dumps(result, ensure_ascii=False))
         else:
-            agent = registry.get(read_scores(arguments.a)["agent"])
-            replace(report_of(result), words=words_of(folder_of(agent)).chinese).show()
+            words = words_of(folder_of(registry.get(first.scores["agent"])))
+            replace(report_of(result), words=words.chinese).show()
 
     return run_command("compare", body)
 

@@ -180,10 +180,10 @@ def evaluate(agent: Agent, arguments: argparse.Namespace, settings: Settings) ->
     """Play, score and write. Returns the exit code."""
     if arguments.model:
         player = model_player(agent, arguments.model, arguments.base_url, settings)
+    elif arguments.baseline:
+        player = Player("baseline", arguments.baseline)
     else:
         player = Player("gold", "gold")
-        if arguments.baseline:
-            player = Player("baseline", arguments.baseline)
     arguments.max_tokens = arguments.max_tokens or reply_tokens(agent, player, arguments.thinking)
     seeded = settings.under({"turns_seed": arguments.seed})
     settings = with_turns(agent, seeded, arguments.max_turns)

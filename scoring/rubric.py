@@ -72,7 +72,7 @@ class Reward:
             object.__setattr__(self, name, {key: as_plain(found[key]) for key in found})
         if (self.total is None) == (self.unscored is None):
             raise ValueError(f"expected a total or a cause, got {self.total}, {self.unscored!r}")
-        numbers = [*self.terms.values(), *([] if self.total is None else [self.total])]
+        numbers = [*self.terms.values(), self.total or 0.0]
         if not all(math.isfinite(number) for number in numbers):
             raise ValueError(f"a reward must be finite, got {self.total} with terms {self.terms}")
         if self.score is not None and not 0 <= self.score <= 1:

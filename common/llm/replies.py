@@ -91,15 +91,14 @@ def _joined(events: list[Any], ended: bool) -> Any:
         raise ValueError("no event has a choice")  # a policy that says nothing sends an empty one
     if finish is None and not ended:
         raise ValueError("the stream broke off")
-    calls = [
-        call
-        for call, before in zip(calls, [None, *calls], strict=False)
-        if not _repeats(call, before)
-    ]
-    for call in calls:
+    kept = []
+    for call, before in zip(calls, [None, *calls], strict=False):
+        if not _repeats(call, before):
+            kept.append(call)
+    for call in kept:
         call.pop("index", None)
-    if calls:
-        message["tool_calls"] = calls
+    if kept:
+        message["tool_calls"] = kept
     return {**whole, "choices": [{"index": 0, "message": message, "finish_reason": finish}]}
 
 

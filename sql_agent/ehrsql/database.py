@@ -135,8 +135,7 @@ class _Drawing:
         met = True
         entities = self.schema.entities
         rows = sorted(witness.rows, key=lambda row: len(row.table.parents))
-        rows.sort(key=lambda row: row.table.name not in entities)
-        for row in rows:
+        for row in sorted(rows, key=lambda row: row.table.name not in entities):
             known = row.known(values)
             fitting: list[int] = []
             if known and row.table.name in entities:
