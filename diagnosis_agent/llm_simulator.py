@@ -200,6 +200,7 @@ def examination(task: DiagnosisTask, name: str, past: Sequence[Result]) -> str |
         return ordered(task, name)
     words = " ".join(CHAT_TOKEN.sub(" ", name).split())
     several = [named(part) for part in SEVERAL.split(words)]
-    if not words or len(words) > LONGEST or (len(several) > 1 and all(several)):
+    are_several = len(several) > 1 and all(several) and not named(words)
+    if not words or len(words) > LONGEST or are_several:
         return None
     return next((one.name for one in past if one.name.casefold() == words.casefold()), words)

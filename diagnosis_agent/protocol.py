@@ -23,8 +23,11 @@ REASON = re.compile(
     re.IGNORECASE,
 )
 ANOTHER = re.compile(r"final diagnosis ?[:：]|最终诊断[:：]", re.IGNORECASE)
-SENTENCE_END = re.compile(r"(?<=\w{3}[.!?]) |(?<=[)\]][.!?]) ")
-ITEM = re.compile(r"(?:[-•>]|\d{1,2}[.)]) ")
+# Not behind "abd. ultrasound" and "vit. B12"
+SENTENCE_END = re.compile(
+    r"(?<=\w{3}[.!?])(?<!\b(?i:abd|vit|lat|ant|sup|inf|ext|int|art|ven)\.) |(?<=[)\]][.!?]) "
+)
+ITEM = re.compile(r"\A(?:[-•>]|\d{1,2}[.)]) ")
 SPACE = re.compile(r"[^\S\n]+")
 MARKDOWN = re.compile(r"[*`#]+|__+")
 
@@ -102,15 +105,23 @@ def _conclusion(text: str) -> Order | Conclusion | Malformed:
     conclusion, *reasons = REASON.split(text, maxsplit=1)
     lines = _lines(conclusion)
     if reasons:
+        said = list[str]()
+        behind = list[str]()
+        for line in lines:
+            first, *rest = SENTENCE_END.split(line, maxsplit=1)
+            is_diagnosis = _names_a_diagnosis(first)
+            said.append(first if is_diagnosis else line)
+            behind += rest if is_diagnosis else []
+        why = "\n".join([*behind, reasons[0].strip()])
         # A second diagnosis behind the reason counts as well: naming several is no way to be right.
-        again = "\n".join(line for line in _lines(reasons[0]) if ANOTHER.match(line))
-        named = [diagnosis_in(conclusion), *labelled_diagnoses(again)]
+        again = "\n".join(line for line in _lines(why) if ANOTHER.match(line))
+        named = [diagnosis_in("\n".join(said)), *labelled_diagnoses(again)]
         if not any(named):
-            named = labelled_diagnoses(reasons[0])
+            named = labelled_diagnoses(why)
         distinct: dict[str, str] = {}
         for name in filter(None, named):  # the first spelling stands where the last does
             distinct[name.casefold()] = distinct.pop(name.casefold(), name)
-        return _whole(Conclusion("; ".join(distinct.values()), reasons[0].strip()))
+        return _whole(Conclusion("; ".join(distinct.values()), why.strip()))
     labelled = [line for line in lines if _names_a_diagnosis(line)] or lines[:1]
     names = list[str]()
     reason = list[str]()

@@ -90,39 +90,47 @@ def examinations_of(note: dict[str, Any]) -> list[dict[str, str]]:
             name = text_of(one.get("label"), f"{place}.data.label")
             result = _shown(one.get("lab_data"), f"{place}.data.lab_data")
             time = item.get("time")
-            found.setdefault(name, []).append(f"{time}: {result}" if time else result)
+            if result:
+                found.setdefault(name, []).append(f"{time}: {result}" if time else result)
     return [{"name": name, "results": "\n".join(results)} for name, results in found.items()]
 
 
 def _shown(value: Any, where: str) -> str:
-    if isinstance(value, dict) and value:
-        return "\n".join(f"{name}: {_shown(part, where)}" for name, part in value.items())
+    if value in (None, "", {}):
+        return ""  # was not measured
+    if isinstance(value, dict):
+        shown = {name: _shown(part, where) for name, part in value.items()}
+        return "\n".join(f"{name}: {part}" for name, part in shown.items() if part)
     if isinstance(value, int | float | Decimal):
         return str(value)
     return text_of(value, where)
 
 
-def read_notes(path: Path, wanted: set[str], say: Say) -> dict[str, Note]:
-    """Return history and examinations of the notes that cases have, and name each note that has no
-    history. Raises SourceError.
+def read_notes(path: Path, wanted: set[str], say: Say) -> dict[str, Note | Refused]:
+    """Return history and examinations of the notes that cases have, or why a note has none, which is
+    said, too. Raises SourceError.
     """
-    notes: dict[str, Note] = {}
+    notes: dict[str, Note | Refused] = {}
     for name, value in watched(read_records(path), path.name, "records"):
         try:
             note = object_of(value, "the record")
             history = text_of(note.get("text"), "text").partition(EXAMINED)[0]
             found = examinations_of(note)
             history = text_of(history, f"text before {EXAMINED}")
-            if name in notes:
+            if isinstance(notes.get(name), tuple):
                 raise Refused("is there twice, expected once; the first counts")
             if name in wanted:
                 notes[name] = (history, found)
         except Refused as refusal:
             say(f"{path}, {name}: {refusal}")
+            if name in wanted:
+                notes.setdefault(name, refusal)
     return notes
 
 
-def read_row(name: str, value: Any, notes: Mapping[str, Note], split: str, index: int) -> Row:
+def read_row(
+    name: str, value: Any, notes: Mapping[str, Note | Refused], split: str, index: int
+) -> Row:
     """Return a case of DiagAgent with the reference's columns. Raises Refused."""
     item = object_of(value, "the record")
     question = text_of(item.get("case_summary"), "case_summary")
@@ -132,7 +140,10 @@ def read_row(name: str, value: Any, notes: Mapping[str, Note], split: str, index
         raise Refused("recommended_exam_names is empty, expected at least one name")
     if name not in notes:
         raise Refused("has no note with a history of that id in --diaggym_ref_data_path")
-    text, found = notes[name]
+    note = notes[name]
+    if isinstance(note, Refused):
+        raise Refused(f"has a note that cannot be used: {note}")
+    text, found = note
     return {
         "data_source": "diagnose_dataset",
         "prompt": [
@@ -153,7 +164,9 @@ def read_row(name: str, value: Any, notes: Mapping[str, Note], split: str, index
     }
 
 
-def read_rows(path: Path, notes: Mapping[str, Note], split: str, say: Say) -> Iterator[Row]:
+def read_rows(
+    path: Path, notes: Mapping[str, Note | Refused], split: str, say: Say
+) -> Iterator[Row]:
     """Yield the rows of a file of cases, and print why each record that is left out is.
 
     Raises SourceError: not readable. Raises Failure: after the last row, more than half left out or

@@ -108,6 +108,8 @@ def test_for_other_cases_the_words_of_an_order_are_a_name(llm, examine):
     for name in ("CBC, CRP; ESR", "CBC and CRP", "x" * 121, " "):
         assert examine(name, task=ELSEWHERE).kind == "unavailable"
     assert len(llm.requests) == 1
+    for name in ("C3 and C4", "Na, K, Cl"):
+        assert examine(name, task=ELSEWHERE).kind == "recorded", "it is one examination"
     assert examine("Factor XII activity", first, task=ELSEWHERE).kind == "recorded"
 
 

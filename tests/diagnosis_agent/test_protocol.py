@@ -60,6 +60,21 @@ def test_the_same_diagnosis_again_is_no_second_one(reason):
     assert said.diagnosis == "gout"
 
 
+@pytest.mark.parametrize("beside", [". It is hot.", "\nConfidence: high", "\nSeverity: mild"])
+def test_what_is_said_beside_a_diagnosis_is_no_second_one(beside):
+    said = read_reply(f"{STOP_PHRASE}\nFinal diagnosis: gout{beside}\nReason: urate")
+    assert isinstance(said, Conclusion)
+    assert said.diagnosis == "gout"
+
+
+@pytest.mark.parametrize("name", ["abd. ultrasound", "vit. B12"])
+def test_a_word_cut_short_ends_no_order(name):
+    said = read_reply(
+        f"Current diagnosis: gout\nExamination needed: {name}. It shows more.\nReason: x"
+    )
+    assert said == Order("gout", name, "It shows more. x")
+
+
 PIECES = ("<think>", "</think>", STOP_PHRASE, "Current diagnosis:", "Final diagnosis: ", "needed:")
 PROMPTS = load_prompts(OWN)
 MARKS = ("CBC", "Reason:", "\n", " ", ". ", "1. ", "- ", "**", "\x00", "\ud800", "：")
