@@ -8,8 +8,8 @@ import sqlite3
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from itertools import islice
 from pathlib import Path
+from urllib.parse import quote
 
 from rapidfuzz import process
 from rapidfuzz.distance import Levenshtein
@@ -19,7 +19,7 @@ KINDS = ("column_names", "column_values", "term")
 SHOWN = 10
 NEAREST = 5
 FARTHEST = 0.5
-MOST_VALUES = 20_000  # different values of a column that are compared with a term
+MOST_VALUES = 20_000  # different values of a column that are counted or compared with a term
 SQLITE = (".db", ".sqlite", ".sqlite3")
 
 Table = tuple[list[str], Iterator[tuple[str, ...]]]
@@ -71,14 +71,21 @@ def columns_of(path: Path, table: str) -> list[str]:
 def values(path: Path, table: str, column: str) -> str:
     """Return distinct values of a column in the order of the file, or near names if it is unknown."""
     with opened(path, table) as (columns, rows):
-        found = {name.lower(): at for at, name in enumerate(columns)}.get(column.lower())
+        named = {name.strip().lower(): at for at, name in enumerate(columns)}
+        found = named.get(column.strip().lower())
         if found is None:
             raise LookupRefused(
                 f"there is no column {column!r}; the columns are {', '.join(columns)}"
             )
-        seen = dict.fromkeys(row[found] for row in islice(rows, MOST_VALUES) if found < len(row))
+        seen = dict[str, None]()
+        for row in rows:
+            if found < len(row):
+                seen[row[found]] = None
+            if len(seen) > MOST_VALUES:
+                break
     shown = ", ".join(list(seen)[:SHOWN])
-    return shown if len(seen) <= SHOWN else f"{shown}, ... ({len(seen)} different values)"
+    count = len(seen) if len(seen) <= MOST_VALUES else f"more than {MOST_VALUES}"
+    return shown if len(seen) <= SHOWN else f"{shown}, ... ({count} different values)"
 
 
 def term(path: Path, table: str, keyterm: str) -> str:
@@ -115,7 +122,7 @@ def opened(path: Path, table: str) -> Iterator[Table]:
     """Yield columns and rows of a table, as texts."""
     if path.suffix.lower() == ".csv":
         csv.field_size_limit(sys.maxsize)
-        with open(path, newline="", encoding="utf-8", errors="replace") as file:
+        with open(path, newline="", encoding="utf-8-sig", errors="replace") as file:
             reader = csv.reader(file)
             yield next(reader, []), (tuple(row) for row in reader)
         return
@@ -132,4 +139,4 @@ def opened(path: Path, table: str) -> Iterator[Table]:
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    return sqlite3.connect(f"file:{path}?mode=ro", uri=True, check_same_thread=False)
+    return sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True, check_same_thread=False)

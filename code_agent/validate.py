@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from contextlib import closing, redirect_stdout
 from itertools import chain
 from pathlib import Path
+from urllib.parse import quote
 
 from code_agent.environment import CodeEnvironment
 from code_agent.task import CodeTask
@@ -43,7 +44,8 @@ def answer_by(name: str, task: CodeTask, folder: Path | None) -> str:
         with redirect_stdout(output):
             exec(compile(task.program.replace("/data/", f"{folder}/"), "program", "exec"), {})
         return output.getvalue()
-    with closing(sqlite3.connect(f"file:{folder}/{DATABASE}?mode=ro", uri=True)) as database:
+    uri = f"file:{quote(f'{folder}/{DATABASE}')}?mode=ro"
+    with closing(sqlite3.connect(uri, uri=True)) as database:
         rows = database.execute(task.sql).fetchall()
     is_table = task.gold is not None and task.gold.kind == "table"
     return json.dumps(rows if is_table else [*chain.from_iterable(rows)])

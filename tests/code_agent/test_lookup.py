@@ -33,6 +33,23 @@ def test_names_of_files_are_read_in_any_case(tmp_path, tables):
     assert look_up(tmp_path, "hospital.db", "column_names").startswith("patients: subject_id")
 
 
+def test_names_with_signs_of_a_uri_and_byte_order_marks_are_read(tmp_path, tables):
+    shutil.copy(tables / "hospital.db", tmp_path / "ward #1? 50%25.db")
+    (tmp_path / "marked.csv").write_text("\ufeffsubject_id\n1\n", encoding="utf-8")
+    told = look_up(tmp_path, "ward #1? 50%25.db", "column_names")
+    assert told == "patients: subject_id, gender, city"
+    assert look_up(tmp_path, "marked.csv", "column_values", "subject_id") == "1"
+    assert len([*tmp_path.iterdir()]) == 2, "no empty file is made"
+
+
+def test_late_values_are_told_and_a_count_that_was_cut_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(lookup, "MOST_VALUES", 20)
+    rows = [f"{'CCU' if n < 30 else 'MICU'},{n}" for n in range(40)]
+    (tmp_path / "stays.csv").write_text("\n".join(["unit,n", *rows]), encoding="utf-8")
+    assert look_up(tmp_path, "stays.csv", "column_values", "unit") == "CCU, MICU"
+    assert "(more than 20 different values)" in look_up(tmp_path, "stays.csv", "column_values", "n")
+
+
 def test_a_misspelt_term_gets_the_nearest_alone(tables):
     assert "Bern" not in look_up(tables, "patients.csv", "term", "bazel")
 
