@@ -63,6 +63,10 @@ SCRATCH = {
     "/scratch": 2**26,
     "/dev/shm": 2**24,
 }
+KILLED = (
+    "the sandbox of an episode was killed from outside, as the kernel does when memory runs out; "
+    "run fewer episodes at once (--concurrency), or nothing beside them"
+)
 WARM = ("numpy", "pandas")  # imported before the first program
 
 Status = Literal["ok", "error", "timeout", "memory", "processes", "crashed"]
@@ -96,6 +100,7 @@ class Episode:
         self.lock = asyncio.Lock()
         self.line: socket.socket | None = None
         self.handle = -1
+        self.hung_up = False
 
     async def open(self, line: socket.socket) -> None:
         """Wait for the supervisor at the other end. Raises EOFError if it has ended."""
@@ -133,6 +138,8 @@ class Episode:
             self.end(stuck=True)
         except (OSError, EOFError):
             self.end()
+            if not self.hung_up:
+                raise SandboxError(KILLED) from None
         except MachineTooSlowError:
             self.end(stuck=True)
             raise
@@ -181,6 +188,7 @@ class Episode:
 
     def hang_up(self) -> None:
         """End the episode, even while a program runs. Its `ask` then sees the line end."""
+        self.hung_up = True
         if self.line and self.lock.locked():
             self.line.shutdown(socket.SHUT_RDWR)
         else:
@@ -190,7 +198,7 @@ class Episode:
 class Sandbox:
     """Episodes of programs, any number at once.
 
-    One more than EPISODES ends the episode that has been idle longest, which then starts afresh.
+    One more than EPISODES ends the episode that has been idle longest, whose next program is refused.
     memory: bytes an episode may have beyond the warm interpreter's.
     """
 
@@ -205,6 +213,7 @@ class Sandbox:
             self.paths = {path: str(path) for path in self.paths}
         self.memory = int(settings.sandbox_memory * GIB)
         self._episodes: dict[str, Episode] = {}
+        self._displaced: set[str] = set()  # ended before their time, to make room
         self._process: subprocess.Popen[bytes] | None = None
         self._owner = 0
         self._starting = threading.Lock()
@@ -219,7 +228,7 @@ class Sandbox:
         """Run a program or shell command in this episode, which the first call creates.
 
         deadline: seconds it may take (default: SANDBOX_SECONDS). Raises SandboxError if no sandbox
-        can be had here.
+        can be had here, or the episode was ended to make room.
         """
         held = self._hold(episode)
         deadline = deadline or self.deadline
@@ -231,12 +240,13 @@ class Sandbox:
 
     async def end(self, episode: str) -> None:
         """End an episode with its processes and files. Its running program counts as crashed."""
+        self._displaced.discard(episode)
         if held := self._episodes.pop(episode, None):
             held.hang_up()
 
     async def close(self) -> None:
         """Close all episodes and the sandbox. A further program would start it again."""
-        for episode in list(self._episodes):
+        for episode in [*self._episodes, *self._displaced]:
             await self.end(episode)
         process = self._process
         self._process = None
@@ -249,15 +259,22 @@ class Sandbox:
                 await asyncio.to_thread(process.wait)
 
     def _hold(self, name: str) -> Episode:
-        """Return the episode, and end idle ones beyond the limit."""
+        """Return the episode, and end idle ones beyond the limit. Raises SandboxError: it was one."""
         if self._owner != os.getpid():  # a forked child must not use its parent's episodes
             self._episodes = {}
+            self._displaced = set()
             self._process = None
             self._owner = os.getpid()
+        if name in self._displaced:
+            raise SandboxError(
+                f"more than {EPISODES} episodes of programs ran at once, and this one lost its names "
+                "and files to make room; run fewer at once (--concurrency)"
+            )
         held = self._episodes.pop(name, None) or Episode()
         idle = [name for name, other in self._episodes.items() if not other.lock.locked()]
         for other in idle[: max(0, len(self._episodes) + 1 - EPISODES)]:
             self._episodes.pop(other).hang_up()
+            self._displaced.add(other)
         self._episodes[name] = held
         return held
 
