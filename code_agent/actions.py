@@ -143,14 +143,18 @@ async def run_in(
 
 
 def program_of(code: str, context: EpisodeContext) -> str:
-    """Return a program in the task's frame, or with a print of its `answer`, without its block."""
+    """Return a program in the task's frame, or with a print of its `answer`, without its block.
+
+    An `answer` that only a function or class has is not printed.
+    """
     code = code.removeprefix("\ufeff")
     if block := BLOCK.fullmatch(code):
         code = block[1]
     if context.frame:
         return placed(context.frame, code)
     names = {node.id for node in nodes_of(code) if isinstance(node, ast.Name)}
-    return f"{code}\nprint(answer)" if "answer" in names and "print" not in names else code
+    printed = f"{code}\nif 'answer' in globals():\n    print(answer)"
+    return printed if "answer" in names and "print" not in names else code
 
 
 def placed(context: str, code: str) -> str:

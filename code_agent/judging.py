@@ -8,7 +8,7 @@ import itertools
 import secrets
 import tomllib
 from base64 import b64decode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -97,15 +97,24 @@ def names_in(tests: str) -> tuple[list[str], list[str]]:
 Labels = Mapping[tuple[str, ...], str]
 
 
-async def share_predicted(wanted: Labels, context: EpisodeContext) -> float:
-    """Return the share of labels that PREDICTIONS has right. A missing one is wrong."""
-    size = len(next(iter(wanted), ()))
+async def share_predicted(wanted: Labels, columns: Sequence[str], context: EpisodeContext) -> float:
+    """Return the share of labels that PREDICTIONS has right. A missing one is wrong.
+
+    columns: of its header, the label last. Where the header has other names, columns count by place.
+    """
     found = {}
+    places = [*range(len(columns))]
     try:
-        text = b64decode(await _read(PREDICTIONS, context)).decode("utf-8", "replace")
-        for row in list(csv.reader(io.StringIO(text)))[1:]:
-            if len(row) == size + 1:
-                found[tuple(map(_number, row[:size]))] = _label(row[size])
+        text = b64decode(await _read(PREDICTIONS, context)).decode("utf-8-sig", "replace")
+        header, *rows = [*csv.reader(io.StringIO(text))] or [[]]
+        names = [name.strip() for name in header]
+        if {*columns} <= {*names}:
+            places = [names.index(name) for name in columns]
+        width = len(names) if {*columns} <= {*names} else len(columns)
+        for row in rows:
+            if len(row) == width:
+                *case, label = [row[at] for at in places]
+                found[tuple(map(_number, case))] = _label(label)
     except (ValueError, csv.Error):  # the program controls what its interpreter prints
         return 0.0
     right = sum(found.get(key) == label for key, label in wanted.items())
@@ -113,10 +122,16 @@ async def share_predicted(wanted: Labels, context: EpisodeContext) -> float:
 
 
 def read_labels(path: Path, ids: tuple[str, ...], column: str) -> Labels:
-    """Return the labels of a CSV file by what the columns `ids` name."""
+    """Return the labels of a CSV file by what the columns `ids` name. Raises ValueError: one lacks."""
     labels = {}
-    with open(path, newline="", encoding="utf-8") as file:
-        for row in csv.DictReader(file):
+    with open(path, newline="", encoding="utf-8-sig") as file:
+        reader = csv.DictReader(file, restval="")
+        there = reader.fieldnames or ()
+        if missing := [name for name in (*ids, column) if name not in there]:
+            raise ValueError(
+                f"{path} lacks the columns {', '.join(missing)}; it has {', '.join(there)}"
+            )
+        for row in reader:
             case = tuple(_number(row[name]) for name in ids)
             labels[case] = _label(row[column])
     return labels
@@ -142,8 +157,8 @@ async def _read(name: str, context: EpisodeContext) -> str:
 
 
 def _number(text: str) -> str:
-    """Return an identifier, which some files write as `tensor(7)`."""
-    return text.strip().removeprefix("tensor(").removesuffix(")")
+    """Return an identifier, which some files write as `tensor(7)` or 7.0."""
+    return text.strip().removeprefix("tensor(").removesuffix(")").removesuffix(".0")
 
 
 def _label(text: str) -> str:

@@ -1,5 +1,6 @@
 """The rows of a data file, Parquet or JSON lines, for `Agent.rows`."""
 
+from collections import Counter
 from pathlib import Path
 
 from common.jsonl import read_jsonl
@@ -8,7 +9,7 @@ from episodes.episode import AgentError
 
 
 def read_rows(path: Path, what: str) -> list[Row]:
-    """Return a file's rows, `what` in messages. Raises AgentError: unreadable or empty."""
+    """Return a file's rows, `what` in messages. Raises AgentError: unreadable, empty, an id twice."""
     try:
         if path.suffix == ".parquet":
             from pyarrow import parquet  # heavy, and agents are imported by every command
@@ -22,4 +23,7 @@ def read_rows(path: Path, what: str) -> list[Row]:
         ) from None
     if not rows:
         raise AgentError(f"{path} has no rows")
+    ids = Counter(str(row["id"]) for row in rows if row.get("id") is not None)
+    if twice := [name for name, count in ids.items() if count > 1]:
+        raise AgentError(f"{path} has the id {twice[0]!r} twice; expected one row of each id")
     return rows

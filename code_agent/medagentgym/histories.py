@@ -28,7 +28,7 @@ NAME = re.compile(r"history_(\d+)(?:_(\d+))?\.json")
 
 @dataclass(frozen=True)
 class History:
-    """ending: the last element, with result, score and this project's task, answer, stop_reason."""
+    """ending: the last element, with result, score and this project's id, answer, stop_reason."""
 
     index: int
     number: int
@@ -38,7 +38,13 @@ class History:
     @property
     def score(self) -> float:
         """The score. A file without one, such as the reference's, has 1 or 0."""
-        return float(self.ending.get("score", self.succeeded))
+        score = self.ending.get("score")
+        return float(score if isinstance(score, int | float) else self.succeeded)
+
+    @property
+    def task(self) -> str | int:
+        """The task's id. The reference's files and earlier ones have its index alone."""
+        return self.ending.get("id", self.index)
 
     @property
     def succeeded(self) -> bool:
@@ -98,21 +104,29 @@ def scores_of(histories: Iterable[History]) -> tuple[float, str]:
 def sft_rows(histories: Iterable[History]) -> list[dict[str, Any]]:
     """Return the messages of right episodes without repetitions."""
     right = {repr(one.messages): one for one in histories if one.succeeded}
-    return [{"messages": one.messages, "task": one.index} for one in right.values()]
+    return [{"messages": one.messages, "task": one.task} for one in right.values()]
 
 
 def dpo_rows(histories: Iterable[History]) -> list[dict[str, Any]]:
-    """Return pairs of a right and a wrong episode of the same task, each episode once."""
+    """Return pairs of a right and a wrong episode of the same task, each episode once.
+
+    An episode that ended before the first reply is left out.
+    """
     rows = []
     for each in by_task(histories):
-        right = [one for one in each if one.succeeded]
-        wrong = [one for one in each if not one.succeeded]
+        replied = [one for one in each if any(map(is_reply, one.messages))]
+        right = [one for one in replied if one.succeeded]
+        wrong = [one for one in replied if not one.succeeded]
         for chosen, rejected in zip(right, wrong, strict=False):
-            prompt = list(takewhile(lambda one: one["role"] != "assistant", chosen.messages))
+            prompt = [*takewhile(lambda one: not is_reply(one), chosen.messages)]
             at = len(prompt)
             sides = {"chosen": chosen.messages[at:], "rejected": rejected.messages[at:]}
-            rows.append({"prompt": prompt, **sides, "task": chosen.index})
+            rows.append({"prompt": prompt, **sides, "task": chosen.task})
     return rows
+
+
+def is_reply(message: Message) -> bool:
+    return message["role"] == "assistant"
 
 
 def show(folder: Path) -> None:

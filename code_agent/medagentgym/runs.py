@@ -116,6 +116,7 @@ class Runner:
             right = score > 0 and score > self.tasks.success_above(task)
             result = {"result": "success" if right else "failure", "score": score}
         ending = {
+            "id": task.id,
             "task": self.config.task,
             "task_type": task.task_type,
             "difficulty": task.difficulty,

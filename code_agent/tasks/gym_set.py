@@ -82,7 +82,7 @@ class MedAgentGymSet(TaskSet):
             fields = {name: form.format_map(said) for name, form in forms.items()}
             fields |= self.read_row(row)
             return CodeTask(id=f"{self.name}/{index}", task_set=self.name, **fields)
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, SyntaxError, TypeError, ValueError) as error:
             seen = f"{type(error).__name__}: {error}"
             raise AgentError(
                 f"{self.name}: row {index} of {self._file()} does not have the set's form ({seen})"

@@ -1,7 +1,9 @@
 """How each of MedAgentGym's sets reads a row: question, answer and judge."""
 
 import ast
+import csv
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
@@ -117,12 +119,14 @@ class MedCalcBench(MedAgentGymSet):
 
 
 def _unquoted(text: str) -> str:
-    plain = re.sub(r"[\s'\"]", "", text).casefold()
+    """Return a text without quotes and spaces, except spaces between two numbers."""
+    plain = re.sub(r"['\"]", "", text).casefold()
+    plain = re.sub(r"\s+", "", re.sub(r"(?<=\d)\s+(?=\d)", "_", plain))
     return re.sub(r"\b0+(?=\d+/|\d{1,2}/\d{4}$)", "", plain) if "/" in plain else plain
 
 
 class NPowerAI(MedAgentGymSet):
-    """A whole sample size, or a power within a hundredth of its value."""
+    """A sample size, or a power within a hundredth of its value."""
 
     name = "npowerai"
 
@@ -132,7 +136,8 @@ class NPowerAI(MedAgentGymSet):
         if target not in ("size", "power"):
             raise ValueError(f"estimate_target is {target!r}, expected size or power")
         if target == "size":
-            return {"gold": Gold("integer", int(row["answer"]))}
+            is_whole = answer.is_integer()
+            return {"gold": Gold("integer", int(answer)) if is_whole else Gold("number", answer)}
         return {"gold": Gold("number", answer, tolerance=abs(answer) * POWER_ROOM)}
 
 
@@ -149,7 +154,8 @@ class BioCoder(MedAgentGymSet):
 
     def unusable(self, task: CodeTask) -> str:
         found = re.findall(r"^(?:import|from)\s+([A-Za-z_]\w*)", task.context, re.MULTILINE)
-        absent = sorted({name for name in found if find_spec(name) is None})
+        # What is loaded, such as __main__, may have no spec
+        absent = sorted({name for name in found if name not in sys.modules and not find_spec(name)})
         return f"needs the packages {', '.join(absent)}" if absent else ""
 
     async def why_unusable(self, task: CodeTask, open_: Callable[[], EpisodeContext]) -> str:
@@ -220,11 +226,24 @@ class Predictions(MedAgentGymSet):
     def needed(self, task: CodeTask) -> list[Path]:
         return [self.file_of(task, "train"), self.file_of(task, "test")]
 
+    def predicted(self, task: CodeTask) -> tuple[str, ...]:
+        """Return the columns of predictions, the label last."""
+        return (*self.columns(task)[0], "prediction")
+
+    def unusable(self, task: CodeTask) -> str:
+        if why := super().unusable(task):
+            return why
+        try:
+            self.wanted(task)
+        except (ValueError, csv.Error) as error:
+            return str(error)
+        return ""
+
     def wanted(self, task: CodeTask) -> Labels:
         return read_labels(self.file_of(task, "test"), *self.columns(task))
 
     async def worth(self, task: CodeTask, handed: Handed, context: EpisodeContext) -> float:
-        return await share_predicted(self.wanted(task), context)
+        return await share_predicted(self.wanted(task), self.predicted(task), context)
 
     def success_above(self, task: CodeTask) -> float:
         """Return the score of always predicting the commonest label."""
@@ -248,6 +267,10 @@ class MimicExtract(Predictions):
         if task.task_type in ("vasopressor", "ventilation"):
             return ("subject_id", "6_hour_window_id"), "intervention_category"
         return ("subject_id",), task.task_type
+
+    def predicted(self, task: CodeTask) -> tuple[str, ...]:
+        named = super().predicted(task)
+        return tuple("window_idx" if name == "6_hour_window_id" else name for name in named)
 
     def features(self, task: CodeTask) -> list[Path]:
         return [self.place / task.files[0] / name for name in self.known["features"]]

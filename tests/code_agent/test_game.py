@@ -185,6 +185,13 @@ def test_the_answer_is_standard_output_and_standard_error_is_shown(opened, noise
 
 
 @pytest.mark.usefixtures("bubblewrap")
+def test_an_answer_that_a_function_has_is_not_printed(opened):
+    episode, _ = played(opened(), RUN % "def f():\\n    answer = 3\\n    return answer\\nx = f()")
+    assert "NameError" not in str(episode.messages)
+    assert episode.events[0].status == "SUCCESS"
+
+
+@pytest.mark.usefixtures("bubblewrap")
 @pytest.mark.parametrize("block", ["```python\n{}\n```", "\ufeff\n```\n{}", "```py \n{}\n```\n"])
 def test_a_block_of_markdown_around_a_program_is_no_part_of_it(opened, block):
     code = block.format("s = '```'\nprint(3)").replace("\n", "\\n")

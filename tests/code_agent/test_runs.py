@@ -296,7 +296,7 @@ def test_the_success_rate_is_the_tables(tmp_path, capsys):
     """A task with one scored episode weighs as much as one with eight."""
     for number in range(8):
         write(tmp_path / f"history_0_{number}.json", [], {"result": "success"})
-    write(tmp_path / "history_1_0.json", [], {"result": "failure"})
+    write(tmp_path / "history_1_0.json", [], {"result": "failure", "score": None})
     (tmp_path / "history_2_0.json").write_text("[", encoding="utf-8")
     assert histories.main(["--local_path", str(tmp_path)]) == 0
     output = capsys.readouterr()

@@ -68,9 +68,10 @@ def test_answers_in_a_sets_own_forms(tmp_path, case):
 
 
 def test_a_program_that_needs_an_absent_package_is_unusable(tmp_path):
-    row = {"problem": "", "signature": "", "solution": "", "context": f"import absent\n{HERE}"}
+    context = f"import __main__\nimport absent\n{HERE}"
+    row = {"problem": "", "signature": "", "solution": "", "context": context}
     tasks = opened("biocoder", write_set(tmp_path, [row]))
-    assert "absent" in tasks.unusable(tasks.task(0))
+    assert tasks.unusable(tasks.task(0)) == "needs the packages absent"
     with pytest.raises(EpisodeError, match="task_unusable"):
         score(tasks, "n = 1")
 
@@ -160,6 +161,9 @@ def test_a_row_may_have_no_program_before_its_own(tmp_path, histories):
     row = {"queries": "?", "dataframes": "", "study_ids": "7", "test_cases": "assert n == 1"}
     row |= {"reference_answer": "n = 1", "code_histories": histories}
     assert opened("biodsbench", write_set(tmp_path, [row])).task(0).note == ""
+    row["code_histories"] = "not a list"
+    with pytest.raises(AgentError, match="row 0"):
+        opened("biodsbench", write_set(tmp_path, [row])).task(0)
 
 
 PREDICT = """import csv
@@ -187,6 +191,8 @@ def test_predictions_are_scored_by_accuracy_over_all_test_cases(tmp_path):
     rows = [("patient_id", "prediction"), (1, 1), (2, 0), (3, True), (4, 1)]
     assert score(tasks, PREDICT.format(rows=rows)) == 0.75
     assert score(tasks, PREDICT.format(rows=rows[:2])) == 0.25
+    indexed = [("", "prediction", "patient_id"), (0, 1, 1.0), (1, 0, 2.0), (2, 1, 3.0), (3, 1, 4.0)]
+    assert score(tasks, PREDICT.format(rows=indexed)) == 0.75, "columns count by their names"
     assert score(tasks, "print('done')") == 0.0
     for none in ("write(b'\\x00\\xff\\n\\x00')", "write(b'patient_id,prediction\\n\"1,')"):
         assert score(tasks, f"open('/scratch/predictions.csv', 'wb').{none}\nprint(1)") == 0.0
@@ -195,6 +201,8 @@ def test_predictions_are_scored_by_accuracy_over_all_test_cases(tmp_path):
     (folder / "clmbr_train.pkl").unlink()
     assert tasks.unusable(tasks.task(0)) != ""
     (folder / "clmbr_train.pkl").write_bytes(b"")
+    (folder / "guo_los" / "test_labels.csv").write_text("person_id,value\n1,1\n", encoding="utf-8")
+    assert not missing(tasks.unusable(tasks.task(0)), "test_labels.csv", "patient_id", "person_id")
     (folder / "guo_los" / "test_labels.csv").unlink()
     assert tasks.unusable(tasks.task(0)).endswith("guo_los/test_labels.csv")
 

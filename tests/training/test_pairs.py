@@ -78,11 +78,13 @@ def test_a_run_s_validation_is_not_learned(tmp_path):
 
 
 def test_a_pair_of_a_rollout_is_read(tmp_path):
-    right = History(3, 0, [*PROMPT, *said("a", "b")], {"result": "success"})
-    wrong = History(3, 1, [*PROMPT, *said("c")], {"result": "failure"})
-    path = write_lines(tmp_path / "pairs.jsonl", dpo_rows([right, wrong]))
+    """With the id of its task, by which the tasks of the test file are known."""
+    right = History(3, 0, [*PROMPT, *said("a", "b")], {"result": "success", "id": "own/3"})
+    silent = History(3, 1, PROMPT, {"result": "failure", "id": "own/3"})
+    wrong = History(3, 2, [*PROMPT, *said("c")], {"result": "failure", "id": "own/3"})
+    path = write_lines(tmp_path / "pairs.jsonl", dpo_rows([right, silent, wrong]))
     (found,) = pairs_of_file(path, AGENT)
-    assert found.task == "3"
+    assert found.task == "own/3"
     assert (found.chosen.prompt, found.rejected.prompt) == (PROMPT, PROMPT)
     assert replies_of(found) == [["a", "b"], ["c"]]
 
