@@ -8,7 +8,7 @@ gold.trailing_facts("x的贮藏是避光")  # (["避光"], "x的贮藏是")
 import json
 import re
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain
@@ -30,6 +30,7 @@ AND_BEFORE = re.compile("^(?:以及|还有|另有|和|and |or )(?=.)")
 # What makes another number of the one that it stands beside
 OTHER_NUMBER = re.compile(r"[-+.~<>≤≥≠±≈/∕^%\d]")
 MEASURES = "种个款类项例名位家样味条盒张床"
+HAS_LETTER = re.compile(r"[^\W\d_]")
 COUNT = re.compile(rf"(?:一?共计?|总共|合计|总计|有)*(\d+)[{MEASURES}]?")
 MEASURE = re.compile(f"[{MEASURES}]?")
 ABOUT = re.compile("以[上下内外]|左右|上下")  # behind a count: not that many
@@ -136,10 +137,27 @@ def read_gold(
     gold.wholes = {without_frames(text) for text in wholes} - {""}
     gold.heads.labels |= {fold(name.replace("_", " ")) for name in (table or {}).get("columns", [])}
     told = _of_reference(reference, gold.heads, set(map(fold, cells)))
-    gold.take(_of_rows(filled, gold.heads, told))
+    form = _of_rows(filled, gold.heads, told)
+    for fact, places in form.items():
+        # A draft may not say whose a value is: name:甲,dosage:1片
+        if fact in told and all(owner for owner, _ in places):
+            told[fact] = {place for place in told[fact] if place[0]} or places
+    for number, name in enumerate((table or {}).get("columns", [])):
+        labels = _labels([row[number] for row in filled if number < len(row)], told)
+        if len(labels) == 1 and "" not in labels:
+            gold.heads.aliases[fold(name.replace("_", " "))] = labels.pop()
+    gold.take(form)
     if by_reference or not filled:
         gold.take(told)
     return gold
+
+
+def _labels(cells: Iterable[str], told: Places) -> set[str]:
+    """Return the fields under which the reference tells a column's cells."""
+    found = set()
+    for fact, _ in chain.from_iterable(map(pieces, cells)):
+        found |= {label for _, label in told.get(fact, ())}
+    return found
 
 
 def _text(cell: Any) -> str:
@@ -160,10 +178,16 @@ def _of_rows(rows: Sequence[Sequence[str]], heads: Heads, told: Places) -> Place
     """Return the cells as facts of the row's name. The reference has the same labels here."""
     form: Places = {}
     whole = "\n".join(heads.whole)
+    firsts = [fold(row[0]) for row in rows]
+    # Rows that the question does not name are told by their first cell: 内科：3；外科：5
+    are_keys = len(rows) > 1 and len({*firsts}) == len(rows) and all(map(HAS_LETTER.search, firsts))
     for row in rows:
         cells = [fold(cell) for cell in row]
         named = [cell for cell in cells if cell in whole or words_only(cell) in heads.words]
         name = max(filter(None, named), key=len, default="") if len(row) > 1 else ""
+        if not name and are_keys and len(row) > 1:
+            name = cells[0]
+            _add(form, name, "", "")
         heads.add_name(name)
         for cell in cells:
             if cell != name:

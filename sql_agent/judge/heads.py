@@ -63,6 +63,7 @@ class Heads:
         self.english = set(ENGLISH_WORD.findall(question))
         self.names: list[str] = []  # in the order of the reference, else of the rows
         self.labels: set[str] = set()
+        self.aliases: dict[str, str] = {}  # other names of labels: the column's own
         self.whole: set[str] = set()  # what stands before the colons of the reference
         self.known = [BESIDE, *(group for group in ASKED_AS if group.search(question))]
         if MAY.search(question) and not FORBIDS.search(question):

@@ -59,6 +59,7 @@ class _Reading:
     def __init__(self, answer: str, gold: Gold) -> None:
         self.gold = gold
         self.said: set[str] = set()
+        self.told: set[tuple[str, str]] = set()  # facts, each with the owner it was said of
         self.own: list[str] = []
         self.owner = ""
         self.labels: list[str] = []  # the fields of the last head that may follow, in its order
@@ -84,11 +85,17 @@ class _Reading:
 
     def share(self, form: Places) -> float:
         """Return the share, by length, of the form's facts that were said."""
-        said = sum(len(fact) for fact in form if fact in self.said)
-        return said / sum(map(len, form))
+        said = asked = 0
+        for fact, places in form.items():
+            owners = {owner for owner, _ in places}
+            asked += len(fact) * len(owners)
+            said += len(fact) * sum((fact, owner) in self.told for owner in owners)
+        return said / asked
 
     def _states(self, piece: str) -> bool:
         if piece in self.gold.places and self._say([piece]):
+            if piece in self.gold.heads.names:
+                self._enter(piece)
             return True
         facts, head = self.gold.trailing_facts(piece)
         if not facts:
@@ -114,6 +121,7 @@ class _Reading:
             if self.of_another or not places:
                 return False
             self.said.add(fact)
+            self.told |= {(fact, owner) for owner, _ in places}
             self.last = min(self._place(owner) for owner, _ in places)
             labels_said = {label for _, label in places}
             if "" not in labels_said:  # fields are told in the order of their names
@@ -149,6 +157,7 @@ class _Reading:
             named = without(head, labels)
             whole = [label for label in labels if without(head, {*labels} - {label}) != named]
             self.labels = sorted(whole, key=head.index)
+            self.labels = [self.gold.heads.aliases.get(label, label) for label in self.labels]
         elif field:
             # A part of one field's name is that field: 相互作用 is 药物相互作用.
             longer = [label for label in self.gold.heads.labels if field in label]
