@@ -24,6 +24,7 @@ MUST_AGREE = {
 # verl restores it with the optimizer's state
 LEARNING_RATE = "actor_rollout_ref.actor.optim.lr"
 MADE_OF = "model.json"
+COMPARED = ("data.", "algorithm.", "actor_rollout_ref.actor.", "actor_rollout_ref.rollout.")
 
 
 def check_resumable(checkpoint: Path, config: DictConfig) -> None:
@@ -81,14 +82,35 @@ def note_model(run_dir: Path, model: str) -> None:
     write_text(run_dir / MADE_OF, json.dumps(noted, ensure_ascii=False), force=True)
 
 
+def settings_of(config: Any) -> dict[str, Any]:
+    """Return what is trained and how, by verl's keys. Names of places are left out."""
+    found: dict[str, Any] = {}
+
+    def add(name: str, value: Any) -> None:
+        if isinstance(value, dict):
+            for key, inner in value.items():
+                add(f"{name}{key}.", inner)
+            return
+        place = "/" in str(value) or name.endswith(".experiment_name.")
+        if name.startswith(COMPARED) and not place:
+            found[name.strip(".")] = value
+
+    add("", OmegaConf.to_container(config, resolve=True))
+    return found
+
+
 def differences(checkpoint: Path, config: DictConfig, rows: Sequence[Row]) -> list[str]:
     """Return a line for each thing that is given otherwise than before."""
     found = []
-    theirs = config_of(checkpoint, config)
-    before = OmegaConf.select(theirs, LEARNING_RATE)
-    now = OmegaConf.select(config, LEARNING_RATE)
-    if before is not None and float(before) != float(now):
-        found.append(f"the learning rate goes on as in the checkpoint: {before}, not {now}")
+    before = settings_of(config_of(checkpoint, config))
+    now = settings_of(config)
+    for key in sorted(before.keys() | now.keys()):
+        one = before.get(key)
+        other = now.get(key)
+        if one != other and key == LEARNING_RATE:
+            found.append(f"the learning rate goes on as in the checkpoint: {one}, not {other}")
+        elif one != other:
+            found.append(f"{key} was {one}, now {other}")
     trained = [row["id"] for row in read_lines(run_of(checkpoint) / "data" / "train.jsonl")]
     given = [row["id"] for row in rows]
     if trained and trained != given:
