@@ -188,7 +188,10 @@ def osce_case(row: Record, number: int) -> PublishedCase:
     recorded = [f"{words(name)}: {text_of(patient[name])}" for name in HISTORY if patient.get(name)]
     found = list[Finding]()
     for part in ("Physical_Examination_Findings", "Test_Results"):
-        found += findings_of(osce.get(part) or {})
+        findings = osce.get(part) or {}
+        if not isinstance(findings, Mapping):
+            raise UnusableCase(f"have {words(part)} without names")
+        found += findings_of(findings)
     often = Counter(one.name for one in found)
     named = dict[str, str]()
     for one in found:
@@ -237,8 +240,9 @@ def image_case(row: Record, number: int) -> PublishedCase:
     if not asked or not ASKS_DIAGNOSIS.search(asked[0]):
         raise UnusableCase("ask for something other than a diagnosis")
     answers = row["answers"] if isinstance(row["answers"], list) else []
-    right = [answer["text"] for answer in answers if answer.get("correct") is True]
-    if len(right) != 1:
+    named = [answer for answer in answers if isinstance(answer, Mapping)]
+    right = [text_of(answer.get("text")) for answer in named if answer.get("correct") is True]
+    if len(right) != 1 or not right[0]:
         raise UnusableCase("have no single right answer")
     summary = question[: asked.start()].strip()
     found = ITEM.findall(text_of(row["physical_exams"]))
@@ -270,6 +274,12 @@ def vignette(row: Record, number: int) -> PublishedCase:
     )
 
 
+def _items_of(value: Any) -> list[Any]:
+    if isinstance(value, str):
+        return value.splitlines()
+    return value if isinstance(value, list) else []
+
+
 def choice(row: Record, number: int) -> PublishedCase:
     """Return the case of a question. The doctor knows the first item of the context at the start."""
     options = row["options"]
@@ -284,10 +294,13 @@ def choice(row: Record, number: int) -> PublishedCase:
     texts = {str(options[letter]).strip() for letter in right.split(", ")}
     if told != texts and not (len(texts) > 1 and all(text in str(answer) for text in texts)):
         raise UnusableCase("have an answer that is not the text of their option")
-    facts = [NUMBER.sub("", fact).strip() for fact in row["facts"] or [] if isinstance(fact, str)]
-    if not row["context"] or not any(facts):
+    context = _items_of(row["context"])
+    facts = [
+        NUMBER.sub("", fact).strip() for fact in _items_of(row["facts"]) if isinstance(fact, str)
+    ]
+    if not context or not any(facts):
         raise UnusableCase("have no facts")
-    start = " ".join(str(row["context"][0]).split())
+    start = " ".join(str(context[0]).split())
     known = "\n".join(filter(None, facts))
     return PublishedCase(
         id=str(row.get("id", number)),

@@ -22,13 +22,14 @@ from episodes import registry
 from episodes.agent import Record, folder_of
 from episodes.words import words_of
 from evaluation.metrics import FEW, GROUPINGS, SAME, TOO_FEW, groups_of, headline_of, judge_changes
-from evaluation.results import read_episodes, read_scores
+from evaluation.results import EPISODES, read_episodes, read_scores
 from evaluation.tables import IDENTITY, PARTS, Report, Rows, groups_in, points, span
 
 SHOWN = 20  # questions listed in each direction; --json has all
 SIDES = ("a", "b")
 NAMES = ("A", "B")  # of the sides, for a reader
 ANSWER_LENGTH = 60
+READ = ("id", "task_type", "question", "reference", "answer", "stop_reason")  # of an episode
 VERDICTS = {
     "better": "better",
     "worse": "worse",
@@ -66,10 +67,17 @@ def read_evaluation(folder: Path) -> Evaluation:
     values: dict[str, list[float]] = {}
     episodes: dict[str, dict[str, Any]] = {}
     for record in read_episodes(folder):
-        value = headline_of(agent, record)
-        if value is not None:
-            values.setdefault(record["id"], []).append(value)
-            episodes.setdefault(record["id"], record)
+        try:
+            value = headline_of(agent, record)
+            if value is not None:
+                known = {name: record[name] for name in READ}
+                values.setdefault(known["id"], []).append(value)
+                episodes.setdefault(known["id"], record)
+        except (KeyError, TypeError, ValueError) as error:
+            why = f"{type(error).__name__}: {error}"
+            raise UsageError(
+                f"{folder / EPISODES} is of another version ({why}); evaluate again with --force"
+            ) from None
     means = {name: fmean(found) for name, found in values.items()}
     return Evaluation(folder, scores, means, episodes)
 

@@ -82,7 +82,7 @@ def read_scores(folder: Path) -> dict[str, Any]:
         raise UsageError(f"{folder} {seen}; give one that evaluation.evaluate wrote to its end")
     try:
         scores = dict(json.loads(path.read_text(encoding="utf-8")))
-        missing = [name for name in ("agent", "overall", "data") if name not in scores]
+        missing = [name for name in ("agent", "model", "overall", "data") if name not in scores]
         if missing:
             raise KeyError(*missing)
         return scores

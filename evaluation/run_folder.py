@@ -125,7 +125,7 @@ class Run:
         except (ValueError, RecursionError) as error:
             self.say(f"{name} cannot be read: {type(error).__name__}")
             return {}
-        return found if isinstance(found, dict) else {}
+        return mapping(found)
 
     def _lines(self, name: str) -> Iterator[dict[str, Any]]:
         try:
@@ -206,10 +206,15 @@ def _nothing(name: str) -> None:
     """Return None for NaN and Infinity, which JSON does not have."""
 
 
+def mapping(found: Any) -> dict[str, Any]:
+    """Return a JSON object, or {} for anything else."""
+    return found if isinstance(found, dict) else {}
+
+
 def numbers(found: Any) -> dict[str, float]:
     """Return the finite numbers of a JSON object by name, or {} for anything else."""
     known = {}
-    for name, value in found.items() if isinstance(found, dict) else ():
+    for name, value in mapping(found).items():
         number = isinstance(value, int | float) and not isinstance(value, bool)
         if number and abs(value) < float("inf"):
             known[name] = value

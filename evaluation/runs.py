@@ -15,7 +15,7 @@ from common.command import UsageError, new_parser, run_command
 from common.language import said
 from common.settings import WORK
 from evaluation.results import FOLDER
-from evaluation.run_folder import DEMO, EVALUATION, Run, kind_of, numbers
+from evaluation.run_folder import DEMO, EVALUATION, Run, kind_of, mapping, numbers
 from evaluation.tables import NOTHING, Report, number, points
 
 PLACES = (WORK / "runs", FOLDER)
@@ -40,7 +40,7 @@ def row_of(run: Run) -> Sequence[str]:
         count = number(overall.get("n"), "g")
         ended = "done" if run.scores else "not ended"
     else:
-        validation = run.summary.get("validation") or {}
+        validation = mapping(run.summary.get("validation"))
         reward = numbers(validation.get("reward")).get("mean")
         highest = numbers(run.summary.get("environment")).get("highest_reward")
         if "agents" in run.summary:  # each has a highest reward of its own

@@ -15,7 +15,7 @@ from episodes.joint import JOINED
 from episodes.outcomes import UNSCORED
 from evaluation.compare import Evaluation, compare
 from evaluation.metrics import headline_of
-from evaluation.run_folder import EVALUATION, Run, flat, numbers
+from evaluation.run_folder import EVALUATION, Run, flat, mapping, numbers
 from evaluation.tables import PARTS, Rows, points, report_of
 
 Fact = tuple[str, str, str]  # section, name, value
@@ -125,7 +125,7 @@ def facts_of(run: Run) -> list[Fact]:
     if summary.get("device"):
         named["device"] = summary["device"]
     conditions = {"store": summary["store"]} if "store" in summary else {}
-    conditions |= summary.get("environment") or {}
+    conditions |= mapping(summary.get("environment"))
     counts = {name: summary[name] for name in NUMBERS if name in summary}
     return [
         *_section(RUN, named),
@@ -145,8 +145,7 @@ def _section(name: str, tree: dict[str, Any]) -> Iterator[Fact]:
 def changed_settings(run: Run) -> Iterator[Fact]:
     """Yield the name of the preset, then each of its keys that has another value in the run."""
     yield CHANGED, "preset", text(run.preset.get("name"))
-    keys = run.preset.get("keys")
-    for name, value in flat(keys if isinstance(keys, dict) else {}):
+    for name, value in flat(mapping(run.preset.get("keys"))):
         key = name.lstrip("+")
         usual = run.config.get(value[2:-1]) if str(value).startswith("${") else value
         if key in run.config and run.config[key] != usual:
@@ -160,7 +159,7 @@ def tables_of(tally: Tally) -> dict[str, Rows]:
         return {}
     try:
         return dict(report_of(tally.agent, scores).tables)
-    except (KeyError, TypeError, AttributeError) as error:
+    except MALFORMED as error:
         tally.run.say(f"scores.json is of another version: {type(error).__name__}: {error}")
         return {}
 
@@ -183,7 +182,7 @@ def unscored(tallies: Sequence[Tally]) -> Rows:
     """Return a table of the causes for which episodes have no score or entered no update."""
     rows: list[list[str]] = [["run", "cause", "episodes", "tokens", "meaning"]]
     for tally in tallies:
-        tokens = tally.run.summary.get("dropped_tokens") or {}
+        tokens = mapping(tally.run.summary.get("dropped_tokens"))
         for cause in dict.fromkeys([*tally.causes, *tokens]):
             meaning = UNSCORED.get(cause, "")
             if cause == "no_update":

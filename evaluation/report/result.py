@@ -13,7 +13,7 @@ from evaluation.metrics import BETTER, FEW, TOO_FEW, UNCLEAR, WORSE, judge_chang
 from evaluation.report.charts import over_types, validated
 from evaluation.report.demo import RESULT
 from evaluation.report.facts import Comparison, Tally, Validation
-from evaluation.run_folder import EVALUATION, numbers
+from evaluation.run_folder import EVALUATION, mapping, numbers
 from evaluation.tables import number, points
 
 Card = dict[str, Any]
@@ -140,8 +140,7 @@ def _validated(validation: Validation) -> Card:
 
 def evaluation_card(place: int, tally: Tally) -> Card:
     """Return the card of an evaluation that is compared with no other."""
-    overall = tally.run.scores.get("overall")
-    found = overall if isinstance(overall, dict) else {}
+    found = mapping(tally.run.scores.get("overall"))
     known = numbers(found)
     headline = tally.agent.columns[0].metric if tally.agent else "score"
     bounds = found.get("ci95" if headline == "score" else f"{headline}_ci95")
@@ -163,7 +162,8 @@ def evaluation_card(place: int, tally: Tally) -> Card:
     }
     if headline in known:
         card["after"] = points(known[headline])
-    if isinstance(bounds, list) and not few:
+    whole = isinstance(bounds, list) and all(isinstance(one, int | float) for one in bounds)
+    if whole and not few:
         card["bounds"] = [points(bound) for bound in bounds]
     return card
 

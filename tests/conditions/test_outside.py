@@ -58,6 +58,14 @@ def test_an_image_challenge_is_marked_and_other_questions_are_counted(tmp_path, 
     assert "likely" not in task.question
 
 
+def test_a_list_that_is_one_text_is_read_by_its_lines(tmp_path, capsys, settings):
+    row = MEDIQ | {"context": "A man coughs.", "facts": "1. He coughs.\n2. He smokes."}
+    _, [task] = opened([row, row | {"context": {"a": 1}}], tmp_path, settings)
+    assert task.question.startswith("A man coughs.")
+    assert "He coughs.\nHe smokes." in task.description
+    assert "1 have no facts" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("row", [OSCE, VIGNETTE], ids=["osce", "vignette"])
 def test_a_patient_of_the_consultation_agent(row, tmp_path, settings):
     agent = registry.get("consultation")
@@ -70,6 +78,7 @@ def test_a_patient_of_the_consultation_agent(row, tmp_path, settings):
 
 
 NAMELESS = {"OSCE_Examination": OSCE["OSCE_Examination"] | {"Correct_Diagnosis": ""}}
+LISTED = {"OSCE_Examination": OSCE["OSCE_Examination"] | {"Test_Results": ["clear"]}}
 
 
 @pytest.mark.parametrize(
@@ -78,6 +87,8 @@ NAMELESS = {"OSCE_Examination": OSCE["OSCE_Examination"] | {"Correct_Diagnosis":
         ([OSCE, VIGNETTE], "row 2 lacks OSCE_Examination"),
         ([NAMELESS], "no usable row; .*1 have"),
         ([VIGNETTE | {"correct_diagnosis": None}] * 2, "no usable row; .*2 have"),
+        ([LISTED], "no usable row; .*1 have Test Results without names"),
+        ([IMAGE | {"answers": ["Scabies"]}], "no usable row; .*1 have no single right"),
     ],
 )
 def test_bad_files_are_one_line(rows, seen, tmp_path):

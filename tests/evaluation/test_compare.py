@@ -12,6 +12,7 @@ from episodes import registry
 from evaluation import compare
 from evaluation.metrics import FEW
 from evaluation.tables import show_table, table
+from tests.corpora import write_lines
 from tests.episodes.guessing_agent import GuessingAgent
 from tests.evaluation.evaluations import evaluation, record
 from tests.messages import missing
@@ -117,7 +118,12 @@ def test_what_cannot_be_compared_is_told_in_one_line(tmp_path, capsys):
     b = evaluation(tmp_path / "b", [record("y", 0.0)])
     c = evaluation(tmp_path / "c", [record("x", 0.0)])
     change(c, agent="gone")
-    for other, named in ((b, "no question"), (tmp_path, str(tmp_path)), (c, "'gone'")):
+    d = evaluation(tmp_path / "d", [record("x", 0.0)])
+    write_lines(d / "episodes.jsonl", [{"id": "x", "score": 0.0}])
+    e = evaluation(tmp_path / "e", [record("x", 0.0)])
+    (e / "scores.json").write_text('{"agent": "sql", "overall": {}, "data": {}}')
+    others = ((b, "no question"), (tmp_path, str(tmp_path)), (c, "'gone'"), (d, "another version"))
+    for other, named in (*others, (e, "model")):
         assert compare.main([str(a), str(other)]) == 2
         (line,) = capsys.readouterr().err.splitlines()
         assert named in line

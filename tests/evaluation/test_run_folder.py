@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.command import UsageError
+from evaluation.report import page
 from evaluation.run_folder import FILES, Run, open_folders
 from evaluation.runs import main
 from tests.evaluation.evaluations import evaluation, record
@@ -57,6 +58,19 @@ def test_runs_and_evaluations_are_listed_newest_first(tmp_path, capsys):
     assert found[f"{tmp_path}/run"] == ["–", "done", "training", "sql", "3"]
     assert found[f"{tmp_path}/demo/before"] == ["50.0 of 100", "done", "evaluation", "sql", "10"]
     assert [row[-2] for row in cells] == sorted((row[-2] for row in cells), reverse=True)
+
+
+def test_values_of_another_kind_are_passed_over(tmp_path):
+    run = training_run(tmp_path / "run")
+    odd = {"validation": [1], "environment": 3, "dropped_tokens": [1]}
+    (run / "summary.json").write_text(json.dumps(odd))
+    scored = evaluation(tmp_path / "scored", [record(str(n)) for n in range(12)])
+    scores = json.loads((scored / "scores.json").read_text())
+    scores["overall"] |= {"ci95": ["a", None], "execution_accuracy_ci95": ["a", None]}
+    (scored / "scores.json").write_text(json.dumps(scores))
+    assert main([str(tmp_path)]) == 0
+    report = page.read([run, scored])
+    assert report.html()
 
 
 def test_a_narrow_terminal_keeps_folders_whole_and_how_they_ended(tmp_path, capsys, monkeypatch):
