@@ -103,16 +103,15 @@ async def share_predicted(wanted: Labels, columns: Sequence[str], context: Episo
     columns: of its header, the label last. Where the header has other names, columns count by place.
     """
     found = {}
-    places = [*range(len(columns))]
     try:
         text = b64decode(await _read(PREDICTIONS, context)).decode("utf-8-sig", "replace")
         header, *rows = [*csv.reader(io.StringIO(text))] or [[]]
         names = [name.strip() for name in header]
-        if {*columns} <= {*names}:
-            places = [names.index(name) for name in columns]
-        width = len(names) if {*columns} <= {*names} else len(columns)
+        if not {*columns} <= {*names}:
+            names = [*columns]
+        places = [names.index(name) for name in columns]
         for row in rows:
-            if len(row) == width:
+            if len(row) == len(names):
                 *case, label = [row[at] for at in places]
                 found[tuple(map(_number, case))] = _label(label)
     except (ValueError, csv.Error):  # the program controls what its interpreter prints
@@ -122,16 +121,10 @@ async def share_predicted(wanted: Labels, columns: Sequence[str], context: Episo
 
 
 def read_labels(path: Path, ids: tuple[str, ...], column: str) -> Labels:
-    """Return the labels of a CSV file by what the columns `ids` name. Raises ValueError: one lacks."""
+    """Return the labels of a CSV file by what the columns `ids` name."""
     labels = {}
     with open(path, newline="", encoding="utf-8-sig") as file:
-        reader = csv.DictReader(file, restval="")
-        there = reader.fieldnames or ()
-        if missing := [name for name in (*ids, column) if name not in there]:
-            raise ValueError(
-                f"{path} lacks the columns {', '.join(missing)}; it has {', '.join(there)}"
-            )
-        for row in reader:
+        for row in csv.DictReader(file, restval=""):
             case = tuple(_number(row[name]) for name in ids)
             labels[case] = _label(row[column])
     return labels

@@ -233,11 +233,12 @@ class Predictions(MedAgentGymSet):
     def unusable(self, task: CodeTask) -> str:
         if why := super().unusable(task):
             return why
-        try:
-            self.wanted(task)
-        except (ValueError, csv.Error) as error:
-            return str(error)
-        return ""
+        path = self.file_of(task, "test")
+        with open(path, newline="", encoding="utf-8-sig", errors="replace") as file:
+            there = next(csv.reader(file), [])
+        ids, label = self.columns(task)
+        missing = ", ".join(name for name in (*ids, label) if name not in there)
+        return f"{path} has no {missing}; its columns are {', '.join(there)}" if missing else ""
 
     def wanted(self, task: CodeTask) -> Labels:
         return read_labels(self.file_of(task, "test"), *self.columns(task))

@@ -39,7 +39,8 @@ def planted(path: Path) -> None:
             database.execute("CREATE TABLE tasks (sol)")
             database.execute("INSERT INTO tasks VALUES (?)", (CANARY,))
     else:
-        path.write_text(f"id,sol\ntask1_1,{CANARY}\n", encoding="utf-8")
+        header = "id,sol,patient_id,subject_id,value,los_3"
+        path.write_text(f"{header}\ntask1_1,{CANARY},1,1,2,2\n", encoding="utf-8")
 
 
 def folder_of(folder: Path, row: dict[str, Any], shown: list[str], hidden: list[str]) -> Path:
