@@ -33,6 +33,14 @@ def test_validation_samples_as_training_does(tmp_path):
     """verl validates greedily by default, which is another policy than the one that learns."""
     rollout = build(tmp_path, temperature=0.7).actor_rollout_ref.rollout
     assert (rollout.temperature, rollout.val_kwargs.temperature) == (0.7, 0.7)
+    greedy = build(tmp_path, "actor_rollout_ref.rollout.val_kwargs.do_sample=false")
+    assert greedy.actor_rollout_ref.rollout.val_kwargs.temperature == 0.0
+
+
+@pytest.mark.parametrize("given", ["[console]", "[console,wandb]", "wandb"])
+def test_a_run_keeps_its_books_whatever_tracker_is_named(tmp_path, given):
+    logger = build(tmp_path, f"trainer.logger={given}").trainer.logger
+    assert [*logger] == ["console", "file", *(["wandb"] if "wandb" in given else [])]
 
 
 def test_another_batch_is_still_one_update(tmp_path):

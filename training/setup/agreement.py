@@ -22,6 +22,7 @@ LEAST = {
     "actor_rollout_ref.actor.ppo_mini_batch_size": 1,
     "actor_rollout_ref.actor.ppo_epochs": 1,
     "actor_rollout_ref.rollout.n": 1,
+    "actor_rollout_ref.rollout.val_kwargs.n": 1,
     "actor_rollout_ref.rollout.max_model_len": 1,
     "actor_rollout_ref.rollout.max_num_seqs": 1,
     "actor_rollout_ref.rollout.tensor_model_parallel_size": 1,
@@ -43,6 +44,37 @@ FLAG_OF = {
     MAX_TURNS_KEY: "--max-turns",
     TEMPERATURE_KEY: "TEMPERATURE",
 }
+JUDGED = "the agent gives the reward (docs/agents.md)"
+# Keys that change nothing here, and what is to be done instead
+INSTEAD = {
+    "trainer.project_name": "it is the agent's name; --run-dir names the run",
+    f"{ROLLOUT}.do_sample": "training samples; leave it out",
+    f"{ROLLOUT}.repetition_penalty": "what is trained has none; leave it out",
+    f"{ROLLOUT}.ignore_eos": "the model ends its reply, at MAX_TOKENS at the latest; leave it out",
+    "data.apply_chat_template_kwargs": "use --thinking or --keep-thinking",
+    "data.filter_overlong_prompts": "the agent makes the prompts; raise data.max_prompt_length",
+    "reward.custom_reward_function.path": JUDGED,
+    "custom_reward_function.path": JUDGED,
+    "ray_kwargs.ray_init.include_dashboard": "Ray's dashboard stays off; leave it out",
+    "ray_kwargs.ray_init.log_to_driver": "use --debug",
+    "ray_kwargs.ray_init.logging_level": "use --debug",
+    "ray_kwargs.ray_init.address": "set RAY_ADDRESS",
+}
+# Names that verl 0.9.1 can compute with what it is given here. It looks for them in its first update
+CHOICES = {
+    "algorithm.adv_estimator": (
+        *("grpo", "grpo_vectorized", "grpo_passk", "rloo", "rloo_vectorized", "opo", "gpg"),
+        *("reinforce_plus_plus", "reinforce_plus_plus_baseline"),
+    ),
+    f"{ACTOR}.policy_loss.loss_mode": (
+        *("vanilla", "bypass_mode", "gspo", "sapo", "gpg", "geo_mean", "cispo", "dro"),
+        *("clip_cov", "kl_cov", "dppo_tv", "dppo_kl"),
+    ),
+    f"{ACTOR}.loss_agg_mode": (
+        *("token-mean", "token-sum"),
+        *("seq-mean-token-mean", "seq-mean-token-sum", "seq-mean-token-sum-norm"),
+    ),
+}
 # verl's own rotation forgets what it saved before a restart, and knows no best step
 VERL_ROTATES = ("max_actor_ckpt_to_keep", "remove_previous_ckpt_in_save")
 
@@ -57,7 +89,8 @@ def check_agreement(
 ) -> None:
     """Raise ConfigError if these contradict each other.
 
-    own: what the flags of FLAG_OF say, by key. origins: overrides as written, by key.
+    own: what keys of FLAG_OF and INSTEAD were before the overrides. origins: these as written, by
+    key.
     """
     for key, flag in FLAG_OF.items():
         value = OmegaConf.select(config, key)
@@ -68,6 +101,10 @@ def check_agreement(
                 f"{'; '.join(texts)}: verl's {key} becomes {value}, and {flag} says {own[key]};"
                 f" give {flag} instead"
             )
+    for key, instead in INSTEAD.items():
+        value = OmegaConf.select(config, key)
+        if value != own[key]:
+            raise ConfigError(f"{key}={value} would change nothing: {instead}")
     for key in VERL_ROTATES:
         if value := config.trainer.get(key):
             raise ConfigError(f"trainer.{key}={value}: use --keep N and --keep-best instead")
@@ -91,6 +128,10 @@ def _check_mode(config: DictConfig, engine: EnginePlan) -> None:
             "algorithm.adv_estimator=gae and critic.enable need a critic, which is not trained here; "
             "use --algorithm grpo, dr_grpo or gspo"
         )
+    for key, names in CHOICES.items():
+        value = OmegaConf.select(config, key)
+        if value not in names:
+            raise ConfigError(f"{key}={value}: expected one of {', '.join(names)}")
     if engine.deterministic and engine.device != "cpu":
         raise ConfigError("--deterministic needs --device cpu: a GPU's kernels sum in any order")
     rollout = config.actor_rollout_ref.rollout

@@ -13,7 +13,13 @@ from hydra.utils import get_class
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from training.setup.agreement import FLAG_OF, MAX_TURNS_KEY, TEMPERATURE_KEY, check_agreement
+from training.setup.agreement import (
+    FLAG_OF,
+    INSTEAD,
+    MAX_TURNS_KEY,
+    TEMPERATURE_KEY,
+    check_agreement,
+)
 from training.setup.device import in_bfloat16
 from training.setup.model_folder import CACHE_BLOCK, cache_bytes
 from training.setup.plan import ConfigError, EnginePlan
@@ -83,10 +89,17 @@ def build_config(
     ):
         for key, value in layer.items():
             OmegaConf.update(config, key.lstrip("+"), value, force_add=key.startswith("+"))
-    own = {key: OmegaConf.select(config, key) for key in FLAG_OF}
+    before = config.copy()
+    own = {key: OmegaConf.select(before, key) for key in (*FLAG_OF, *INSTEAD)}
     for override in user:
         _apply(config, defaults, override)
+    listed = config.trainer.logger
+    others = [listed] if isinstance(listed, str) else listed
+    # The run's own books are made of what verl writes to the file
+    config.trainer.logger = list(dict.fromkeys(["console", "file", *others]))
     rollout = config.actor_rollout_ref.rollout
+    if not rollout.val_kwargs.do_sample:
+        rollout.val_kwargs.temperature = 0.0
     if engine.device == "cpu":
         sequences = rollout.max_num_seqs
         size = cache_bytes(engine.model, sequences, rollout.max_model_len, rollout.dtype)
