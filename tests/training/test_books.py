@@ -40,6 +40,13 @@ def test_an_unscored_episode_counted_as_zero_is_found():
     assert not missing(str(stopped.value), "0.6667", "0.5000")
 
 
+def test_large_rewards_are_compared_as_exactly_as_32_bit_can():
+    books = [record(0, 10000.0), record(1, 0.0)]
+    check_advantages(books, {"g_0": 5000.001, "g_1": -5000.001}, normalised=False)
+    with pytest.raises(RunStopped):
+        check_advantages(books, {"g_0": 5010.0, "g_1": -5010.0}, normalised=False)
+
+
 def test_an_advantage_is_measured_against_its_own_group():
     """Another question's rewards would make an easy question teach that everything is good."""
     books = [record(0, 1.0, "a"), record(1, 0.8, "a"), record(2, 0.2, "b"), record(3, 0.0, "b")]

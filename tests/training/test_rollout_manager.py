@@ -100,6 +100,19 @@ async def test_an_error_ends_the_run_while_others_play(tmp_path, monkeypatch):
             await run.settled("a", "b")
 
 
+async def test_groups_of_equal_reward_are_not_replaced_without_an_end(tmp_path, monkeypatch):
+    """A policy that always earns the same would play until somebody looks."""
+    at = "algorithm.filter_groups"
+    keys = {f"{at}.enable": True, f"{at}.max_num_gen_batches": 2}
+    async with played_by(tmp_path, monkeypatch, keys=keys) as run:
+        await run.play([GOOD, {"name": "b", "rewards": [1.0]}], step=1)
+        await run.play([{"name": "c", "rewards": [1.0]}, {"name": "d", "rewards": [0.0]}], step=1)
+        with pytest.raises(RunStopped, match="in 1 of 4 groups"):
+            run.ask([{**GOOD, "name": "e"}], step=1)
+        run.manager.take_step_records()
+        await run.play([{**GOOD, "name": "f"}], step=2)
+
+
 async def test_a_validation_is_its_own(tmp_path, monkeypatch):
     """It is sampled with its own settings, n of its own, and enters no step's metrics."""
     validation = {"temperature": 0.25, "top_p": 0.5, "top_k": 7}

@@ -13,9 +13,12 @@ from tests.messages import missing
 from tests.training.steps import Steps, played_by
 from training.engine.checkpoints import STEP_METRICS
 from training.engine.watchdog import MISMATCH
+from training.setup.agreement import CHOICES
 from training.setup.plan import RunStopped
 
 TASKS = [{"name": "a", "rewards": [1.0, 0.0], "turns": 2}, {"name": "b", "rewards": [0.25, 0.75]}]
+# They need a critic, or what verl's V1 trainer does not hand them
+CANNOT = {"gae", "remax", "gdpo", "optimal_token_baseline", "tir_optimal_token_baseline"}
 EQUAL = [{"name": "a", "rewards": [0.5]}, {"name": "b", "rewards": [1.0]}]
 
 
@@ -132,6 +135,15 @@ async def test_rows_that_fill_a_batch_up_are_no_episodes(played):
     assert metrics["books/sequences"] == 6
 
 
+def test_verl_knows_the_names_that_are_accepted():
+    from verl.trainer.ppo import core_algos
+
+    known = set(core_algos.ADV_ESTIMATOR_REGISTRY)
+    assert known - set(CHOICES["algorithm.adv_estimator"]) == CANNOT
+    losses = CHOICES["actor_rollout_ref.actor.policy_loss.loss_mode"]
+    assert set(core_algos.POLICY_LOSS_REGISTRY) == set(losses)
+
+
 async def test_a_validation_of_several_episodes_a_task_is_their_mean(tmp_path, monkeypatch):
     """verl gives the best of each task beside it, and a term called acc for the reward."""
     from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
@@ -153,6 +165,37 @@ async def test_a_step_that_teaches_nothing_is_no_update(tmp_path, monkeypatch):
         metrics = await update(run, trainer)
     assert trainer.actor_rollout_wg.updates == []
     assert (metrics["books/groups"], metrics["books/learnable_groups"]) == (2, 0)
+    assert metrics["books/trained_tokens"] == metrics["books/generated_tokens"] == 0
+
+
+async def test_sequences_that_verl_would_compare_as_episodes_stop(tmp_path, monkeypatch):
+    """Of GRPO alone it takes one advantage an episode."""
+    keys = {"algorithm.adv_estimator": "rloo"}
+    async with played_by(tmp_path, monkeypatch, keys=keys) as run:
+        await run.play(TASKS, step=1)
+        with pytest.raises(RunStopped, match="4 episodes became 6 sequences"):
+            await update(run, trainer_of(run))
+
+
+def test_fewer_rows_than_a_checkpoint_s_place_begin_anew():
+    from torchdata.stateful_dataloader import StatefulDataLoader
+    from verl.utils.dataset.rl_dataset import collate_fn
+
+    from training.engine.trainer import LightningTrainer
+
+    def loader(count: int) -> Any:
+        rows = [{"raw_prompt": "", "index": number} for number in range(count)]
+        return StatefulDataLoader(rows, batch_size=1, collate_fn=collate_fn)
+
+    before = loader(10)
+    several = iter(before)
+    for _ in range(7):
+        next(several)
+    trainer: Any = LightningTrainer.__new__(LightningTrainer)
+    trainer.train_dataloader, trainer.train_dataloader_it = loader(4), None
+    trainer.train_dataloader.load_state_dict(before.state_dict())
+    found = [int(trainer._fetch_one_gen_batch()["index"][0]) for _ in range(5)]
+    assert found == [0, 1, 2, 3, 0]
 
 
 @pytest.mark.parametrize(("mismatch", "warns"), [(0.01, True), (1e-8, False)])

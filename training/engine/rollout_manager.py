@@ -24,12 +24,13 @@ from training.engine.kept_sample import Decode, Finished, keep, sample_of
 from training.engine.playing import Playing
 from training.engine.records import RolloutRecord, leave_out_lone
 from training.engine.trajectories import Limits
-from training.engine.watchdog import Watch, silence_limit
+from training.engine.watchdog import Watch, learnable_groups, silence_limit
 from training.proxy.policy_access import PolicyAccess
 from training.report.summary import read_lines
 from training.runners.tracing import ProxyTraceToTriplet
 from training.setup.agreement import compares_groups
 from training.setup.plan import Plan, RunStopped
+from training.setup.presets import ROLLOUT
 from training.store.handover import Handover, rules_of
 from training.store.store_client import StoreClient
 
@@ -37,6 +38,7 @@ logger = logging.getLogger(__name__)
 
 Prompt = dict[str, Any]
 
+MOST_BATCHES = 20  # of tasks that one step draws where groups of equal reward are replaced
 GATHER_SECONDS = 0.01  # between two requests for endings, so that many endings make few requests
 
 
@@ -67,6 +69,7 @@ class RolloutManager:
         )
         self.playing = Playing(plan.output.run_dir)
         self.step_records: list[RolloutRecord] = []
+        self.drawn = 0  # tasks since the last update, where equal groups are replaced
         self.validation_records: list[RolloutRecord] = []
         rows = read_lines(plan.output.run_dir / "metrics.jsonl")  # of the run before a resume
         self.course: list[dict[str, float]] = [row["data"] for row in rows]
@@ -94,6 +97,8 @@ class RolloutManager:
                         row[key] = column.data
                     else:
                         row[key] = column[number]
+        if not validate:
+            self._count(len(rows))
         self._run(self._wave(rows, validate)).add_done_callback(self._note_failure)
 
     def wait_for_news(self, seconds: float) -> None:
@@ -107,6 +112,7 @@ class RolloutManager:
         """Return the training rollouts delivered or skipped since the last call."""
         records = self.step_records
         self.step_records = []
+        self.drawn = 0
         self.watch.note_update()
         return records
 
@@ -140,6 +146,23 @@ class RolloutManager:
 
         self._run(end()).result(timeout=120)
         self._loop.call_soon_threadsafe(self._loop.stop)
+
+    def _count(self, tasks: int) -> None:
+        """Count a step's tasks. Raises RunStopped: verl would replace groups without an end."""
+        groups = self.config.algorithm.get("filter_groups") or {"enable": False}
+        if not groups["enable"]:
+            return
+        batch = int(self.config.data.train_batch_size)
+        given = int(groups["max_num_gen_batches"])
+        most = given if given > 0 else MOST_BATCHES
+        if self.drawn + tasks > most * batch:
+            raise RunStopped(
+                f"algorithm.filter_groups: rewards differ in {learnable_groups(self.step_records)} "
+                f"of {self.drawn} groups that were played for one step, which needs {batch}. Take "
+                f"easier or harder tasks, more episodes of each ({ROLLOUT}.n), or more than {most} "
+                "batches a step (algorithm.filter_groups.max_num_gen_batches)."
+            )
+        self.drawn += tasks
 
     def _run(self, coroutine: Coroutine[Any, Any, Any]) -> Future[Any]:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop)

@@ -34,7 +34,7 @@ from training.engine.watchdog import (
 from training.report.summary import STEPS, course_of, read_timeline, told
 from training.setup.agreement import compares_groups
 from training.setup.chat_template import SETTING, TEMPLATE
-from training.setup.plan import Plan
+from training.setup.plan import Plan, RunStopped
 
 logger = logging.getLogger(__name__)
 
@@ -88,6 +88,7 @@ class LightningTrainer(PPOTrainerSync):
         self.step_metrics = metrics
         if metrics.get("books/learnable_groups") == 0:
             logger.warning("step %d: no group with different rewards, no update", self.global_steps)
+            metrics |= {"books/generated_tokens": 0, "books/trained_tokens": 0}
             return batch
         actor = self.config.actor_rollout_ref.actor
         updates = updates_per_epoch(self.config)
@@ -103,6 +104,14 @@ class LightningTrainer(PPOTrainerSync):
         if self.agent_loop_manager.watch.compare_log_probs(metrics, dtype):
             metrics[DIFFER] = 1.0
         return batch
+
+    def _fetch_one_gen_batch(self) -> Any:
+        """Begin the rows where a checkpoint's place lies behind their end: there are fewer now."""
+        try:
+            return super()._fetch_one_gen_batch()
+        except StopIteration:
+            self.train_dataloader.next_iter_state = None
+            return super()._fetch_one_gen_batch()
 
     def _get_required_batch_multiple(self, dp_size: int) -> int:
         return required_multiple(self.config, dp_size)
@@ -150,6 +159,12 @@ class LightningTrainer(PPOTrainerSync):
         algorithm = self.config.algorithm
         compared = compares_groups(self.config)
         metrics = check_episodes(trained, keys, sum(int(mask.sum()) for mask in masks))
+        if compared and algorithm.adv_estimator != "grpo" and len(keys) > len(trained):
+            raise RunStopped(
+                f"{len(trained)} episodes became {len(keys)} sequences, each of which verl's "
+                f"algorithm.adv_estimator={algorithm.adv_estimator} would compare as an episode; "
+                "use --algorithm grpo, dr_grpo or gspo"
+            )
         if algorithm.adv_estimator == "grpo" and not algorithm.use_kl_in_reward:
             found = {}  # by episode, of its last sequence's first trained token
             rows = data["advantages"].unbind()

@@ -42,7 +42,7 @@ LEAST_OF_AN_AGENT = 16
 CANARY_WARNS = 0.02
 CANARY_STOPS = MOST_ACCEPTED
 GRPO_EPSILON = 1e-6  # verl's, core_algos.compute_grpo_outcome_advantage
-TOLERANCE = 1e-4  # of a reward. verl computes in 32 bit
+TOLERANCE = 1e-4  # of a reward of 1, and of larger ones a share. verl computes in 32 bit
 
 MISMATCH = "rollout_corr/k3_kl"
 DIFFER = "books/policies_differ"  # a step whose mismatch was warned of
@@ -234,7 +234,8 @@ def check_advantages(
         scale = stdev(rewards) + GRPO_EPSILON if normalised else 1.0
         found = advantages[record.key] * scale
         expected = (record.reward or 0.0) - mean(rewards)
-        if abs(found - expected) > TOLERANCE:
+        largest = max(abs(reward) for reward in rewards)
+        if abs(found - expected) > TOLERANCE * max(1.0, largest):
             raise RunStopped(
                 f"rollout {record.rollout_id} earned {record.reward} in a group of {rewards}; its "
                 f"advantage is {advantages[record.key]:.4f} but should be {expected / scale:.4f}"
