@@ -67,14 +67,18 @@ ANOTHER = re.compile(
 # No noun is among its words, so "vitamin A" is no answer.
 CLAUSES = re.compile(r"[\n,;:!?()。、—–→]|\.(?![ \t]+[a-z])")
 TURNED = re.compile(
-    r"(?:(?:but|no|wait|actually|rather|instead|otherwise|or|and|also|perhaps|maybe|vs|versus|i|it|its|it's|is|my|the"
+    r"(?:(?:but|although|though|however|yet|no|wait|actually|rather|instead|otherwise|or|and|also|perhaps|maybe|vs|versus|i|it|its|it's|is|my|the"
     r"|final|correct|better|answer|choice|option|choose|pick|should|would|be|change|changed|to|mean|think)\b\s*)++"
-    r"([a-z])(?:\s+(?:instead|rather|too|as well))?"
+    r"([a-z])(?:\s+(?:instead|rather|too|as well"
+    r"|(?:is|looks|seems) (?:better|right|correct|more likely|the answer)))?"
     r"|([a-z])\s+(?:instead|is (?:better|right|correct|more likely|the answer))"
     r"|(?:还|否则|或者?|也|又|我|选|择|项|应|该|改|为|成|是|而|其实|最终|正确|答案)++\s*([a-z])[项吧]?",
     re.IGNORECASE,
 )
-TAKEN_BACK = re.compile(r"(?:(?:no|nope|wait|wrong)\b\s*)++|不(?:对|是)?|错了?", re.IGNORECASE)
+TAKEN_BACK = re.compile(
+    r"(?:(?:no|nope|wait|wrong|correction|on reflection|on second thoughts?)\b\s*)++|不(?:对|是)?|错了?",
+    re.IGNORECASE,
+)
 # What may follow a letter without a space. Others make a word of both: C反应蛋白, B超.
 NOT_A_WORD = re.compile(
     r"(?![一-鿿])|选?项|可能|正确|[是吧和或及与因由而比也都均还又最更才应不错对]"
