@@ -7,12 +7,29 @@ import csv
 import re
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
+from datetime import datetime
 from functools import partial
 from itertools import islice, starmap
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
-from sqlalchemy import Engine, MetaData, Table, create_engine, make_url, select
+from sqlalchemy import (
+    Boolean,
+    Date,
+    DateTime,
+    Dialect,
+    Engine,
+    ForeignKey,
+    MetaData,
+    Table,
+    create_engine,
+    make_url,
+    select,
+)
+from sqlalchemy.schema import sort_tables
+from sqlalchemy.types import NullType, TypeDecorator, TypeEngine
 
 from common.language import said
 from data.json_rows import LINES, Rows, json_tables, open_text
@@ -201,17 +218,48 @@ def database_parts(source: str, views: bool = False) -> list[Part]:
     if has_bare_at(source):
         raise ValueError(PERCENT)
     url = make_url(source)
-    if url.get_backend_name() == "sqlite":
-        url = make_url(f"sqlite:///file:{Path(str(url.database)).resolve()}?mode=ro&uri=true")
+    is_file = url.get_backend_name() == "sqlite"
+    if is_file:
+        file = f"file:{quote(str(Path(str(url.database)).resolve()))}"
+        url = url.set(database=file, query={"mode": "ro", "uri": "true"})
     engine = create_engine(url.set(drivername=DRIVERS.get(url.drivername, url.drivername)))
     found = MetaData()
-    found.reflect(engine, views=views)
+    found.reflect(engine, views=views, resolve_fks=False)
+    for table in found.tables.values() if is_file else ():
+        for column in table.columns:
+            column.type = _AsStored(column.type)
     if not found.tables:
         raise ValueError("it has no tables")
+
+    def is_broken(key: ForeignKey) -> bool:
+        return key.target_fullname.rpartition(".")[0] not in found.tables
+
     return [
         Part(table.name, table.columns.keys(), partial(_table_records, engine, table))
-        for table in found.sorted_tables
+        for table in sort_tables(found.tables.values(), skip_fn=is_broken)
     ]
+
+
+class _AsStored(TypeDecorator[Any]):
+    """A value of SQLite, which stores any value in any column.
+
+    SQLAlchemy would round a decimal to the declared digits and refuse a date of another form.
+    """
+
+    impl = NullType
+    cache_ok = False
+
+    def __init__(self, declared: TypeEngine[Any]) -> None:
+        super().__init__()
+        self.declared = declared
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> Any:
+        if isinstance(self.declared, Boolean) and value in (0, 1):
+            return bool(value)
+        if isinstance(self.declared, Date | DateTime) and isinstance(value, str):
+            with suppress(ValueError):
+                return datetime.fromisoformat(value)
+        return value
 
 
 def _table_records(engine: Engine, table: Table) -> Iterator[Record]:

@@ -230,3 +230,20 @@ def test_any_bytes_are_rows_or_one_line(tmp_path, content, kind):
     else:
         line = "rows"
     assert line.count("\n") == 0
+
+
+def test_sqlite_gives_what_it_stores_whatever_a_column_declares(tmp_path):
+    path = tmp_path / "药 #1.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute(
+            "CREATE TABLE a (id INTEGER PRIMARY KEY, code DECIMAL(18, 0), pack DECIMAL(10, 2), "
+            "made DATE, sold BOOLEAN REFERENCES gone (x))"
+        )
+        lines = [(1, 812345678901234567, 0.125, "2024-01-05", 1), (2, "无", "5mg", "2024/1/5", 2)]
+        connection.executemany("INSERT INTO a VALUES (?, ?, ?, ?, ?)", lines)
+    (part,) = open_parts(f"sqlite:///{path}")
+    assert [[to_text(cell) for cell in row] for row in values(part)] == [
+        ["1", "812345678901234567", "0.125", "2024-01-05", "true"],
+        ["2", "无", "5mg", "2024-01-05", "2"],
+    ]
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
