@@ -39,11 +39,14 @@ def draft_answer(row: Row, tool: QueryTool) -> str:
     Raises DatabaseError: the database is needed and cannot be read.
     """
     names = nested(row, "entities")
+    # The rows of one statement come in the database's order, not in that of the names
+    is_ordered = len(names) < 2 or len(statements(row)) in (0, len(names))
+    names_of_rows = names if is_ordered else []
     if row["structured_gt"]:
-        return from_table(nested(row, "structured_gt"), names)
+        return from_table(nested(row, "structured_gt"), names_of_rows)
     table = _returned(row, tool)
     if table["rows"] or (row["sql"] and row["task_type"] == "unanswerable"):
-        return from_table(table, names)
+        return from_table(table, names_of_rows)
     evidence = nested(row, "evidence")
     if row["task_type"] in SEARCHES:  # a quote shows why a drug was found, but not its name
         names = [name for name in names if name not in row["question"]]
@@ -70,7 +73,8 @@ def from_table(gold: dict[str, Any], names: list[str]) -> str:
     lines = [["" if cell is None else plain(str(cell)) for cell in line] for line in gold["rows"]]
     if not any(map(any, lines)):
         return NOTHING_FOUND
-    if len(columns) == 1 and (columns[0] == "count" or COUNTED.fullmatch(columns[0])):
+    is_count = len(columns) == 1 and (columns[0] == "count" or COUNTED.fullmatch(columns[0]))
+    if is_count and len(lines) == 1:
         return f"共有{lines[0][0]}个。"
     if len(columns) == 1 and columns[0] in NAMES:
         return f"符合条件的有：{'、'.join(line[0] for line in lines if line[0])}。"

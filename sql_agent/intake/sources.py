@@ -21,7 +21,6 @@ from sqlalchemy import (
     DateTime,
     Dialect,
     Engine,
-    ForeignKey,
     MetaData,
     Table,
     create_engine,
@@ -231,8 +230,8 @@ def database_parts(source: str, views: bool = False) -> list[Part]:
     if not found.tables:
         raise ValueError("it has no tables")
 
-    def is_broken(key: ForeignKey) -> bool:
-        return key.target_fullname.rpartition(".")[0] not in found.tables
+    def is_broken(key: Any) -> bool:  # a ForeignKey, where the annotation has its constraint
+        return str(key.target_fullname).rpartition(".")[0] not in found.tables
 
     return [
         Part(table.name, table.columns.keys(), partial(_table_records, engine, table))
