@@ -92,7 +92,7 @@ class SqliteDatabase(Database):
             "SELECT name, type, sql FROM sqlite_master WHERE type IN ('table', 'view')"
         )
         self._real_views = frozenset(fold(name) for name, kind, _ in found if kind == "view")
-        self._views: dict[frozenset[str], frozenset[str]] = {}
+        self._views: dict[frozenset[str], tuple[frozenset[str], frozenset[str]]] = {}
         self._virtual = frozenset(
             fold(name) for name, _, sql in found if (sql or "").upper().startswith("CREATE VIRTUAL")
         )
@@ -133,16 +133,19 @@ class SqliteDatabase(Database):
         self._columns[table] = (version, columns)
         return columns
 
-    def _views_through(self, tables: frozenset[str]) -> frozenset[str]:
-        """Return the views that a statement on these tables reads through."""
+    def _views_through(self, tables: frozenset[str]) -> tuple[frozenset[str], frozenset[str]]:
+        """Return what a statement on these tables reads through, views and WITH, and reads at all."""
         if tables in self._views:
             return self._views[tables]
         found: set[str] = set()
+        behind: set[str] = set()
 
         def note(action: int, *names: str | None) -> int:
             view = names[-1]
             if view:
                 found.add(fold(view))
+            if action == sqlite3.SQLITE_READ:
+                behind.add(fold(names[0] or ""))
             return sqlite3.SQLITE_OK
 
         with closing(_connect(self.path)) as connection:
@@ -151,8 +154,7 @@ class SqliteDatabase(Database):
                 # A view of a table that is gone fails when it is read.
                 with suppress(sqlite3.Error):
                     connection.execute(f"EXPLAIN {self.first_rows(table, 1)}").close()
-        # Not the names that a view defines itself
-        self._views[tables] = frozenset(found) & self._real_views
+        self._views[tables] = frozenset(found), frozenset(behind)
         return self._views[tables]
 
     def _catalog(self, sql: str, *values: str) -> list[tuple[Any, ...]]:
@@ -177,8 +179,8 @@ class SqliteDatabase(Database):
         self, connection: sqlite3.Connection, sql: str, access: Access, end: float, max_rows: int
     ) -> Rows:
         tables_read: set[str] = set()
-        views = self._views_through(access.tables)
-        connection.set_authorizer(_authorizer(access, self.tables, views, tables_read))
+        views, behind = self._views_through(access.tables)
+        connection.set_authorizer(_authorizer(access, self.tables, views, behind, tables_read))
         connection.set_progress_handler(lambda: self.clock() > end, OPERATIONS_PER_CHECK)
         _seed(connection)
         was_read = False
@@ -253,7 +255,11 @@ def _state(path: Path) -> tuple[int, ...]:
 
 
 def _authorizer(
-    access: Access, real_names: frozenset[str], views: frozenset[str], tables_read: set[str]
+    access: Access,
+    real_names: frozenset[str],
+    views: frozenset[str],
+    behind: frozenset[str],
+    tables_read: set[str],
 ) -> Callable[..., int]:
     """Return SQLite's callback, which fills `tables_read`. views: that may be read through."""
     functions = FUNCTIONS["sqlite"]
@@ -274,6 +280,10 @@ def _authorizer(
                 return sqlite3.SQLITE_OK
             # A view that may be read shows what its operator chose of other tables.
             if in_view:
+                return sqlite3.SQLITE_OK
+            # SQLite may count the rows of a view in the table behind it
+            if not second and name in behind:
+                tables_read.update(access.named & real_names)
                 return sqlite3.SQLITE_OK
             # Reading no column, as count(*) does, is also reported for names the statement defines
             # itself.

@@ -174,19 +174,22 @@ def test_a_view_shows_what_it_is_made_of_and_nothing_else(tmp_path: Path) -> Non
     tool = sqlite_tool(tmp_path / "a.db", script, "v")
     assert tool.run("SELECT id FROM v").rows == [[1]]
     assert tool.run("SELECT id FROM v").tables_read == {"v"}
+    counted = tool.run("SELECT count(*) FROM v")
+    assert (counted.rows, counted.tables_read) == ([[1]], {"v"})
     below_the_guard = Access(frozenset({"v"}), frozenset({"v", "inner_view"}))
     for name in ("v", "inner_view"):
         statement = f"WITH {name} AS (SELECT * FROM patients) SELECT * FROM {name}"
         with pytest.raises(StatementError):
             tool.database().read(statement, below_the_guard, 1.0, 1)
     for hidden in ("patients", "inner_view"):
+        assert tool.run(f"SELECT count(*) FROM {hidden}").error
         assert tool.run(f"SELECT id FROM {hidden}").error
         assert tool.run(f"SELECT id FROM v WHERE id IN (SELECT id FROM {hidden})").error
 
 
 def test_a_view_may_call_what_its_operator_chose(tmp_path: Path) -> None:
     script = "CREATE TABLE t (a); INSERT INTO t VALUES (7);"
-    script += "CREATE VIEW v AS SELECT printf('%03d', a) AS b FROM t;"
+    script += "CREATE VIEW v AS WITH x AS (SELECT a FROM t) SELECT printf('%03d', a) AS b FROM x;"
     tool = sqlite_tool(tmp_path / "a.db", script, "v")
     assert tool.run("SELECT b FROM v").rows == [["007"]]
     assert tool.run("SELECT printf('%03d', b) FROM v").error
