@@ -15,7 +15,7 @@ from tests.messages import missing
 from tests.training.rollouts import rolled_out
 from training.engine.algorithm import BEFORE
 from training.engine.playing import Playing
-from training.engine.watchdog import MISMATCH
+from training.engine.watchdog import DIFFER, MISMATCH
 from training.report.progress import Progress
 from training.report.summary import (
     ENVIRONMENT,
@@ -203,6 +203,20 @@ def test_a_judge_that_died_is_said_before_the_step_ends(tmp_path, capsys):
     add(tmp_path, "episodes.jsonl", *[episode(1)] * 7, failed)
     progress.look()
     assert capsys.readouterr().out == "", "a few are counted in the line of their step"
+
+
+def test_what_was_not_a_number_is_read(tmp_path, capsys):
+    """verl writes null for it: a policy that falls apart would also end the line that says so."""
+    progress = Progress(tmp_path, 4, time.time())
+    steps = [{MISMATCH: 1e-9, "timing_s/step": 1.0}, {MISMATCH: None, "timing_s/step": 2.0}]
+    steps[1] |= {DIFFER: 1.0, "val-core/a/reward/mean@1": None, "actor/grad_norm": None}
+    add(tmp_path, "metrics.jsonl", *[{"step": 1, "data": data} for data in steps])
+    progress.look()
+    assert not missing(capsys.readouterr().out, "disagree", "nan", "2.0 s")
+    summary = build_summary(tmp_path, ABOUT, "done", "", started=0.0)
+    assert summary["signal"]["log_prob_mismatch"] is None
+    assert summary["seconds"]["per_step"] == 1.5
+    assert curve(tmp_path) == [{"step": 1, "reward": None, "validation": None}]
 
 
 def test_a_long_step_says_how_far_it_is(tmp_path, capsys, monkeypatch):

@@ -3,6 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Mapping
+from math import nan
 from pathlib import Path
 
 from common.jsonl import NewLines
@@ -12,7 +13,7 @@ from episodes.outcomes import counted
 from training.engine.playing import read_playing
 from training.engine.records import validation_reward
 from training.engine.watchdog import DIFFER, MISMATCH
-from training.report.summary import CUT, REWARD, ROLLOUTS, read_timeline
+from training.report.summary import CUT, REWARD, ROLLOUTS, measured, read_timeline
 from training.setup.plan import MAX_UNSCORED_SHARE
 
 SECONDS_A_LINE = 30.0  # inside a step; a shorter one is a line alone
@@ -50,11 +51,12 @@ class Progress:
             left_out = "{count} of {of} episodes are left out: {named}"
             self._say(said(left_out, count=causes.total(), of=len(episodes), named=named))
         for row in self._metrics.look():
-            if "timing_s/step" in row["data"]:
+            data = measured(row)
+            if "timing_s/step" in data:
                 self._ended += 1
                 self._last_end = time.time()
             line = said("step {step} of {steps}: ", step=row["step"], steps=self.steps)
-            line += step_line(row["data"])
+            line += step_line(data)
             began = read_timeline(self.run_dir).get("first_step")
             if self._ended and began is not None and row["step"] < self.steps:
                 left = (self.steps - row["step"]) * (self._last_end - began) / self._ended
@@ -91,7 +93,7 @@ def step_line(data: Mapping[str, float]) -> str:
         parts.append(said("validation reward {value:.3f}", value=validation))
     if data.get(DIFFER):
         differ = "vLLM and trainer disagree ({name} {value:.2g})"
-        parts.append(said(differ, name=MISMATCH, value=data[MISMATCH]))
+        parts.append(said(differ, name=MISMATCH, value=data.get(MISMATCH, nan)))
     if "timing_s/step" in data:
         parts.append(said("{seconds:.1f} s", seconds=data["timing_s/step"]))
     if data.get("books/learnable_groups") == 0:

@@ -24,7 +24,7 @@ from training.engine.records import (
     validation_of,
     validation_reward,
 )
-from training.engine.watchdog import MISMATCH
+from training.engine.watchdog import DIFFER, MISMATCH
 
 # The key of what episodes are played with. Its `notes` are for readers of the numbers
 ENVIRONMENT = "environment.json"
@@ -55,7 +55,7 @@ def build_summary(
     records = [RolloutRecord.of_line(row) for row in read_lines(run_dir / "episodes.jsonl")]
     train = [record for record in records if record.mode == "train"]
     validation = [record for record in records if record.mode == "val"]
-    metrics = [row["data"] for row in read_lines(run_dir / "metrics.jsonl")]
+    metrics = [measured(row) for row in read_lines(run_dir / "metrics.jsonl")]
     steps = [data for data in metrics if "timing_s/step" in data]
     counts = {}
     for name in (*TRAINED, *LEARNED_FROM):
@@ -65,6 +65,8 @@ def build_summary(
     if scored > counts["generated_tokens"]:  # the step that Ctrl-C ended made no update
         dropped["no_update"] = scored - counts["generated_tokens"]
     mismatches = [step[MISMATCH] for step in steps if MISMATCH in step]
+    if any(DIFFER in step and MISMATCH not in step for step in steps):
+        mismatches = []  # it was no number, so none is the largest
     episodes = counts["episodes"]
     summary: dict[str, Any] = {
         "exit_reason": exit_reason,
@@ -143,6 +145,11 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines[:-1] if line.strip()]
 
 
+def measured(row: Mapping[str, Any]) -> dict[str, float]:
+    """Return the metrics of a line that are numbers. What was not a number is null there."""
+    return {name: value for name, value in row["data"].items() if value is not None}
+
+
 def curve(run: Path) -> list[dict[str, Any]]:
     """Return `step`, `reward` and `validation` of every step, None where not measured.
 
@@ -152,8 +159,9 @@ def curve(run: Path) -> list[dict[str, Any]]:
     for row in read_lines(run / "metrics.jsonl"):
         step = row["step"]
         known = found.setdefault(step, {"step": step, "reward": None, "validation": None})
-        reward = row["data"].get(REWARD)
-        validation = validation_reward(row["data"])
+        data = measured(row)
+        reward = data.get(REWARD)
+        validation = validation_reward(data)
         known["reward"] = known["reward"] if reward is None else reward
         known["validation"] = known["validation"] if validation is None else validation
     return [found[step] for step in sorted(found)]
