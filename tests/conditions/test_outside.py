@@ -24,7 +24,8 @@ MEDIQ = SETS["mediq"]
 
 
 def written(folder: Path, *rows: Any) -> Path:
-    return write_lines(folder / "set.jsonl", rows)
+    numbered = [row | {"id": row["id"] + at} if "id" in row else row for at, row in enumerate(rows)]
+    return write_lines(folder / "set.jsonl", numbered)
 
 
 def test_an_osce_case_for_the_diagnosis_agent(tmp_path, capsys, settings):
