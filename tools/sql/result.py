@@ -9,6 +9,7 @@ from typing import Any
 
 from tools.sql.database import Rows
 
+MOST_DECIMALS = 10
 SMALLEST_CELL = 8  # characters. Cells shrink to this before the last row is given up
 
 # What starts like a tag or a chat token: <|im_start|>, </tool_response>, <think>, <s> and the like,
@@ -165,7 +166,12 @@ def _cell(value: Any, size: int) -> Any:
         return value
     # A number beyond these bounds is shown as text
     if isinstance(value, Decimal) and value.is_finite() and abs(value) < 10**18:
-        return int(value) if value == value.to_integral_value() else float(value)
+        if value == value.to_integral_value():
+            return int(value)
+        # The digits of a column are kept, and not the endless ones of a division
+        is_stored = -int(value.as_tuple().exponent) <= MOST_DECIMALS
+        if not is_stored or Decimal(repr(float(value))) == value:
+            return float(value)
     return _text(str(value), size)
 
 

@@ -26,6 +26,8 @@ def rows(cell: Any) -> Rows:
         (b"abc", "（二进制数据，3 字节）"),
         (Decimal("2.50"), 2.5),
         (Decimal("2.00"), 2),
+        (Decimal("12345678901234.5678"), "12345678901234.5678"),
+        (Decimal(1) / Decimal(3), 1 / 3),
         (Decimal(10**18), "1000000000000000000"),
         (Decimal("NaN"), "NaN"),
         (Decimal("Infinity"), "Infinity"),
