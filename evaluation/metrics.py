@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from math import comb, sqrt
 from operator import itemgetter
-from statistics import NormalDist, fmean, pvariance
+from statistics import NormalDist, fmean, variance
 from typing import Any
 
 from episodes.agent import Agent, Record
@@ -137,14 +137,18 @@ def wilson(values: Sequence[float]) -> list[float]:
     """Return Wilson's 95 % interval of the mean of values in [0, 1].
 
     Values between 0 and 1 spread less than shares of the same mean and count as more tasks: the
-    effective sample size (Korn and Graubard 1998, Survey Methodology 24).
+    effective sample size, corrected for a spread that few tasks tell (Korn and Graubard 1998,
+    Survey Methodology 24, 193-201).
     """
+    from scipy.special import stdtrit  # for a program that draws intervals alone
+
     n: float = len(values)
     mean_value = fmean(values)
     of_a_share = mean_value * (1 - mean_value)
-    if pvariance(values) > SAME:
-        n *= of_a_share / pvariance(values)
     z = NormalDist().inv_cdf(1 - LEVEL / 2)
+    if any(0 < value < 1 for value in values) and variance(values) > SAME:
+        of_a_mean = float(stdtrit(len(values) - 1, 1 - LEVEL / 2))  # Student's t
+        n *= of_a_share / variance(values) * (z / of_a_mean) ** 2
     center = (mean_value + z**2 / (2 * n)) / (1 + z**2 / n)
     reach = z / (1 + z**2 / n) * sqrt(of_a_share / n + z**2 / (4 * n**2))
     return [max(0.0, center - reach), min(1.0, center + reach)]

@@ -99,7 +99,22 @@ def test_scores_that_spread_less_than_shares_have_a_narrower_interval():
     shares = interval([0.0, 1.0] * 20)
     scores = interval([0.4, 0.6] * 20)
     assert shares == pytest.approx([0.352, 0.648], abs=0.001), "Wilson's"
-    assert scores == pytest.approx([0.47, 0.53], abs=0.002)
+    assert scores == pytest.approx([0.468, 0.532], abs=0.001)
+
+
+@pytest.mark.parametrize(("truth", "n", "k"), [(0.8, 10, 4), (0.3, 12, 16), (0.5, 20, 8)])
+def test_intervals_of_few_tasks_with_samples_cover_as_often_as_they_say(truth, n, k):
+    """Of 1000 a 95 % interval misses 50; 70 is 2.9 sigma away. They covered 88 to 92 %."""
+    chance = random.Random(0)
+    covered = 0
+    for _ in range(1000):
+        means = []
+        for _ in range(n):
+            share = chance.betavariate(2 * truth, 2 * (1 - truth))
+            means.append(sum(chance.random() < share for _ in range(k)) / k)
+        low, high = interval(means)
+        covered += low <= truth <= high
+    assert covered >= 930
 
 
 @pytest.mark.parametrize(
