@@ -8,7 +8,6 @@ words that say how an examination is made, then letter by letter.
 import re
 import tomllib
 import unicodedata
-from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from itertools import chain
@@ -110,7 +109,7 @@ def table_key(name: str) -> str | None:
 
 def _are_several(text: str, own: Index) -> bool:
     """Return whether a text is no name and its parts are names of more than one examination."""
-    known = ChainMap(_by_words(), _by_further_words(), own)
+    known = {**own, **_by_further_words(), **_by_words()}
     if words_of(text) in known:
         return False
     parts = list(filter(None, map(words_of, JOINED.split(BRACKETS.sub("", text)))))

@@ -162,9 +162,9 @@ def evaluation_card(place: int, tally: Tally) -> Card:
     }
     if headline in known:
         card["after"] = points(known[headline])
-    whole = isinstance(bounds, list) and all(isinstance(one, int | float) for one in bounds)
-    if whole and not few:
-        card["bounds"] = [points(bound) for bound in bounds]
+    shown = bounds if isinstance(bounds, list) else []
+    if shown and not few and all(isinstance(bound, int | float) for bound in shown):
+        card["bounds"] = [points(bound) for bound in shown]
     return card
 
 
