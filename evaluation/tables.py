@@ -92,7 +92,7 @@ def table(rows: Rows) -> list[str]:
 
 
 def in_words(tables: Mapping[str, Rows], own: Mapping[str, str]) -> dict[str, Rows]:
-    """Return tables with Chinese headings, heads and first cells. own: an agent's names."""
+    """Return tables with Chinese headings, heads and first cells but questions. own: an agent's names."""
     known = {
         **CHINESE,
         **outcomes.CHINESE,
@@ -119,7 +119,8 @@ def in_words(tables: Mapping[str, Rows], own: Mapping[str, str]) -> dict[str, Ro
         what, comma, _ = what.partition(",")
         most = known[", those that changed most"] if comma else ""
         title = f"{count} {known[what]}{most}" if what in known else known.get(heading, heading)
-        body = [[name(row[0]), *map(value, row[1:])] for row in rows[1:]]
+        first = str if rows[0][0] == "question" else name
+        body = [[first(row[0]), *map(value, row[1:])] for row in rows[1:]]
         found[title] = [[*map(name, rows[0])], *body]
     return found
 

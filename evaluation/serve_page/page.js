@@ -79,15 +79,26 @@ function call(name, given) {  // a tool or an action with what it is given, prog
   return [make("strong", String(name)), ...parts.map((part) => make("pre", shown(part)))];
 }
 
-function words(text) {  // a reply in words: thoughts folded, tags of the protocol left out
+function split(text) {  // the thought of a reply, and its words without tags of the protocol
   const [, thought, rest] = /^\s*<think>([\s\S]*?)(?:<\/think>|$)([\s\S]*)$/.exec(text) ?? [null, "", text];
+  return [thought, rest.trim().replace(/^<answer>/, "").replace(/<\/answer>$/, "").trim()];
+}
+
+function standsIn(answer, reply) {  // of an action only its answer is one: "m" is a letter of any
+  const action = json(split(reply)[1]);
+  if (action && typeof action.action === "string") return shown(action.params?.answer) === answer;
+  return reply.includes(answer);
+}
+
+function words(text) {  // a reply in words, its thought folded
+  const [thought, plain] = split(text);
   const parts = [];
   if (thought) {
     const folded = make("details");
     folded.append(make("summary", say.thought), make("p", thought.trim(), "text"));
     parts.push(folded);
   }
-  const plain = rest.trim().replace(/^<answer>/, "").replace(/<\/answer>$/, "").trim(), action = json(plain);
+  const action = json(plain);
   if (action && typeof action.action === "string") return [...parts, ...call(action.action, action.params)];
   return [...parts, make("p", plain || say.empty, "text")];
 }
@@ -133,7 +144,7 @@ function ended(agent) {
   if (agent.reason === "waits") {
     at("prompt").textContent = say.answer;
     at("caserow").hidden = true;
-  } else if (agent.answer && agent.reply.includes(agent.answer)) {  // it stands there already
+  } else if (agent.answer && standsIn(agent.answer, agent.reply)) {  // it stands there already
     last.className = "agent end";
     last.firstChild.textContent = say.end;
   } else {

@@ -4,6 +4,7 @@ keys, and let nothing that a model wrote do anything.
 Skipped, saying so, where there is no Chromium (Debian's package `chromium`) or no playwright.
 """
 
+import json
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -69,6 +70,7 @@ def two(tmp_path_factory):
     kinds = [*enumerate(("drug_field", "count_filter") * 20)]
     told = {"transcript": said}
     tasks = [record(f"t{n}", n % 2, reward=n % 2, task_type=kind, **told) for n, kind in kinds]
+    tasks[0]["question"] = "Which icd9_code has t0?"
     evaluation(folder / "before", tasks)
     evaluation(folder / "after", [task | {"score": 1.0, "reward": 1.0} for task in tasks])
     training_run(folder / "train")
@@ -187,6 +189,7 @@ def test_the_page_speaks_the_readers_language_and_has_a_button(two, open_page):
         assert english not in seen
     page.get_by_role("button", name="English").click()
     assert "Episodes" in page.inner_text("nav")
+    assert page.locator("th", has_text="Which icd9_code has t0?").count() == 1
 
 
 def test_a_question_is_asked_by_the_keyboard_alone(sql, llm, visit):
@@ -204,6 +207,14 @@ def test_a_question_is_asked_by_the_keyboard_alone(sql, llm, visit):
     page.keyboard.press("Enter")
     page.wait_for_selector("#state:has-text('已复制')")
     assert QUERY in page.evaluate("navigator.clipboard.readText()")
+
+
+def test_a_letter_of_an_action_is_no_answer_that_stands_there(sql, visit):
+    page = visit(sql)
+    for params, stands in (({"code": "x"}, False), ({"answer": "m"}, True)):
+        reply = json.dumps({"action": "submit", "params": params})
+        assert page.evaluate("reply => standsIn('m', reply)", reply) == stands
+    assert page.evaluate("standsIn('no', '<answer>no</answer>')")
 
 
 def test_what_a_served_model_writes_cannot_run(sql, llm, visit):

@@ -87,13 +87,13 @@ function scrolling(caption, inner) {
 }
 
 // rows: cells, the header first; a cell is a text or an element. marked: rows (from 1) that are set off. named: whether
-// the first row and column are names of ours, which are translated; an episode's table is as it is.
+// the first row and column are names of ours, which are translated; an episode's table and questions are as they are.
 function table(rows, caption, { marked = new Set(), named = true } = {}) {
   const figures = rows[0].map((_, place) => place > 0 && rows.length > 1 && rows.slice(1).every((row) => typeof row[place] === "string" && FIGURE.test(row[place])));
   const word = (cell, ours) => said(named && (ours || cell.endsWith("too few]")) ? label(cell).replace("too few", t("too few")) : named && cell === "too few" ? t(cell) : named && FIGURE.test(cell) ? cell.replace(" to ", ` ${t("to")} `) : cell);
   const cells = (row, tag) => row.map((cell, place) =>
     el(place || tag === "th" ? tag : "th", { title: tag === "th" && named ? meaning(typeof cell === "string" ? cell : "a run") : undefined, scope: tag === "th" ? "col" : place ? undefined : "row", dir: "auto", class: figures[place] ? "figure" : undefined },
-      typeof cell === "string" ? word(cell, tag === "th" || !place) : cell));
+      typeof cell === "string" ? word(cell, tag === "th" || (!place && rows[0][0] !== "question")) : cell));
   const body = rows.slice(1).map((row, place) => el("tr", { class: marked.has(place + 1) ? "differs" : undefined }, cells(row, "td")));
   return scrolling(caption, el("table", {}, el("thead", {}, el("tr", {}, cells(rows[0], "th"))), el("tbody", {}, body)));
 }
