@@ -23,7 +23,6 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as fuzzing
 from hypothesis import strategies as st
-from starlette.testclient import TestClient
 
 from common.access import json_of
 from common.command import Failure
@@ -148,32 +147,6 @@ def test_no_cases_of_another_database_are_offered(database_url, capsys):
     assert serve.checked_rows(agent, test_file, settings, {}) == {}
     assert not missing(capsys.readouterr().err, test_file.name, database_url)
     assert serve.checked_rows(agent, test_file, SETTINGS, {})
-
-
-def test_cases_with_numbers_for_ids_are_found_by_them(tmp_path):
-    agent = registry.get("code")
-    row = agent.rows(agent.splits["test"])[0]
-    file = write_lines(tmp_path / "own.jsonl", [{**row, "id": 7}])
-    rows = serve.checked_rows(agent, file, SETTINGS, {})
-    assert {name: row["id"] for name, row in rows.items()} == {"7": "7"}
-
-
-@pytest.mark.parametrize("address", ["127.0.0.2", "::1", "127.0.0.1"])
-def test_it_answers_at_every_address_that_it_prints(address, llm, monkeypatch, capsys):
-    seen = list[int]()
-
-    def ask(server: Server, sockets: Any) -> None:
-        url = capsys.readouterr().out.split()[0]
-        with TestClient(server.config.app, base_url=url) as visitor:
-            for path in ("health", "nothing", "v1/chat/completions"):
-                seen.append(visitor.get(path).status_code)
-            told = visitor.get("nothing").json()["error"]
-        assert (seen, told["message"]) == ([200, 404, 405], "Not Found")
-
-    monkeypatch.setattr(Server, "run", ask)
-    line = ["sql", "m", "--base-url", llm.base_url, "--port", "0", "--host", address]
-    serve.serve(*serve.parse_arguments([*line, "--max-tokens", "8"], SETTINGS), SETTINGS)
-    assert seen
 
 
 def test_a_visit_ends_with_its_time(llm):

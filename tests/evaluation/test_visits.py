@@ -1,16 +1,21 @@
-"""A person's own question is played to an end by every agent, or it is refused."""
+"""A visitor is answered at every address, and an own question is played to an end or refused."""
 
 import asyncio
 from contextlib import closing
+from typing import Any
 
 import pytest
+from starlette.testclient import TestClient
 
+from common.connections import Server
 from episodes import registry
 from episodes.episode import Episode
 from episodes.outcomes import STOP_REASONS
 from episodes.policy import Endpoint
 from episodes.text_loop import play_with_words
+from evaluation import serve
 from evaluation.visits import Watched
+from tests.corpora import write_lines
 from tests.digits_agent.agent import AGENT as DIGITS
 from tests.episodes.scripted import ScriptedPolicy, asks, says
 from tests.evaluation.visiting import SETTINGS
@@ -56,3 +61,29 @@ def test_replies_that_are_played_again_count_against_the_budget():
     episode = asyncio.run(play_with_words(policy, [{"role": "user", "content": "?"}], respond))
     said = [message["content"] for message in episode.messages if message["role"] == "assistant"]
     assert (episode.stop_reason, policy.turns, said) == ("max_turns", 2, ["one", "two"])
+
+
+def test_cases_with_numbers_for_ids_are_found_by_them(tmp_path):
+    agent = registry.get("code")
+    row = agent.rows(agent.splits["test"])[0]
+    file = write_lines(tmp_path / "own.jsonl", [{**row, "id": 7}])
+    rows = serve.checked_rows(agent, file, SETTINGS, {})
+    assert {name: row["id"] for name, row in rows.items()} == {"7": "7"}
+
+
+@pytest.mark.parametrize("address", ["127.0.0.2", "::1", "127.0.0.1"])
+def test_it_answers_at_every_address_that_it_prints(address, llm, monkeypatch, capsys):
+    seen = list[int]()
+
+    def ask(server: Server, sockets: Any) -> None:
+        url = capsys.readouterr().out.split()[0]
+        with TestClient(server.config.app, base_url=url) as visitor:
+            for path in ("health", "nothing", "v1/chat/completions"):
+                seen.append(visitor.get(path).status_code)
+            told = visitor.get("nothing").json()["error"]
+        assert (seen, told["message"]) == ([200, 404, 405], "Not Found")
+
+    monkeypatch.setattr(Server, "run", ask)
+    line = ["sql", "m", "--base-url", llm.base_url, "--port", "0", "--host", address]
+    serve.serve(*serve.parse_arguments([*line, "--max-tokens", "8"], SETTINGS), SETTINGS)
+    assert seen
