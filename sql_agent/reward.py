@@ -36,6 +36,7 @@ from tools.sql.guard import Refused, check
 from tools.sql.query import QueryTool
 from tools.sql.result import QueryResult, compact
 
+CODE = re.compile(r"[+-]?0\d|\w*_")  # 007 and 1_0 are no numbers
 CUT = "…"  # what ends a cell that the tool shortened
 MOST_COLUMNS = 6  # results wider than this are compared in the order of their columns only
 # Tool calls, chat tokens, code fences and JSON, of which prose has none
@@ -313,6 +314,8 @@ def _plain(cell: Any) -> str:
     if cell is None:
         return ""
     text = unicodedata.normalize("NFKC", str(cell)).strip().replace("...", CUT)
+    if CODE.match(text):
+        return text
     try:
         if re.fullmatch(r"[+-]?\d+", text):
             return str(int(text))  # every digit of a long key counts
@@ -327,8 +330,12 @@ def evidence_found(quotes: Iterable[str], cells: Iterable[Cell]) -> float:
     shown = [(words_only(cell.value), cell.cut) for cell in cells]
     found = 0
     for quote in filter(None, wanted):
+        # 15 is not in 150毫克
+        before = r"(?<![\d.])" if quote[0].isdecimal() else ""
+        behind = r"(?![\d.])" if quote[-1].isdecimal() else ""
+        whole = re.compile(f"{before}{re.escape(quote)}{behind}")
         found += any(
-            quote in words or (was_cut and bool(words) and quote.startswith(words))
+            whole.search(words) or (was_cut and bool(words) and quote.startswith(words))
             for words, was_cut in shown
         )
     return found / len(wanted) if wanted else 0.0

@@ -129,6 +129,9 @@ class Target:
         if self.mode == REPLACE:
             connection.execute(table.delete())
         last = connection.scalar(select(func.max(table.c.id))) or 0
+        if isinstance(last, str) or last % 1:
+            problem = f"the column id of {table.name} has {last!r}, expected whole numbers"
+            raise TargetError(f"{self.name}: nothing written: {problem}")
         empty = dict.fromkeys(table.c.keys()) | {"source": "imported"}
 
         def numbered() -> Iterator[Cells]:

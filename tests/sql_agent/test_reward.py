@@ -245,6 +245,8 @@ def test_result_sets(rows, is_same, in_order):
         ("ＡＢ", "AB", True),
         ("甲…", "甲乙", False),
         (True, 1, False),
+        ("7", "007", False),
+        ("1_0", "10", False),
         (12345678901234567, 12345678901234568, False),  # one number, where they are read as floats
     ],
 )
@@ -261,6 +263,8 @@ def test_evidence():
     quotes = ["密封，阴凉处保存", "一次1片"]
     assert evidence_found(quotes, [Cell("密封, 阴凉处保存"), Cell("别的")]) == 0.5
     assert evidence_found(quotes, [Cell("密封，阴…", cut=True), Cell("一次1片，饭后")]) == 1
+    for shown, share in (("150毫克", 0), ("11.5", 0), ("一次15毫克", 1)):
+        assert evidence_found(["15"], [Cell(shown)]) == share
     for cells in ([], [Cell("密封，阴…")], [Cell("…", cut=True)], [Cell("片1次一")]):
         assert evidence_found(quotes, cells) == 0
 

@@ -211,7 +211,7 @@ def _search(text: str, column: str, table: str, database: Database) -> str:
     return (
         exp.select(exp.column(column, quoted=True), exp.alias_(score, "shared"))
         .distinct()
-        .from_(exp.table_(table, db=database.schema or None))
+        .from_(exp.table_(table, db=database.schema or None, quoted=True))
         .where(exp.or_(*likes))
         .order_by("shared DESC")
         .limit(CANDIDATES)

@@ -181,6 +181,16 @@ def test_another_database_fills_both_tables(tmp_path, target, capsys):
     assert read(target, "disease", "disease_name") == read(DEFAULT_PATH, "disease", "disease_name")
 
 
+def test_rows_are_not_appended_behind_ids_that_are_no_numbers(source, target, capsys):
+    columns = ", ".join(f"{name} TEXT" for name in TABLES["drugs_info"])
+    with sqlite3.connect(target) as connection:
+        connection.execute(f"CREATE TABLE drugs_info ({columns})")
+        connection.execute("INSERT INTO drugs_info (id, med_name) VALUES ('abc', '旧药')")
+    assert main([source, "--to", url(target), "--append"]) == 1
+    assert "'abc'" in capsys.readouterr().err
+    assert read(target, columns="id, med_name") == [("abc", "旧药")]
+
+
 def failing_rows():
     yield {"med_name": "新药"}
     raise KeyboardInterrupt

@@ -29,6 +29,14 @@ def test_an_empty_result_gets_the_near_values(tool, form):
     assert name in result.hint
 
 
+def test_a_table_named_by_a_reserved_word_gets_the_near_values_too(tmp_path):
+    with sqlite3.connect(tmp_path / "a.db") as connection:
+        connection.execute('CREATE TABLE "order" (name TEXT)')
+        connection.execute("INSERT INTO \"order\" VALUES ('空腹血糖')")
+    tool = QueryTool(f"sqlite:///{tmp_path / 'a.db'}", ["order"])
+    assert "空腹血糖" in tool.run("SELECT * FROM \"order\" WHERE name = '空腹血塘'").hint
+
+
 def test_without_anything_near_there_is_no_hint(tool):
     for sql in (
         "SELECT id FROM disease WHERE id = -1",
