@@ -108,7 +108,12 @@ def _object_records(file: IO[str]) -> Iterator[Record]:
 def _rows_of(held: dict[str, Any]) -> list[Any]:
     values = list(held.values())
     if all(isinstance(value, dict) for value in values):
-        return values
+        keys = list(values[0]) if values else []
+        is_numbered = bool(keys) and all(key.isdecimal() for key in keys)
+        if not is_numbered or any(list(value) != keys for value in values):
+            return values
+        # As pandas writes a table: {"name": {"0": ..., "1": ...}, "dosage": {"0": ..., "1": ...}}
+        return [{name: value[key] for name, value in held.items()} for key in keys]
     if not all(isinstance(value, list) for value in values):
         return [held]
     sizes = {name: len(cells) for name, cells in held.items()}

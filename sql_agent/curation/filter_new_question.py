@@ -9,6 +9,7 @@ OUT.dropped.jsonl has the others: {id, question, method, score, known: {file, id
 """
 
 import argparse
+import json
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -24,7 +25,6 @@ from sql_agent.curation.near_duplicates import NEAR, NearDuplicates
 from sql_agent.intake.question_files import DataError, read_records
 
 PROGRAM = "filter_new_question"
-JSON_KINDS = str | int | float | list | dict | None
 Row = dict[str, Any]
 
 
@@ -41,8 +41,10 @@ def read_questions(path: Path) -> Iterator[tuple[Row, Row]]:
         if not isinstance(question, str) or not question.strip():
             raise FileError(f"{where} question: {question!r}, expected text")
         for name, value in row.items():
-            if not isinstance(value, JSON_KINDS):
-                raise FileError(f"{where} {name}: a value that JSON cannot hold")
+            try:
+                json.dumps(value, ensure_ascii=False).encode()
+            except (TypeError, ValueError):  # a date, a half of a surrogate pair
+                raise FileError(f"{where} {name}: a value that JSON cannot hold") from None
         name = str(row.get("id") or row.get("qid") or place)
         yield {"file": str(path), "id": name, "question": question}, row
 

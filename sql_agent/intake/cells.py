@@ -6,7 +6,9 @@ import re
 from contextlib import suppress
 from datetime import date, datetime, time
 from decimal import Decimal
+from ipaddress import IPv4Address, IPv6Address
 from typing import Any
+from uuid import UUID
 
 CONTROL = r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f"
 # Control characters, of which PostgreSQL refuses the first, and halves of a surrogate pair, which
@@ -136,7 +138,7 @@ def _convert(value: Any) -> str | None:
             return value
         case bool():
             return str(value).lower()
-        case int():
+        case int() | UUID() | IPv4Address() | IPv6Address():
             return str(value)
         case float() | Decimal():
             return _number(value)
@@ -144,6 +146,8 @@ def _convert(value: Any) -> str | None:
             return _moment(value)
         case date() | time():
             return value.isoformat()
+        case set() if all(isinstance(part, str) for part in value):
+            return "、".join(sorted(value))  # a SET of MySQL
         case bytes():
             return value.decode("utf-8", "surrogateescape")
         case list() | tuple() if all(

@@ -17,15 +17,19 @@ from urllib.parse import quote
 
 from sqlalchemy import (
     Boolean,
+    ColumnElement,
     Date,
     DateTime,
     Dialect,
     Engine,
     MetaData,
     Table,
+    Text,
+    cast,
     create_engine,
     make_url,
     select,
+    types,
 )
 from sqlalchemy.schema import sort_tables
 from sqlalchemy.types import NullType, TypeDecorator, TypeEngine
@@ -262,7 +266,11 @@ class _AsStored(TypeDecorator[Any]):
 
 
 def _table_records(engine: Engine, table: Table) -> Iterator[Record]:
-    order = list(table.primary_key.columns) or list(table.columns)
+    order = list[ColumnElement[Any]](table.primary_key.columns)
+    for column in () if order else table.columns:
+        # PostgreSQL does not order json, xml and point
+        is_text = engine.name == "postgresql" and isinstance(column.type, types.JSON | NullType)
+        order.append(cast(column, Text) if is_text else column)
     with engine.connect() as connection:
         rows = connection.execution_options(yield_per=BATCH).execute(select(table).order_by(*order))
         yield from starmap(as_record, enumerate(map(dict, rows.mappings()), start=1))

@@ -1,5 +1,7 @@
 """New questions against existing sets: every method, and what the report says."""
 
+from datetime import date
+
 import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
@@ -57,11 +59,12 @@ def test_a_file_without_questions_is_refused(tmp_path, capsys, content, says):
     assert not (tmp_path / "new.jsonl").exists()
 
 
+@pytest.mark.parametrize("scan", [b"\xff\xd8", {"taken": date(2025, 1, 2)}])
 def test_a_value_that_no_line_of_json_can_hold_is_refused_before_anything_is_written(
-    tmp_path, capsys
+    tmp_path, capsys, scan
 ):
     source = tmp_path / "in.parquet"
-    parquet.write_table(pa.table({"question": ["怎么保存？"], "scan": [b"\xff\xd8"]}), source)
+    parquet.write_table(pa.table({"question": ["怎么保存？"], "scan": [scan]}), source)
     assert main([str(source), "--output", str(tmp_path / "new.jsonl")]) == 2
     assert "column scan" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["in.parquet"]

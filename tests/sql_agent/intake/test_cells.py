@@ -2,6 +2,8 @@
 
 from datetime import date, datetime
 from decimal import Decimal
+from ipaddress import IPv4Address
+from uuid import UUID
 
 import pytest
 from hypothesis import given
@@ -22,6 +24,9 @@ from tests.corpora import cases_of
         (datetime(2025, 1, 2, 3, 4, 5), "2025-01-02 03:04:05"),
         ("发热".encode(), "发热"),
         (Decimal("sNaN"), None),
+        (UUID(int=7), "00000000-0000-0000-0000-000000000007"),
+        (IPv4Address("10.0.0.7"), "10.0.0.7"),
+        ({"乙", "甲"}, "乙、甲"),
     ],
 )
 def test_values_become_text(value, text):

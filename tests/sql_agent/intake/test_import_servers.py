@@ -50,6 +50,21 @@ def test_both_tables_arrive_with_comments_and_index_all_or_nothing(url, capsys):
     assert rows(url, "disease") == rows(source, "disease")
 
 
+def test_a_table_of_postgres_without_a_key_and_with_odd_types_is_read(postgres, tmp_path):
+    address = fresh_database(postgres, "odd_types")
+    server = create_engine(address)
+    with server.begin() as connection:
+        columns = "med_name text, dosage text, med_barcode uuid, extra json, place point, page xml"
+        connection.execute(text(f"CREATE TABLE drugs ({columns})"))
+        values = "'甲药', '口服', '6f1a0c9e-0000-4000-8000-000000000001', '{}', '(1,2)', '<a/>'"
+        connection.execute(text(f"INSERT INTO drugs VALUES ({values})"))
+    server.dispose()
+    target = f"sqlite:///{tmp_path / 'a.db'}"
+    assert main([address, "--to", target]) == 0
+    (found,) = rows(target, "drugs_info")
+    assert {"甲药", "口服", "6f1a0c9e-0000-4000-8000-000000000001"} <= {*found}
+
+
 @pytest.mark.parametrize(
     ("engine", "named"), [("MyISAM", "ENGINE=InnoDB"), ("InnoDB", "nothing written")]
 )

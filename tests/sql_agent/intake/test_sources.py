@@ -232,6 +232,14 @@ def test_any_bytes_are_rows_or_one_line(tmp_path, content, kind):
     assert line.count("\n") == 0
 
 
+def test_a_short_float_of_parquet_is_what_it_was_written_as(tmp_path):
+    path = tmp_path / "a.parquet"
+    packs = arrow.array([0.1, None, 2.5], arrow.float32())
+    parquet.write_table(arrow.table({"药品名称": ["甲", "乙", "丙"], "包装": packs}), path)
+    (part,) = open_parts(str(path))
+    assert values(part) == [["甲", 0.1], ["乙", None], ["丙", 2.5]]
+
+
 def test_sqlite_gives_what_it_stores_whatever_a_column_declares(tmp_path):
     path = tmp_path / "药 #1.db"
     with sqlite3.connect(path) as connection:
