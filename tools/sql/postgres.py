@@ -13,7 +13,7 @@ import sqlglot
 from psycopg.errors import error_from_result
 from psycopg.pq import ExecStatus
 from sqlalchemy import URL
-from sqlglot import exp
+from sqlglot.errors import ParseError
 
 from tools.sql.attributes import unknown_attributes
 from tools.sql.database import (
@@ -71,15 +71,20 @@ class PostgresDatabase(ServerDatabase):
         return super().read_tables().union(materialized, foreign)
 
     def read_once(self, sql: str, access: Access, deadline: float, max_rows: int) -> Rows:
-        tree = sqlglot.parse_one(sql, read=self.dialect)
-        if self._unknown(tree, access):
+        if self._unknown(sql, access):
             for table in access.named:
                 self._columns.pop(table, None)  # it may have got a column since
-            for name in self._unknown(tree, access):
+            for name in self._unknown(sql, access):
                 raise StatementError(f"column {name} does not exist")
         return super().read_once(sql, access, deadline, max_rows)
 
-    def _unknown(self, tree: exp.Expr, access: Access) -> list[str]:
+    def _unknown(self, sql: str, access: Access) -> list[str]:
+        try:
+            tree = sqlglot.parse_one(sql, read=self.dialect)
+        except ParseError:
+            if access.named:
+                raise StatementError("the statement cannot be read") from None
+            return []  # PostgreSQL says in its own words what is wrong
         tables = {}
         for table in access.named:
             tables[table] = [column.name for column in self.columns(table)]
