@@ -13,9 +13,9 @@ import sqlglot
 from psycopg.errors import error_from_result
 from psycopg.pq import ExecStatus
 from sqlalchemy import URL
+from sqlglot import exp
 from sqlglot.errors import ParseError
 
-from tools.sql.attributes import unknown_attributes
 from tools.sql.database import (
     ENGINES,
     Access,
@@ -27,6 +27,8 @@ from tools.sql.database import (
     StatementError,
     SyntaxRefused,
 )
+from tools.sql.dialects import engine_dialect
+from tools.sql.guard import COLLECTING, FUNCTIONS
 from tools.sql.server import ServerDatabase
 
 SETTINGS = ENGINES["postgres"]
@@ -41,6 +43,7 @@ ADVICE = (
     "(?options=-csearch_path%3DNAME); a table whose name has capitals needs a view without them "
     '(CREATE VIEW wards AS SELECT * FROM "Wards")'
 )
+LONGEST_NAME = 63  # bytes; PostgreSQL cuts longer names
 SEARCH_PATH = re.compile(r"-c\s*search_path=(\S+)")
 
 
@@ -56,6 +59,7 @@ class PostgresDatabase(ServerDatabase):
     def __init__(self, url: URL) -> None:
         super().__init__(url)
         ((self.schema,),) = self.ask("SELECT current_schema()")
+        self._of_one: frozenset[str] | None = None
         self.advice = f" in the schema {self.schema}; {ADVICE}"
 
     def driver_arguments(self, url: URL) -> dict[str, Any]:
@@ -71,24 +75,39 @@ class PostgresDatabase(ServerDatabase):
         return super().read_tables().union(materialized, foreign)
 
     def read_once(self, sql: str, access: Access, deadline: float, max_rows: int) -> Rows:
-        if self._unknown(sql, access):
-            for table in access.named:
-                self._columns.pop(table, None)  # it may have got a column since
-            for name in self._unknown(sql, access):
-                raise StatementError(f"column {name} does not exist")
+        for name in self._calls_of_rows(sql, access):
+            raise StatementError(f"column {name} does not exist")
         return super().read_once(sql, access, deadline, max_rows)
 
-    def _unknown(self, sql: str, access: Access) -> list[str]:
+    def _calls_of_rows(self, sql: str, access: Access) -> list[str]:
+        """Return the names behind a dot that may call a function the guard does not know.
+
+        PostgreSQL reads `t.name` as name(t) where t has no such column. A name of such a function
+        is refused also where it is a column: nothing here resolves names as PostgreSQL does.
+        """
         try:
-            tree = sqlglot.parse_one(sql, read=self.dialect)
+            tree = sqlglot.parse_one(sql, read=engine_dialect(self.dialect))
         except ParseError:
             if access.named:
                 raise StatementError("the statement cannot be read") from None
             return []  # PostgreSQL says in its own words what is wrong
-        tables = {}
-        for table in access.named:
-            tables[table] = [column.name for column in self.columns(table)]
-        return unknown_attributes(tree, tables)
+        forbidden = self._functions_of_one()
+        if tree.find(exp.Join):
+            forbidden = forbidden.union(COLLECTING["postgres"])
+        found = list[str]()
+        for node in tree.walk():
+            name = node.expression if isinstance(node, exp.Dot) else node.this
+            if isinstance(node, exp.Dot) or (isinstance(node, exp.Column) and node.table):
+                said = name.name.encode()[:LONGEST_NAME].decode(errors="ignore")
+                if forbidden.intersection((said, said.lower())):
+                    found.append(name.name)
+        return found
+
+    def _functions_of_one(self) -> frozenset[str]:
+        if self._of_one is None:
+            names = {name for (name,) in self.ask(SETTINGS["of_one"])}
+            self._of_one = frozenset(names - FUNCTIONS["postgres"])
+        return self._of_one
 
     def prepare(self, connection: Any) -> None:
         connection.autocommit = True  # `begin` begins transactions, with their time-out
