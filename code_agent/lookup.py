@@ -9,10 +9,11 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from urllib.parse import quote
 
 from rapidfuzz import process
 from rapidfuzz.distance import Levenshtein
+
+from common.files import read_only_uri
 
 KINDS = ("column_names", "column_values", "term")
 # Values shown, suggestions, and how unlike a suggestion may be
@@ -139,4 +140,4 @@ def opened(path: Path, table: str) -> Iterator[Table]:
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    return sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True, check_same_thread=False)
+    return sqlite3.connect(read_only_uri(path), uri=True, check_same_thread=False)

@@ -21,7 +21,6 @@ from collections.abc import Iterator
 from contextlib import closing, redirect_stdout
 from itertools import chain
 from pathlib import Path
-from urllib.parse import quote
 
 from code_agent.environment import CodeEnvironment
 from code_agent.task import CodeTask
@@ -30,6 +29,7 @@ from code_agent.tasks.bundled import BUNDLED, MODES
 from code_agent.tasks.gym_set import MedAgentGymSet
 from code_agent.tasks.sets import REFERENCE
 from common.command import Failure, new_parser, run_command
+from common.files import read_only_uri
 from common.settings import load_settings
 from common.terminal import watched
 from episodes.episode import AgentError
@@ -44,8 +44,9 @@ def answer_by(name: str, task: CodeTask, folder: Path | None) -> str:
         with redirect_stdout(output):
             exec(compile(task.program.replace("/data/", f"{folder}/"), "program", "exec"), {})
         return output.getvalue()
-    uri = f"file:{quote(f'{folder}/{DATABASE}')}?mode=ro"
-    with closing(sqlite3.connect(uri, uri=True)) as database:
+    with closing(
+        sqlite3.connect(read_only_uri(Path(f"{folder}/{DATABASE}")), uri=True)
+    ) as database:
         rows = database.execute(task.sql).fetchall()
     is_table = task.gold is not None and task.gold.kind == "table"
     return json.dumps(rows if is_table else [*chain.from_iterable(rows)])

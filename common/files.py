@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import quote
 
 from common.command import UsageError
 
@@ -99,3 +100,8 @@ def file_digest(path: Path) -> str:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise FileError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def read_only_uri(path: Path) -> str:
+    """Return SQLite's address of a file that is only read, whatever signs its path has."""
+    return f"file:{quote(str(path))}?mode=ro"

@@ -18,8 +18,8 @@ from pathlib import Path
 from random import Random
 from string import Template
 from typing import Any
-from urllib.parse import quote
 
+from common.files import read_only_uri
 from common.terminal import watched
 
 TEMPLATES: dict[str, dict[str, Any]] = tomllib.loads(
@@ -51,7 +51,7 @@ def draw_questions(
     Raises ValueError: a template has too few values.
     """
     drawn: dict[str, list[Row]] = {split: [] for split in rows}
-    with closing(sqlite3.connect(f"file:{quote(str(database))}?mode=ro", uri=True)) as tables:
+    with closing(sqlite3.connect(read_only_uri(database), uri=True)) as tables:
         split_of = {
             slot: divided(sorted(selected(tables, sql)), slot, seed) for slot, sql in NAMES.items()
         }

@@ -13,12 +13,12 @@ from itertools import islice
 from pathlib import Path
 from random import Random
 from typing import Any
-from urllib.parse import quote
 
 from sqlalchemy import URL, create_engine, event
 from sqlalchemy.exc import DisconnectionError
 from sqlalchemy.pool import QueuePool
 
+from common.files import read_only_uri
 from tools.sql.database import (
     ENGINES,
     POOL,
@@ -222,7 +222,7 @@ class SqliteDatabase(Database):
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    uri = f"file:{quote(str(path))}?mode=ro"
+    uri = read_only_uri(path)
     # Without a statement cache every statement passes the authorizer of its own call.
     connection = sqlite3.connect(
         uri, uri=True, timeout=1.0, check_same_thread=False, cached_statements=0
