@@ -43,3 +43,10 @@ def simplified(text: str) -> str:
 @cache
 def _opencc() -> Any:
     return import_module("opencc").OpenCC("t2s")
+
+
+def stands_in(words: str, text: str) -> bool:
+    """Return whether a text has the words, not inside a number: 15 is not in 150毫克."""
+    before = r"(?<![\d.])" if words[:1].isdecimal() else ""
+    behind = r"(?![\d.])" if words[-1:].isdecimal() else ""
+    return re.search(f"{before}{re.escape(words)}{behind}", text) is not None

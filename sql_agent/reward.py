@@ -26,7 +26,7 @@ from common.settings import SettingsError
 from episodes.episode import Episode
 from scoring.case import Case, Judge, Verdict
 from scoring.rubric import Reward, Rubric, parse_rubric
-from scoring.text import words_only
+from scoring.text import stands_in, words_only
 from sql_agent.judge.nothing import says_nothing
 from sql_agent.own_words import Column, columns_of
 from sql_agent.prompts import COLUMNS
@@ -330,12 +330,8 @@ def evidence_found(quotes: Iterable[str], cells: Iterable[Cell]) -> float:
     shown = [(words_only(cell.value), cell.cut) for cell in cells]
     found = 0
     for quote in filter(None, wanted):
-        # 15 is not in 150毫克
-        before = r"(?<![\d.])" if quote[0].isdecimal() else ""
-        behind = r"(?![\d.])" if quote[-1].isdecimal() else ""
-        whole = re.compile(f"{before}{re.escape(quote)}{behind}")
         found += any(
-            whole.search(words) or (was_cut and bool(words) and quote.startswith(words))
+            stands_in(quote, words) or (was_cut and bool(words) and quote.startswith(words))
             for words, was_cut in shown
         )
     return found / len(wanted) if wanted else 0.0

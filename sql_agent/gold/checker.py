@@ -3,7 +3,6 @@
 Text is compared without HTML, white space, case and width.
 """
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -11,7 +10,7 @@ from typing import Any
 
 from common.terminal import watched
 from scoring.case import Case
-from scoring.text import words_only
+from scoring.text import stands_in, words_only
 from sql_agent.gold.markup import comparable, plain_rows, without_markup
 from sql_agent.intake.question_files import DataError, Note, Row, nested, normalise, statements
 from sql_agent.judge.fold import fold, pieces
@@ -241,10 +240,7 @@ def missing_piece(texts: Iterable[str], question: str, answer: str) -> str:
     for text in texts:
         for piece, _ in pieces(text):
             words = words_only(piece)
-            # Not inside a number
-            before = r"(?<![\d.])" if words[:1].isdigit() else ""
-            behind = r"(?![\d.])" if words[-1:].isdigit() else ""
-            if words not in asked and not re.search(before + re.escape(words) + behind, said):
+            if words not in asked and not stands_in(words, said):
                 return piece
     return ""
 
