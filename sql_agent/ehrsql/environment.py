@@ -62,7 +62,8 @@ class EhrsqlEnvironment(Environment):
             columns[table] = [column.name for column in self.tool.database().columns(table)]
         tables = "\n".join(table_lines(columns))
         self.prompt = PROMPT.format(now=self.set.version.now, tables=tables)
-        self._scores: dict[int, float] = {}  # of episodes that are not recorded yet
+        # Of episodes that are not recorded yet. Each is held, so that its id is no other's
+        self._scores: dict[int, tuple[Episode, float]] = {}
 
     async def play(self, task: Task, policy: Policy) -> Episode:
         def run(sql: str) -> Query:
@@ -73,7 +74,7 @@ class EhrsqlEnvironment(Environment):
     async def score(self, task: Task, episode: Episode) -> Reward:
         right = await in_thread(self._is_right, task, episode)
         score = float(right)
-        self._scores[id(episode)] = score
+        self._scores[id(episode)] = episode, score
         counters: dict[str, float] = {
             "sql_calls": len(episode.events),
             "sql_ok": sum(query.result.ok for query in episode.events),
@@ -111,7 +112,7 @@ class EhrsqlEnvironment(Environment):
 
     def record(self, task: Task, episode: Episode) -> Record:
         is_impossible = not own(task).sql
-        right = self._scores.pop(id(episode), None)
+        _, right = self._scores.pop(id(episode), (episode, None))
         abstained = gives_none(task, episode)
         # As the benchmark counts: silence where there is an answer costs nothing, a wrong result
         # costs nothing in RS(0) and ten in RS(10)
