@@ -6,7 +6,7 @@ asked_for("恶心多久了？", "肚子疼")      # ["onset"]
 import re
 import tomllib
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from itertools import product
 from pathlib import Path
 from typing import NamedTuple
@@ -195,7 +195,8 @@ def plain(text: str) -> str:
     return CHOICE.sub(r"\1", text.lower()).replace("疼痛", "疼").replace("痛", "疼")
 
 
-def named_in(sentence: str) -> list[tuple[int, int, AskWord]]:
+@lru_cache(maxsize=4096)
+def named_in(sentence: str) -> tuple[tuple[int, int, AskWord], ...]:
     """Return the ask-words of a sentence in order, each with its start and end. Of two that overlap
     the one that is not weak counts, then the longer, then the denser one. Parts of a word stand in
     one clause, unless no word does.
@@ -207,7 +208,7 @@ def named_in(sentence: str) -> list[tuple[int, int, AskWord]]:
         if "\0" not in left[start:end]:
             left = left[:start] + "\0" * (end - start) + left[end:]
             found.append((start, end, word))
-    return sorted(found)
+    return tuple(sorted(found))
 
 
 def _matches(sentence: str, between: str) -> list[tuple[AskWord, int, int]]:

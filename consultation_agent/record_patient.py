@@ -210,11 +210,12 @@ def _told_by(task: ConsultationTask, question: str, item: str) -> str | None:
             of_topic.append(topic.own)
     for name in sorted(task.words, key=lambda name: name not in symptoms):
         symptom = symptoms.get(name)
-        asks = [plain(ask) for ask in (*symptom.ask, *symptom.ask_en)] if symptom else []
-        said = "\n".join([plain(task.words[name]), *(ask for ask in asks if "…" not in ask)])
-        if any(own.search(said) for own in of_topic):
+        asks = [*symptom.ask, *symptom.ask_en] if symptom else []
+        whole = [plain(ask) for ask in asks if "…" not in ask]
+        told = plain(task.words[name])
+        if any(own.search("\n".join([told, *whole])) for own in of_topic):
             return name
-        if any(_is_named(asked, plain(task.words[name]), asks) for asked in named):
+        if any(_is_named(asked, told, whole) for asked in named):
             return name
     return None
 
@@ -224,7 +225,7 @@ def _is_named(asked: re.Pattern[str], told: str, asks: Sequence[str]) -> bool:
     if asked.search(told):
         return True
     for ask in asks:
-        found = None if "…" in ask else asked.search(ask)
+        found = asked.search(ask)
         before = ask[: found.start()] if found else ""
         if found and (BODY.search(before) or not HAN_RUN.search(before)):  # 想吐 is not 吐
             return True
