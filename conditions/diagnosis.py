@@ -69,7 +69,7 @@ PART = re.compile(
 )
 # "meeting Rome IV criteria", "per DSM-5"
 CRITERION = re.compile(
-    r"\s+((?:meeting|fulfilling|according to|by|per) [^,;()，；（）]+?)()(?=\s*(?:$|[.,;()，；（）]))"
+    r"\s+((?:meeting|fulfilling|according to|by|per) [^,;()，；（）]+?)(?=\s*(?:$|[.,;()，；（）]))"
 )
 # What a grade, a score or a criterion ends with
 GRADE = re.compile(
@@ -131,7 +131,7 @@ def _without_qualifiers(said: str, gold: Gold) -> str:
 
     said = OTHER_COURSE.sub(without_course, re.sub(r"(?i)\bwith no\b", "without", said))
     for part in [*PART.finditer(said), *CRITERION.finditer(said)]:
-        text = part[1] or part[2]
+        text = next(filter(None, part.groups()))
         if _denies_another(text, gold) or _is_grade(text, gold):
             said = said.replace(part[0], " ")
     return said

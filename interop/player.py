@@ -85,10 +85,8 @@ async def serve(
 def play_all(arguments: argparse.Namespace) -> int:
     """Open the agent and serve its tasks. Return the exit code."""
     outside = Outside()
-    agent = registry.get(arguments.agent)
+    agent = registry.completed(arguments, "test")
     settings = with_turns(agent, load_settings())
-    arguments.data = arguments.data or agent.splits["test"]
-    agent.complete(arguments)
     options = registry.own_options(agent, arguments)
     rows = agent.rows(arguments.data)
     for note in agent.check({"data": rows}, settings, options):

@@ -53,16 +53,18 @@ def test_a_second_final_diagnosis_counts_as_well(reason):
     assert said.diagnosis == "gout; septic arthritis"
 
 
-@pytest.mark.parametrize("reason", ["x\nFinal diagnosis: Gout", "x\nDiagnosis: confirmed by PCR"])
-def test_the_same_diagnosis_again_is_no_second_one(reason):
-    said = read_reply(f"{STOP_PHRASE}\nFinal diagnosis: gout\nReason: {reason}")
-    assert isinstance(said, Conclusion)
-    assert said.diagnosis == "gout"
-
-
-@pytest.mark.parametrize("beside", [". It is hot.", "\nConfidence: high", "\nSeverity: mild"])
-def test_what_is_said_beside_a_diagnosis_is_no_second_one(beside):
-    said = read_reply(f"{STOP_PHRASE}\nFinal diagnosis: gout{beside}\nReason: urate")
+@pytest.mark.parametrize(
+    "behind",
+    [
+        "\nReason: x\nFinal diagnosis: Gout",
+        "\nReason: x\nDiagnosis: confirmed by PCR",
+        ". It is hot.\nReason: urate",
+        "\nConfidence: high\nReason: urate",
+        "\nSeverity: mild\nReason: urate",
+    ],
+)
+def test_the_same_diagnosis_again_and_what_is_said_of_it_are_no_second_one(behind):
+    said = read_reply(f"{STOP_PHRASE}\nFinal diagnosis: gout{behind}")
     assert isinstance(said, Conclusion)
     assert said.diagnosis == "gout"
 

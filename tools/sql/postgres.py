@@ -75,8 +75,8 @@ class PostgresDatabase(ServerDatabase):
         return super().read_tables().union(materialized, foreign)
 
     def read_once(self, sql: str, access: Access, deadline: float, max_rows: int) -> Rows:
-        for name in self._calls_of_rows(sql, access):
-            raise StatementError(f"column {name} does not exist")
+        if called := self._calls_of_rows(sql, access):
+            raise StatementError(f"column {called[0]} does not exist")
         return super().read_once(sql, access, deadline, max_rows)
 
     def _calls_of_rows(self, sql: str, access: Access) -> list[str]:
@@ -95,12 +95,13 @@ class PostgresDatabase(ServerDatabase):
         if tree.find(exp.Join):
             forbidden = forbidden.union(COLLECTING["postgres"])
         found = list[str]()
-        for node in tree.walk():
-            name = node.expression if isinstance(node, exp.Dot) else node.this
-            if isinstance(node, exp.Dot) or (isinstance(node, exp.Column) and node.table):
-                said = name.name.encode()[:LONGEST_NAME].decode(errors="ignore")
-                if forbidden.intersection((said, said.lower())):
-                    found.append(name.name)
+        for node in tree.find_all(exp.Dot, exp.Column):
+            if isinstance(node, exp.Column) and not node.table:
+                continue
+            name = node.expression.name if isinstance(node, exp.Dot) else node.name
+            said = name.encode()[:LONGEST_NAME].decode(errors="ignore")
+            if forbidden.intersection((said, said.lower())):
+                found.append(name)
         return found
 
     def _functions_of_one(self) -> frozenset[str]:
