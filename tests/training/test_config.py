@@ -10,6 +10,7 @@ from tests.corpora import cases_of
 from tests.messages import missing
 from tests.programs import python
 from tests.training.plans import plan_of
+from training.setup import verl_config
 from training.setup.plan import ConfigError
 from training.setup.presets import choose, keys_of
 from training.setup.verl_config import build_config, parse_overrides
@@ -88,18 +89,22 @@ def test_a_learning_rate_is_a_number_however_it_is_written(tmp_path, text):
     assert config.actor_rollout_ref.actor.optim.lr == 0.0003
 
 
-def test_on_the_cpu_vllm_s_log_probs_are_the_old_policy_s(tmp_path):
+def test_on_the_cpu_vllm_s_log_probs_are_the_old_policy_s(tmp_path, monkeypatch):
     rollout = "actor_rollout_ref.rollout.calculate_log_probs"
     config = build(tmp_path)
     assert config.algorithm.rollout_correction.bypass_mode
     assert config.actor_rollout_ref.actor.policy_loss.loss_mode == "bypass_mode"
-    for other in ({"lora_rank": 8}, {"device": "cuda"}):
-        assert not build(tmp_path, **other).algorithm.rollout_correction.bypass_mode, other  # type: ignore[arg-type]
+    assert build(tmp_path, lora_rank=8).algorithm.rollout_correction.bypass_mode
+    assert not build(tmp_path, device="cuda").algorithm.rollout_correction.bypass_mode
     config = build(tmp_path, f"{rollout}=false")
     assert not config.algorithm.rollout_correction.bypass_mode
     assert config.actor_rollout_ref.actor.policy_loss.loss_mode == "vanilla"
     with pytest.raises(ConfigError, match="calculate_log_probs"):
         build(tmp_path, f"{rollout}=false", "algorithm.rollout_correction.bypass_mode=true")
+    # An adapter that is merged in bfloat16 plays rounded
+    monkeypatch.setattr(verl_config, "in_bfloat16", lambda model: True)
+    assert not build(tmp_path, lora_rank=8).algorithm.rollout_correction.bypass_mode
+    assert build(tmp_path).algorithm.rollout_correction.bypass_mode
 
 
 @pytest.mark.system

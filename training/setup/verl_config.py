@@ -83,7 +83,7 @@ def build_config(
         device["every"],
         device.get(engine.device, {}),
         device["cpu_bfloat16"] if short else {},
-        _derived(engine, run_dir, files),
+        _derived(engine, short, run_dir, files),
         preset,
         exact,
     ):
@@ -126,7 +126,7 @@ def _verl_defaults() -> DictConfig:
     return config
 
 
-def _derived(engine: EnginePlan, run_dir: Path, files: dict[str, str]) -> Overrides:
+def _derived(engine: EnginePlan, bfloat16: bool, run_dir: Path, files: dict[str, str]) -> Overrides:
     run = VERL_DEFAULTS["run"]
     keys = {
         **run["every"],
@@ -148,7 +148,7 @@ def _derived(engine: EnginePlan, run_dir: Path, files: dict[str, str]) -> Overri
         keys[f"{model}.lora_alpha"] = 2 * engine.lora_rank
         keys[f"{model}.lora.merge"] = True
         keys[f"{model}.lora_adapter_path"] = engine.lora_adapter_path
-    elif engine.device == "cpu":
+    if engine.device == "cpu" and not (engine.lora_rank and bfloat16):
         # vLLM's log-probabilities are the old policy's, which saves a pass over every batch: the
         # weights that played are those the update begins with, unless an adapter was rounded
         keys["algorithm.rollout_correction.bypass_mode"] = f"${{{ROLLOUT}.calculate_log_probs}}"
