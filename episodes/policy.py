@@ -17,10 +17,11 @@ from common.llm.retry import Patience
 from episodes.episode import Message, Policy, ToolSpec
 from episodes.outcomes import EpisodeError, PolicyStop
 
-# How vLLM, litellm, OpenAI, llama.cpp, Gemini, TGI, Anthropic, Bedrock, DashScope, Moonshot and
-# Zhipu word a prompt that does not fit.
+# How vLLM, SGLang, litellm, OpenAI, llama.cpp, Gemini, TGI, Anthropic, Bedrock, xAI, DashScope,
+# Moonshot, SiliconFlow and Zhipu word a prompt that does not fit.
 CONTEXT_OVERFLOW = re.compile(
-    r"context.{0,3}(length|window|size)|max_model_len|longer than the maximum|"
+    r"context.{0,3}(length|window|size|limit)|max_(model|seq)_len|longer than the maximum|"
+    r"maximum prompt length|input length.{0,20} exceeds|"
     r"maximum number of tokens|must have less than \d+ tokens|(prompt|input) is too long|"
     r"range of input length|model token limit|`max_new_tokens` must be|超长|\\u8d85\\u957f",
     re.IGNORECASE,

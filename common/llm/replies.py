@@ -12,7 +12,7 @@ FILTERED = "content_filter"
 BROKEN = "error"
 LENGTH = "length"
 ENDINGS = {
-    LENGTH: re.compile(r"length|max_?(?:\w+_)?tokens|token_limit", re.IGNORECASE),
+    LENGTH: re.compile(r"length|max_?(?:\w+_)?tokens|token_limit|context_window", re.IGNORECASE),
     FILTERED: re.compile(r"filter|safety|sensitive|prohibited|blocklist|recitation", re.IGNORECASE),
     BROKEN: re.compile(r"error|abort|cancel|insufficient_system_resource", re.IGNORECASE),
 }
@@ -48,9 +48,12 @@ def value_in(text: str) -> Any:
         return json.loads(whole, strict=False)  # some servers write a line break as it is
     values: list[Any] = []
     ended = False
+    name = ""  # of the event
     held = ""  # a value may stand on several lines, with or without an empty one behind it
     for line in LINE_END.split(whole):
         field, _, data = line.partition(":")
+        if field == "event":
+            name = data.strip()
         if field != "data" or not data.strip():
             continue
         if data.strip() == DONE:
@@ -58,7 +61,8 @@ def value_in(text: str) -> Any:
             continue
         held += f"{data.strip()}\n"
         with suppress(ValueError):
-            values.append(json.loads(held, strict=False))
+            value = json.loads(held, strict=False)
+            values.append({"error": value} if name == "error" else value)
             held = ""
     if held:
         raise ValueError("an event is no JSON")
@@ -75,7 +79,7 @@ def _joined(events: list[Any], ended: bool) -> Any:
     finish = None
     answered = False
     for event in events:
-        if "error" in event:
+        if error_in(event):
             return event
         whole |= {name: value for name, value in event.items() if value is not None}
         for choice in event.get("choices") or []:
@@ -171,6 +175,8 @@ def _add_call(call: dict[str, Any], piece: dict[str, Any]) -> None:
 
 def completed(reply: Any) -> dict[str, Any] | None:
     """Return a chat completion with a message and OpenAI's word for its end, or None for others."""
+    if error_in(reply):
+        return None  # gateways put an empty choice beside it
     try:
         choice = reply["choices"][0]
         said = choice.get("message") or choice.get("delta") or choice.get("text")

@@ -101,7 +101,9 @@ def test_an_error_with_the_status_of_a_refusal_is_not_asked_again(llm):
     assert len(llm.requests) == 1
 
 
-@pytest.mark.parametrize("word", ["max_tokens", "MAX_TOKENS", "model_length", "max_output_tokens"])
+@pytest.mark.parametrize(
+    "word", ["max_tokens", "MAX_TOKENS", "max_output_tokens", "model_context_window_exceeded"]
+)
 def test_a_reply_that_is_cut_is_known_by_every_word_for_it(llm, word):
     llm.faults = [replying(word, content=GOOD)]
     assert played(llm)[1].finish_reason == "length"
