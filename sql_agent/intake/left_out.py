@@ -12,7 +12,7 @@ from typing import Any
 
 from data.records import Record, SourceError
 from sql_agent.intake.cells import readable
-from sql_agent.intake.columns import Planned
+from sql_agent.intake.columns import Planned, guess_table
 from sql_agent.intake.headers import claims, is_word
 
 _LISTED = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
@@ -110,9 +110,11 @@ def is_heading(record: Record, item: Planned) -> bool:
     names = [source for source, cell in filled.items() if _names_a_column(source, cell)]
     if not is_name or 2 * len(names) <= len(filled) or (len(filled) == 1 and first != item.named):
         return False
+    is_other = first != item.named and guess_table([first]) not in (None, item.table)
     for source in names:
         meant = claims(filled[source], item.table) if filled[source] != source else {}
-        if meant and source in item.mapping and item.mapping[source] not in meant:
+        differs = meant and source in item.mapping and item.mapping[source] not in meant
+        if is_other or differs:
             raise SourceError(
                 f"row {record.number}: {filled[source]!r} stands below {source!r}, so a table with "
                 "other columns begins there; give each table a sheet or file of its own"
