@@ -39,12 +39,15 @@ def draft_answer(row: Row, tool: QueryTool) -> str:
     Raises DatabaseError: the database is needed and cannot be read.
     """
     names = nested(row, "entities")
+    results: list[QueryResult] = []
+    if len(names) > 1 or not row["structured_gt"]:
+        results = [tool.run(statement) for statement in statements(row)]
     # The rows of one statement come in the database's order, not in that of the names
-    is_ordered = len(names) < 2 or len(statements(row)) in (0, len(names))
-    names_of_rows = names if is_ordered else []
+    is_one_each = len(results) == len(names) and all(len(result.rows) == 1 for result in results)
+    names_of_rows = names if len(names) < 2 or not results or is_one_each else []
     if row["structured_gt"]:
         return from_table(nested(row, "structured_gt"), names_of_rows)
-    table = _returned(row, tool)
+    table = _together(results)
     if table["rows"] or (row["sql"] and row["task_type"] == "unanswerable"):
         return from_table(table, names_of_rows)
     evidence = nested(row, "evidence")
@@ -54,13 +57,13 @@ def draft_answer(row: Row, tool: QueryTool) -> str:
     return from_quotes(evidence, names)
 
 
-def _returned(row: Row, tool: QueryTool) -> dict[str, Any]:
-    """Return the gold results as one table, without rows if one fails or columns differ."""
+def _together(results: list[QueryResult]) -> dict[str, Any]:
+    """Return results as one table, without rows if one fails or is cut, or columns differ."""
     columns: list[str] | None = None
     rows: list[Any] = []
-    for statement in statements(row):
-        result = tool.run(statement)
-        if not result.ok or (columns is not None and result.columns != columns):
+    for result in results:
+        is_cut = result.count > len(result.rows)
+        if not result.ok or is_cut or (columns is not None and result.columns != columns):
             return {"columns": [], "rows": []}
         columns = result.columns
         rows += result.rows
@@ -92,9 +95,10 @@ def from_table(gold: dict[str, Any], names: list[str]) -> str:
 
 def from_quotes(evidence: list[dict[str, Any]], names: list[str]) -> str:
     """Return the answer that states the quotes, each once. names: the entities asked about."""
+    rows = {(item.get("table"), str(item["row_id"])) for item in evidence if item.get("row_id")}
     if len(names) == 1:
         names = names * len(evidence)
-    elif len(names) != len(evidence):
+    elif len(names) != len(evidence) or 0 < len(rows) < len(names):  # several quotes of one row
         names = [""] * len(evidence)
     said = {}
     for name, item in zip(names, evidence, strict=True):
