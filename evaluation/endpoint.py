@@ -9,7 +9,7 @@ import time
 import uuid
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from itertools import dropwhile
+from itertools import dropwhile, groupby
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -186,13 +186,20 @@ def _asked(host: Host, body: Body) -> Asked:
         raise HTTPException(404, f"{body.model[:80]!r} is not the model {host.agent.name!r}")
     if body.case:
         return Asked([], case=body.case, temperature=body.temperature)
-    words = [one.text for one in body.messages if one.role == "user"]
+    spoken = [one for one in body.messages if one.role in ("user", "assistant")]
     # A greeting of the client's own is none of the agent's replies
-    later = dropwhile(lambda one: one.role != "user", body.messages)
-    said = [one.text for one in later if one.role == "assistant"]
+    spoken = [*dropwhile(lambda one: one.role == "assistant", spoken)]
     if not host.environment.converses:
-        words = words[-1:]
-        said = []
+        spoken = [one for one in spoken if one.role == "user"][-1:]
+    words: list[str] = []
+    said: list[str] = []
+    # Two messages of the visitor without a reply between them, as after an error, are one
+    for role, messages in groupby(spoken, lambda one: one.role):
+        texts = [one.text for one in messages]
+        if role == "assistant":
+            said += texts
+        else:
+            words.append("\n".join(texts))
     if not (words and words[0].strip()):
         raise HTTPException(400, "messages: expected one of the role user with text, or a case")
     return Asked(words, said, temperature=body.temperature)

@@ -238,4 +238,4 @@ def _cells(content: str) -> list[str]:
             cells += row if isinstance(row, list) else [row]
     except (ValueError, KeyError, TypeError):
         return []
-    return [f"{cell:g}" if isinstance(cell, float) else str(cell) for cell in cells if cell]
+    return [f"{cell:.15g}" if isinstance(cell, float) else str(cell) for cell in cells if cell]

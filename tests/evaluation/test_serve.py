@@ -254,6 +254,16 @@ def test_null_is_the_default_and_a_greeting_no_reply(llm):
     assert (found["agent"]["turns"], found["agent"]["reason"]) == (1, "waits")
 
 
+def test_two_messages_of_the_visitor_in_a_row_are_one(llm):
+    """Else the agent would ask between them, and take the second for the answer."""
+    llm.script(says(ASKS))
+    with served("consultation", llm.base_url) as (address, _):
+        found = post(address, messages=[user("我肚子疼。"), user("右下腹。")]).json()
+    assert (found["agent"]["turns"], found["agent"]["reason"]) == (1, "waits")
+    [request] = llm.requests
+    assert not missing(request["messages"][-1]["content"], "我肚子疼。", "右下腹。")
+
+
 def test_chinese_is_sent_as_itself_and_half_a_pair_as_a_question_mark(sql, llm):
     llm.script(says(f"{ANSWER}\ud800"))
     reply = post(sql, messages=[user(QUESTION)])

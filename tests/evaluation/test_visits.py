@@ -1,6 +1,7 @@
 """A visitor is answered at every address, and an own question is played to an end or refused."""
 
 import asyncio
+import json
 from contextlib import closing
 from typing import Any
 
@@ -14,7 +15,7 @@ from episodes.outcomes import STOP_REASONS
 from episodes.policy import Endpoint
 from episodes.text_loop import play_with_words
 from evaluation import serve
-from evaluation.visits import Watched
+from evaluation.visits import Watched, in_rows
 from tests.corpora import write_lines
 from tests.digits_agent.agent import AGENT as DIGITS
 from tests.episodes.scripted import ScriptedPolicy, asks, says
@@ -69,6 +70,13 @@ def test_cases_with_numbers_for_ids_are_found_by_them(tmp_path):
     file = write_lines(tmp_path / "own.jsonl", [{**row, "id": 7}])
     rows = serve.checked_rows(agent, file, SETTINGS, {})
     assert {name: row["id"] for name, row in rows.items()} == {"7": "7"}
+
+
+@pytest.mark.parametrize("number", [1234567.5, 0.123456789, 5.0, 12])
+def test_a_number_of_a_row_is_found_in_the_answer(number):
+    rows = [{"role": "tool", "content": json.dumps({"rows": [[number]]})}]
+    assert in_rows(f"共{number:.15g}元", "多少钱？", rows) is True
+    assert in_rows("共3元", "多少钱？", rows) is False
 
 
 @pytest.mark.parametrize("address", ["127.0.0.2", "::1", "127.0.0.1"])
