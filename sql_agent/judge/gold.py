@@ -45,7 +45,8 @@ PROGRAM = re.compile(
 class Gold:
     """forms: ways to tell all of it, each by its facts. places: owners and fields of each fact.
 
-    wholes: texts that are all of it. number: how many there are, if that is the whole answer.
+    wholes: texts that are all of it. number: how many there are, if that is the whole answer. rows:
+    how an answer may count gold's rows.
     """
 
     heads: Heads
@@ -56,6 +57,7 @@ class Gold:
     places: Places = field(default_factory=lambda: defaultdict(set))
     number: str | None = None
     number_fact: str = ""
+    rows: re.Pattern[str] | None = None
 
     def take(self, form: Places) -> None:
         if not form:
@@ -67,6 +69,10 @@ class Gold:
             self.number_fact = next(iter(form))
             found = COUNT.fullmatch(self.number_fact)
             self.number = found[1] if found else None
+
+    def counts_rows(self, piece: str) -> bool:
+        """Return whether the piece says how many rows gold has, and claims nothing else."""
+        return self.rows is not None and bool(self.rows.search(piece)) and self.heads.asks(piece)
 
     def trailing_facts(self, piece: str) -> tuple[list[str], str]:
         """Return the final facts and the head before them, or no facts if the head says more."""
@@ -135,20 +141,26 @@ def read_gold(
     gold.is_program = any(PROGRAM.search(text) for text in (*cells, reference))
     wholes = ["\n".join(cells), reference] if by_reference else ["\n".join(cells)]
     gold.wholes = {without_frames(text) for text in wholes} - {""}
-    gold.heads.labels |= {fold(name.replace("_", " ")) for name in (table or {}).get("columns", [])}
+    columns = []
+    for name in (table or {}).get("columns", []):
+        columns.append({fold(name), fold(name.replace("_", " "))})
+    gold.heads.labels |= set().union(*columns)
     told = _of_reference(reference, gold.heads, set(map(fold, cells)))
     form = _of_rows(filled, gold.heads, told)
     for fact, places in form.items():
         # A draft may not say whose a value is: name:甲,dosage:1片
         if fact in told and all(owner for owner, _ in places):
             told[fact] = {place for place in told[fact] if place[0]} or places
-    for number, name in enumerate((table or {}).get("columns", [])):
+    for number, names in enumerate(columns):
         labels = _labels([row[number] for row in filled if number < len(row)], told)
         if len(labels) == 1 and "" not in labels:
-            gold.heads.aliases[fold(name.replace("_", " "))] = labels.pop()
+            gold.heads.aliases |= dict.fromkeys(names, labels.pop())
     gold.take(form)
     if by_reference or not filled:
         gold.take(told)
+    if table and filled and not gold.number:
+        gold.rows = re.compile(rf"(?<![\d.]){len(filled)}[{MEASURES}]")
+        gold.heads.known.insert(0, gold.rows)
     return gold
 
 

@@ -86,9 +86,12 @@ class Heads:
             label = head.removeprefix(name).removeprefix("的")
             if head.startswith(f"{name}的") and FIELD.fullmatch(label):
                 letters = "".join([self.words, *self.labels]).replace(name, "")
-                shared = sum(letter in letters for letter in label)
+                own = BESIDE.sub("", label)  # all may be 方法
+                shared = sum(letter in letters for letter in own)
+                # A field's name ends with its noun. 可能, 曾经 and the like stand behind it
+                ends = label[-1] in "".join(self.labels) or label[-2:] in self.words
                 denies = DENYING.search(label) or FORBIDS.search(label)
-                return 2 * shared >= len(label) and not denies
+                return ends and 2 * shared >= len(own) and not denies
         return False
 
     def asks(self, text: str) -> bool:

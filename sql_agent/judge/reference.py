@@ -9,6 +9,7 @@ own, and such an answer earns little, or nothing if it denies something.
 
 import json
 from collections.abc import Sequence
+from itertools import chain
 from math import prod
 
 from scoring.case import Case, Verdict
@@ -65,13 +66,18 @@ class _Reading:
         self.labels: list[str] = []  # the fields of the last head that may follow, in its order
         self.last = 0  # place among gold's names of what was said last
         self.of_another = False  # what follows is said of another name or field
+        self.leads: list[bool] = []  # for each value False, for one of several names or fields True
+        self.fields = {label for _, label in chain(*gold.places.values())} - {""}
         for piece, sign in pieces(answer):
-            if not (self._states(piece) or self._leads(piece, sign) or is_free(piece)):
+            is_known = self._states(piece) or self._leads(piece, sign) or is_free(piece)
+            if not (is_known or gold.counts_rows(piece)):
                 self.own.append(piece)
                 if sign == ":" or gold.trailing_fact(piece):
                     self.of_another = True
             if len(self.own) > MOST_OWN:
                 break
+        if self.leads and self.leads[-1] and not self.leads[0]:
+            self.told.clear()  # names stand behind their values, as in 8(甲),12(乙)
 
     @property
     def worth(self) -> float:
@@ -93,15 +99,19 @@ class _Reading:
         return said / asked
 
     def _states(self, piece: str) -> bool:
+        names = self.gold.heads.names
         if piece in self.gold.places and self._say([piece]):
-            if piece in self.gold.heads.names:
+            if piece in names:
                 self._enter(piece)
             return True
         facts, head = self.gold.trailing_facts(piece)
         if not facts:
             return False
         self._enter(head)
-        return self._say(facts)
+        is_said = self._say(facts)
+        if len(facts) == 1 and facts[0] in names:  # as 乙 of "甲(8)和乙(12)"
+            self._enter(facts[0])
+        return is_said
 
     def _leads(self, piece: str, sign: str) -> bool:
         """Return whether the piece says only whose or which field the following is."""
@@ -121,6 +131,8 @@ class _Reading:
             if self.of_another or not places:
                 return False
             self.said.add(fact)
+            if fact not in self.gold.heads.names:
+                self.leads.append(False)
             self.told |= {(fact, owner) for owner, _ in places}
             self.last = min(self._place(owner) for owner, _ in places)
             labels_said = {label for _, label in places}
@@ -151,6 +163,8 @@ class _Reading:
             self.last = 0
             self.of_another = False
         labels = [label for label in self.gold.heads.labels if label and label in head]
+        if (names and len(self.gold.heads.names) > 1) or (labels and len(self.fields) > 1):
+            self.leads.append(True)
         field = without(ENDING.sub("", head), names).strip("\n的 ")
         if labels:
             # A label that stands only within a longer one is not named
