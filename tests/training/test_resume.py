@@ -1,5 +1,6 @@
 """What a resumed run checks before anything is loaded, and what its books go on with."""
 
+import argparse
 import json
 import shutil
 import subprocess
@@ -17,12 +18,12 @@ from sql_agent.agent import AGENT
 from tests.corpora import cases_of, write_lines
 from tests.messages import missing
 from tests.training.plans import plan_of
-from training.engine.checkpoints import STEP_METRICS
+from training.engine.checkpoints import MARK, STEP_METRICS, find_checkpoint
 from training.engine.resumable import check_resumable, differences, note_model
 from training.report.summary import read_lines
 from training.setup.model_folder import checkpoints_to_come
 from training.setup.plan import ConfigError
-from training.start.make_plan import holds_something
+from training.start.make_plan import continued, holds_something
 from training.start.run import run
 from training.start.run_folder import prepare_run_dir
 from training.start.run_lock import LOCK, held
@@ -161,6 +162,44 @@ def test_a_kill_between_a_checkpoint_and_its_line_loses_no_metrics(tmp_path):
         lines = read_lines(tmp_path / "metrics.jsonl")
         assert [line["step"] for line in lines] == [0, 1, 2]
         assert lines[2]["data"] == saved
+
+
+def test_a_validation_that_was_killed_is_counted_once(tmp_path):
+    """Its first part stood in the records already, and the resumed run plays all of it again."""
+    checkpoint = make_checkpoint(tmp_path, 2, config_of())
+    write_books(tmp_path, 3)
+    lines = [{"step": 1, "mode": "val"}, {"step": 2, "mode": "train"}, {"step": 2, "mode": "val"}]
+    write_lines(tmp_path / "episodes.jsonl", lines)
+    resumed = config_of(resume_mode="resume_path", resume_from_path=str(checkpoint))
+    prepare_run_dir(plan_of(tmp_path, model=TINY), resumed)
+    assert read_lines(tmp_path / "episodes.jsonl") == lines[:2]
+    assert read_lines(tmp_path / "episodes.1.jsonl") == lines[2:]
+    write_lines(tmp_path / "metrics.jsonl", [{"step": 2, "data": {"validation/reward": 0.5}}])
+    write_lines(tmp_path / "episodes.jsonl", lines)
+    prepare_run_dir(plan_of(tmp_path, model=TINY), resumed)
+    assert read_lines(tmp_path / "episodes.jsonl") == lines, "this one ended"
+
+
+def test_a_run_that_went_back_goes_on_from_there(tmp_path):
+    """Killed before its next checkpoint, it went on from the weights that it had left."""
+    for step in (2, 4):
+        make_checkpoint(tmp_path, step, config_of())
+    write_books(tmp_path, 5)
+    (tmp_path / "checkpoints" / MARK).write_text("4")
+    back = str(tmp_path / "checkpoints/global_step_2")
+    resumed = config_of(resume_mode="resume_path", resume_from_path=back)
+    prepare_run_dir(plan_of(tmp_path, model=TINY), resumed)
+    assert find_checkpoint("auto", tmp_path, tmp_path) == Path(back)
+
+
+def test_a_folder_with_checkpoints_of_another_run_is_not_gone_on_in(tmp_path):
+    """A kill before the next one, and --resume auto would go on from those."""
+    checkpoint = make_checkpoint(tmp_path / "mine", 2, config_of())
+    make_checkpoint(tmp_path / "other", 4, config_of())
+    options = argparse.Namespace(resume=str(checkpoint), run_dir=tmp_path / "other", ci_fast=False)
+    with pytest.raises(ConfigError) as refused:
+        continued(plan_of(tmp_path / "other", model=TINY), options)
+    assert not missing(str(refused.value), tmp_path / "mine", tmp_path / "other", "--resume auto")
 
 
 def test_a_new_folder_begins_with_the_books_of_the_old_one(tmp_path):

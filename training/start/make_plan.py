@@ -23,7 +23,13 @@ from episodes.agent import Agent, Options, Row, bundled_model
 from episodes.joint import JointAgent, weighted
 from episodes.registry import own_options
 from episodes.turns import with_turns
-from training.engine.checkpoints import find_checkpoint, run_of, step_of, was_validated
+from training.engine.checkpoints import (
+    checkpoints,
+    find_checkpoint,
+    run_of,
+    step_of,
+    was_validated,
+)
 from training.setup.device import choose_device, is_large
 from training.setup.plan import ConfigError, EnginePlan, OutputPlan, Plan, ProxyPlan, StorePlan
 from training.setup.presets import GPU_MODEL, choose, keys_of
@@ -149,6 +155,11 @@ def continued(plan: Plan, options: argparse.Namespace) -> tuple[Plan, Path | Non
     if checkpoint is None:
         print(said("nothing to resume in {folder}: the run begins", folder=run_dir), flush=True)
         return plan, None, {}
+    if run_of(checkpoint) != run_dir and checkpoints(run_dir):
+        raise ConfigError(
+            f"--run-dir {run_dir} has checkpoints of its own, and --resume names one of "
+            f"{run_of(checkpoint)}; choose another folder, or --resume auto to go on with its own"
+        )
     step = step_of(checkpoint)
     keys: dict[str, Any] = {
         "trainer.resume_mode": "resume_path",

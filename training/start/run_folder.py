@@ -9,7 +9,15 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from common.jsonl import write_jsonl, write_text
-from training.engine.checkpoints import STEP_METRICS, run_of, step_of, sweep
+from training.engine.checkpoints import (
+    MARK,
+    STEP_METRICS,
+    latest_checkpoint,
+    run_of,
+    step_of,
+    sweep,
+    was_validated,
+)
 from training.engine.resumable import note_model
 from training.report.summary import ENVIRONMENT, read_lines, read_object
 from training.setup.plan import Plan
@@ -50,8 +58,12 @@ def prepare_run_dir(plan: Plan, config: DictConfig) -> None:
         if (folder / name).exists():
             (folder / name).rename(_aside(folder / name))
     if checkpoint is not None:
+        if goes_on and latest_checkpoint(folder) != checkpoint:  # the run goes back to it
+            write_text(checkpoint.with_name(MARK), str(step_of(checkpoint)), force=True)
+        validated = was_validated(checkpoint)
         for name in RECORD_FILES:
-            continue_records(run_of(checkpoint) / name, folder / name, step_of(checkpoint))
+            records = run_of(checkpoint) / name
+            continue_records(records, folder / name, step_of(checkpoint), validated)
         add_last_step(checkpoint, folder / "metrics.jsonl")
     OmegaConf.save(config, folder / "config.yaml", resolve=True)
     versions = {}
@@ -63,13 +75,21 @@ def prepare_run_dir(plan: Plan, config: DictConfig) -> None:
     (folder / "preset.json").write_text(json.dumps(plan.output.preset, indent=2))
 
 
-def continue_records(source: Path, path: Path, step: int) -> None:
-    """Write the lines up to a step. Undone ones of the same file are kept aside."""
-    lines = read_lines(source)
-    undone = [line for line in lines if line["step"] > step]
+def continue_records(source: Path, path: Path, step: int, validated: bool) -> None:
+    """Write the lines up to a step, without those of its validation where that did not end: it is
+    played again. Undone ones of the same file are kept aside.
+    """
+    kept = []
+    undone = []
+    for line in read_lines(source):
+        ended = validated or line.get("mode") != "val" or line["step"] < step
+        if line["step"] <= step and ended:
+            kept.append(line)
+        else:
+            undone.append(line)
     if undone and source == path:
         write_jsonl(_aside(path), undone, force=False)
-    write_jsonl(path, (line for line in lines if line["step"] <= step), force=True)
+    write_jsonl(path, kept, force=True)
 
 
 def add_last_step(checkpoint: Path, path: Path) -> None:
