@@ -16,7 +16,7 @@ from episodes.episode import AgentError, Conversation, Episode, Policy, ServiceE
 from episodes.prompts import Prompts, load_prompts
 from episodes.text_loop import Ending, play_by_protocol
 from episodes.turns import turns_of
-from scoring.judge import WITHOUT_A_JUDGE, choose_judge, why_unusable
+from scoring.judge import WITHOUT_A_JUDGE, choose_judge, identity_of, why_unusable
 from scoring.llm_judge import JudgeWords
 from scoring.rubric import Rubric, parse_rubric
 
@@ -272,12 +272,11 @@ class PartnerEnvironment(Environment):
         return {"commonest": self.rehearse(task, steps)}
 
     def description(self) -> dict[str, Any]:
-        judge = self.judge.name if self.judge else "rules"
         return {
             **self.partner.description,
             "reward_scheme": self.reward,
             "prompts": self.prompts.fingerprint,
-            "judge": self.settings.teacher_model if judge == "llm" else judge,
+            "judge": identity_of(self.judge) if self.judge else "rules",
         }
 
     async def check(self) -> None:

@@ -30,6 +30,11 @@ def choose_judge(settings: Settings, words: JudgeWords, own: Own) -> Judge | Own
     return own
 
 
+def identity_of(judge: Judge) -> str:
+    """Return what tells this judge's scores from those of others, without secrets."""
+    return str(getattr(judge, "identity", judge.name))
+
+
 async def why_unusable(judge: Judge, known_case: Case) -> str | None:
     """Return None if the judge gives any score for a right answer, else why not."""
     verdict = await judge.judge(known_case)

@@ -76,6 +76,7 @@ class LLMJudge(remote.RemoteJudge):
         """Prepare a judge. `timeout` is the budget in seconds for one case, retries included."""
         super().__init__()
         self.words = words
+        self.identity = f"{model}, words {words.version}"
         self.client = LLMClient(
             model,
             base_url=base_url,

@@ -26,6 +26,7 @@ class RewardModelJudge(remote.RemoteJudge):
         super().__init__()
         self.url = url
         self.scale = scale
+        self.identity = f"{self.name} {without_secrets(url)}" + (f", {scale}" if scale else "")
         self.patience = Patience(remote.ATTEMPTS, timeout, remote.LONGEST_WAIT)
 
     async def _ask(self, case: Case, spent: Usage) -> Verdict:

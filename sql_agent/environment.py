@@ -11,7 +11,7 @@ from episodes.agent import Answer, Environment, Record
 from episodes.episode import Episode, Policy, ServiceError, Task, ToolSpec
 from episodes.outcomes import EpisodeError
 from episodes.tool_loop import Tool, play_with_tools
-from scoring.judge import Case, Judge, choose_judge, why_unusable
+from scoring.judge import Case, Judge, choose_judge, identity_of, why_unusable
 from scoring.rubric import Reward, Rubric
 from sql_agent import facts
 from sql_agent.canaries import NOTHING_FOUND, bad_answers, honest_answers
@@ -95,7 +95,7 @@ class SqlEnvironment(Environment):
         found: dict[str, Any] = {
             "prompt_version": PROMPT_VERSION,
             "database": make_url(self.settings.database_url).render_as_string(hide_password=True),
-            "judge": self.settings.teacher_model if self.judge.name == "llm" else self.judge.name,
+            "judge": identity_of(self.judge),
             "terms": dict(self.rubric.weights),
             "factors": dict(self.rubric.factors),
         }

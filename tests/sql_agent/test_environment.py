@@ -97,10 +97,23 @@ def test_the_description_has_what_scores_depend_on_and_no_secret():
     assert found == {
         "prompt_version": PROMPT_VERSION,
         "database": "postgresql://user:***@host/db",
-        "judge": "m",
+        "judge": "m, words 2",
         "terms": {"rule": 0.1, "judge": 1.0},
         "factors": {"judge": ["format"]},
     }
+
+
+def test_another_reward_model_or_scale_is_another_condition(tmp_path):
+    scale = tmp_path / "scale.json"
+    scale.write_text('{"center": 0, "scale": 1}')
+    judges = [
+        {"reward_model_url": "http://key:secret@a/score"},
+        {"reward_model_url": "http://b/score"},
+        {"reward_model_url": "http://b/score", "reward_scale": scale},
+    ]
+    found = {opened("sqlite://", **judge).description()["judge"] for judge in judges}
+    assert len(found) == 3
+    assert "secret" not in "".join(found)
 
 
 def test_what_does_not_answer_is_said_before_anything_is_loaded(tmp_path, database_url):
