@@ -7,6 +7,7 @@ alone (`.venv/bin/python -m bench.scoring`).
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import re
 import warnings
@@ -23,6 +24,8 @@ from common.llm.retry import Patience
 
 if TYPE_CHECKING:
     import aiohttp
+
+log = logging.getLogger(__name__)
 
 MOST_CONNECTIONS = 256  # requests of one client at once
 
@@ -185,13 +188,17 @@ class LLMEndpoint:
             refused = refused_part(error, request)
             if refused is None:
                 raise
+            is_news = refused not in (*self._refused, "stream", *NEWER_NAMES)
             self._refused.add(refused)
             try:
-                return await self.once(body)
+                answered = await self.once(body)
             except LLMError as still:
                 if still.cause == "refused":  # it was not about that
                     self._refused.discard(refused)
                 raise
+            if is_news:
+                log.warning("%s is asked without %s, which it refuses", self.model, refused)
+            return answered
         found = completed(reply)
         if found is None:
             raise self._no_completion(reply)

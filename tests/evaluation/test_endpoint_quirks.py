@@ -80,11 +80,15 @@ def test_a_thought_alone_is_no_answer_and_is_kept(data, endpoint):
 
 
 @pytest.mark.parametrize(("parameter", "words"), REFUSES.items(), ids=REFUSES)
-def test_an_endpoint_that_refuses_a_parameter_is_asked_without_it(data, endpoint, parameter, words):
+def test_an_endpoint_that_refuses_a_parameter_is_asked_without_it(
+    data, endpoint, parameter, words, caplog
+):
     endpoint.refuses = lambda body: words if body.get(parameter) is not None else None
     endpoint.answer = lambda body: ANSWER
     code, scores, (episode,) = run(data, *flags(endpoint))
     assert (code, scores["overall"]["unscored"], episode["answer"]) == (0, {}, ANSWER)
+    told = f"asked without {parameter}" in caplog.text
+    assert told is (parameter == "temperature")  # the limit keeps its value under another name
 
 
 @pytest.mark.parametrize(
