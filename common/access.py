@@ -80,20 +80,18 @@ class Guard:
         client = scope.get("client")
         if self._too_many(client[0] if client else ""):
             said = f"over {self.most_per_second} requests within a second; ask later"
-            return await _refuse(scope, send, 429, said)
+            return await _refuse(send, 429, said)
         headers = dict(scope["headers"])
         if self.expected and scope["path"] not in self.free:
             if not hmac.compare_digest(headers.get(HEADER, b""), self.expected):
-                return await _refuse(scope, send, 401, ADVICE)
+                return await _refuse(send, 401, ADVICE)
             scope.get("state", {})[LET_IN] = True
             scope = {**scope, "headers": [pair for pair in scope["headers"] if pair[0] != HEADER]}
-        if not self.serves(scope.get("method", ""), scope["path"]):  # a web socket has no method
-            return await _refuse(scope, send, 404, f"{scope['path']} is not served here")
-        if scope["type"] != "http":
-            return await self.app(scope, receive, send)
+        if not self.serves(scope["method"], scope["path"]):
+            return await _refuse(send, 404, f"{scope['path']} is not served here")
         # A small compressed body may unpack to a huge one
         if headers.get(b"content-encoding", b"identity") != b"identity":
-            return await _refuse(scope, send, 415, "send the body uncompressed")
+            return await _refuse(send, 415, "send the body uncompressed")
         return await self._checked(scope, receive, send)
 
     def _too_many(self, address: str) -> bool:
@@ -113,9 +111,9 @@ class Guard:
             body += message.get("body", b"")
             more = message.get("more_body", False)
             if len(body) > self.most_bytes:
-                return await _refuse(scope, send, 413, f"it has over {self.most_bytes} bytes")
+                return await _refuse(send, 413, f"it has over {self.most_bytes} bytes")
         if found := self.problem(scope["path"], bytes(body)):
-            return await _refuse(scope, send, 400, found)
+            return await _refuse(send, 400, found)
         if not self.expected:
             scope.get("state", {})[LET_IN] = False
         read = [{"type": "http.request", "body": bytes(body), "more_body": False}]
@@ -137,10 +135,7 @@ def error_of(message: str, kind: str = "invalid_request_error") -> str:
     return json_of({"error": {"message": message, "type": kind, "code": kind}})
 
 
-async def _refuse(scope: Any, send: Any, status: int, message: str) -> None:
-    if scope["type"] == "websocket":
-        await send({"type": "websocket.close", "code": 1008})
-        return
+async def _refuse(send: Any, status: int, message: str) -> None:
     headers = [(b"content-type", b"application/json"), *MORE_HEADERS.get(status, ())]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": error_of(message).encode()})

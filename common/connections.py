@@ -66,11 +66,6 @@ class Connection(_Protocol):
         self.timer.cancel()
         super().connection_lost(error)
 
-    def handle_websocket_upgrade(self, *event: Any) -> None:
-        """Stop the timer: the WebSocket protocol has time limits of its own."""
-        self.timer.cancel()
-        super().handle_websocket_upgrade(*event)
-
     @property
     def waits(self) -> bool:
         """Whether it has not shown the token and is not being answered."""
@@ -113,6 +108,7 @@ class Server(uvicorn.Server):
 
     def __init__(self, config: uvicorn.Config) -> None:
         config.http = Connection
+        config.ws = "none"  # nothing here speaks by web sockets
         config.backlog = AT_ONCE
         super().__init__(config)
 

@@ -68,10 +68,3 @@ async def gathered(work: Sequence[Awaitable[Item]], title: str, unit: str = "row
 def printable(text: str) -> str:
     """Return the text with a visible sign for invisible characters but line breaks and tabs."""
     return "".join(char if char.isprintable() or char in "\n\t" else UNKNOWN for char in text)
-
-
-def duration(seconds: float) -> str:
-    """Return a time as 1:05 or 2:01:05."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

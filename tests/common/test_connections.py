@@ -183,20 +183,6 @@ async def ask(
         return await client.post(path, content=body, headers=raw)
 
 
-async def told(guard: Guard, kind: str, **message: Any) -> list[Any]:
-    """What the guard says to a request without headers, of which this is a message."""
-    said: list[Any] = []
-
-    async def receive() -> Any:
-        return message
-
-    async def send(one: Any) -> None:
-        said.append(one)
-
-    await guard({"type": kind, "path": "/x", "headers": [], "client": None}, receive, send)
-    return said
-
-
 async def test_only_who_has_the_token_gets_in():
     inner = Inner()
     guard = Guard(inner, TOKEN, 100, free=["/health"])
@@ -207,7 +193,6 @@ async def test_only_who_has_the_token_gets_in():
         assert "AGL_TOKEN" in refused.json()["error"]["message"]
         assert TOKEN not in refused.text
     assert (await ask(guard)).status_code == 401
-    assert (await told(guard, "websocket"))[0]["type"] == "websocket.close"
     assert inner.seen == []
     assert (await ask(guard, path="/health")).text == "in"
     right = bearer(TOKEN)["Authorization"]
@@ -251,8 +236,22 @@ async def test_no_more_than_so_many_requests_of_an_address_within_a_second(monke
 
 async def test_half_a_request_is_not_handed_on():
     inner = Inner()
-    assert await told(Guard(inner, None, 10), "http", type="http.disconnect") == []
+
+    async def leave() -> Any:
+        return {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        raise AssertionError(message)
+
+    scope = {"type": "http", "method": "POST", "path": "/x", "headers": [], "client": None}
+    await Guard(inner, None, 10)(scope, leave, send)
     assert inner.seen == []
+
+
+def test_a_web_socket_is_a_request_like_others():
+    upgrade = HEADERS.replace(b"POST", b"GET") + b"connection: upgrade\r\nupgrade: websocket\r\n\r\n"
+    with serving() as port, ExitStack() as stack:
+        assert opened(stack, port, upgrade).recv(65536).startswith(b"HTTP/1.1 401")
 
 
 def test_every_address_but_the_loopback_needs_a_token_and_a_name_is_none():

@@ -3,12 +3,12 @@
 import time
 from collections import Counter
 from collections.abc import Mapping
+from datetime import timedelta
 from math import nan
 from pathlib import Path
 
 from common.jsonl import NewLines
 from common.language import said
-from common.terminal import duration
 from episodes.outcomes import counted
 from training.engine.playing import read_playing
 from training.engine.records import validation_reward
@@ -60,7 +60,7 @@ class Progress:
             began = read_timeline(self.run_dir).get("first_step")
             if self._ended and began is not None and row["step"] < self.steps:
                 left = (self.steps - row["step"]) * (self._last_end - began) / self._ended
-                line += said(", about {time} left", time=duration(left))
+                line += said(", about {time} left", time=timedelta(seconds=round(left)))
             self._say(line)
             self._playing = read_playing(self.run_dir)
         playing = read_playing(self.run_dir)
