@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from common.llm import LLMClient
+from common.llm.client import LLMClient
 from common.llm.errors import LLMError
 from episodes.outcomes import EpisodeError
 

@@ -124,6 +124,11 @@ class Settings(BaseSettings):
         return value if value is None else WORK / value  # an absolute path stays what it is
 
 
+def reveal(secret: SecretStr | None) -> str | None:
+    """Return the text of a secret setting, or None if it is not set."""
+    return secret.get_secret_value() if secret else None
+
+
 @lru_cache
 def load_settings(kind: type[Settings] = Settings) -> Settings:
     """Read the settings once per process. Raises SettingsError that names every wrong variable."""

@@ -15,9 +15,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from common.llm import LLMClient, Message, reveal
+from common.llm.client import LLMClient, Message
 from common.llm.endpoint import MOST_CONNECTIONS
 from common.llm.errors import LLMError
+from common.settings import reveal
 from conditions.mention import mention
 from conditions.table import load_tables
 from consultation_agent.doctor_questions import SAID

@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
 
-from common.llm import open_cache, reveal
+from common.llm.client import open_cache
 from common.llm.endpoint import post, without_secrets
 from common.llm.errors import LLMError, clean
 from common.llm.retry import Patience
+from common.settings import reveal
 from common.text_store import TextStore
 from conditions.mention import mention
 from conditions.orders import LONGEST, named

@@ -11,8 +11,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from common.llm import reveal
-from common.settings import Settings
+from common.settings import Settings, reveal
 from diagnosis_agent.judge_words import RUBRIC_WORDS
 from diagnosis_agent.task import DiagnosisTask
 from episodes.episode import AgentError, Episode

@@ -13,9 +13,8 @@ from typing import Any
 
 import agentlightning as agl
 
-from common.llm import reveal
 from common.proxies import ask_directly
-from common.settings import Settings, load_settings
+from common.settings import Settings, load_settings, reveal
 from episodes.agent import Agent, Environment, Options, accepted_from
 from episodes.episode import Scored, Task
 from episodes.joint import environment_of

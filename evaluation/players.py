@@ -15,9 +15,8 @@ from typing import Any
 
 from common.command import UsageError, number, positive
 from common.language import said
-from common.llm import reveal
 from common.llm.endpoint import providers
-from common.settings import Settings
+from common.settings import Settings, reveal
 from episodes import registry
 from episodes.agent import Agent, Environment, Options
 from episodes.joint import JOINED

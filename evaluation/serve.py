@@ -23,8 +23,7 @@ from typing import TYPE_CHECKING
 from common.access import is_loopback, require_token
 from common.command import Failure, new_parser, number, positive, run_command
 from common.language import said
-from common.llm import reveal
-from common.settings import WORK, Settings, load_settings
+from common.settings import WORK, Settings, load_settings, reveal
 from common.stopping import stop_in_order
 from episodes import registry
 from episodes.agent import Agent, Options, Row

@@ -5,7 +5,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from common.llm import Usage
+from common.llm.client import Usage
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,7 @@
 
 from typing import TypeVar
 
-from common.llm import reveal
-from common.settings import Settings
+from common.settings import Settings, reveal
 from scoring.case import Case, Judge
 from scoring.llm_judge import JudgeWords, LLMJudge
 from scoring.reward_model_judge import RewardModelJudge

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import regex
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from common.llm import LLMClient, Usage
+from common.llm.client import LLMClient, Usage
 from common.llm.endpoint import MOST_CONNECTIONS
 from scoring import remote
 from scoring.case import Case, Verdict

@@ -6,8 +6,8 @@ import unicodedata
 from dataclasses import replace
 from time import monotonic
 
-from common.llm import LLMError, Usage
-from common.llm.errors import clean
+from common.llm.client import Usage
+from common.llm.errors import LLMError, clean
 from scoring.case import Case, Verdict
 
 log = logging.getLogger(__name__)

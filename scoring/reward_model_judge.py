@@ -6,7 +6,7 @@ make every good answer equal.
 
 from typing import Any
 
-from common.llm import Usage
+from common.llm.client import Usage
 from common.llm.endpoint import post, without_secrets
 from common.llm.errors import LLMError
 from common.llm.retry import Patience

@@ -16,8 +16,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from common.command import Failure, new_parser, run_command
-from common.llm import reveal
-from common.settings import load_settings
+from common.settings import load_settings, reveal
 from episodes.episode import Scored
 from episodes.play_and_score import play
 from episodes.policy import ChatPolicy, endpoint_elsewhere

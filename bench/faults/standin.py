@@ -15,8 +15,7 @@ from typing import Any
 from omegaconf import OmegaConf
 
 from common.command import Failure, run_command
-from common.llm import reveal
-from common.settings import load_settings
+from common.settings import load_settings, reveal
 from episodes import registry
 from training.engine import rollout_manager
 from training.engine.rollout_manager import Finished, RolloutManager

@@ -4,25 +4,3 @@ OpenAI's protocol. Importing this imports nothing heavy.
     client = client_from_settings(load_settings(), cache=Path("outputs/llm_cache.sqlite"))
     answer = await client.ask([{"role": "user", "content": "..."}], Verdict)    # a Verdict, or LLMError
 """
-
-from common.llm.client import (
-    LLMClient,
-    Message,
-    Usage,
-    client_from_settings,
-    open_cache,
-    parse_reply,
-    reveal,
-)
-from common.llm.errors import LLMError
-
-__all__ = [
-    "LLMClient",
-    "LLMError",
-    "Message",
-    "Usage",
-    "client_from_settings",
-    "open_cache",
-    "parse_reply",
-    "reveal",
-]

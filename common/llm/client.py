@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
-from pydantic import BaseModel, SecretStr, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from common.llm.endpoint import Body, LLMEndpoint, load_litellm
 from common.llm.errors import LLMError, clean
 from common.llm.replies import FILTERED, FILTERED_STATUS, LENGTH, text_of, thought_of, tokens_in
 from common.llm.retry import LONGEST_WAIT, Patience
-from common.settings import Settings
+from common.settings import Settings, reveal
 from common.text_store import TextStore
 from common.thoughts import after_thought
 
@@ -267,8 +267,3 @@ def client_from_settings(settings: Settings, model: str | None = None, **options
         api_key=reveal(settings.teacher_api_key),
         **options,
     )
-
-
-def reveal(secret: SecretStr | None) -> str | None:
-    """Return the text of a secret setting, or None if it is not set."""
-    return secret.get_secret_value() if secret else None

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import BaseModel, Field
 
-from common.llm import LLMClient, client_from_settings
+from common.llm.client import LLMClient, client_from_settings
 from common.settings import load_settings
 from common.terminal import gathered
 from recipes.questions.entities import Mentions

@@ -16,7 +16,8 @@ from common.command import new_parser, positive, run_command
 from common.files import file_digest, refuse_inputs
 from common.journal import Failed, open_journal, run_all
 from common.jsonl import rows_with_texts, write_jsonl
-from common.llm import LLMError, client_from_settings
+from common.llm.client import client_from_settings
+from common.llm.errors import LLMError
 from common.settings import load_settings
 
 Row = dict[str, Any]

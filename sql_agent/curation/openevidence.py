@@ -13,8 +13,8 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from common.llm import LLMError, Usage
-from common.llm.errors import clean
+from common.llm.client import Usage
+from common.llm.errors import LLMError, clean
 from data.records import compact
 from episodes.episode import Episode
 from episodes.play_and_score import play

@@ -11,8 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
-from common.llm import reveal
-from common.settings import ROOT, load_settings
+from common.settings import ROOT, load_settings, reveal
 from episodes import registry
 from episodes.agent import bundled_model
 from sql_agent.agent import AGENT

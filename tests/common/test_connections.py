@@ -249,7 +249,9 @@ async def test_half_a_request_is_not_handed_on():
 
 
 def test_a_web_socket_is_a_request_like_others():
-    upgrade = HEADERS.replace(b"POST", b"GET") + b"connection: upgrade\r\nupgrade: websocket\r\n\r\n"
+    upgrade = (
+        HEADERS.replace(b"POST", b"GET") + b"connection: upgrade\r\nupgrade: websocket\r\n\r\n"
+    )
     with serving() as port, ExitStack() as stack:
         assert opened(stack, port, upgrade).recv(65536).startswith(b"HTTP/1.1 401")
 

@@ -10,9 +10,9 @@ from typing import Literal
 import pytest
 from pydantic import BaseModel
 
-from common.llm import LLMClient, LLMError, Usage
+from common.llm.client import LLMClient, Usage
 from common.llm.endpoint import load_litellm
-from common.llm.errors import wait_in
+from common.llm.errors import LLMError, wait_in
 from tests.common.llm_server import KEY, Fault, replying
 from tests.corpora import cases_of
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from common.llm import LLMClient
+from common.llm.client import LLMClient
 from common.llm.endpoint import LLMEndpoint
 from common.llm.errors import wait_in
 from common.llm.retry import Patience

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.llm import parse_reply
+from common.llm.client import parse_reply
 from scoring.judge import Case
 from scoring.llm_judge import build_messages
 from sql_agent.judge_words import LONGEST_ANSWER, WORDS

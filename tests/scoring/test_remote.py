@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from common.llm import LLMError, Usage
+from common.llm.client import Usage
+from common.llm.errors import LLMError
 from common.settings import Settings
 from scoring import remote
 from scoring.case import Case, Verdict

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from common.llm import Usage
+from common.llm.client import Usage
 from common.settings import SettingsError
 from episodes.episode import Episode
 from scoring.case import Case, Verdict

@@ -17,8 +17,7 @@ from common.access import TOKEN
 from common.command import undecoded
 from common.files import check_writable
 from common.language import said
-from common.llm import reveal
-from common.settings import WORK, Settings, load_settings
+from common.settings import WORK, Settings, load_settings, reveal
 from episodes.agent import Agent, Options, Row, bundled_model
 from episodes.joint import JointAgent, weighted
 from episodes.registry import own_options

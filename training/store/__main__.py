@@ -13,8 +13,7 @@ from importlib import import_module
 
 from common.access import require_token
 from common.command import new_parser, run_command
-from common.llm import reveal
-from common.settings import load_settings
+from common.settings import load_settings, reveal
 from common.startup import collect_rarely
 from common.stopping import stop_in_order
 from training.setup.plan import ConfigError
