@@ -17,11 +17,11 @@ REFUSED = re.compile(rf"[{CONTROL}\ud800-\udfff]")
 CHINESE = re.compile("[\u4e00-\u9fff]")
 # Characters without a width or a place of their own, which make two equal names differ
 UNSEEN = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060\ufeff]")
-# What exports write into an empty cell (databases, pandas, R), and lines that people and tables in
-# text draw
+# What exports write into an empty cell (databases, pandas, R), MySQL's empty date, and lines that
+# people and tables in text draw
 PLACEHOLDER = re.compile(
     r"(?i:[(<\[]?(?:null|nan|none|undefined|\\n|#?n/a)[)>\]]?)|<NA>|NA"
-    r"|[-‐-―−_/\\.…·]+|[?？]|[-+|:]*--[-+|:]*|[*=~]{3,}"
+    r"|0000-00-00(?: 00:00:00(?:\.0+)?)?|[-‐-―−_/\\.…·]+|[?？]|[-+|:]*--[-+|:]*|[*=~]{3,}"
 )
 # Short cells that lost what they meant before they came here, and what the message says
 LOST = {

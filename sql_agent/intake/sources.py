@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
-from itertools import islice, starmap
+from itertools import chain, islice, starmap
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -22,13 +22,16 @@ from sqlalchemy import (
     DateTime,
     Dialect,
     Engine,
+    Float,
     MetaData,
     Table,
     Text,
+    Time,
     cast,
     create_engine,
     make_url,
     select,
+    type_coerce,
     types,
 )
 from sqlalchemy.schema import sort_tables
@@ -228,9 +231,13 @@ def database_parts(source: str, views: bool = False) -> list[Part]:
     engine = create_engine(url.set(drivername=DRIVERS.get(url.drivername, url.drivername)))
     found = MetaData()
     found.reflect(engine, views=views, resolve_fks=False)
-    for table in found.tables.values() if is_file else ():
-        for column in table.columns:
-            column.type = _AsStored(column.type)
+    for column in chain.from_iterable(table.columns for table in found.tables.values()):
+        declared = column.type
+        if isinstance(declared, Float):
+            declared.asdecimal = False  # MySQL's DOUBLE would be rounded to ten digits
+        is_time = isinstance(declared, Date | DateTime | Time)
+        if is_file or is_time or getattr(declared, "zerofill", False):
+            column.type = _AsStored(declared, as_text=not is_file)
     if not found.tables:
         raise ValueError("it has no tables")
 
@@ -244,17 +251,23 @@ def database_parts(source: str, views: bool = False) -> list[Part]:
 
 
 class _AsStored(TypeDecorator[Any]):
-    """A value of SQLite, which stores any value in any column.
+    """A value as its database has it.
 
-    SQLAlchemy would round a decimal to the declared digits and refuse a date of another form.
+    SQLite stores any value in any column, where SQLAlchemy would round a decimal to the declared
+    digits and refuse a date of another form. Python has no date `infinity`, and no time `30:00:00`.
+    as_text: the database writes the value.
     """
 
     impl = NullType
     cache_ok = False
 
-    def __init__(self, declared: TypeEngine[Any]) -> None:
+    def __init__(self, declared: TypeEngine[Any], as_text: bool) -> None:
         super().__init__()
         self.declared = declared
+        self.as_text = as_text
+
+    def column_expression(self, column: ColumnElement[Any]) -> ColumnElement[Any]:
+        return type_coerce(cast(column, Text), self) if self.as_text else column
 
     def process_result_value(self, value: Any, dialect: Dialect) -> Any:
         if isinstance(self.declared, Boolean) and value in (0, 1):
@@ -272,5 +285,7 @@ def _table_records(engine: Engine, table: Table) -> Iterator[Record]:
         is_text = engine.name == "postgresql" and isinstance(column.type, types.JSON | NullType)
         order.append(cast(column, Text) if is_text else column)
     with engine.connect() as connection:
+        if engine.name == "postgresql":
+            connection.exec_driver_sql("SET datestyle = ISO")
         rows = connection.execution_options(yield_per=BATCH).execute(select(table).order_by(*order))
         yield from starmap(as_record, enumerate(map(dict, rows.mappings()), start=1))

@@ -65,6 +65,32 @@ def test_a_table_of_postgres_without_a_key_and_with_odd_types_is_read(postgres, 
     assert {"甲药", "口服", "6f1a0c9e-0000-4000-8000-000000000001"} <= {*found}
 
 
+def test_a_server_says_how_its_dates_and_numbers_are_written(postgres, mariadb, tmp_path):
+    kinds = {
+        postgres: [("date", "'infinity'", "infinity"), ("timestamp", "'2024-01-02'", "2024-01-02")],
+        mariadb: [
+            ("double", "0.123456789012", "0.123456789012"),
+            ("int(5) zerofill", "12", "00012"),
+            ("date", "'0000-00-00'", None),
+            ("time", "'30:00:00'", "30:00:00"),
+        ],
+    }
+    for number, (server, cells) in enumerate(kinds.items()):
+        for place, (kind, value, expected) in enumerate(cells):
+            address = fresh_database(server, f"written_{number}_{place}")
+            engine = create_engine(address)
+            with engine.begin() as connection:
+                if number:
+                    connection.execute(text("SET SESSION sql_mode = ''"))
+                connection.execute(text(f"CREATE TABLE drugs (med_name text, created_at {kind})"))
+                connection.execute(text(f"INSERT INTO drugs VALUES ('甲药', {value})"))
+            engine.dispose()
+            target = tmp_path / f"{number}_{place}.db"
+            assert main([address, "--to", f"sqlite:///{target}"]) == 0
+            (row,) = rows(f"sqlite:///{target}", "drugs_info")
+            assert row[[*TABLES["drugs_info"]].index("created_at")] == expected
+
+
 @pytest.mark.parametrize(
     ("engine", "named"), [("MyISAM", "ENGINE=InnoDB"), ("InnoDB", "nothing written")]
 )
