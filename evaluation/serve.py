@@ -21,7 +21,7 @@ from threading import Thread
 from typing import TYPE_CHECKING
 
 from common.access import is_loopback, require_token
-from common.command import Failure, new_parser, number, positive, run_command
+from common.command import Failure, new_parser, positive, run_command
 from common.language import said
 from common.settings import WORK, Settings, load_settings, reveal
 from common.stopping import stop_in_order
@@ -31,12 +31,12 @@ from episodes.episode import AgentError
 from episodes.turns import with_turns
 from evaluation.players import MODELS, add_flags, model_player, opened, reply_tokens
 from evaluation.run_folder import TRAINING, Run
+from training.setup.ports import PORT
 
 if TYPE_CHECKING:
     import uvicorn
 
 LOGS = WORK / "outputs" / "serve"
-PORT = number(int, lambda value: 0 <= value <= 65535, "from 0 to 65535")
 NAMES = ("127.0.0.1", "localhost", "[::1]")  # of this machine, for itself
 SECONDS_TO_STOP = 3
 SECONDS_BETWEEN = 2.0  # between two looks whether the model's server lives

@@ -24,7 +24,7 @@ from typing import Any
 import httpx
 
 from common import parent
-from common.command import Failure, new_parser, run_command
+from common.command import Failure, new_parser, positive, run_command
 from common.language import said
 from common.settings import Settings
 from common.stopping import stop_in_order
@@ -34,7 +34,7 @@ from training.engine.checkpoints import PREFIX, latest_checkpoint
 from training.setup.device import check_libraries, choose_device, environment, in_bfloat16
 from training.setup.model_folder import CACHE_BLOCK, cache_bytes, check_model
 from training.setup.plan import ConfigError
-from training.setup.ports import free_port, require_free
+from training.setup.ports import PORT, free_port, require_free
 from training.setup.reading import reading_flags
 
 HOST = "127.0.0.1"
@@ -220,9 +220,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = new_parser(__doc__)
     add = parser.add_argument
     add("model", help="model folder, hub id, run folder or global_step_N folder")
-    add("--port", type=int, default=0, help="default: a free one")
+    add("--port", type=PORT, default=0, help="default: a free one")
     add("--device", choices=("auto", "cpu", "cuda"), default="auto")
-    add("--n-gpus", type=int, default=1, help="GPUs the model is split over")
+    add("--n-gpus", type=positive(int), default=1, help="GPUs the model is split over")
     add("--no-tools", dest="tools", action="store_false", help="clients send no tools")
     tool_parser = "vLLM's parser of tool calls; default: the one that fits"
     add("--tool-parser", metavar="NAME", help=tool_parser)

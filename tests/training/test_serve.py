@@ -31,6 +31,14 @@ def run_folder(tmp_path):
     return tmp_path
 
 
+@pytest.mark.parametrize("flags", [("--port", "65536"), ("--n-gpus", "0")])
+def test_numbers_that_no_server_takes_are_refused(flags, capsys):
+    with pytest.raises(SystemExit) as ended:
+        serve.main([str(TINY), *flags])
+    assert ended.value.code == 2
+    assert not missing(capsys.readouterr().err, *flags)
+
+
 def test_folders_runs_and_checkpoints_can_be_served(run_folder):
     steps = [run_folder / "checkpoints" / f"global_step_{step}" for step in (1, 2)]
     assert serve.servable(str(TINY)) == str(TINY)

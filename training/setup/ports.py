@@ -2,7 +2,10 @@
 
 import socket
 
+from common.command import number
 from training.setup.plan import ConfigError
+
+PORT = number(int, lambda value: 0 <= value <= 65535, "from 0 to 65535")
 
 
 def free_port(host: str) -> int:

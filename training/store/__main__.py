@@ -17,7 +17,7 @@ from common.settings import load_settings, reveal
 from common.startup import collect_rarely
 from common.stopping import stop_in_order
 from training.setup.plan import ConfigError
-from training.setup.ports import require_free
+from training.setup.ports import PORT, require_free
 
 
 async def serve(host: str, port: int, token: str | None) -> None:
@@ -35,7 +35,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("command", choices=["serve"])
     address = "address to bind (default: loopback only); AGL_TOKEN is needed on any"
     parser.add_argument("--host", default="127.0.0.1", help=address)
-    parser.add_argument("--port", type=int, default=4747, help="default: 4747")
+    parser.add_argument("--port", type=PORT, default=4747, help="default: 4747")
     options = parser.parse_args(arguments)
 
     def body() -> None:
