@@ -9,13 +9,17 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from training.setup.plan import ConfigError, EnginePlan
-from training.setup.presets import ACTOR, ROLLOUT
+from training.setup.presets import ACTOR, ROLLOUT, VERL_DEFAULTS
 
 MAX_TURNS_KEY = f"{ROLLOUT}.multi_turn.max_assistant_turns"
 TEMPERATURE_KEY = f"{ROLLOUT}.temperature"
 STEPS_KEY = "trainer.total_training_steps"
-# Numbers that everything else is divided or counted by, with the least that makes sense
+# Whole numbers by which steps, tasks and tokens are counted, with the least that makes sense
 LEAST = {
+    "trainer.save_freq": -1,
+    "trainer.test_freq": -1,
+    "data.train_max_samples": -1,
+    "data.val_max_samples": -1,
     STEPS_KEY: 1,
     "data.train_batch_size": 1,
     "data.seed": 0,
@@ -34,6 +38,7 @@ LEAST = {
 }
 # Keys that a flag or a variable sets: what is done before the engine starts reads that
 FLAG_OF = {
+    "trainer.device": "--device",
     "trainer.default_local_dir": "--run-dir",
     "trainer.default_hdfs_dir": "--run-dir",
     "trainer.resume_mode": "--resume",
@@ -45,13 +50,15 @@ FLAG_OF = {
     TEMPERATURE_KEY: "TEMPERATURE",
 }
 JUDGED = "the agent gives the reward (docs/agents.md)"
-# Keys that change nothing here, and what is to be done instead
+# Keys that change nothing here, or nothing good, and what is to be done instead
 INSTEAD = {
     "trainer.project_name": "it is the agent's name; --run-dir names the run",
     f"{ROLLOUT}.do_sample": "training samples; leave it out",
     f"{ROLLOUT}.repetition_penalty": "what is trained has none; leave it out",
     f"{ROLLOUT}.ignore_eos": "the model ends its reply, at MAX_TOKENS at the latest; leave it out",
     "data.apply_chat_template_kwargs": "use --thinking or --keep-thinking",
+    "data.val_batch_size": "a validation is judged whole; data.val_max_samples makes it smaller",
+    "data.gen_batch_size": "tasks are drawn one by one; leave it out",
     "data.filter_overlong_prompts": "the agent makes the prompts; raise data.max_prompt_length",
     "reward.custom_reward_function.path": JUDGED,
     "custom_reward_function.path": JUDGED,
@@ -104,7 +111,12 @@ def check_agreement(
     for key, instead in INSTEAD.items():
         value = OmegaConf.select(config, key)
         if value != own[key]:
-            raise ConfigError(f"{key}={value} would change nothing: {instead}")
+            raise ConfigError(f"{key}={value} has no use here: {instead}")
+    for added, value in VERL_DEFAULTS["run"]["fixed"].items():
+        key = added.lstrip("+")
+        seen = OmegaConf.select(config, key)
+        if seen != value:
+            raise ConfigError(f"{key}={seen}: a run here needs {key}={value}; leave it out")
     for key in VERL_ROTATES:
         if value := config.trainer.get(key):
             raise ConfigError(f"trainer.{key}={value}: use --keep N and --keep-best instead")
@@ -120,9 +132,6 @@ def check_agreement(
 
 
 def _check_mode(config: DictConfig, engine: EnginePlan) -> None:
-    mode = config.trainer.v1.trainer_mode
-    if mode != "sync":
-        raise ConfigError(f"trainer.v1.trainer_mode={mode}: only sync is supported; leave it out")
     if config.algorithm.adv_estimator == "gae" or config.critic.enable:
         raise ConfigError(
             "algorithm.adv_estimator=gae and critic.enable need a critic, which is not trained here; "

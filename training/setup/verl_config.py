@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 from hydra import compose, initialize_config_dir
 from hydra.utils import get_class
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from training.setup.agreement import (
@@ -130,6 +130,7 @@ def _derived(engine: EnginePlan, bfloat16: bool, run_dir: Path, files: dict[str,
     run = VERL_DEFAULTS["run"]
     keys = {
         **run["every"],
+        **run["fixed"],
         **(run["tools"] if engine.tools else {}),
         "data.train_files": files["train"],
         "data.val_files": files["val"],
@@ -170,9 +171,20 @@ def _apply(config: DictConfig, defaults: DictConfig, override: Override) -> None
     if leaf not in keys:
         _refuse_unknown(override, node, keys)
     set_before = OmegaConf.select(config, override.key) if leaf in keys else None
-    if isinstance(set_before, int | float) and isinstance(value, str) and "${" not in value:
-        raise ConfigError(f"{override.text}: expected a value like {set_before!r}, not a text")
+    if not _is_like(set_before, value):
+        raise ConfigError(f"{override.text}: expected a value like {set_before!r}")
     OmegaConf.update(config, override.key, value, force_add=leaf not in keys)
+
+
+def _is_like(before: Any, value: Any) -> bool:
+    """Return whether a value is of the kind that stands there. `true` is no number."""
+    if value is None or (isinstance(value, str) and "${" in value):
+        return True
+    if isinstance(before, bool):
+        return value in (True, False)
+    if isinstance(before, int | float):
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    return not isinstance(before, ListConfig) or isinstance(value, list | str)
 
 
 def _refuse_unknown(override: Override, node: Any, keys: list[str]) -> None:
