@@ -187,6 +187,10 @@ def conditions(result: dict[str, Any], names: Sequence[str] = NAMES) -> list[str
     if result["left_out"]:
         lacking = "{count} questions are left out: only one of the two has a score for them"
         lines.append(said(lacking, count=result["left_out"]))
+    for name, side in zip(names, SIDES, strict=True):
+        if lost := result[side]["unscored"]:
+            lacking = "NOT COMPLETE: {count} episodes of {name} have no score"
+            lines.append(said(lacking, count=lost, name=name))
     differ = "CONDITIONS DIFFER: {name} was {first} in {a} and {second} in {b}"
     a, b = names
     for name, (first, second) in result["different_conditions"].items():

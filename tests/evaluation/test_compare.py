@@ -57,6 +57,7 @@ def test_the_report_shows_what_changed_most_and_what_differs(tmp_path, capsys, m
     text = capsys.readouterr().out
     assert not missing(text, f"m ({a})", f"n ({b})", "judge was reference in A and llm in B")
     assert text.count("CONDITIONS DIFFER") == 2, "what is the same in both is no condition"
+    assert "NOT COMPLETE: 1 episodes of A" in text
     with monkeypatch.context() as chinese:
         chinese.setenv("LC_ALL", "zh_CN.UTF-8")
         assert compare.main([str(a), str(b)]) == 0
