@@ -32,6 +32,7 @@ ASKING, ADVICE, TAG, EXAMPLE, CLAUSE, ITSELF, BODY, OPENING, MORE, DETAIL = (
         "detail",
     )
 )
+WHEN = re.compile("(?<!什么)(?<!啥)的时候")  # what stands before it is no more than the occasion
 ONE_CLAUSE = "[^，,。；;.]"  # a letter between the parts of an ask-word
 HAN_RUN = re.compile(r"[\u4e00-\u9fff]+")
 ENGLISH = re.compile(r"[a-z]+")
@@ -181,6 +182,7 @@ def _asked_in(sentence: str, complaint: str) -> list[str]:
     first = next((number for number, clause in enumerate(clauses) if ASKING.search(clause)), 0)
     before = len(plain("".join(clauses[:first])))
     named = named_in(plain("".join(clauses))) or named_in(plain(sentence))
+    before = max(before, *(match.end() for match in WHEN.finditer(plain(sentence))), 0)
     words = [word for _, end, word in named if end > before] or [word for *_, word in named]
     new = [word for word in words if not all(part in complaint for part in word.parts)]
     words = new or words
@@ -192,7 +194,8 @@ def _asked_in(sentence: str, complaint: str) -> list[str]:
 
 def plain(text: str) -> str:
     """Return a text in the spelling of the ask-words: 疼不疼 and 疼痛 are 疼."""
-    return CHOICE.sub(r"\1", text.lower()).replace("疼痛", "疼").replace("痛", "疼")
+    text = CHOICE.sub(r"\1", text.lower()).replace("平常", "平时")
+    return text.replace("疼痛", "疼").replace("痛", "疼")
 
 
 @lru_cache(maxsize=4096)

@@ -35,6 +35,7 @@ from consultation_agent.topics import Topic, asked_first, asked_topics, asking_o
 LONGEST = 400  # characters of a question that a patient listens to
 MOST = 3  # things that are answered at once
 ENDS = ("。", "？", "！", "?", "!", ".")
+ONE_THING = re.compile(r"[，,]\s*(?=还是|后来|然后)")  # what is asked as a choice or in its order
 JOINT = re.compile("|".join(SAID["heard"]["joint"]))
 KINDS = (
     "informative",  # what the record has, for the first time
@@ -87,7 +88,7 @@ class RecordPatient:
 
     def reply_to(self, task: ConsultationTask, question: str, asked: Sequence[Exchange]) -> Reply:
         """Return the patient's reply to a question, after the questions asked before."""
-        question = question[:LONGEST]
+        question = ONE_THING.sub("", question[:LONGEST])
         mentioned = told(asked)
         parts = parts_of(question)
         if task.words:
@@ -107,7 +108,10 @@ def _to_each(task: ConsultationTask, question: str, mentioned: Mapping[str, Repl
     if opens(question):
         return [_opening(task.opening, task, mentioned)]
     about = _topics_asked(task, question)
-    of_itself = not any(one.is_side for one in about) and "还是" not in question
+    first = asked_first(question)
+    if first and first.kind == "of another":
+        return [_of_topic(task, first, mentioned)]
+    of_itself = not (first or any(one.is_side for one in about) or "还是" in question)
     if task.complaint and of_itself and asks_whether(question, task.complaint):
         return [_complaint(task, mentioned)]
     items = _items_of(task, question, about)
@@ -116,7 +120,6 @@ def _to_each(task: ConsultationTask, question: str, mentioned: Mapping[str, Repl
             items = [item for item in items if item != "onset"]
             if not items:
                 return [_of_topic(task, topic, mentioned)]
-    first = asked_first(question)
     is_one = first and (first.is_side or not (_joined(question) or {*first.of} & {*items}))
     if len(items) > 1 and not is_one:
         replies = list[Reply]()
@@ -155,6 +158,10 @@ def _items_of(task: ConsultationTask, question: str, about: Sequence[Topic]) -> 
         if _is_of_another(task, question, about, items) or (has_more(question) and not is_named):
             items = []
     items = [item for item in items if not _is_own_complaint(task, question, item)]
+    if items == ["severity"]:  # of what the patient does not have, it is asked whether they do
+        named = [word.item for word in sure_words(question) if word.item in load_tables().symptoms]
+        absent = [item for item in named if item not in task.words]
+        items = [item for item in absent if not _is_own_complaint(task, question, item)] or items
     if not ITSELF.search(plain(question)):
         items = [item for item in items if item not in SIDES] or items
     return items
