@@ -23,6 +23,7 @@ from training.engine.resumable import check_resumable, differences, note_model
 from training.report.summary import read_lines
 from training.setup.model_folder import checkpoints_to_come
 from training.setup.plan import ConfigError
+from training.setup.reading import PARSER, SWITCHES
 from training.start.make_plan import continued, holds_something
 from training.start.run import run
 from training.start.run_folder import prepare_run_dir
@@ -86,7 +87,8 @@ def test_another_model_is_refused_wherever_it_stands(tmp_path):
 def test_what_a_resumed_run_is_given_otherwise_is_said(tmp_path):
     rate = {"actor_rollout_ref": {"actor": {"optim": {"lr": 3e-4}}}}
     saved_by = OmegaConf.merge(config_of(), rate)
-    checkpoint = make_checkpoint(tmp_path, 2, saved_by)
+    of_the_model = OmegaConf.from_dotlist([f"{PARSER}=hermes", f"{SWITCHES}=off"])  # read later
+    checkpoint = make_checkpoint(tmp_path, 2, OmegaConf.merge(saved_by, of_the_model))
     (tmp_path / "data").mkdir()
     (tmp_path / "data/train.jsonl").write_text('{"id": "a"}\n{"id": "b"}\n')
     assert differences(checkpoint, saved_by, [{"id": "a"}, {"id": "b"}]) == []

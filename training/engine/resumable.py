@@ -14,6 +14,7 @@ from training.engine.checkpoints import run_of
 from training.report.summary import read_lines
 from training.setup.model_folder import MODEL_FILES, digest_of, find_model
 from training.setup.plan import ConfigError
+from training.setup.reading import PARSER, SWITCHES
 
 SHARDS = ("model", "optim", "extra_state")  # a file of each for every device
 MODEL_SHARD = re.compile(r"model_world_size_(\d+)_rank_0\.pt")
@@ -25,6 +26,7 @@ MUST_AGREE = {
 LEARNING_RATE = "actor_rollout_ref.actor.optim.lr"
 MADE_OF = "model.json"
 COMPARED = ("data.", "algorithm.", "actor_rollout_ref.actor.", "actor_rollout_ref.rollout.")
+READ_LATER = (PARSER, SWITCHES)  # of the model, unless they are given
 
 
 def check_resumable(checkpoint: Path, config: DictConfig) -> None:
@@ -109,7 +111,7 @@ def differences(checkpoint: Path, config: DictConfig, rows: Sequence[Row]) -> li
         other = now.get(key)
         if one != other and key == LEARNING_RATE:
             found.append(f"the learning rate goes on as in the checkpoint: {one}, not {other}")
-        elif one != other:
+        elif one != other and (other is not None or key not in READ_LATER):
             found.append(f"{key} was {one}, now {other}")
     trained = [row["id"] for row in read_lines(run_of(checkpoint) / "data" / "train.jsonl")]
     given = [row["id"] for row in rows]
