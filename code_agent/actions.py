@@ -183,4 +183,7 @@ def nodes_of(code: str) -> list[ast.AST]:
 
 def as_text(answer: Any) -> str:
     """Return a submitted value as a grader reads it."""
-    return answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
+    try:
+        return answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
+    except TypeError:  # a set, or a number of numpy, that a caller of `Game` hands in
+        return str(answer)

@@ -235,10 +235,10 @@ def _parsed(text: str) -> Seen:
     try:
         tree = ast.parse(_with_commas(source), mode="eval")
         value = ast.literal_eval(_Unwrapped().visit(tree) if "(" in source else tree)
+        said_aside = source.count("#") != repr(value).count("#")  # a comment is part of the answer
+        return text if said_aside else _plain(value)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError, OverflowError):
         return text
-    said_aside = source.count("#") != repr(value).count("#")  # a comment is part of the answer
-    return text if said_aside else _plain(value)
 
 
 def _with_commas(text: str) -> str:

@@ -4,7 +4,6 @@
 from the server when an answer is graded.
 """
 
-import ast
 import asyncio
 import json
 import re
@@ -18,6 +17,7 @@ from typing import Any
 from code_agent.actions import EpisodeContext
 from code_agent.judging import Handed
 from code_agent.lookup import LookupRefused
+from code_agent.protocol import python_literal
 from code_agent.settings import CodeSettings
 from code_agent.task import CodeTask
 from code_agent.tasks.fhir import Bundle, alive, fetch
@@ -188,8 +188,8 @@ def read_answer(text: str) -> dict[str, list[Any]] | None:
         value = json.loads(text)
     except (ValueError, RecursionError):
         try:
-            value = ast.literal_eval(text.strip())
-        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+            value = python_literal(text.strip())
+        except ValueError:
             return None
     if not isinstance(value, dict):
         value = {"GET": value if isinstance(value, list) else [value]}

@@ -22,6 +22,7 @@ RUN = Action("validate_code", {"code": "print(1)\nprint({'a': 2})"})
         *cases_of(__file__, "corpus/no_actions"),
         (f"{RUN}\n{RUN}", "several_actions"),
         (f"{{'action': 'submit', 'params': {{'answer': '{'9' * LONGEST_DICT}'}}}}", "no_action"),
+        (f"{{'action': 'submit', 'params': {{'answer': 0x{'f' * 6000}}}}}", "no_action"),
     ],
 )
 def test_what_is_no_action_is_named(text, problem):
