@@ -28,7 +28,7 @@ ACTIONS: dict[str, dict[str, Any]] = tomllib.loads(
 SAID: dict[str, str] = ACTIONS.pop("said")
 OK = "ok"
 TRACEBACK = "Traceback (most recent call last):\n"
-BLOCK = re.compile(r"\s*```\w*[ \t]*\n(.*?)(?:\n\s*```\s*)?", re.DOTALL)
+FENCE = re.compile(r"```\w*[ \t]*")
 HERE = "<<insert solution here>>"  # where a context has room for the policy's program
 
 Observation = dict[str, Any]
@@ -148,8 +148,10 @@ def program_of(code: str, context: EpisodeContext) -> str:
     An `answer` that only a function or class has is not printed.
     """
     code = code.removeprefix("\ufeff")
-    if block := BLOCK.fullmatch(code):
-        code = block[1]
+    opened, _, block = code.lstrip().partition("\n")
+    if block and FENCE.fullmatch(opened):
+        before, _, last = block.rstrip().rpartition("\n")
+        code = before if last.strip() == "```" else block
     if context.frame:
         return placed(context.frame, code)
     names = {node.id for node in nodes_of(code) if isinstance(node, ast.Name)}

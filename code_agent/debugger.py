@@ -18,7 +18,7 @@ TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="ut
 WORDS: dict[str, str] = TABLE["words"]
 EXPLAINED = [(re.compile(row["pattern"], re.IGNORECASE), row["text"]) for row in TABLE["explained"]]
 LINE = re.compile(r'File "(<[^"]*>)", line (\d{1,6})')
-LONGEST = 8000  # characters of a program or an error that a model is shown
+LONGEST = 8000  # characters of a program or an error that are read
 
 
 class Explanation(BaseModel):
@@ -62,7 +62,7 @@ def explain(code: str, error: str) -> str:
         return WORDS["no_error"]
     said = WORDS["unknown"]
     for pattern, text in EXPLAINED:
-        if match := pattern.search(lines[-1]):
+        if match := pattern.search(lines[-1][:LONGEST]):
             said = text.format(*match.groups())
             break
     named = LINE.findall(error)

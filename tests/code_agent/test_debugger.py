@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from code_agent.actions import SAID
 from code_agent.debugger import Debugger, explain
 from code_agent.medagentgym.config import debugger_of
 from common.command import UsageError
@@ -18,6 +19,15 @@ def test_the_line_is_the_one_that_failed_and_not_its_caller():
     within = '  File "<program 1>", line 1, in half\n'
     told = explain("half = lambda n: n / 0\nhalf(3)", f"{FRAME}{within}ZeroDivisionError: division")
     assert told.endswith("line 1: half = lambda n: n / 0")
+
+
+@pytest.mark.parametrize("ended", ["timeout", "memory"])
+def test_a_program_that_was_stopped_has_an_explanation(ended):
+    assert explain("x", SAID[ended]) != explain("x", "no error that the table has")
+
+
+def test_a_line_of_any_length_is_explained_at_once():
+    assert explain("x", "KeyError: " + "File " * 50_000).startswith("There is no column")
 
 
 @pytest.mark.parametrize("section", [None, {"model_type": "vLLM"}])
