@@ -117,14 +117,19 @@ def _validated(validation: Validation) -> Card:
     if first == last:
         shown = [number(bound, ".3f") for bound in bounds]
         return {"after": number(after, ".3f"), "bounds": shown, "verdict": ONE_VALIDATION}
-    before = over_types(first, validation)[1]
+    paired: Validation = {}
     types = []
-    for kinds in validation.values():
+    for name, kinds in validation.items():
         old = kinds.get(first, {})
         new = kinds.get(last, {})
         both = [task for task in old if task in new]
         if both:
+            paired[name] = {first: {task: old[task] for task in both}}
+            paired[name][last] = {task: new[task] for task in both}
             types.append([fmean(new[task]) - fmean(old[task]) for task in both])
+    if not paired:
+        return {"after": number(after, ".3f"), "verdict": VERDICTS[TOO_FEW]}
+    before, after = (over_types(step, paired)[1] for step in (first, last))
     found = judge_changes(types)
     enough = found["verdict"] != TOO_FEW
     return {

@@ -81,6 +81,12 @@ def test_a_training_run_is_its_first_validation_and_its_last(tmp_path):
     assert (few["tone"], few["bounds"]) == ("too few", None)
 
 
+def test_tasks_without_a_score_in_one_validation_are_no_change(tmp_path):
+    [card] = cards(trained(tmp_path / "run", [1.0] * 12 + [0.0] * 12, [1.0] * 12))
+    assert (card["before"], card["after"], card["change"]) == ("1.000", "1.000", "+0.000")
+    assert card["tone"] == "unclear"
+
+
 def test_what_was_measured_once_or_not_at_all_is_no_change(tmp_path):
     [once] = cards(trained(tmp_path / "once", [], [1.0] * 12))
     assert (once["verdict"], once["after"]) == (ONE_VALIDATION, "1.000")
