@@ -57,7 +57,7 @@ class Gold:
     text), or a tuple of items or rows. items: the kind of a set's or list's items, or of each of a
     table's columns. lower, upper: inclusive limits of a number. Without them it may differ by
     `tolerance`, by default a millionth (a whole number: the rounding of a sum), also inside a set,
-    list or table. ordered: whether the order of a table's rows counts.
+    list or table. ordered: whether the order of a list's items or a table's rows counts.
     """
 
     kind: str
@@ -112,7 +112,7 @@ def grade(answer_text: str, gold: Gold) -> bool:
         elif not isinstance(seen, list | tuple | set):
             seen = [seen]
         [kind] = gold.items
-        if gold.kind == "set":
+        if gold.kind == "set" or not gold.ordered:
             return _one_to_one(partial(_same_item, gold, kind), seen, gold.value)
         is_ordered = not isinstance(seen, set)
         return is_ordered and _pairwise(partial(_same_item, gold, kind), seen, gold.value)
@@ -152,15 +152,20 @@ def _same_date(seen: str, value: str) -> bool:
 
 
 def _same_item(gold: Gold, kind: str, seen: Seen, value: Any) -> bool:
-    is_row_of_one = isinstance(seen, list | tuple) and len(seen) == 1
-    return _same(gold, kind, seen[0] if is_row_of_one else seen, value)
+    cells = _cells(seen)
+    is_row_of_one = isinstance(cells, list | tuple) and len(cells) == 1
+    return _same(gold, kind, cells[0] if is_row_of_one else seen, value)
 
 
 def _same_row(gold: Gold, row: Seen, wanted: Sequence[Any]) -> bool:
-    cells = list(row.values()) if isinstance(row, dict) else row
+    cells = _cells(row)
     if not isinstance(cells, list | tuple) or len(cells) != len(wanted):
         return False
     return all(_same(gold, *each) for each in zip(gold.items, cells, wanted, strict=True))
+
+
+def _cells(row: Seen) -> Seen:
+    return list(row.values()) if isinstance(row, dict) else row
 
 
 def _pairwise(
@@ -172,19 +177,27 @@ def _pairwise(
 def _one_to_one(
     same: Callable[[Seen, Any], bool], seen: Iterable[Seen], wanted: Sequence[Any]
 ) -> bool:
-    items = list(seen)
-    if len(items) != len(wanted):
+    # By spelling, an item stands near its value. Else a long answer takes the square of its length
+    items = sorted(seen, key=_spelled)
+    values = sorted(wanted, key=_spelled)
+    if len(items) != len(values):
         return False
-    free = dict.fromkeys(range(len(wanted)))
+    free = dict.fromkeys(range(len(values)))
     owners: dict[int, int] = {}
     for item in range(len(items)):
-        moved = _seats(item, [*free, *owners], owners, lambda i, at: same(items[i], wanted[at]))
+        moved = _seats(item, [*free, *owners], owners, lambda i, at: same(items[i], values[at]))
         if not moved:
             return False
         owners |= moved
         for place in moved:
             free.pop(place, None)
     return True
+
+
+def _spelled(item: Any) -> str:
+    cells = _cells(item)
+    is_row = isinstance(cells, list | tuple)
+    return (" ".join(map(str, cells)) if is_row else str(cells)).casefold()
 
 
 def _seats(

@@ -40,7 +40,8 @@ def gold_of_query(query: str, answer: Sequence[Any]) -> Gold:
     if len(texts) == 1:
         return Gold(kind, value_of(texts[0], kind))
     shape = "list" if is_ordered or len({*texts}) < len(texts) else "set"
-    return Gold(shape, tuple(value_of(text, kind) for text in texts), items=(kind,))
+    values = tuple(value_of(text, kind) for text in texts)
+    return Gold(shape, values, items=(kind,), ordered=is_ordered)
 
 
 def _read(query: str) -> tuple[list[exp.Expr], bool]:

@@ -1,5 +1,7 @@
 """Values are compared: what means the gold value scores in any spelling, and nothing else does."""
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
@@ -31,6 +33,14 @@ HOSTILE = [
 @pytest.mark.parametrize("answer", HOSTILE, ids=lambda answer: repr(answer[:12]))
 def test_no_answer_raises(answer):
     assert not any(grade(answer, gold) for gold in EVERY_GOLD)
+
+
+def test_a_long_answer_in_another_order_is_graded_in_time():
+    """No other episode goes on meanwhile. With the square of the length it took minutes."""
+    gold = Gold("set", tuple(range(6000)), items=("integer",))
+    begun = time.process_time()
+    assert grade(", ".join(map(str, reversed(gold.value))), gold)
+    assert time.process_time() - begun < 10
 
 
 @given(some.sampled_from(EVERY_GOLD), some.text(max_size=60))

@@ -76,7 +76,7 @@ def gold_of(row: Row) -> Gold:
         value = tuple(map(tuple, value))
         items = tuple(map(kind_of, zip(*value, strict=True)))
     limits = {name: gold.get(name) for name in ("lower", "upper", "tolerance")}
-    return Gold(gold["kind"], value, items, ordered=False, **limits)
+    return Gold(gold["kind"], value, items, ordered=gold["kind"] == "list", **limits)
 
 
 def answers() -> list[tuple[Row, bool]]:
