@@ -42,6 +42,7 @@ JOINED = re.compile(
     r"/|\+(?=\s|[A-Za-z])|[,;、&]|和|及|或|\b(?:and|or|then|plus|followed by|as well as)\b",
     re.IGNORECASE,
 )
+SCRIPTS = re.compile(r"(?<=[\u4e00-\u9fff])(?=[A-Za-z])|(?<=[A-Za-z\d])(?=[\u4e00-\u9fff])")
 BEFORE = re.compile(rf"\A(?:{'|'.join(BESIDE['chinese_before'])})+(?=.)")
 BEHIND = re.compile(rf"(?<=..)(?:{'|'.join(BESIDE['chinese_behind'])})+$")
 INSIDE = re.compile("|".join(BESIDE["chinese_inside"]))
@@ -148,9 +149,12 @@ def _plainly(text: str) -> str | None:
 
 
 def _together(text: str) -> str | None:
-    parts = [part for part in JOINED.split(text) if part.strip()]
-    found = {_plainly(part) for part in parts}
-    return found.pop() if len(parts) > 1 and len(found) == 1 else None
+    for joint in (JOINED, SCRIPTS):
+        parts = [part for part in joint.split(text) if part.strip()]
+        found = {_plainly(part) for part in parts}
+        if len(parts) > 1 and len(found) == 1:
+            return found.pop()
+    return None
 
 
 def _spelt_like(words: Words, index: Index) -> str | None:
