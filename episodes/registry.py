@@ -12,7 +12,6 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import Any, cast
 
 from common.settings import ROOT, WORK
@@ -44,8 +43,8 @@ def get(name: str) -> Agent:
     agent = getattr(found, "AGENT", None)
     if not isinstance(agent, Agent):
         raise AgentError(
-            f"{_place_of_agent(found)}: AGENT is {agent!r}; expected an object of a "
-            "class of Agent, such as AGENT = MyAgent() in the last line"
+            f"{found.__file__}: AGENT is {agent!r}; expected an object of a class of Agent, such "
+            "as AGENT = MyAgent() in the last line"
         )
     own = getattr(agent, "name", None)
     if own != name:
@@ -119,14 +118,6 @@ def _cause(error: Exception, folder: Path) -> str:
     last = (own or frames)[-1]
     what = f"{type(error).__name__}: {error}"
     return f"{last.filename}, line {last.lineno}: {what}; mend it"
-
-
-def _place_of_agent(module: ModuleType) -> str:
-    place = file = str(module.__file__)
-    for number, line in enumerate(Path(file).read_text(encoding="utf-8").splitlines(), 1):
-        if line.startswith("AGENT"):
-            place = f"{file}, line {number}"
-    return place
 
 
 def _made_importable(name: str) -> str:

@@ -12,15 +12,15 @@ from evaluation.report.facts import Tally, Validation
 Points = list[list[float]]
 Step = dict[str, float]
 
-SHARE = "share of 1"
+SHARE, REWARD = "share of 1", "reward"  # units
 EQUAL_GROUPS = "episodes/equal_reward_groups"
 PLAY, LEARNING, TIME = "How it plays", "Learning", "Time of a step"
 # group, title, unit, metric of metrics.jsonl, and the metric it is divided by. A star is a name,
 # which becomes the title.
 CURVES = (
-    ("Reward", "reward", "reward", "episodes/reward/mean", ""),
-    ("Reward", "*", "reward", "episodes/terms/*", ""),
-    ("Validation", "*", "reward", "val-core/*/reward/mean@1", ""),
+    ("Reward", "reward", REWARD, "episodes/reward/mean", ""),
+    ("Reward", "*", REWARD, "episodes/terms/*", ""),
+    ("Validation", "*", REWARD, "val-core/*/reward/mean@1", ""),
     (PLAY, "episodes with an answer", SHARE, "episodes/counters/answered", "episodes/rollouts"),
     (PLAY, "unscored episodes", SHARE, "episodes/unscored", "episodes/rollouts"),
     (PLAY, "turns", "turns", "num_turns/mean", ""),
@@ -44,29 +44,28 @@ ALL = "validation reward, with 95 % interval"  # the mean over task types, as tr
 
 def charts_of(tallies: Sequence[Tally]) -> list[dict[str, Any]]:
     """Return every chart for which a run has points, in the order of the table."""
-    units = {(group, title): unit for group, title, unit, *_ in CURVES}
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for number, tally in enumerate(tallies):
-        for group, title, points in _curves(tally):
-            if not points:
-                continue
-            unit = units.get((group, title)) or units.get((group, "*"), "reward")
-            chart = {"group": group, "title": title, "unit": unit, "series": []}
-            series = found.setdefault((group, title), chart)["series"]
-            series.append({"run": number, "points": points})
+        for group, title, unit, points in _curves(tally):
+            if points:
+                chart = {"group": group, "title": title, "unit": unit, "series": []}
+                series = found.setdefault((group, title), chart)["series"]
+                series.append({"run": number, "points": points})
     order = list(dict.fromkeys(group for group, *_ in CURVES))
     return sorted(found.values(), key=lambda chart: order.index(chart["group"]))
 
 
-def _curves(tally: Tally) -> Iterator[tuple[str, str, Points]]:
+def _curves(tally: Tally) -> Iterator[tuple[str, str, str, Points]]:
     validation = tally.validation
-    yield VALIDATION, ALL, [over_types(step, validation) for step in validated(validation)]
+    overall = [over_types(step, validation) for step in validated(validation)]
+    yield VALIDATION, ALL, REWARD, overall
     for kind, rewards in sorted(validation.items()):
         if kind:
-            yield VALIDATION, kind, [over_types(step, {kind: rewards}) for step in sorted(rewards)]
+            points = [over_types(step, {kind: rewards}) for step in sorted(rewards)]
+            yield VALIDATION, kind, REWARD, points
     steps = tally.run.steps
     metrics = dict.fromkeys(chain.from_iterable(data for _, data in steps))
-    for group, title, _, wanted, per in CURVES:
+    for group, title, unit, wanted, per in CURVES:
         pattern = re.compile(re.escape(wanted).replace(r"\*", "([^/]+)"))
         for metric in metrics:
             match = pattern.fullmatch(metric)
@@ -74,7 +73,7 @@ def _curves(tally: Tally) -> Iterator[tuple[str, str, Points]]:
                 continue
             name = match[1] if title == "*" else title
             if group != VALIDATION or name not in validation:
-                yield group, name, _points(steps, metric, per)
+                yield group, name, unit, _points(steps, metric, per)
 
 
 def _points(steps: Sequence[tuple[int, Step]], metric: str, per: str) -> Points:

@@ -145,12 +145,6 @@ def test_an_interrupted_demo_goes_on(tmp_path, commands, monkeypatch, capsys):
     assert read_result(folder)["gain"] == pytest.approx(160 / 3)
 
 
-@pytest.mark.parametrize("arguments", [[], ["sql", "--n", "1"], ["sql", "word"]])
-def test_wrong_usage_ends_with_2(arguments):
-    with pytest.raises(SystemExit, match="2"):
-        demo.main(arguments)
-
-
 @pytest.mark.system
 @pytest.mark.parametrize(("code", "ended"), [(3, 1), (2, 2), (130, 130)])
 def test_a_failed_part_ends_the_demo(code, ended, monkeypatch, capfd):

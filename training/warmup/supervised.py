@@ -53,8 +53,8 @@ ACTIVATIONS = 750_000_000
 TREE_TOKENS = 2048  # computed at once: 2 GB of activations of a model of 0.5 billion parameters
 
 
-def loss_of(model: Any, batch: Batch) -> tuple[torch.Tensor, float]:
-    """Return the mean cross-entropy and the accuracy of the learned tokens."""
+def learn_padded(model: Any, batch: Batch) -> float:
+    """Learn from examples side by side, and return the accuracy of the learned tokens."""
     batch = {name: tensor.to(model.device) for name, tensor in batch.items()}
     learned = batch["labels"][:, 1:] != NOT_LEARNED
     (columns,) = learned.any(dim=0).nonzero(as_tuple=True)
@@ -62,14 +62,8 @@ def loss_of(model: Any, batch: Batch) -> tuple[torch.Tensor, float]:
     targets = batch["labels"][:, 1:][learned]
     # Computing other logits would be most of a small model's work
     logits = model(batch["input_ids"], logits_to_keep=columns, use_cache=False).logits[kept].float()
-    right = logits.argmax(-1) == targets
-    return torch.nn.functional.cross_entropy(logits, targets), right.float().mean().item()
-
-
-def learn_padded(model: Any, batch: Batch) -> float:
-    loss, accuracy = loss_of(model, batch)
-    loss.backward()
-    return accuracy
+    torch.nn.functional.cross_entropy(logits, targets).backward()
+    return (logits.argmax(-1) == targets).float().mean().item()
 
 
 def learn_trees(model: Any, examples: Sequence[Example]) -> float:

@@ -21,7 +21,7 @@ from common.files import replacing
 from common.settings import Settings
 from episodes.agent import Agent, Row
 from episodes.episode import Conversation
-from training.warmup.examples import ColdStartError, batches, encode_all
+from training.warmup.examples import Batch, ColdStartError, batches, encode_all
 from training.warmup.kept_steps import KeptSteps
 from training.warmup.schedule import Schedule
 from training.warmup.supervised import save, train
@@ -71,14 +71,7 @@ def make(
         raise ColdStartError("these rows have nothing to learn; give others with --train-file")
     right = [_bare(one) if random.random() < BARE_SHARE else one for one in lessons.right]
     sizes = agent.sizes("cpu")
-    tokenizer = make_tokenizer(
-        right,
-        lessons.characters,
-        sizes.prompt + sizes.response,
-        random,
-        lessons.vocabulary,
-        lessons.apart,
-    )
+    tokenizer = make_tokenizer(right, lessons, sizes.prompt + sizes.response, random)
     examples_a = encode_all(right, tokenizer)
     examples_b = encode_all(lessons.flawed, tokenizer)
     model = build_model(tokenizer, seed)
@@ -90,11 +83,8 @@ def make(
     if mastered:
         write_model(model, tokenizer, mastered)
     if examples_b:
-        # At a gentle rate, so that the model still copies
-        gentle = torch.optim.AdamW(model.parameters(), lr=1e-3, betas=(0.9, 0.98))
         imperfect = batches(examples_b, BATCH_B, tokenizer.pad_token_id, random)
-        decay = max(1, steps_b // 2)
-        train("phase B", model, [gentle], imperfect, Schedule(steps_b, decay, WARM_UP), random)
+        learn_imperfect(model, imperfect, steps_b, random)
     with replacing(out) as folder:
         write_model(model, tokenizer, folder)
     return {
@@ -110,6 +100,12 @@ def make(
         "torch": torch.__version__,
         **lessons.facts,
     }
+
+
+def learn_imperfect(model: Any, data: Sequence[Batch], steps: int, random: Random) -> None:
+    """Train phase B, at a gentle rate, so that the model still copies."""
+    gentle = torch.optim.AdamW(model.parameters(), lr=1e-3, betas=(0.9, 0.98))
+    train("phase B", model, [gentle], data, Schedule(steps, max(1, steps // 2), WARM_UP), random)
 
 
 def _bare(conversation: Conversation) -> Conversation:

@@ -11,7 +11,12 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from episodes.episode import Conversation, Message, ToolSpec
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import PreTrainedTokenizerFast
+from transformers.utils.chat_template_utils import render_jinja_template
+
+from episodes.agent import Lessons
+from episodes.episode import Conversation
 
 SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 TAGS = ["<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>"]
@@ -24,44 +29,34 @@ TEMPLATE = Path(__file__).with_name("tiny_chat_template.jinja")
 TEXTS = 3000  # of each kind
 
 
-def render(messages: Sequence[Message], tools: Sequence[ToolSpec], raw: bool = False) -> str:
+def render(one: Conversation) -> str:
     """Render a conversation as transformers and vLLM do. A raw one needs no template."""
-    if raw:
-        return "".join(message["content"] for message in messages)
-    from transformers.utils.chat_template_utils import render_jinja_template
-
+    if one.raw:
+        return "".join(message["content"] for message in one.messages)
     template = TEMPLATE.read_text(encoding="utf-8")
-    rendered, _ = render_jinja_template([list(messages)], tools=list(tools), chat_template=template)
-    return str(rendered[0])
+    tools = [*one.tools]
+    (rendered,), _ = render_jinja_template([one.messages], tools=tools, chat_template=template)
+    return str(rendered)
 
 
 def make_tokenizer(
-    conversations: Sequence[Conversation],
-    characters: str,
-    context: int,
-    random: Random,
-    vocabulary: int,
-    apart: bool = False,
+    conversations: Sequence[Conversation], lessons: Lessons, context: int, random: Random
 ) -> Any:
-    """Return a `transformers` tokenizer of at most `vocabulary` entries, with the chat template.
+    """Return a `transformers` tokenizer for an agent's lessons, with the chat template.
 
-    It learns from conversations as they are rendered, and from random texts of the characters.
-    context: in tokens. apart: spaces stand alone, for agents that copy names of several letters.
+    It learns from conversations as they are rendered, and from random texts of the lessons'
+    characters. context: in tokens.
     """
-    from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
-    from transformers import PreTrainedTokenizerFast
-
-    texts = []
-    for one in conversations[:TEXTS]:
-        texts.append(MARKS.sub("\n", render(one.messages, one.tools, raw=one.raw)))
-    if characters:
-        texts += ["".join(random.choices(characters, k=30)) for _ in range(TEXTS)]
+    texts = [MARKS.sub("\n", render(one)) for one in conversations[:TEXTS]]
+    if lessons.characters:
+        texts += ["".join(random.choices(lessons.characters, k=30)) for _ in range(TEXTS)]
     tokenizer = Tokenizer(models.BPE())
-    pieces = pre_tokenizers.Split(Regex(PIECE_APART if apart else PIECE), behavior="isolated")
+    piece = Regex(PIECE_APART if lessons.apart else PIECE)
+    pieces = pre_tokenizers.Split(piece, behavior="isolated")
     as_bytes = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pieces, as_bytes])
     tokenizer.decoder = decoders.ByteLevel()
-    size = vocabulary - len(TAGS)
+    size = lessons.vocabulary - len(TAGS)
     letters = pre_tokenizers.ByteLevel.alphabet()
     trainer = trainers.BpeTrainer(
         vocab_size=size, special_tokens=SPECIAL, initial_alphabet=letters, show_progress=False
