@@ -204,7 +204,9 @@ class Supervisor:
 
     def excess(self, running: list[Process]) -> str:
         """Return what the episode has too much of: "processes" (with threads), "memory", or ""."""
-        if sum(process.threads for process in running) > self.settings["processes"]:
+        # The numbers of processes that have ended are taken until these are reaped
+        held = max(sum(process.threads for process in running), len(numbers()))
+        if held > self.settings["processes"]:
             return "processes"
         own = sum(max(0, process.memory - self.spare) for process in running)
         return "memory" if own > self.settings["memory"] else ""
