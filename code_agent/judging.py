@@ -17,6 +17,7 @@ from episodes.outcomes import EpisodeError
 
 CHUNK = 36_000  # bytes of a file that one run prints. Base64 of a multiple of three can be joined
 MOST_CHUNKS = 125
+ROW = 500  # bytes that a row of predictions may have
 PROGRAMS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 VALUES = Path(__file__).with_name("values.py").read_text(encoding="utf-8")
 PREDICTIONS = "/scratch/predictions.csv"
@@ -104,9 +105,10 @@ async def share_predicted(wanted: Labels, columns: Sequence[str], context: Episo
     """
     found = {}
     try:
-        text = b64decode(await _read(PREDICTIONS, context)).decode("utf-8-sig", "replace")
-        header, *rows = [*csv.reader(io.StringIO(text))] or [[]]
-        names = [name.strip() for name in header]
+        kept = await _read(PREDICTIONS, context, len(wanted) * ROW // CHUNK + 1)
+        text = b64decode(kept).decode("utf-8-sig", "replace")
+        rows = csv.reader(io.StringIO(text))
+        names = [name.strip() for name in next(rows, [])]
         if not {*columns} <= {*names}:
             names = [*columns]
         places = [names.index(name) for name in columns]
@@ -137,10 +139,10 @@ async def _alone(program: str, context: EpisodeContext) -> str | None:
     return run.printed if run.status == OK else None
 
 
-async def _read(name: str, context: EpisodeContext) -> str:
+async def _read(name: str, context: EpisodeContext, most: int = MOST_CHUNKS) -> str:
     """Return a file of the episode in base64, or "" if it does not exist. It is read in pieces."""
     parts = []
-    for at in range(MOST_CHUNKS):
+    for at in range(most):
         program = PROGRAMS["read"].format(name=name, place=at * CHUNK, size=CHUNK)
         run = await run_in(context, program)
         if run.status != OK or not run.printed:

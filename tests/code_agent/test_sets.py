@@ -224,6 +224,15 @@ def test_predictions_by_window(tmp_path):
     assert tasks.task(0).reference.startswith("ACC; a forest had 0.800")
     rows = [("subject_id", "window_idx", "prediction"), (1, 0, 1), (1, 1, 2)]
     assert score(tasks, PREDICT.format(rows=rows)) == 0.5
+    labels += [(2, window, window % 4) for window in range(30_000)]
+    write_set(folder / "windows", [], {"test_ventilation_labels": labels}, "nothing.jsonl")
+    many = """
+with open('/scratch/predictions.csv', 'w') as file:
+    print('subject_id,window_idx,prediction,note', file=file)
+    for window in range(30_000):
+        print(f'2,{window},{window % 4},{"x" * 160}', file=file)
+"""
+    assert score(tasks, many) == 30_000 / 30_002
 
 
 def test_the_limits_of_a_program_are_said_where_models_are_trained(tmp_path, monkeypatch):
