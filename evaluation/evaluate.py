@@ -178,12 +178,12 @@ async def play_all(
 
 def evaluate(agent: Agent, arguments: argparse.Namespace, settings: Settings) -> int:
     """Play, score and write. Returns the exit code."""
-    if arguments.model:
-        player = model_player(agent, arguments.model, arguments.base_url, settings)
-    elif arguments.baseline:
+    if arguments.gold:
+        player = Player("gold", "gold")
+    elif arguments.baseline is not None:
         player = Player("baseline", arguments.baseline)
     else:
-        player = Player("gold", "gold")
+        player = model_player(agent, arguments.model, arguments.base_url, settings)
     arguments.max_tokens = arguments.max_tokens or reply_tokens(agent, player, arguments.thinking)
     seeded = settings.under({"turns_seed": arguments.seed})
     settings = with_turns(agent, seeded, arguments.max_turns)

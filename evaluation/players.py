@@ -81,6 +81,8 @@ def add_flags(parser: ArgumentParser, settings: Settings) -> None:
 
 def find_player(model: str, base_url: str | None, settings: Settings) -> Player:
     """Return the player of `--model`. Raises UsageError: no folder, provider, hub id or name."""
+    if not model:
+        raise UsageError(f"the model has no name; expected a {MODELS}")
     if base_url:
         return Player("endpoint", model, base_url.rstrip("/"))
     if Path(model).is_dir():

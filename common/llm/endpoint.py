@@ -35,6 +35,7 @@ GIVEN_UP = ("top_p", "max_tokens", "temperature", "tool_choice")
 # room that is left for them
 FREE_OF_LIMITS = ("top_p", "temperature")
 ABOUT_VALUES = (400, 422)
+NOT_FOUND = 404
 NEWER_NAMES = {"max_tokens": "max_completion_tokens"}
 UNSUPPORTED = re.compile(r"unsupported|not support|cannot both|deprecated", re.IGNORECASE)
 
@@ -65,13 +66,16 @@ async def post(
             text = decoded(await reply.read(), reply.charset)
     except TimeoutError:
         raise LLMError(f"{who}: no reply in time", "timeout") from None
-    except ValueError as error:  # the URL or key makes no valid request
-        raise LLMError(f"{who}: {clean(str(error), key)}", "refused") from None
+    except (ValueError, aiohttp.NonHttpUrlClientError) as error:
+        why = f"the address or key makes no request ({clean(str(error), key)})"
+        raise LLMError(f"{who}: {why}", "refused") from None
     except (aiohttp.ClientError, OSError) as error:
         why = clean(str(error), key)
         raise LLMError(f"{who}: no connection ({why})", "connection") from None
     if reply.status >= 300:
         hint = " (no API key was sent)" if reply.status == 401 and not key else ""
+        if reply.status == NOT_FOUND:
+            hint = f" (asked at {without_secrets(url)})"
         raise of_status(who, reply.status, one_line(text, key), reply.headers, hint)
     try:
         return value_in(text)

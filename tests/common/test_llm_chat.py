@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from common.llm.endpoint import LLMEndpoint
+from common.llm.errors import LLMError
 from common.llm.retry import Patience
 from episodes.episode import Message
 from episodes.outcomes import EpisodeError, PolicyStop
@@ -30,6 +31,20 @@ def policy(url: str, name: str = "openai/m", **changes: Any) -> ChatPolicy:
 
 def asked(player: ChatPolicy) -> Message:
     return asyncio.run(player.reply(QUESTION))
+
+
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [("HOST/v1/models", "HOST/v1/models/chat/completions"), ("localhost:1/v1", "localhost:1")],
+    ids=["a wrong path", "no http"],
+)
+def test_a_wrong_address_is_named_and_asked_once(llm, address, shown):
+    host = llm.url.removesuffix("/v1")
+    model = LLMEndpoint("openai/m", address.replace("HOST", host), KEY, 10.0, Patience(3, 30.0))
+    with pytest.raises(LLMError) as failed:
+        asyncio.run(model.reply({"messages": []}))
+    assert shown.replace("HOST", host) in str(failed.value)
+    assert failed.value.cause == "refused"
 
 
 @pytest.mark.parametrize(("status", "words"), cases_of(__file__, "context_words"))

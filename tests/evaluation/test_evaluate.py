@@ -219,6 +219,13 @@ def test_replies_are_as_long_as_in_training(tmp_path, config, tokens):
     assert evaluate.reply_tokens(AGENT, Player("served", str(tmp_path)), False) == tokens
 
 
+@pytest.mark.parametrize("flags", [("--model", ""), ("--baseline", "")])
+def test_a_player_without_a_name_is_not_gold(data, tmp_path, capsys, flags):
+    """So a script plays whose variable is not set."""
+    assert evaluate.main(["sql", "--data", str(data), "--out", str(tmp_path / "out"), *flags]) == 2
+    assert "expected" in capsys.readouterr().err
+
+
 def test_what_model_means(tmp_path, monkeypatch):
     settings = Settings(_env_file=None)
     assert find_player(str(tmp_path), None, settings).kind == "served"
