@@ -19,6 +19,7 @@ from sqlalchemy import make_url
 
 from data.records import refusing
 from recipes.fictional import FICTIONAL
+from scoring.text import normalise
 from sql_agent.gold.markup import plain
 from sql_agent.intake.grid import Part
 from sql_agent.intake.question_files import DataError
@@ -166,7 +167,10 @@ def _read_table(part: Part, catalogue: Catalogue, limit: int, rng: random.Random
     titles = catalogue.titles[table] = {
         key: str(rows[key][name_column] or "") for key in sorted(rows)
     }
-    names = catalogue.names[table] = Counter(titles.values())
+    # Ｃ片 is C片 to a reader and to some databases
+    folded = Counter(map(normalise, titles.values()))
+    shared = {title: folded[normalise(title)] for title in titles.values()}
+    names = catalogue.names[table] = Counter(shared)
     catalogue.columns[table] = tuple(part.columns)
     for column in searched:
         catalogue.texts[table, column] = {
@@ -270,7 +274,7 @@ def word_for(catalogue: Catalogue, table: str, column: str, text: str) -> Search
     if not 1 <= len(keys) <= largest or not catalogue.askable[table].issuperset(keys):
         return None
     names = [catalogue.titles[table][key] for key in keys]
-    if len(set(names)) < len(names) or not all(map(is_plain, names)):
+    if len({*map(normalise, names)}) < len(names) or not all(map(is_plain, names)):
         return None
     return SearchWord(table, column, text, tuple(keys))
 

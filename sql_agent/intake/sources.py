@@ -235,8 +235,9 @@ def database_parts(source: str, views: bool = False) -> list[Part]:
         declared = column.type
         if isinstance(declared, Float):
             declared.asdecimal = False  # MySQL's DOUBLE would be rounded to ten digits
+        is_code = getattr(declared, "zerofill", False) and not column.primary_key
         is_time = isinstance(declared, Date | DateTime | Time)
-        if is_file or is_time or getattr(declared, "zerofill", False):
+        if is_file or is_time or is_code:
             column.type = _AsStored(declared, as_text=not is_file)
     if not found.tables:
         raise ValueError("it has no tables")

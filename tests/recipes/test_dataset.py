@@ -173,6 +173,7 @@ def test_rows_whose_names_no_question_can_bear_are_counted(tmp_path, capsys):
         {"id": at, "med_name": name, "storage": f"密封{at}"}
         for at, name in enumerate([*names, *names, "O'Neil片", "一" * 41], start=1)
     ]
+    rows[35]["med_name"] = "丙 和片"  # as people write it too
     url = f"sqlite:///{tmp_path}/own.db"
     output = ["--output", str(tmp_path / "questions"), "--rows", "train=5"]
     build_database.write_database(tmp_path / "own.db", {"drugs_info": rows[18:], "disease": []})
