@@ -16,13 +16,25 @@ from typing import Any
 from common.command import UsageError, new_parser, run_command
 from common.jsonl import write_text
 from common.settings import ROOT
-from evaluation.report.demo import read_result
+from evaluation.report.demo import RESULT
 
 RESULTS = ROOT / "docs" / "results.json"
 KEPT = ("agent", "seed", "headline", "before", "after", "gain", "ci95")
 ALSO_KEPT = ("n_eval", "steps", "minutes", "commit")
 
 Row = dict[str, Any]
+
+
+def read_result(folder: Path) -> Row:
+    """Return the content of a finished demo's demo.json. Raises UsageError: it is missing."""
+    try:
+        found = dict(json.loads((folder / RESULT).read_text(encoding="utf-8")))
+        if "headline" not in found:
+            raise KeyError("headline")
+        return found
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        why = f"{type(error).__name__}: {error}"
+        raise UsageError(f"{folder} holds no finished demo: {why}") from None
 
 
 def row_of(result: Row) -> Row:

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from common.command import UsageError
 from common.language import is_chinese, said
 from common.settings import ROOT
 from episodes import registry
@@ -30,7 +29,8 @@ def build(agent: Agent, folder: Path, facts: dict[str, Any]) -> dict[str, Any]:
     train = folder / TRAIN
     sides = {side: read_evaluation(folder / side) for side in SIDES}
     comparison = compare(sides[BEFORE], sides[AFTER])
-    validation = _read(train / "summary.json")["validation"]
+    summary = json.loads((train / "summary.json").read_text(encoding="utf-8"))
+    validation = summary["validation"]
     groups = {}
     for by in PARTS[1:]:
         groups[by] = {name: _difference(part) for name, part in comparison[by].items()}
@@ -57,10 +57,6 @@ def build(agent: Agent, folder: Path, facts: dict[str, Any]) -> dict[str, Any]:
             AFTER: validation["reward"]["mean"],
         },
     }
-
-
-def _read(path: Path) -> Any:
-    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def points(share: float) -> float:
@@ -93,18 +89,6 @@ def commit() -> str | None:
     except OSError:
         return None
     return done.stdout.strip() or None
-
-
-def read_result(folder: Path) -> dict[str, Any]:
-    """Return the content of a finished demo's demo.json. Raises UsageError: it is missing."""
-    try:
-        found = dict(_read(folder / RESULT))
-        if "headline" not in found:
-            raise KeyError("headline")
-        return found
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        why = f"{type(error).__name__}: {error}"
-        raise UsageError(f"{folder} holds no finished demo: {why}") from None
 
 
 def show(result: dict[str, Any]) -> None:

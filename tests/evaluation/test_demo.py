@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from bench.published import read_result
 from common.settings import ROOT
 from evaluation import demo
-from evaluation.report.demo import read_result, show
+from evaluation.report.demo import show
 from tests.corpora import write_lines
 from tests.evaluation.evaluations import evaluation, record
 from tests.messages import missing
