@@ -28,6 +28,7 @@ from episodes.turns import turns_of
 from scoring.rubric import Reward
 from tools.sandbox import Sandbox, SandboxError, probe
 
+SANDBOXES = 8  # without an episode, kept for the next one. Each holds some 100 MB
 OUTPUT = 600  # characters of what comes back that a policy in training reads
 
 
@@ -94,7 +95,14 @@ class CodeEnvironment(Environment):
         try:
             return await play_with_words(policy, opening, respond)
         finally:
-            await context.sandbox.end(context.episode)
+            await self.leave(context)
+
+    async def leave(self, context: EpisodeContext) -> None:
+        """End an episode, and what sandboxes of other files are kept beyond SANDBOXES."""
+        await context.sandbox.end(context.episode)
+        idle = [sandbox for sandbox in self.sandboxes.values() if sandbox.idle]
+        for sandbox in idle[:-SANDBOXES]:
+            await sandbox.close()
 
     async def why_unusable(self, task: CodeTask) -> str:
         """Return why a task cannot be played here, or "". May run the gold program to find out."""

@@ -130,7 +130,7 @@ class MedAgentEnv(gymnasium.Env[Observation, str]):
 
     def _end(self) -> None:
         if self.game:
-            self._run(self.game.context.sandbox.end(self.game.context.episode))
+            self._run(self._environment.leave(self.game.context))
         self.game = None
 
     def _run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:

@@ -48,6 +48,20 @@ def test_a_closed_environment_leaves_no_sandbox(opened, plain_processes):
     assert own.left(at_most=0) == 0
 
 
+@pytest.mark.system
+def test_few_sandboxes_are_kept_for_tasks_with_files_of_their_own(
+    opened, tables, plain_processes, monkeypatch
+):
+    monkeypatch.setattr("code_agent.environment.SANDBOXES", 1)
+    own = OwnProcesses()
+    environment = opened()
+    files = [tables / "patients.csv", tables / "hospital.db"]
+    for visible in ([], files[:1], files[1:], files):
+        monkeypatch.setattr(environment.set_of("small"), "visible", lambda task, seen=visible: seen)
+        assert played(environment, RUN % "print(3)", HAND_IN)[1].score == 1.0
+    assert own.left(at_most=1) == 1
+
+
 @pytest.mark.usefixtures("bubblewrap")
 def test_a_program_runs_and_what_it_printed_is_handed_in(opened):
     episode, reward = played(opened(), RUN % COUNT, HAND_IN)

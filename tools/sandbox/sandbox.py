@@ -218,6 +218,11 @@ class Sandbox:
         self._owner = 0
         self._starting = threading.Lock()
 
+    @property
+    def idle(self) -> bool:
+        """Whether an interpreter is kept and no episode."""
+        return self._process is not None and not self._episodes
+
     async def run(
         self,
         code: str,
