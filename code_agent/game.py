@@ -59,7 +59,8 @@ class Game:
         if observation["type"] == "code_execution" and observation["status"] == "SUCCESS":
             self.ran = Handed(observation["printed"], action.params["code"])
             if self.ending == "oracle":
-                right = await self._hand_in(self.ran) >= 1  # of predictions, the share that is
+                worth = await self._hand_in(self.ran)
+                right = worth > self.tasks.success_above(self.task)
                 self.handed = self.ran if right else None
                 observation["env_message"] += "\n" + SAID["right" if right else "not_right"]
         return self._step(action, observation)
