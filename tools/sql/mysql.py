@@ -8,6 +8,7 @@ from typing import Any
 import pymysql
 import sqlglot
 from pymysql.constants import FIELD_TYPE
+from pymysql.cursors import SSCursor
 from sqlalchemy import URL
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
@@ -21,7 +22,7 @@ from tools.sql.database import (
     StatementError,
     SyntaxRefused,
 )
-from tools.sql.server import GRACE, Columns, ServerDatabase
+from tools.sql.server import GRACE, KEPT_CHARACTERS, Columns, ServerDatabase
 
 LOG = logging.getLogger(__name__)
 SETTINGS = ENGINES["mysql"]
@@ -37,7 +38,6 @@ class MysqlDatabase(ServerDatabase):
 
     dialect = "mariadb"
     driver = "mysql+pymysql"
-    cut = "left({}, {})"
     ending = "KILL {}"
     seeds = SEEDS
     advice = "; a table whose name has capitals needs a view without them"
@@ -56,6 +56,9 @@ class MysqlDatabase(ServerDatabase):
         return SETTINGS["arguments"] | secret
 
     def prepare(self, connection: Any) -> None:
+        # Of other types the server's own text is shown: no Python type has 838:59:59 or 0000-00-00
+        read = connection.decoders.items()
+        connection.decoders = {kind: reader for kind, reader in read if kind in SHORT_TYPES}
         with connection.cursor() as cursor:
             for name, value in SETTINGS["session"].items():
                 try:
@@ -87,14 +90,23 @@ class MysqlDatabase(ServerDatabase):
         cursor.execute("PREPARE written FROM %s", (sql,))
         cursor.execute("DEALLOCATE PREPARE written")
 
-    def describe(self, cursor: Any, sql: str) -> list[tuple[str, bool]]:
+    def describe(self, cursor: Any, sql: str) -> Columns:
         cursor.execute(self.limited(sql, 0))
         return [(column[0], column[1] not in SHORT_TYPES) for column in cursor.description]
+
+    def first_cut(
+        self, cursor: Any, sql: str, columns: Columns, max_rows: int
+    ) -> list[tuple[Any, ...]]:
+        # Not cut by a statement around it: MariaDB forgets the order of a subquery with long texts.
+        # A row is no longer than the server's max_allowed_packet
+        with cursor.connection.cursor(SSCursor) as stream:
+            stream.execute(self.limited(sql, max_rows))
+            return [tuple(map(_cut, row)) for row in stream]
 
     @staticmethod
     @lru_cache(maxsize=256)
     def limited(sql: str, rows: int) -> str:
-        """Limit the guard's text, because MariaDB forgets the order of a subquery without a limit."""
+        """Return the guard's text with a limit of rows."""
         tree = _parsed(sql).copy()
         limit = tree.args.get("limit")
         if limit is not None:
@@ -136,6 +148,10 @@ class MysqlDatabase(ServerDatabase):
             return self._broken(error, DatabaseError)
         said = str(error.args[-1])
         return SyntaxRefused(said) if code in SETTINGS["syntax"] else StatementError(said)
+
+
+def _cut(cell: Any) -> Any:
+    return cell[:KEPT_CHARACTERS] if isinstance(cell, (str, bytes)) else cell
 
 
 @lru_cache(maxsize=256)

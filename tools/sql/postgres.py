@@ -29,7 +29,7 @@ from tools.sql.database import (
 )
 from tools.sql.dialects import engine_dialect
 from tools.sql.guard import COLLECTING, FUNCTIONS
-from tools.sql.server import ServerDatabase
+from tools.sql.server import KEPT_CHARACTERS, Columns, ServerDatabase, names_of
 
 SETTINGS = ENGINES["postgres"]
 # Whose fault the states are that begin like this
@@ -52,7 +52,6 @@ class PostgresDatabase(ServerDatabase):
 
     dialect = "postgres"
     driver = "postgresql+psycopg"
-    cut = "left(CAST({} AS text), {})"
     ending = "SELECT pg_terminate_backend({})"
     run_options = MappingProxyType({"prepare": True})
 
@@ -124,12 +123,22 @@ class PostgresDatabase(ServerDatabase):
         if parsed.status != ExecStatus.COMMAND_OK:
             raise error_from_result(parsed)
 
-    def describe(self, cursor: Any, sql: str) -> list[tuple[str, bool]]:
+    def describe(self, cursor: Any, sql: str) -> Columns:
         self._run(cursor, f"SELECT * FROM ({sql}) AS described LIMIT 0")
         return [
             (column.name, column.type_code not in SETTINGS["short_types"])
             for column in cursor.description
         ]
+
+    def first_cut(
+        self, cursor: Any, sql: str, columns: Columns, max_rows: int
+    ) -> list[tuple[Any, ...]]:
+        cells = []
+        for number, (_, long) in enumerate(columns):
+            name = f"c{number}"
+            cells.append(f"left(CAST({name} AS text), {KEPT_CHARACTERS})" if long else name)
+        shown = f"WITH shown({names_of(columns)}) AS ({sql}) SELECT {', '.join(cells)} FROM shown"
+        return self._run(cursor, f"{shown} LIMIT {max_rows}")
 
     def clean(self, connection: Any) -> None:
         super().clean(connection)

@@ -1,7 +1,6 @@
-"""What both database servers share: pool, read-only transactions, cells cut by the server,
-deadlines.
+"""What both database servers share: pool, read-only transactions, cut cells, deadlines.
 
-The server cuts cells, because a client would first fetch the gigabyte. At the deadline a timer
+Cells are cut before they are kept, because rows of them may be a gigabyte. At the deadline a timer
 hangs up and has the connection terminated.
 """
 
@@ -45,12 +44,11 @@ Columns = list[tuple[str, bool]]  # name, and whether the values can be long
 class ServerDatabase(Database):
     """A database server. Subclasses give the dialect's words.
 
-    driver: SQLAlchemy's name of dialect and driver. cut: SQL for a column's first characters.
-    ending: SQL that ends a connection by its number. run_options: of the driver's `execute`.
+    driver: SQLAlchemy's name of dialect and driver. ending: SQL that ends a connection by its
+    number. run_options: of the driver's `execute`.
     """
 
     driver: str
-    cut: str
     ending: str
     run_options: Mapping[str, Any] = MappingProxyType({})
 
@@ -111,18 +109,11 @@ class ServerDatabase(Database):
     def describe(self, cursor: Any, sql: str) -> Columns:
         """Return the statement's columns."""
 
-    def _shown(self, sql: str, columns: Columns, max_rows: int) -> str:
-        cells = []
-        for number, (_, long) in enumerate(columns):
-            cells.append(self.cut.format(f"c{number}", KEPT_CHARACTERS) if long else f"c{number}")
-        inner = self.renamable(self.limited(sql, max_rows), columns)
-        shown = f"WITH shown({_names(columns)}) AS ({inner})"
-        return f"{shown} SELECT {', '.join(cells)} FROM shown LIMIT {max_rows}"
-
-    @staticmethod
-    def limited(sql: str, rows: int) -> str:
-        """Return `sql` as a subquery limited to `rows` rows."""
-        return sql
+    @abstractmethod
+    def first_cut(
+        self, cursor: Any, sql: str, columns: Columns, max_rows: int
+    ) -> list[tuple[Any, ...]]:
+        """Return the first rows in the statement's order, their cells cut to KEPT_CHARACTERS."""
 
     def renamable(self, sql: str, columns: Columns) -> str:
         """Return `sql` as a subquery whose columns may get other names."""
@@ -224,7 +215,7 @@ class ServerDatabase(Database):
         if not columns:
             raise GuardFault("no columns")
         self.set_deadline(cursor, max(SHORTEST, end - time.monotonic()))
-        rows = self._run(cursor, self._shown(sql, columns, max_rows + 1))
+        rows = self.first_cut(cursor, sql, columns, max_rows + 1)
         if len(rows) <= max_rows:
             return columns, rows, len(rows), True
         return columns, rows[:max_rows], *self._count(cursor, sql, columns, end, len(rows))
@@ -235,7 +226,7 @@ class ServerDatabase(Database):
         """Return the number of rows, or `at_least` if counting takes too long."""
         self.set_deadline(cursor, max(SHORTEST, end - time.monotonic()))
         try:
-            inner = f"WITH counted({_names(columns)}) AS ({self.renamable(sql, columns)})"
+            inner = f"WITH counted({names_of(columns)}) AS ({self.renamable(sql, columns)})"
             return self._run(cursor, f"{inner} SELECT count(*) FROM counted")[0][0], True
         except Exception as error:
             if isinstance(self.explain(error, cursor.connection), DeadlineExceeded):
@@ -257,5 +248,5 @@ class ServerDatabase(Database):
         pooled.close()
 
 
-def _names(columns: Columns) -> str:
+def names_of(columns: Columns) -> str:
     return ", ".join(f"c{number}" for number in range(len(columns)))

@@ -43,6 +43,9 @@ def test_rows_columns_and_counts_are_those_of_sqlite(tool, sqlite_site):
     same = QueryTool(sqlite_site.url, cache=False)
     for sql in (
         "SELECT id, med_name, med_name FROM drugs_info ORDER BY id DESC",
+        # Long texts keep the order, too
+        "SELECT d.id, substr(precautions, 1, d.id % 7 * 500 + 1) AS words FROM disease d, drugs_info l"
+        " WHERE l.id = 1000001 ORDER BY d.id DESC",
         "SELECT form, count(*) AS n FROM drugs_info WHERE id < 100 GROUP BY form ORDER BY form LIMIT 3",
         "WITH t AS (SELECT id FROM disease WHERE id < 4) SELECT id FROM t UNION ALL SELECT 9 ORDER BY 1 DESC LIMIT 2",
     ):
@@ -54,6 +57,15 @@ def test_rows_columns_and_counts_are_those_of_sqlite(tool, sqlite_site):
         if "form" not in sql:  # the engines sort Chinese text differently
             assert ours.rows == theirs.rows
     assert tool.run("SELECT med_name FROM drugs_info WHERE id = 1").tables_read == {"drugs_info"}
+
+
+def test_a_column_has_postgresqls_name(postgres_site):
+    inner = "SELECT char_length('ab'), substr('ab', 2), date_part('year', DATE '2024-05-06')"
+    result = QueryTool(postgres_site.url).run(
+        f"SELECT substr, char_length, date_part FROM ({inner}) AS s"
+    )
+    assert result.columns == ["substr", "char_length", "date_part"]
+    assert result.rows == [["b", 2, 2024]]
 
 
 def test_a_connection_is_writable_for_nobody_and_clean_afterwards(site, tool):
