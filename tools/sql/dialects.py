@@ -16,7 +16,7 @@ from sqlglot.generator import Generator
 from sqlglot.generators.mysql import MySQLGenerator
 from sqlglot.generators.postgres import PostgresGenerator
 from sqlglot.generators.sqlite import SQLiteGenerator
-from sqlglot.parser import Parser, build_json_extract, build_json_extract_scalar
+from sqlglot.parser import build_json_extract, build_json_extract_scalar
 from sqlglot.parsers.mysql import MySQLParser
 from sqlglot.parsers.postgres import PostgresParser
 from sqlglot.parsers.sqlite import SQLiteParser
@@ -34,8 +34,8 @@ SPACES = re.compile(f"[{PLAIN_SPACE}]+")
 REWRITTEN = {"DATE_PART", "LOG2", "LOG10", "MEDIAN", "MOD"}
 
 
-def _as_written(parser: type[Parser]) -> dict[str, Any]:
-    return {name: made for name, made in parser.FUNCTIONS.items() if name not in REWRITTEN}
+def _as_written(readers: dict[str, Any]) -> dict[str, Any]:
+    return {name: reader for name, reader in readers.items() if name not in REWRITTEN}
 
 
 def _same_path(dialect: Dialect, path: exp.Expr | None) -> exp.Expr | None:
@@ -50,7 +50,8 @@ class ExactPostgres(Postgres):
 
     class Parser(PostgresParser):
         LAMBDAS: ClassVar = {}  # `a -> 'b'` is an operator, among arguments too
-        FUNCTIONS: ClassVar = _as_written(PostgresParser)
+        FUNCTIONS: ClassVar = _as_written(PostgresParser.FUNCTIONS)
+        FUNCTION_PARSERS: ClassVar = _as_written(PostgresParser.FUNCTION_PARSERS)
         JSON_OPERATORS: ClassVar = {
             **PostgresParser.JSON_OPERATORS,
             TokenType.ARROW: build_json_extract,
@@ -80,7 +81,7 @@ class MariaDB(MySQL):
 
     class Parser(MySQLParser):
         LAMBDAS: ClassVar = {}
-        FUNCTIONS: ClassVar = _as_written(MySQLParser)
+        FUNCTIONS: ClassVar = _as_written(MySQLParser.FUNCTIONS)
 
     class Generator(MySQLGenerator):
         TRANSFORMS: ClassVar = {
@@ -110,7 +111,7 @@ class ExactSQLite(SQLite):
 
     class Parser(SQLiteParser):
         LAMBDAS: ClassVar = {}
-        FUNCTIONS: ClassVar = _as_written(SQLiteParser)
+        FUNCTIONS: ClassVar = _as_written(SQLiteParser.FUNCTIONS)
         JOINS_HAVE_EQUAL_PRECEDENCE = False
 
     class Tokenizer(SQLite.Tokenizer):

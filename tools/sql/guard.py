@@ -150,6 +150,8 @@ def _check(sql: str, dialect: str, allowed_tables: frozenset[str], schema: str) 
         scopes = Scopes(dialect, allowed_tables, schema)
         own_names, tables = scopes.resolve(tree)
         _check_nodes(tree, sql, dialect)
+        if dialect == "postgres":
+            _name_columns(tree, sql)
         text = tree.sql(dialect=engine_dialect(dialect), comments=False)
         tokens = sqlglot.tokenize(text, read=engine_dialect(dialect))
         _check_words(tokens, dialect, own_names)
@@ -253,6 +255,17 @@ def _check_nodes(tree: exp.Query, sql: str, dialect: str) -> None:
             _check_collecting(node, sql, dialect)
         _check_inserted(node, sql, dialect)
         _check_rewritten(node, dialect)
+
+
+def _name_columns(tree: exp.Query, sql: str) -> None:
+    """Let a column keep PostgreSQL's name for it, which is its function's as the caller wrote it."""
+    for select in list(tree.find_all(exp.Select)):
+        for part in select.expressions:
+            if isinstance(part, exp.Func) and "start" in part.meta:
+                name = fold(spelled(part, sql))
+                ours = fold(part.sql(dialect=engine_dialect("postgres"))).partition("(")[0]
+                if name != ours:
+                    part.replace(exp.alias_(part.copy(), name, quoted=True))
 
 
 def _unknown(node: exp.Expr, sql: str, dialect: str) -> Refused:
