@@ -26,6 +26,8 @@ NUMBER = re.compile(
 )
 # A pandas array as it is printed, and as dtypes are
 PRINTED_ARRAY = re.compile(r"<\w+Array>\n(.*)\nLength: \d+, dtype: [^\n]*", re.DOTALL)
+# A list in which pandas quoted texts without escaping their own quotes: ['crohn's disease', 'gout']
+UNESCAPED = re.compile(r"(?:Index\()?\['(.*)'\](?:,\s+dtype=.*\))?", re.DOTALL)
 # What values and collections are shown as: np.float64(1.5), Index(['a'], dtype='str')
 SHOWN = re.compile(
     r"np\.\w+|(pd\.)?Timestamp|Decimal|array|frozenset|\w*Index|dict_\w+|Counter", re.ASCII
@@ -251,7 +253,8 @@ def _parsed(text: str) -> Seen:
         said_aside = source.count("#") != repr(value).count("#")  # a comment is part of the answer
         return text if said_aside else _plain(value)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError, OverflowError):
-        return text
+        unescaped = UNESCAPED.fullmatch(source)
+        return re.split(r"',\s+'", unescaped[1]) if unescaped else text
 
 
 def _with_commas(text: str) -> str:
