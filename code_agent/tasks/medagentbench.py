@@ -77,7 +77,10 @@ class MedAgentBench(MedAgentGymSet):
                 f"the FHIR server's records of {about['patient']} "
                 f"do not answer this task ({error!r})",
             ) from None
-        right = holds(said["GET"], values) or (bool(payloads) and not said["GET"])
+        # Who orders need not name a level, nor who finds none to order for
+        unmeasured = TABLE[about["kind"]]["asks"] == "order" and values == [-1]
+        may_be_empty = bool(payloads) or unmeasured
+        right = holds(said["GET"], values) or (may_be_empty and not said["GET"])
         return float(right and holds(said["POST"], payloads))
 
     def missing(self) -> str:
