@@ -67,6 +67,10 @@ KILLED = (
     "the sandbox of an episode was killed from outside, as the kernel does when memory runs out; "
     "run fewer episodes at once (--concurrency), or nothing beside them"
 )
+NOT_READY = (
+    f"a sandbox was not ready for a program within {START:g} s; run fewer episodes at once "
+    "(--concurrency), or nothing beside them"
+)
 WARM = ("numpy", "pandas")  # imported before the first program
 
 Status = Literal["ok", "error", "timeout", "memory", "processes", "crashed"]
@@ -122,6 +126,7 @@ class Episode:
         assert self.line
         begun = time.monotonic()
         answer = dict[str, Any](status="crashed", printed="")
+        ready = None
         try:
             async with asyncio.timeout(START):
                 ready = await receive(self.line)
@@ -134,8 +139,10 @@ class Episode:
             if answer["status"] == "slow":
                 raise too_slow(deadline)
         except TimeoutError:
-            answer["status"] = "timeout"
             self.end(stuck=True)
+            if ready is None:
+                raise SandboxError(NOT_READY) from None
+            answer["status"] = "timeout"
         except (OSError, EOFError):
             self.end()
             if not self.hung_up:
@@ -346,12 +353,17 @@ class Sandbox:
 
 
 async def probe() -> None:
-    """Run one program. Raises SandboxError if this machine has no sandbox."""
+    """Run one program. Raises SandboxError if this machine has no sandbox, or it does not work."""
     sandbox = Sandbox()
     try:
-        await sandbox.run("print(1)", "probe")
+        run = await sandbox.run("print(1)", "probe")
     finally:
         await sandbox.close()
+    if run.printed != "1\n":
+        raise SandboxError(
+            f"the sandbox does not work: `print(1)` ended as {run.status!r} and printed "
+            f"{run.output[-200:]!r}; look at SANDBOX_MEMORY and SANDBOX_SECONDS; {mounts.HELP}"
+        )
 
 
 def too_slow(deadline: float) -> MachineTooSlowError:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.own_processes import OwnProcesses
-from tools.sandbox import MachineTooSlowError, Sandbox, SandboxError, mounts
+from tools.sandbox import MachineTooSlowError, Sandbox, SandboxError, mounts, probe
 from tools.sandbox import sandbox as sandbox_module
 from tools.sandbox.inside.frames import READY, frame
 from tools.sandbox.sandbox import Episode
@@ -50,11 +50,20 @@ async def test_a_supervisor_that_says_nothing_is_killed_after_its_time(line, mon
     monkeypatch.setattr(sandbox_module, "START", 5.0 if ready else 0.1)
     if ready:
         theirs.sendall(READY)
-    run = await episode.ask(QUESTION, 0.05)
-    assert (run.status, run.output) == ("timeout", "")
-    assert run.seconds >= 0.1
+        run = await episode.ask(QUESTION, 0.05)
+        assert (run.status, run.output) == ("timeout", "")
+        assert run.seconds >= 0.1
+    else:
+        with pytest.raises(SandboxError, match="not ready"):  # no program has run
+            await episode.ask(QUESTION, 0.05)
     assert process.wait(30) == -signal.SIGKILL
     assert (episode.line, episode.handle) == (None, -1)
+
+
+async def test_a_sandbox_in_which_no_program_runs_is_said(bare):
+    bare.setattr(sandbox_module, "filter_bytes", lambda: bytes(8))
+    with pytest.raises(SandboxError, match="'crashed'"):
+        await probe()
 
 
 async def test_an_answer_within_the_grace_after_a_deadline_counts(line, monkeypatch):
