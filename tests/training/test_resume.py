@@ -93,16 +93,18 @@ def test_what_a_resumed_run_is_given_otherwise_is_said(tmp_path):
     (tmp_path / "data/train.jsonl").write_text('{"id": "a"}\n{"id": "b"}\n')
     assert differences(checkpoint, saved_by, [{"id": "a"}, {"id": "b"}]) == []
     rate["actor_rollout_ref"]["actor"]["optim"]["lr"] = 1e-5
+    rate["actor_rollout_ref"]["model"] = {"lora_alpha": 64}
     otherwise = {"data": {"train_batch_size": 8, "train_files": "elsewhere/train.jsonl"}}
     now = OmegaConf.merge(config_of(estimator="rloo"), rate, otherwise)
     said = differences(checkpoint, now, [{"id": "b"}])
-    assert not missing(said[0], "0.0003", "1e-05")
-    assert said[1:3] == [
+    assert not missing(said[0], "optim.lr", "0.0003", "1e-05")
+    assert said[1:4] == [
+        "actor_rollout_ref.model.lora_alpha was None, now 64",
         "algorithm.adv_estimator was grpo, now rloo",
         "data.train_batch_size was None, now 8",
     ]
-    assert not missing(said[3], "1 instead of 2")
-    assert len(said) == 4, "folders are others in each run"
+    assert not missing(said[4], "1 instead of 2")
+    assert len(said) == 5, "folders are others in each run"
 
 
 def test_a_run_that_played_nothing_begins_again_in_its_folder(tmp_path):

@@ -104,9 +104,10 @@ async def test_groups_of_equal_reward_are_not_replaced_without_an_end(tmp_path, 
     """A policy that always earns the same would play until somebody looks."""
     at = "algorithm.filter_groups"
     keys = {f"{at}.enable": True, f"{at}.max_num_gen_batches": 2}
-    async with played_by(tmp_path, monkeypatch, keys=keys) as run:
+    lone = {"name": "d", "rewards": [1.0, None]}  # its other episode is not worth 0
+    async with played_by(tmp_path, monkeypatch, keys=keys, max_unscored_share=0.9) as run:
         await run.play([GOOD, {"name": "b", "rewards": [1.0]}], step=1)
-        await run.play([{"name": "c", "rewards": [1.0]}, {"name": "d", "rewards": [0.0]}], step=1)
+        await run.play([{"name": "c", "rewards": [1.0]}, lone], step=1)
         with pytest.raises(RunStopped, match="in 1 of 4 groups"):
             run.ask([{**GOOD, "name": "e"}], step=1)
         run.manager.take_step_records()

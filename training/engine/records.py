@@ -80,7 +80,7 @@ def step_metrics(
         f"{prefix}/unscored": len(records) - len(scored),
     }
     if compared:
-        groups = rewards_by_group(scored).values()
+        groups = rewards_by_group(records).values()
         equal = [one for one in groups if len(one) > 1 and len(set(one)) == 1]
         metrics[f"{prefix}/equal_reward_groups"] = len(equal)
     if scored:
@@ -160,9 +160,10 @@ def sum_canaries(records: Iterable[RolloutRecord]) -> dict[str, float]:
     return {"judged": 0, "accepted": 0} | sums(record.canaries for record in records)
 
 
-def rewards_by_group(scored: list[RolloutRecord]) -> dict[str, list[float]]:
+def rewards_by_group(records: list[RolloutRecord]) -> dict[str, list[float]]:
     """Return the rewards of every prompt group's scored rollouts."""
     groups: dict[str, list[float]] = {}
-    for record in scored:
-        groups.setdefault(record.group, []).append(record.reward or 0.0)
+    for record in records:
+        if record.cause is None:
+            groups.setdefault(record.group, []).append(record.reward or 0.0)
     return groups

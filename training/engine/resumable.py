@@ -22,10 +22,14 @@ MUST_AGREE = {
     "trainer.project_name": "agent",
     "actor_rollout_ref.model.lora_rank": "rank of the adapter",
 }
-# verl restores it with the optimizer's state
-LEARNING_RATE = "actor_rollout_ref.actor.optim.lr"
+OPTIMIZER = "actor_rollout_ref.actor.optim."
+# Of its keys those that torch restores with its state
+RESTORED = ("lr", "weight_decay", "betas", "override_optimizer_config")
 MADE_OF = "model.json"
-COMPARED = ("data.", "algorithm.", "actor_rollout_ref.actor.", "actor_rollout_ref.rollout.")
+COMPARED = (
+    *("data.", "algorithm.", "actor_rollout_ref.actor."),
+    *("actor_rollout_ref.model.", "actor_rollout_ref.rollout."),
+)
 READ_LATER = (PARSER, SWITCHES)  # of the model, unless they are given
 
 
@@ -109,9 +113,11 @@ def differences(checkpoint: Path, config: DictConfig, rows: Sequence[Row]) -> li
     for key in sorted(before.keys() | now.keys()):
         one = before.get(key)
         other = now.get(key)
-        if one != other and key == LEARNING_RATE:
-            found.append(f"the learning rate goes on as in the checkpoint: {one}, not {other}")
-        elif one != other and (other is not None or key not in READ_LATER):
+        if one == other or (other is None and key in READ_LATER):
+            continue
+        if key.startswith(OPTIMIZER) and key.removeprefix(OPTIMIZER).split(".")[0] in RESTORED:
+            found.append(f"{key} goes on as in the checkpoint: {one}, not {other}")
+        else:
             found.append(f"{key} was {one}, now {other}")
     trained = [row["id"] for row in read_lines(run_of(checkpoint) / "data" / "train.jsonl")]
     given = [row["id"] for row in rows]

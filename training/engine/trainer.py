@@ -2,6 +2,7 @@
 
 import json
 import logging
+import math
 import os
 import shutil
 import time
@@ -143,7 +144,7 @@ class LightningTrainer(PPOTrainerSync):
         found = {f"timing_s/{name}": seconds for name, seconds in self.timing_raw.items()}
         found |= self.step_metrics
         found["timing_s/step"] = time.time() - self.step_begin
-        return {name: value for name, value in found.items() if isinstance(value, int | float)}
+        return {name: value for name, value in found.items() if _is_number(value)}
 
     def _account(self, batch: KVBatchMeta) -> dict[str, float]:
         """Return the metrics of an update. Raises RunStopped: batch and records differ."""
@@ -185,6 +186,10 @@ class LightningTrainer(PPOTrainerSync):
             if course.get("worse"):
                 logger.warning("the last %d steps and the first: %s", STEPS, told(course))
         return {**metrics, **played}
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)
 
 
 class AppendingLogger(tracking.FileLogger):
