@@ -34,6 +34,7 @@ NO_VALUE = (
     "a formula whose value is not stored; open the workbook in a spreadsheet program and save it"
 )
 
+Place = tuple[int, int]  # row and column, from 0
 Format = re.Match[str]
 Mark = Format | CellError
 
@@ -51,7 +52,8 @@ def _rows(path: Path, name: str) -> Iterator[Row]:
         sheet = book.get_sheet_by_name(name)
         if sheet.start is None:
             return
-        filled, wide = _merged(sheet)
+        firsts, wide = _merged(sheet)
+        shown: dict[Place, Any] = {}  # the first cells of merged ones; names of columns stay there
         left = sheet.start[1]
         marked = _marked_rows(path, name) if path.suffix.lower() in WITH_MARKUP else iter(())
         every_row = zip(sheet.iter_rows(), chain(marked, repeat({})), strict=False)
@@ -60,32 +62,27 @@ def _rows(path: Path, name: str) -> Iterator[Row]:
             cells = list(values)
             for place, value in enumerate(values):
                 column = left + place
-                if (row, column) in filled:
-                    cells[place] = filled[row, column]
-                elif column in marks:
+                if column in marks:
                     cells[place] = _shown(value, marks[column])
+                first = firsts.get((row, column))
+                if first and first != (row, column):
+                    cells[place] = shown.get(first, value)
+                elif first and not (isinstance(value, str) and is_known(value.strip())):
+                    shown[first] = cells[place]
             alone = sum(not is_blank([cell]) for cell in cells) == 1
             yield Row(row + 1, cells, alone and row in wide)
 
 
-def _merged(sheet: CalamineSheet) -> tuple[dict[tuple[int, int], Any], set[int]]:
-    """Return the values of cells merged from above, and the rows with cells merged side by side.
-
-    Column names stay where they are.
-    """
-    filled: dict[tuple[int, int], Any] = {}
+def _merged(sheet: CalamineSheet) -> tuple[dict[Place, Place], set[int]]:
+    """Return the first of each cell merged downwards, and the rows with cells merged side by side."""
+    firsts = {}
     wide = set()
-    ranges = sheet.merged_cell_ranges or []
-    top, left = sheet.start or (0, 0)
-    rows = sheet.to_python() if ranges else []
-    for (first, column), (last, last_column) in ranges:
+    for (first, column), (last, last_column) in sheet.merged_cell_ranges or []:
         if last_column > column:
             wide.add(first)
-        value = rows[first - top][column - left] if first - top < len(rows) else None
-        if not (isinstance(value, str) and is_known(value.strip())):
-            for row in range(first + 1, last + 1):
-                filled[row, column] = value
-    return filled, wide
+        for row in range(first, last + 1):
+            firsts[row, column] = (first, column)
+    return firsts, wide
 
 
 def _shown(value: Any, mark: Mark) -> Any:

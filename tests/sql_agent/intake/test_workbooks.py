@@ -107,6 +107,19 @@ def test_names_in_a_merged_row_above_complete_the_header(tmp_path):
     assert records(path) == [{"药品名称": "甲片", "剂型": "片剂", "规格": "10mg"}]
 
 
+def test_every_row_of_a_merged_cell_has_what_it_shows(tmp_path):
+    path = tmp_path / "a.xlsx"
+    book = save_book(path, [["药品名称", "规格", "贮藏"], ["甲", 0.009, "=1+1"], ["乙"]])
+    sheet = book.active
+    assert sheet is not None
+    sheet["B2"].number_format = "0.0%"
+    sheet.merge_cells("B2:B3")
+    sheet.merge_cells("C2:C3")
+    book.save(path)
+    assert [row["规格"] for row in records(path)] == ["0.9%", "0.9%"]
+    assert all(isinstance(row["贮藏"], CellError) for row in records(path))
+
+
 def test_a_row_of_one_merged_cell_is_marked(tmp_path):
     path = tmp_path / "a.xlsx"
     book = save_book(path, [HEADER, ["抗感染药"], ["甲", "1", "2", "3"]])
