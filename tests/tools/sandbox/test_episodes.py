@@ -31,6 +31,12 @@ async def test_how_a_program_ends(run, code, status, output):
     assert (await run("print('next')")).output == "next\n"
 
 
+async def test_episodes_draw_random_numbers_of_their_own(run):
+    code = "import random, numpy; print(random.random(), numpy.random.rand())"
+    one, other = [{*(await run(code, name)).output.split()} for name in "ab"]
+    assert not one & other
+
+
 async def test_a_traceback_shows_the_programs_own_lines(run):
     await run("def half(x):\n    return x / 2")
     failed = await run("# of a later program\nhalf('3')")

@@ -32,6 +32,8 @@ def interpret(commands: socket.socket, settings: Settings) -> None:
     confine(settings)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.path.append(os.getcwd())  # of modules that the programs write. Installed ones come first
+    if numpy := sys.modules.get("numpy"):
+        numpy.random.seed()  # or every episode draws the same. `random` does so by itself
     me = os.getpid()
     names = types.ModuleType("__main__")
     sys.modules["__main__"] = names
