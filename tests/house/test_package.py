@@ -97,19 +97,3 @@ def test_an_agent_in_another_repository_is_found_on_the_path(tmp_path):
     )
     found = run("-c", program, folder=tmp_path, path=ROOT)
     assert found.stdout.split() == [f"{tmp_path}/counting_agent", f"{tmp_path}"], found.stderr
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "AGENT is None"),
-        (AGENT.replace('"counting"', '"other"'), "'other'"),
-        ("import no_such_package", "no_such_package"),
-    ],
-)
-def test_what_is_wrong_with_it_is_one_line(tmp_path, text, message):
-    write_agent(tmp_path, text)
-    failed = run("-m", "training.launch", "counting", "--ci-fast", path=f"{tmp_path}:{ROOT}")
-    assert failed.returncode == 2
-    assert message in failed.stderr
-    assert "Traceback" not in failed.stderr

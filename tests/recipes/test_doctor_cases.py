@@ -77,12 +77,6 @@ def test_nothing_of_a_consultation_names_its_diagnosis(consultations):
         assert not any(name in told for name in (condition.zh, *condition.aliases_zh))
 
 
-@pytest.mark.parametrize("rows", ["train=0", "other=3"])
-def test_rows_that_cannot_be_made_are_a_wrong_usage(tmp_path, rows):
-    with pytest.raises(SystemExit, match="2"):
-        main(["consultation", "--out", str(tmp_path), "--rows", rows])
-
-
 def test_files_are_not_replaced_unasked(tmp_path, capsys):
     (tmp_path / "val.parquet").touch()
     make = ["consultation", "--out", str(tmp_path), "--rows"]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sql_agent.curation.filter_new_question import main
 from sql_agent.curation.near_duplicates import NEAR, NearDuplicates, pairs_of, similarity
-from tests.corpora import cases_of, write_lines
+from tests.corpora import write_lines
 from tests.sql_agent.curation.questions import rows_of
 
 
@@ -49,14 +49,6 @@ def test_each_method_finds_what_the_stricter_ones_do_not(tmp_path):
     assert dropped[2]["known"] == {"file": str(old), "id": "a", "question": known[0]}
     assert 0.8 <= dropped[2]["score"] < 1
     assert dropped[0]["score"] == 1
-
-
-@pytest.mark.parametrize(("content", "says"), cases_of(__file__, "files_without_questions"))
-def test_a_file_without_questions_is_refused(tmp_path, capsys, content, says):
-    (tmp_path / "in.jsonl").write_text(content)
-    assert main([str(tmp_path / "in.jsonl"), "--output", str(tmp_path / "new.jsonl")]) == 2
-    assert says in capsys.readouterr().err
-    assert not (tmp_path / "new.jsonl").exists()
 
 
 @pytest.mark.parametrize("scan", [b"\xff\xd8", {"taken": date(2025, 1, 2)}])

@@ -205,14 +205,3 @@ def test_drafts_of_our_own_rows_earn_the_full_score(without):
         finding.problems for finding in Checker(DEFAULT_DATABASE).check(rows) if finding.problems
     ]
     assert problems == []
-
-
-def test_wrong_usage_is_one_message_and_leaves_no_file(tmp_path, capsys):
-    rows = [FOREIGN, {"qid": "2", "question": 3}]
-    source = str(write_lines(tmp_path / "in.jsonl", rows))
-    before = sorted(tmp_path.iterdir())
-    assert convert.main([source, "--out", str(tmp_path / "out.parquet")]) == 2
-    assert f"{source}, row 1, column question: 3 is int" in capsys.readouterr().err
-    for arguments in (["--out", source], ["--out", str(tmp_path / "no" / "a.parquet")]):
-        assert convert.main([source, *arguments]) == 2
-    assert sorted(tmp_path.iterdir()) == before

@@ -18,7 +18,7 @@ from mcp.types import INVALID_REQUEST, PARSE_ERROR
 from common.settings import ROOT
 from tests.corpora import cases_of
 from tests.tools.sql import sites
-from tools.sql.mcp import MOST_BYTES, main
+from tools.sql.mcp import MOST_BYTES
 
 pytestmark = pytest.mark.system
 
@@ -107,21 +107,6 @@ async def test_wrong_arguments_and_a_lost_database_are_errors_of_the_call(databa
         os.rename(away, database)
         found = await call(session, "query_database_by_sql", sql="SELECT 3 AS n")
         assert found["rows"] == [[3]]
-
-
-USAGE = {
-    "no such database": (["--database", "sqlite:////nowhere.db"], "/nowhere.db"),
-    "no such table": (["--tables", "disease,secret"], "secret"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("flags", "named"), USAGE.values(), ids=USAGE)
-def test_wrong_usage_is_one_line(flags, named, database, monkeypatch, capsys):
-    monkeypatch.setenv("DATABASE_URL", f"sqlite:///{database}")
-    assert main(flags) == 2
-    said = capsys.readouterr()
-    assert named in said.err
-    assert (said.err.count("\n"), said.out) == (1, "")
 
 
 def start(database) -> subprocess.Popen:
