@@ -34,6 +34,7 @@ from episodes.agent import Agent, Environment, Record
 from episodes.episode import AgentError, Episode, Task
 from episodes.play_and_score import play
 from episodes.policy import ChatPolicy
+from episodes.record import record_of
 from episodes.turns import turns_of, with_turns
 from evaluation import results
 from evaluation.players import MODELS, Player, add_flags, model_player, opened, reply_tokens
@@ -248,7 +249,8 @@ def player_opened(
                 policy = None
                 episode = scripted_episode(environment, player, task, commonest)
             scored = await play(environment, task, episode, policy, settings.episode_timeout)
-            return results.recorded(sample, scored, environment).line()
+            own = environment.record(task, scored.episode)
+            return record_of(scored, own, sample.number).line()
 
         yield play_one
 

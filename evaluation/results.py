@@ -13,10 +13,9 @@ from typing import Any
 from common.command import UsageError
 from common.jsonl import read_jsonl, write_jsonl, write_text
 from common.settings import WORK
-from episodes.agent import Agent, Environment, Record, Row
-from episodes.episode import Scored, Task
+from episodes.agent import Agent, Record, Row
+from episodes.episode import Task
 from episodes.play_and_score import AgentFault
-from episodes.record import EpisodeRecord, record_of
 from evaluation.metrics import summarise
 from evaluation.tables import PARTS, report_of
 
@@ -55,12 +54,6 @@ def sample_rows(rows: Sequence[Row], n: int | None, seed: int) -> list[Row]:
     for kind in sorted(kinds):
         chosen += chance.sample(kinds[kind], quota[kind])
     return [rows[number] for number in sorted(chosen)]
-
-
-def recorded(sample: Sample, scored: Scored, environment: Environment) -> EpisodeRecord:
-    """Return the record of an episode, with the environment's facts and the agent's own values."""
-    own = environment.record(scored.task, scored.episode)
-    return record_of(scored, own, sample.number)
 
 
 def write_results(

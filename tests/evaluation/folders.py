@@ -9,7 +9,8 @@ from typing import Any
 from episodes.agent import Agent
 from episodes.episode import Episode
 from episodes.play_and_score import play
-from evaluation.results import Sample, recorded, write_results
+from episodes.record import record_of
+from evaluation.results import write_results
 from tests.corpora import cases_of, write_lines
 from tests.evaluation.evaluations import CONFIG
 from tests.evaluation.visiting import SETTINGS
@@ -28,7 +29,8 @@ def gold_evaluation(agent: Agent, folder: Path, count: int = 3) -> Path:
                 return episode
 
             played = await play(environment, tasks[number], made(), None, 60.0)
-            return recorded(Sample(tasks[number], 0), played, environment).line()
+            own = environment.record(played.task, played.episode)
+            return record_of(played, own).line()
 
         records = [asyncio.run(scored(number)) for number in range(count)]
     folder.mkdir(parents=True)
