@@ -1,6 +1,7 @@
 """When an endpoint is asked again: its pauses, growing random waits, and one budget of time."""
 
 import asyncio
+import logging
 import random
 import time
 from collections.abc import Awaitable, Callable
@@ -8,6 +9,8 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from common.llm.errors import LLMError
+
+log = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
 
@@ -82,6 +85,8 @@ class Patience:
         elif pause > self.budget:
             raise TimeoutError
         else:  # a Retry-After near zero still waits FIRST_WAIT
+            if not self._resume:
+                log.warning("%s; all calls wait, which is said once", error)
             self._resume = max(self._resume, time.monotonic() + max(pause, FIRST_WAIT))
 
     @property

@@ -15,7 +15,7 @@ from tests.scoring.judge_servers import LATE, SCORES, ask_llm, ask_reward_model,
 
 @pytest.mark.system
 @pytest.mark.parametrize("which", ["llm", "reward_model"])
-def test_a_wish_to_wait_is_obeyed_by_all_and_costs_no_score(server, monkeypatch, which):
+def test_a_wish_to_wait_is_obeyed_by_all_and_costs_no_score(server, monkeypatch, caplog, which):
     monkeypatch.setattr(retry, "FIRST_WAIT", 0.5)
     said = {"score": 0.5, **json.loads(completion(json.dumps(SCORES)))}
     server.replies = [(200, json.dumps(said))]
@@ -32,6 +32,7 @@ def test_a_wish_to_wait_is_obeyed_by_all_and_costs_no_score(server, monkeypatch,
     verdicts = asyncio.run(all_at_once())
     assert sum(verdict.score is not None for verdict in verdicts) == 32
     assert sum(verdict.usage.calls for verdict in verdicts) == len(server.requests)
+    assert caplog.text.count("asks to wait") == 1
     assert len(server.requests) < 32 * 5, "a few look whether they may, not 32 every 0.1 s"
 
 
