@@ -21,6 +21,7 @@ from conditions.diagnosis_words import (
     organs,
     words_of,
 )
+from conditions.framing import TABLE as FRAMING
 from conditions.framing import unframed
 from conditions.gold_diagnosis import NEVER, Gold, gold_of
 from conditions.initials import spelt_out, with_initials, without_initials
@@ -39,6 +40,7 @@ MADE = re.compile(
     r"((?:[\w.]+ )?)([\w.]+)[- ](?:induced|(?:associated|related)(?= \S+ \S))(?! by| to| with) (.+)",
     re.I,
 )
+MADE_ZH = re.compile("(.{2,12}?)(?:所致|引起|导致)的?(.{2,})")
 BECAUSE = re.compile("|".join(TABLE["said"]["cause"]), re.I)
 SYMPTOM = re.compile(
     rf"\A((?:[\w/-]+ ){{0,3}})(?:{'|'.join(TABLE['said']['symptom'])})s?"
@@ -77,13 +79,15 @@ GRADE = re.compile(
     r"|\b(?:criteria|classification)|\d ?[\w/%.²]{1,14})\W*\Z",
     re.I,
 )
+VALUE = re.compile(r"\d ?(?:%|[a-z]+/[a-z]+)\W*\Z", re.I)  # of a laboratory: no type or stage
 OWN_GRADE = re.compile(r"\d+|[abcivx]+")  # a word of "Child C", "Killip II"
 # No grade: how sure it is, and what looks like another disease
 NO_GRADE = re.compile(
     r"probab|likel|confid|chance|odds|possib|certain|doubt|sure\b|\b(?:never|rank|p)\b|无"
-    r"|(?:itis|osis|oma|aemia|emia|pathy|iasis|algia|plegia)\b|[炎癌瘤症病](?![型期级])",
+    rf"|[炎癌瘤症病](?![型期级])|{FRAMING['gold']['illness'][0]}",
     re.I,
 )
+ILLNESS = re.compile("|".join(FRAMING["gold"]["illness"]), re.I)
 ABSENCE = re.compile("|".join(TABLE["said"]["absence"]), re.I)
 EXCLUSION = re.compile("|".join(TABLE["said"]["exclusion"]), re.I)
 TURNED = re.compile("|".join(TABLE["said"]["turned"]), re.I)
@@ -143,7 +147,7 @@ def _is_grade(part: str, gold: Gold) -> bool:
     Where the diagnosis has a grade of its own, or a number, none is left out.
     """
     own = [word for word in gold.words if NUMBER.fullmatch(word) or OWN_GRADE.fullmatch(word)]
-    if own or not GRADE.search(part) or NO_GRADE.search(part):
+    if (own and not VALUE.search(part)) or not GRADE.search(part) or NO_GRADE.search(part):
         return False
     if UNDECIDED.search(part) or DENIED.search(part):
         return False
@@ -251,7 +255,8 @@ def _names_one(said: str, names: list[str]) -> bool:
     gold = gold_of(tuple(names))
     if any(_is(words, gold) for words in _readings(said, gold)):
         return True
-    return _names_before_clause(said, gold) or _names_before_clause(MADE.sub(_due_to, said), gold)
+    turned = (MADE.sub(_due_to, said), MADE_ZH.sub(r"\2由于\1", said))
+    return any(_names_before_clause(text, gold) for text in (said, *turned))
 
 
 def _names_before_clause(said: str, gold: Gold) -> bool:
@@ -263,10 +268,18 @@ def _names_before_clause(said: str, gold: Gold) -> bool:
     denied = DENIED.search(said[clause.start() :])
     # What the tables have is a second diagnosis, but as the cause of what they do not have
     is_cause = gold.outside and BECAUSE.match(said[clause.start() :])
-    second = _others(behind, gold) and not is_cause
+    second = (_others(behind, gold) and not is_cause) or _names_more(said[clause.start() :], gold)
     if denied or second or _of_another_kind(said[clause.start() :], gold):
         return False
     return any(_is(words, gold._replace(shorter=())) for words in before)
+
+
+def _names_more(clause: str, gold: Gold) -> bool:
+    """Return whether a part behind a mark ends a list: "with diarrhea, celiac disease"."""
+    for part in re.split("[,;，；、]", clause)[1:]:
+        if part and ILLNESS.search(part) and not words_of(part) <= COURSE | beside() | gold.wider:
+            return True
+    return False
 
 
 def _due_to(made: re.Match[str]) -> str:
@@ -293,7 +306,7 @@ def _readings(said: str, gold: Gold) -> tuple[Words, Words]:
 
 
 def _is(words: Words, gold: Gold) -> bool:
-    words = spelt(words, gold.words)
+    words = spelt(words - gold.wider, gold.words) | (words & gold.wider)
     caused = _with_agents(words)
     named = filter(caused.issuperset, gold.readings + gold.shorter)
     stated = frozenset[str]().union(*named)

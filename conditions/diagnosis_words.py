@@ -49,6 +49,7 @@ REGIONS = {"c": "cervical", "t": "thoracic", "l": "lumbar", "s": "lumbar"}
 LEVELS = re.compile(r"(?<![a-z\d])([clts])(\d{1,2}) ?[/~–-] ?([clts]?)(\d{1,2})(?!\d)")  # L4/5
 LEVEL = re.compile(r"[clts]\d{1,2}")
 POSSESSIVE = re.compile(r"(?<=[a-z])['’]s?\b|(?<=s)['’]")
+PLURAL = re.compile(r"(?<![a-z\d])([a-z\d]{2,}[a-hj-rtv-z\d])s(?![a-z\d])")
 HAN = re.compile(r"[\u4e00-\u9fff]")
 PIECE = re.compile(r"[a-z0-9]+|[\u4e00-\u9fff]+")
 
@@ -76,7 +77,8 @@ def plain(text: str) -> str:
 
 
 def _american(text: str) -> str:
-    return re.sub("(?<=tum|col)our", "or", re.sub("[ao]e", "e", text)).replace("sulph", "sulf")
+    text = re.sub(r"\B[ao]e|[ao]e\B", "e", text)  # but OE
+    return re.sub("(?<=tum|col)our", "or", text).replace("sulph", "sulf")
 
 
 def _numbered(found: re.Match[str]) -> str:
@@ -104,12 +106,7 @@ def _apart(text: str) -> str:
 
 
 def _singular(text: str) -> str:
-    return " ".join(
-        word[:-1]
-        if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "is", "us"))
-        else word
-        for word in text.split()
-    )
+    return PLURAL.sub(r"\1", text)
 
 
 @cache
