@@ -9,6 +9,7 @@ from typing import Any
 from common.llm.client import Usage
 from common.llm.endpoint import post, without_secrets
 from common.llm.errors import LLMError
+from common.llm.replies import error_in
 from common.llm.retry import Patience
 from scoring import remote
 from scoring.case import Case, Verdict
@@ -38,8 +39,9 @@ class RewardModelJudge(remote.RemoteJudge):
             body = {"prompt": case.question, "response": case.answer}
             reply = await post(self.url, body, timeout=self.patience.budget)
             score: Any = reply.get("score") if isinstance(reply, dict) else None
-            # NaN fails every comparison
-            if type(score) not in (int, float) or not low <= score <= high:
+            # NaN fails every comparison, and a score beside an error was not computed
+            no_number = type(score) not in (int, float) or not low <= score <= high
+            if no_number or error_in(reply):
                 wanted = f'{{"score": NUMBER}}, at least {low:g} and at most {high:g}'
                 raise LLMError(f"{who}: expected {wanted}, got {str(reply)[:120]}", "malformed")
             return float(score)
