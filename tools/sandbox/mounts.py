@@ -9,6 +9,8 @@ import sys
 import sysconfig
 import tomllib
 from collections.abc import Iterable
+from contextlib import suppress
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -69,12 +71,27 @@ def protected(data: dict[Path, str]) -> tuple[list[str], dict[str, str]]:
         line += ["--dev-bind", name, name]
     for name, target in _SHOWN["standard"].items():
         line += ["--symlink", f"/proc/self/{target}", f"/dev/{name}"]
+    for place, path in binds.items():
+        for folder in own_folders():
+            if folder.is_relative_to(path.resolve()):
+                within = f"{place}/{folder.relative_to(path.resolve())}"
+                line += ["--tmpfs", within, "--remount-ro", within]
     line += ["--dir", "/dev/shm", "--dir", "/scratch", "--symlink", "scratch", "/tmp"]
     line += ["--proc", "/proc"]
     for name, value in ENVIRONMENT.items():
         line += ["--setenv", name, value]
     line += ["--symlink", python, "/usr/local/bin/python", "--remount-ro", "/"]
     return [*line, "--", python, *PROGRAM], {}
+
+
+def own_folders() -> list[Path]:
+    """Return this project's folders among the installed packages. They hold the gold answers."""
+    with suppress(metadata.PackageNotFoundError):
+        project = metadata.distribution("medical-agent-rl")
+        tops = {file.parts[0] for file in project.files or ()} - {".."}
+        places = [Path(str(project.locate_file(top))).resolve() for top in sorted(tops)]
+        return [place for place in places if place.is_dir()]
+    return []
 
 
 def bind(path: Path, place: str) -> list[str]:

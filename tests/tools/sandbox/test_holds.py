@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+from importlib import metadata
 
 import psutil
 import pytest
@@ -34,6 +35,20 @@ async def test_a_shell_is_held_like_a_program(run):
     code = "grep -E '^(NoNewPrivs|Seccomp):' /proc/self/status; ulimit -v"
     said = (await run(code, language="sh")).output
     assert re.fullmatch(r"NoNewPrivs:\t1\nSeccomp:\t2\n\d+\n", said), said
+
+
+async def test_an_installed_project_is_empty_inside(monkeypatch):
+    """Its wheel holds the gold answers."""
+    project = metadata.distribution("pluggy")
+    monkeypatch.setattr("importlib.metadata.distribution", lambda name: project)
+    sandbox = Sandbox()
+    code = "import os; print(os.listdir('/packages/pluggy')); open('/packages/pluggy/x', 'w')"
+    try:
+        ended = await sandbox.run(code, "a")
+    finally:
+        await sandbox.close()
+    assert ended.printed == "[]\n"
+    assert "Read-only file system" in ended.errors
 
 
 async def test_nothing_of_this_process_is_seen(run, monkeypatch):
