@@ -9,7 +9,6 @@ import sys
 import sysconfig
 import tomllib
 from collections.abc import Iterable
-from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -86,12 +85,12 @@ def protected(data: dict[Path, str]) -> tuple[list[str], dict[str, str]]:
 
 def own_folders() -> list[Path]:
     """Return this project's folders among the installed packages. They hold the gold answers."""
-    with suppress(metadata.PackageNotFoundError):
-        project = metadata.distribution("medical-agent-rl")
+    places = set[Path]()
+    # Several, where one was built in the folder of the repository
+    for project in metadata.distributions(name="medical-agent-rl"):
         tops = {file.parts[0] for file in project.files or ()} - {".."}
-        places = [Path(str(project.locate_file(top))).resolve() for top in sorted(tops)]
-        return [place for place in places if place.is_dir()]
-    return []
+        places |= {Path(str(project.locate_file(top))).resolve() for top in tops}
+    return sorted(place for place in places if place.is_dir())
 
 
 def bind(path: Path, place: str) -> list[str]:

@@ -40,7 +40,7 @@ async def test_a_shell_is_held_like_a_program(run):
 async def test_an_installed_project_is_empty_inside(monkeypatch):
     """Its wheel holds the gold answers."""
     project = metadata.distribution("pluggy")
-    monkeypatch.setattr("importlib.metadata.distribution", lambda name: project)
+    monkeypatch.setattr("importlib.metadata.distributions", lambda name: [project])
     sandbox = Sandbox()
     code = "import os; print(os.listdir('/packages/pluggy')); open('/packages/pluggy/x', 'w')"
     try:
