@@ -154,7 +154,7 @@ class SqliteDatabase(Database):
                 # A view of a table that is gone fails when it is read.
                 with suppress(sqlite3.Error):
                     connection.execute(f"EXPLAIN {self.first_rows(table, 1)}").close()
-        self._views[tables] = frozenset(found), frozenset(behind)
+        self._views[tables] = frozenset(found), frozenset(behind | found)
         return self._views[tables]
 
     def _catalog(self, sql: str, *values: str) -> list[tuple[Any, ...]]:
@@ -281,7 +281,7 @@ def _authorizer(
             # A view that may be read shows what its operator chose of other tables.
             if in_view:
                 return sqlite3.SQLITE_OK
-            # SQLite may count the rows of a view in the table behind it
+            # SQLite may count the rows of a view in the table or the WITH behind it
             if not second and name in behind:
                 tables_read.update(access.named & real_names)
                 return sqlite3.SQLITE_OK

@@ -190,8 +190,14 @@ def test_a_view_shows_what_it_is_made_of_and_nothing_else(tmp_path: Path) -> Non
 def test_a_view_may_call_what_its_operator_chose(tmp_path: Path) -> None:
     script = "CREATE TABLE t (a); INSERT INTO t VALUES (7);"
     script += "CREATE VIEW v AS WITH x AS (SELECT a FROM t) SELECT printf('%03d', a) AS b FROM x;"
-    tool = sqlite_tool(tmp_path / "a.db", script, "v")
+    script += (
+        "CREATE VIEW w AS WITH RECURSIVE x(a) AS (SELECT 1 UNION SELECT a + 1 FROM x WHERE a < 3)"
+    )
+    script += " SELECT a FROM x;"
+    tool = sqlite_tool(tmp_path / "a.db", script, "v", "w")
     assert tool.run("SELECT b FROM v").rows == [["007"]]
+    counted = tool.run("SELECT count(*) FROM w")
+    assert (counted.rows, counted.tables_read) == ([[3]], {"w"})
     assert tool.run("SELECT printf('%03d', b) FROM v").error
 
 
