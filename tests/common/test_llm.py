@@ -96,7 +96,9 @@ def test_retry_after_beyond_the_budget_ends_at_once(llm, client):
     assert len(llm.requests) == 1
 
 
-def test_retry_after_may_be_a_date_and_does_no_harm_where_it_is_senseless():
+def test_retry_after_is_read_in_every_form_and_does_no_harm_where_it_is_senseless():
+    assert wait_in({"retry-after-ms": "1500", "retry-after": "2"}) == 1.5
+    assert wait_in({"retry-after-ms": "soon", "retry-after": "2"}) == 2
     assert 0 < wait_in({"retry-after": formatdate(time.time() + 600, usegmt=True)}) <= 600
     for header in ("", "soon", "nan", "-5", "inf", f"Wed, 21 Oct {9**30} 07:28:00 GMT"):
         assert wait_in({"retry-after": header}) in (None, 0.0), header

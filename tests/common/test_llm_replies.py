@@ -10,7 +10,6 @@ from pydantic import BaseModel
 
 from common.llm.client import LLMClient
 from common.llm.endpoint import LLMEndpoint
-from common.llm.errors import wait_in
 from common.llm.retry import Patience
 from episodes.outcomes import EpisodeError
 from episodes.policy import ChatPolicy, Endpoint
@@ -171,9 +170,3 @@ def test_pieces_that_repeat_a_name_or_bring_it_late_are_one_call(llm, why, piece
     llm.faults = [Fault(200, body=events(*deltas, finish="tool_calls"))]
     [call] = played(llm, tools=True)[0]["tool_calls"]
     assert call["function"] == CALL["function"]
-
-
-def test_a_wait_may_be_in_milliseconds():
-    assert wait_in({"retry-after-ms": "1500", "retry-after": "2"}) == 1.5
-    for unusable in ("soon", "nan", "inf"):
-        assert wait_in({"retry-after-ms": unusable, "retry-after": "2"}) == 2

@@ -89,16 +89,3 @@ def test_an_endpoint_that_refuses_a_parameter_is_asked_without_it(
     assert (code, scores["overall"]["unscored"], episode["answer"]) == (0, {}, ANSWER)
     told = f"asked without {parameter}" in caplog.text
     assert told is (parameter == "temperature")  # the limit keeps its value under another name
-
-
-@pytest.mark.parametrize(
-    "reply",
-    [Fault(200, body="<html>gateway</html>"), reply("error", content="")],
-    ids=["a page of HTML", "an error"],
-)
-def test_what_a_server_never_ended_is_unscored_with_its_cause(data, endpoint, reply):
-    endpoint.faults = [reply] * 99
-    code, scores, (episode,) = run(data, *flags(endpoint))
-    assert (code, scores["overall"]["unscored"]) == (1, {"endpoint_error": 1})
-    assert episode["score"] is None
-    assert len(endpoint.requests) < 20
