@@ -28,7 +28,7 @@ from code_agent.tasks.base import TaskSet
 from code_agent.tasks.bundled import BUNDLED, MODES
 from code_agent.tasks.gym_set import MedAgentGymSet
 from code_agent.tasks.sets import REFERENCE
-from common.command import Failure, new_parser, run_command
+from common.command import Failure, UsageError, new_parser, run_command
 from common.files import read_only_uri
 from common.settings import load_settings
 from common.terminal import watched
@@ -85,6 +85,8 @@ def check(options: argparse.Namespace, mode: str) -> int:
     """Print wrong rows and why others cannot be played. Return how many are wrong."""
     if options.set in BUNDLED:
         tasks: TaskSet = BUNDLED[options.set](options.data, mode, options.questions)
+    elif options.questions:
+        raise UsageError(f"--questions is for {', '.join(BUNDLED)}; {options.set} has its own")
     else:
         tasks = REFERENCE[options.set](options.data, mode)
     wrong: list[str] = []

@@ -107,6 +107,7 @@ class MedAgentEnv(gymnasium.Env[Observation, str]):
         """
         if self.game is None:
             raise RuntimeError("reset the environment before its first step")
+        was_over = self.game.handed is not None
         is_name = params or action.isidentifier()
         taken = Action(action, params) if is_name else action
         if isinstance(taken, Action) and taken.name in self.action_mapping:
@@ -116,7 +117,7 @@ class MedAgentEnv(gymnasium.Env[Observation, str]):
         else:
             step = self._run(self.game.answer(taken))
         self.env_history.append(step.observation)
-        reward = self.game.worth if step.done else 0.0
+        reward = self.game.worth if step.done and not was_over else 0.0
         info = {"task_info": {"message": step.observation["env_message"], "ending": self.ending}}
         return step.observation, reward, step.done, False, info
 

@@ -54,6 +54,8 @@ def test_an_episode_by_names_and_parameters(env):
     )
     assert observation["env_message"] == "subject_id, gender, city"
     assert env.step("submit", answer=3)[1:4] == (1.0, True, False)
+    assert env.step("submit", answer=3)[1:4] == (0.0, True, False), "it is paid once"
+    env.env_history.pop()
     assert [seen["type"] for seen in env.env_history] == [
         *("initial_observation", "code_execution", "requested_info", "submitted")
     ]
