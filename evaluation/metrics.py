@@ -51,6 +51,8 @@ def scores_of(agent: Agent, records: Sequence[Record]) -> dict[str, Any]:
     scored = [record for record in records if record["score"] is not None]
     causes = Counter(record["unscored"] for record in records if record["score"] is None)
     score = clusters(scored, itemgetter("score"))
+    # An endpoint that counts none gives 0 for the prompt, which no prompt has
+    counted = [record for record in scored if record["prompt_tokens"]]
     latency = None
     if scored:
         seconds = [record["seconds"] for record in scored]
@@ -69,7 +71,7 @@ def scores_of(agent: Agent, records: Sequence[Record]) -> dict[str, Any]:
         "pass@k": _passes(score),
         "turns": mean(clusters(scored, itemgetter("turns"))),
         "tokens": {
-            name: mean(clusters(scored, itemgetter(f"{name}_tokens")))
+            name: mean(clusters(counted, itemgetter(f"{name}_tokens")))
             for name in ("prompt", "completion")
         },
         "stop_reasons": dict(sorted(Counter(record["stop_reason"] for record in scored).items())),

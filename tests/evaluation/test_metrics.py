@@ -57,7 +57,8 @@ def test_what_nothing_was_there_to_measure_for_is_none():
 def test_groups_and_other_numbers():
     hard = record("a", 0.2, task_type="t", difficulty="hard", seconds=3.0, turns=5)
     cut = record("b", 0.8, stop_reason="length")
-    records = [hard, cut, cut, record("c", 0.5, seconds=2.0)]
+    uncounted = record("c", 0.5, seconds=2.0, prompt_tokens=0, completion_tokens=0)
+    records = [hard, cut, cut, uncounted]
     scores = metrics.summarise(AGENT, records)
     assert scores["by_task_type"].keys() == {"drug_field", "t"}
     assert scores["by_task_type"]["t"]["score"] == scores["by_difficulty"]["hard"]["score"] == 0.2
@@ -66,7 +67,8 @@ def test_groups_and_other_numbers():
     assert overall["stop_reasons"] == {"answered": 2, "length": 2}
     assert overall["unfinished"] == pytest.approx(1 / 3), "of the questions, not of the episodes"
     assert overall["turns"] == 3.0
-    assert overall["tokens"] == {"prompt": 100, "completion": 10}
+    assert overall["tokens"] == {"prompt": 100, "completion": 10}, "of those that were counted"
+    assert scores_of([uncounted])["tokens"] == {"prompt": None, "completion": None}
     assert overall["latency"] == pytest.approx({"mean": 1.75, "p50": 1.5, "p95": 2.85})
     assert overall["terms"] == {"rule": pytest.approx(0.1)}
 
