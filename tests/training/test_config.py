@@ -1,9 +1,11 @@
 """Settings and verl's tree agree, or the run stops before anything heavy is imported."""
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
+from episodes.agent import bundled_model
 from episodes.joint import WEIGHT, WHOSE
 from sql_agent.agent import AGENT
 from tests.corpora import cases_of
@@ -14,7 +16,7 @@ from training.setup import verl_config
 from training.setup.plan import ConfigError
 from training.setup.presets import choose, keys_of
 from training.setup.verl_config import build_config, parse_overrides
-from training.start.check import steps_of
+from training.start.check import check_ready, steps_of
 
 ROOT = Path(__file__).parents[2]
 FILES = {"train": "train.parquet", "val": "val.parquet"}
@@ -65,9 +67,10 @@ def test_a_contradiction_or_unknown_key_is_explained(tmp_path, override, named):
         ("data.train_max_samples=40", 4),
     ],
 )
-def test_the_last_step_is_that_of_the_epochs_or_an_earlier_one(tmp_path, override, last):
+def test_the_last_step_is_that_of_the_epochs_or_an_earlier_one(tmp_path, override, last, capsys):
     sizes = ("data.train_batch_size=16", "trainer.total_epochs=2")
     assert steps_of(build(tmp_path, *sizes, override), [{}] * 70, None) == (0, last)
+    assert ("fewer than the 9" in capsys.readouterr().out) is override.endswith("=9")
 
 
 def test_drawn_rows_are_cut_before_the_draw(tmp_path):
@@ -77,10 +80,23 @@ def test_drawn_rows_are_cut_before_the_draw(tmp_path):
     assert steps_of(build(tmp_path, *sizes), rows, None) == (0, 12)
 
 
+def test_a_runner_needs_no_room_for_the_trainer_s_checkpoints(tmp_path, monkeypatch):
+    monkeypatch.setattr("training.setup.model_folder.SPARE_BYTES", 2**60)
+    monkeypatch.setattr("training.start.check.check_store", lambda _: None)
+    model = str(bundled_model(AGENT))
+    for role in ("runner", "both"):
+        plan = plan_of(tmp_path, model=model, store_role=role)
+        with nullcontext() if role == "runner" else pytest.raises(ConfigError, match="GB free"):
+            check_ready(plan, build(tmp_path), 0, 1)
+
+
 def test_deterministic_promises_nothing_it_cannot_keep(tmp_path):
     with pytest.raises(ConfigError) as refused:
         build(tmp_path, deterministic=True, device="cuda")
     assert not missing(str(refused.value), "--deterministic", "--device")
+    with pytest.raises(ConfigError) as refused:
+        build(tmp_path, "actor_rollout_ref.rollout.max_num_seqs=64", deterministic=True)
+    assert not missing(str(refused.value), "--deterministic", "max_num_seqs=1")
 
 
 @pytest.mark.parametrize("text", ["3e-4", "3.0e-4", "0.0003"])
@@ -157,6 +173,7 @@ def test_a_name_is_verls_keys(
         ("gspo", f"{ACTOR}.loss_agg_mode=token-mean", "seq-mean-token-mean"),
         ("dr_grpo", "algorithm.norm_adv_by_std_in_grpo=true", "norm_adv_by_std_in_grpo=False"),
         ("grpo", "algorithm.adv_estimator=rloo", "adv_estimator=grpo"),
+        ("gspo", f"{ACTOR}={{loss_agg_mode: token-mean}}", "seq-mean-token-mean"),
     ],
 )
 def test_what_contradicts_it_is_refused(tmp_path, algorithm, override, named):

@@ -228,6 +228,7 @@ async def test_a_call_that_is_no_json_or_a_stream_or_says_where_it_goes_is_refus
         call + b', "api_base": "http://127.0.0.1:1"}',
         b'["model"]',
         call + b', "stream": true}',
+        call + b', "n": 2}',
     ]
     async with served() as store:
         policy = access(kind, servers, store)

@@ -233,8 +233,8 @@ def serves(method: str, path: str) -> bool:
 
 
 def problem_of(path: str, body: bytes) -> str | None:
-    """Return what is wrong with a call's body: NaN, half characters, a stream, which would not be
-    recorded, litellm's own parameters.
+    """Return what is wrong with a call's body: NaN, half characters, a stream or several replies,
+    which would not be recorded, litellm's own parameters.
     """
     if path == HEALTH:
         return None
@@ -246,6 +246,8 @@ def problem_of(path: str, body: bytes) -> str | None:
         return "the body is no JSON object"
     if request.get("stream"):
         return "a stream is not recorded, so nothing could be learned from it; leave `stream` out"
+    if request.get("n") not in (None, 1):
+        return "only the first of several replies is recorded, and would be learned; leave `n` out"
     if found := sorted(NOT_THE_CALLERS.intersection(request)):
         return f"the body sets {', '.join(found)}, which the run decides; leave it out"
     return None

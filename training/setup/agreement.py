@@ -112,11 +112,15 @@ def check_agreement(
         value = OmegaConf.select(config, key)
         if value != own[key]:
             raise ConfigError(f"{key}={value} has no use here: {instead}")
-    for added, value in VERL_DEFAULTS["run"]["fixed"].items():
-        key = added.lstrip("+")
-        seen = OmegaConf.select(config, key)
-        if seen != value:
-            raise ConfigError(f"{key}={seen}: a run here needs {key}={value}; leave it out")
+    needed = {"a run here": VERL_DEFAULTS["run"]["fixed"]}
+    if engine.deterministic:
+        needed["--deterministic"] = VERL_DEFAULTS["run"]["deterministic"]
+    for what, keys in needed.items():
+        for added, value in keys.items():
+            key = added.lstrip("+")
+            seen = OmegaConf.select(config, key)
+            if seen != value:
+                raise ConfigError(f"{key}={seen}: {what} needs {key}={value}; leave it out")
     for key in VERL_ROTATES:
         if value := config.trainer.get(key):
             raise ConfigError(f"trainer.{key}={value}: use --keep N and --keep-best instead")

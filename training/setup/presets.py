@@ -5,9 +5,10 @@ CPU presets were run. GPU presets are reasoned for one 80 GB card and were not r
 """
 
 import tomllib
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
 
 from episodes.agent import Agent
 from training.setup.plan import ConfigError
@@ -74,12 +75,13 @@ def keys_of(algorithm: str | None) -> dict[str, Any]:
     return {**table["fixed"], **table.get("usual", {})}
 
 
-def check_algorithm(algorithm: str | None, user: Mapping[str, Any]) -> None:
-    """Raise ConfigError if the user's overrides, by key, contradict the algorithm's name."""
+def check_algorithm(algorithm: str | None, config: DictConfig) -> None:
+    """Raise ConfigError if verl's tree, with the user's overrides, contradicts the algorithm's name."""
     fixed = ALGORITHMS[algorithm]["fixed"] if algorithm else {}
-    for key, value in user.items():
-        if key in fixed and value != fixed[key]:
+    for key, value in fixed.items():
+        seen = OmegaConf.select(config, key)
+        if seen != value:
             raise ConfigError(
-                f"--algorithm {algorithm} sets {key}={fixed[key]}, and the override says {value};"
+                f"--algorithm {algorithm} sets {key}={value}, and the override says {seen};"
                 " leave out one of the two"
             )

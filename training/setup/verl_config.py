@@ -93,6 +93,7 @@ def build_config(
     own = {key: OmegaConf.select(before, key) for key in (*FLAG_OF, *INSTEAD)}
     for override in user:
         _apply(config, defaults, override)
+    check_algorithm(engine.algorithm, config)
     listed = config.trainer.logger
     others = [listed] if isinstance(listed, str) else listed
     # The run's own books are made of what verl writes to the file
@@ -109,8 +110,6 @@ def build_config(
     if config.algorithm.rollout_correction.bypass_mode and loss.loss_mode == "vanilla":
         # The same loss, which also measures how far apart vLLM and trainer are
         loss.loss_mode = "bypass_mode"
-    given = {override.key: override.value for override in user}
-    check_algorithm(engine.algorithm, given)
     check_agreement(config, engine, own, {override.key: override.text for override in user})
     return config
 

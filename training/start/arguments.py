@@ -25,7 +25,7 @@ FLAGS = tomllib.loads(Path(__file__).with_name("flags.toml").read_text(encoding=
 # Keys of verl that are changed most often
 KEYS = {
     "trainer.total_training_steps": "steps (--ci: 20, --ci-fast: 1)",
-    "trainer.total_epochs": "without it, times through the file",
+    "trainer.total_epochs": "times through the file, at most",
     "data.train_batch_size": "tasks of a step",
     "actor_rollout_ref.rollout.n": "episodes of a task",
     "actor_rollout_ref.actor.optim.lr": "learning rate",

@@ -36,6 +36,12 @@ def steps_of(
     limit = int(config.data.train_max_samples)
     used = train_rows[:limit] if limit > 0 else train_rows
     last = last_step(config, len(draws(used, int(config.data.seed))))
+    asked = config.trainer.total_training_steps
+    if asked and asked > last:
+        times = f"trainer.total_epochs={config.trainer.total_epochs}"
+        print(
+            f"the rows give {last} steps by {times}, fewer than the {asked} asked for", flush=True
+        )
     if checkpoint is None:
         return 0, last
     check_resumable(checkpoint, config)
@@ -52,15 +58,14 @@ def check_ready(plan: Plan, config: DictConfig, done: int, last: int) -> None:
         check_libraries(plan.engine.device)
     rollout = config.actor_rollout_ref.rollout
     check_model(plan.engine.model, rollout.max_model_len, plan.engine.tools, trained=True)
-    to_come = checkpoints_to_come(
-        config, plan.output, done, last, len(checkpoints(plan.output.run_dir))
-    )
     check_writable(plan.output.run_dir, "--run-dir")
-    factor = ADAPTER_FACTOR if plan.engine.lora_rank else CHECKPOINT_FACTOR
-    check_disk(plan.engine.model, plan.output.run_dir, to_come, factor)
     if plan.engine.lora_adapter_path:
         check_adapter(plan.engine.lora_adapter_path, plan.engine.lora_rank)
     check_store(plan.store)
     if plan.store.role != "runner":
+        there = len(checkpoints(plan.output.run_dir))
+        to_come = checkpoints_to_come(config, plan.output, done, last, there)
+        factor = ADAPTER_FACTOR if plan.engine.lora_rank else CHECKPOINT_FACTOR
+        check_disk(plan.engine.model, plan.output.run_dir, to_come, factor)
         check_proxy(plan.proxy, plan.store.token)
         check_nodes_asked(config)
