@@ -63,6 +63,7 @@ class _Asked:
     def __init__(self, known: str) -> None:
         plain = fold(known)
         self.words = words_only(plain)
+        self.numbers = {word for word in WORD.findall(plain) if word[0].isdigit()}
         self.heads = Heads(plain)
         self.is_chinese = CHINESE.search(plain) is not None
         self.names: list[str] = []
@@ -99,8 +100,12 @@ class _Asked:
 
     def _own(self, piece: str, *known: re.Pattern[str]) -> list[str]:
         """Return the words of the piece that are neither known nor asked."""
-        found = WORD.findall(_without(piece, *known))
-        return [word for word in found if word not in self.words]
+        own = []
+        for word in WORD.findall(_without(piece, *known)):
+            asked = self.numbers if word[0].isdigit() else self.words  # 5 is not asked with 105
+            if word not in asked:
+                own.append(word)
+        return own
 
     def _others(self, piece: str) -> list[tuple[str, bool]]:
         """Return the names in the piece that are not asked, each with whether 的 is behind it.
