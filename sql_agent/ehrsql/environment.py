@@ -26,10 +26,12 @@ NULL = re.compile(
     rf"\W*(?:(?:(?:the )?(?:final )?answer|答案)\W*(?:(?:is|是|为)\W*)?)?{NO_ANSWER}\W*",
     re.IGNORECASE,
 )
+NULL_BEHIND = re.compile(rf"\W+(?:so )?{NO_ANSWER}\W*$", re.IGNORECASE)
 REFUSAL = re.compile(
     r"(?:(?:i'?m |i am )?(?:sorry|unfortunately)\W+(?:but )?)?"
     r"(?:(?:(?:this|the|that|your) question |it )?(?:(?:cannot|can ?not|can't) be answered|"
-    r"is (?:not |un)answerable)|i (?:cannot|can ?not|can't) answer (?:this|that|the|your)(?: question)?)"
+    r"is (?:not |un)answerable)|(?:i|(?:the|this) (?:database|data)) (?:cannot|can ?not|can't) answer "
+    r"(?:this|that|the|your)(?: question)?)"
     r"(?: (?:with|from|by|using|based on) (?:this|the)(?: \w+)? (?:database|data|tables|schema))?\W*"
     r"|(?:抱歉\W+)?(?:[该本]|这个)?(?:数据库)?(?:问题)?(?:无法|不能)回答(?:[该本]|这个)?(?:问题)?\W*",
     re.IGNORECASE,
@@ -147,5 +149,6 @@ def ehrsql_conversations(folder: Path, tasks: Sequence[SqlTask]) -> Iterable[Con
 def gives_none(task: Task, episode: Episode) -> bool:
     """Return whether the answer is `null`, or says only that the database has nothing."""
     answer = (episode.answer or "").strip()
-    none = NULL.fullmatch(answer) or REFUSAL.fullmatch(answer)
-    return bool(none) or honesty(answer, task.question) == 1
+    reason = NULL_BEHIND.sub("", answer)
+    none = NULL.fullmatch(answer) or REFUSAL.fullmatch(reason)
+    return bool(none) or honesty(reason, task.question) == 1

@@ -134,6 +134,8 @@ def test_what_is_handed_in_is_the_last_statement_that_ran(tmp_path):
         "I'm sorry, but this question cannot be answered from the database.",
         "It is not answerable with the given data.",
         "该问题无法回答。",
+        "The database cannot answer this question: null",
+        "The database doesn't have this information, so null.",
     ):
         assert score("who", nothing) == 1.0, nothing
         assert score("last", nothing, gold) == 0.0, nothing
@@ -145,6 +147,7 @@ def test_what_is_handed_in_is_the_last_statement_that_ran(tmp_path):
         "The last microbiology test had no growth.",
         "The answer is null for one visit and 3 for the last.",
         "Whether it cannot be answered is open; the last value is 3.",
+        "There were no such patients: 0.",
         "Nephritis and nephropathy, not specified as acute or chronic.",
     ):
         assert score("last", sentence, gold) == 1.0, sentence
