@@ -172,8 +172,11 @@ def filter_messages(arguments: argparse.Namespace) -> None:
         file=sys.stderr,
     )
     if candidates.unknown_roles and not report["kept"]:
-        roles = ", ".join(report["unknown_roles"])
-        raise Failure(f"no known role asks; the roles are {roles}; give --user-role")
+        roles = ", ".join(map(repr, report["unknown_roles"]))
+        raise Failure(
+            f"no known role asks; the roles are {roles}; give --user-role ROLE for each who asks, and "
+            "--user-role '' where no column names the role"
+        )
     if report["messages"] == report["dropped"].get("unreadable", 0):
         raise Failure(f"{arguments.input} holds no readable message")
 

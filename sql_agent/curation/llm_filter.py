@@ -23,7 +23,7 @@ from common.settings import load_settings
 Row = dict[str, Any]
 AFTERWARDS = "results so far are kept: give the same command again to go on"
 EPILOG = """
-May be killed at any moment: the same command goes on, and a reply that arrived is never paid for
+May be killed at any moment: the same command goes on, and a row with a result is never paid for
 twice. Rows whose call finally fails are in OUT.failed.jsonl, and the same command tries them again.
 The exit code is then 1."""
 SHOWN = 5  # failures named on the terminal

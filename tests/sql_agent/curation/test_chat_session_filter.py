@@ -119,6 +119,14 @@ def test_unreadable_records_are_counted_and_written(tmp_path):
     ]
 
 
+def test_a_list_of_questions_without_roles_can_be_taken(tmp_path, capsys):
+    content = "问题,回答\n布洛芬的用法是什么？,口服\n".encode()
+    filtered(tmp_path, "a.csv", content, code=1)
+    assert "--user-role ''" in capsys.readouterr().err
+    rows, _ = filtered(tmp_path, "a.csv", content, "--user-role", "")
+    assert [row["question"] for row in rows] == ["布洛芬的用法是什么？"]
+
+
 def test_personal_data_in_a_role_is_in_no_report_and_not_on_the_terminal(tmp_path, capsys):
     """Some exports name the speaker in place of a role."""
     content = dump([{"role": "患者王建国13800138000", "content": "布洛芬怎么吃？"}]).encode()
