@@ -26,7 +26,7 @@ from code_agent.settings import CodeSettings
 from code_agent.task import CodeTask
 from code_agent.tasks.gym_set import MedAgentGymSet
 from code_agent.tasks.medagentbench import MedAgentBench
-from code_agent.tasks.sql_answers import gold_of_query
+from code_agent.tasks.sql_answers import gold_of_query, tables_in
 from common.settings import load_settings
 from episodes.agent import Row
 
@@ -45,6 +45,14 @@ class QuerySet(MedAgentGymSet):
             "gold": gold_of_query(row["query"], row["answer"]),
             "sql": row["query"],
         }
+
+    def unusable(self, task: CodeTask) -> str:
+        if why := super().unusable(task):
+            return why
+        known = {Path(name).stem.lower() for name in self.shown}
+        there = {path.stem.lower() for path in self.tables()}
+        absent = sorted(tables_in(task.sql) & known - there)
+        return f"{self.folder} lacks tables of its query: {', '.join(absent)}" if absent else ""
 
     def score(self, task: CodeTask, answer: str) -> float:
         """Score an answer. None stands for an empty result, for which pandas has other names."""

@@ -49,10 +49,10 @@ def _read(query: str) -> tuple[list[exp.Expr], bool]:
 
     What sqlglot cannot read, such as `current_time - 1 day`, hides neither.
     """
+    tree = _tree(query)
     try:
-        tree: Any = sqlglot.parse_one(query, read="sqlite", error_level=ErrorLevel.IGNORE)
         tokens = sqlglot.tokenize(query, read="sqlite")
-    except (SqlglotError, RecursionError):
+    except SqlglotError:
         return [], False
     depth = 0
     is_ordered = False
@@ -65,6 +65,20 @@ def _read(query: str) -> tuple[list[exp.Expr], bool]:
         is_ordered = is_ordered or (depth == 0 and kind == TokenType.ORDER_BY)
     selected = tree.selects if isinstance(tree, exp.Query) else []
     return [column.unalias().unnest() for column in selected], is_ordered
+
+
+def tables_in(query: str) -> set[str]:
+    """Return the names of the tables that a query reads, in small letters."""
+    tree = _tree(query)
+    return {table.name.lower() for table in tree.find_all(exp.Table)} if tree else set()
+
+
+def _tree(query: str) -> Any:
+    """Return what sqlglot reads of a query, or None."""
+    try:
+        return sqlglot.parse_one(query, read="sqlite", error_level=ErrorLevel.IGNORE)
+    except (SqlglotError, RecursionError):
+        return None
 
 
 def kind_of(texts: Sequence[str]) -> str:

@@ -67,6 +67,15 @@ def test_answers_in_a_sets_own_forms(tmp_path, case):
     assert [answer for answer in case["wrong"] if tasks.score(task, answer) != 0] == []
 
 
+def test_a_question_about_a_table_that_is_not_there_is_unusable(tmp_path):
+    """Its policy would be charged for what was forgotten in the folder."""
+    queries = ("select drug from prescriptions", "select dob from patients")
+    rows = [{"question": "?", "query": query, "answer": ["1"]} for query in queries]
+    tasks = opened("mimic_iii", write_set(tmp_path, rows, {"patients": [("SUBJECT_ID", "DOB")]}))
+    assert "prescriptions" in tasks.unusable(tasks.task(0))
+    assert tasks.unusable(tasks.task(1)) == ""
+
+
 def test_a_program_that_needs_an_absent_package_is_unusable(tmp_path):
     context = f"import __main__\nimport absent\n{HERE}"
     row = {"problem": "", "signature": "", "solution": "", "context": context}
@@ -269,7 +278,7 @@ def test_a_note_that_is_null_is_not_shown(tmp_path):
 
 @pytest.mark.usefixtures("bubblewrap")
 def test_a_folder_is_checked_row_by_row(tmp_path, capsys):
-    good = {"question": "?", "query": "select drug from prescriptions", "answer": ["a, b", "c"]}
+    good = {"question": "?", "query": "select dob from patients", "answer": ["a, b", "c"]}
     tables = {"PATIENTS": [("SUBJECT_ID",), (1,)]}
     folder = write_set(tmp_path, [good, {**good, "answer": None}], tables)
     assert validate.main(["mimic_iii", "--data", str(folder)]) == 1
