@@ -17,6 +17,7 @@ from scoring.text import words_only
 
 WORDS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 CLAUSE = re.compile(r"[，。；、,;.!！?？\n]")
+LISTED = re.compile(f"、(?!{'|'.join(WORDS['predicate'])})")
 NEGATIONS = "|".join(map(re.escape, sorted(WORDS["negations"], key=len, reverse=True)))
 NEGATED = re.compile("|".join([*WORDS["not"], NEGATIONS]))
 NO_NEGATION = re.compile("|".join(WORDS["no_negations"]))
@@ -47,12 +48,13 @@ def advice_value(items: Sequence[str], advice: str, gold: str) -> float:
         return 2 * len(said & known) / max(1, len(said) + len(known))
     every = CLAUSE.split(advice)
     clauses = [clause for clause in every if not _is_senseless(clause)]
+    lists = [one for one in CLAUSE.split(LISTED.sub("和", advice)) if not _is_senseless(one)]
     own = set[str]()
     shares = list[float]()
     for item in items:
         wanted = CLAUSE.split(item.replace("*", ""))
         own.update(terms(item))
-        shares.append(fmean(_given(term, wanted, clauses) for term in terms(item)))
+        shares.append(fmean(_given(term, wanted, clauses, lists) for term in terms(item)))
     right = sum(term in advice for term in own)
     senseless = len(every) - len(clauses)
     said_by_gold = "".join(items).replace("*", "")
@@ -94,12 +96,12 @@ def _any_term() -> re.Pattern[str]:
     return re.compile(f"(?:{WORDS['before']}(?:{named}){WORDS['after']}){{1,2}}")
 
 
-def _given(term: str, gold: list[str], clauses: list[str]) -> int:
-    senses = {_sense(term, clause) for clause in clauses} - {None}
+def _given(term: str, gold: list[str], clauses: list[str], lists: list[str]) -> int:
+    wanted = _sense(term, next(clause for clause in gold if term in clause))
+    senses = {_sense(term, clause) for clause in (clauses if wanted else lists)} - {None}
     if len(senses) != 1:
         return 0
-    wanted = next(clause for clause in gold if term in clause)
-    return 1 if _sense(term, wanted) in senses else -1
+    return 1 if wanted in senses else -1
 
 
 def _sense(term: str, clause: str) -> bool | None:
