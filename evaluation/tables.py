@@ -3,7 +3,7 @@
 import re
 import sys
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -36,19 +36,9 @@ def points(share: float | None, form: str = ".1f") -> str:
     return number(None if share is None else 100 * share, form)
 
 
-def setting(value: float | None) -> str:
-    """Return a weight or another setting as text, as it was given."""
-    return number(value, "g")
-
-
 def span(bounds: Sequence[float], n: int = FEW) -> str:
     """Return both ends of a difference's interval, in points already, over `n` tasks as text."""
     return TOO_FEW if n < FEW else " to ".join(number(bound, "+.1f") for bound in bounds)
-
-
-def named(numbers: Mapping[str, Any]) -> str:
-    """Return counts or texts with their names in one line."""
-    return ", ".join(f"{name} {value}" for name, value in numbers.items())
 
 
 @dataclass(frozen=True)
@@ -220,7 +210,7 @@ def _facts(agent: Agent, scores: Scores) -> list[str]:
             seed=scores["seed"],
             drawn=drawn,
         ),
-        ", ".join(f"{name} {_words(scores[name], setting)}" for name in conditions),
+        ", ".join(f"{name} {_words(scores[name])}" for name in conditions),
     ]
     lines.append(said("stop reasons: {named}", named=outcomes.counted(overall["stop_reasons"])))
     if unscored := overall["unscored"]:
@@ -230,7 +220,7 @@ def _facts(agent: Agent, scores: Scores) -> list[str]:
     return lines
 
 
-def _words(value: Any, say: Callable[[float | None], str] = points) -> str:
+def _words(value: Any) -> str:
     if isinstance(value, dict):
-        return named({name: _words(part, say) for name, part in value.items()})
-    return say(value) if value is None or isinstance(value, float) else str(value)
+        return ", ".join(f"{name} {_words(part)}" for name, part in value.items())
+    return number(value, "g") if value is None or isinstance(value, float) else str(value)

@@ -4,7 +4,7 @@
     .venv/bin/python -m training.serve runs/NAME --port 8000                 # a run's latest checkpoint
 
     with serve("runs/NAME", log=Path("vllm.log")) as server:                 # in a program
-        server.base_url, server.max_model_len
+        server.base_url, server.name
 
 Any client of an OpenAI-compatible endpoint can use it. Tool calls are parsed as in training. The
 CPU part was run. The GPU part was not.
@@ -58,15 +58,11 @@ class ServeError(Failure):
 
 @dataclass(frozen=True)
 class Server:
-    """A server that answers, with the name to give as `model`.
-
-    `max_model_len` counts the tokens of prompt and reply together.
-    """
+    """A server that answers. name: to give as `model` in a request."""
 
     model: str
     base_url: str
     name: str
-    max_model_len: int
     process: subprocess.Popen[bytes]
 
 
@@ -199,8 +195,7 @@ def _wait(
             with contextlib.suppress(httpx.HTTPError):  # it does not answer yet
                 reply = httpx.get(f"{address}/v1/models", timeout=5, trust_env=False)
                 if reply.status_code == 200:
-                    length = int(reply.json()["data"][0]["max_model_len"])
-                    return Server(model, f"{address}/v1", SERVED_NAME, length, process)
+                    return Server(model, f"{address}/v1", SERVED_NAME, process)
             bar.update()
             time.sleep(POLL_SECONDS)
     raise _failed(process, log, begins)
