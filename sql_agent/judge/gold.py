@@ -101,7 +101,7 @@ class Gold:
             apart = not OTHER_NUMBER.match(head[-1:]) and not OTHER_NUMBER.match(behind)
             begins_word = tail != behind and len(tail) > 1 and tail[:2] in self.heads.asked
             more = MORE.match(tail) and not begins_word
-            exact = "?" not in tail and not ABOUT.match(tail) and not more
+            exact = "?" not in tail and not ABOUT.search(tail) and not more
             if apart and exact and self.heads.leads(head) and self.heads.asks(tail):
                 return head
         return None

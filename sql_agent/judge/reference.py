@@ -158,7 +158,12 @@ class _Reading:
     def _enter(self, head: str) -> None:
         names = [name for name in self.gold.heads.names if name in head]
         if names:
-            self.owner = max(names, key=len)
+            # One within a longer one is not named. Several are told in their order
+            whole = [
+                name for name in names if without(head, {*names} - {name}) != without(head, names)
+            ]
+            is_in_order = len(whole) > 1 and whole == sorted(whole, key=head.index)
+            self.owner = "" if is_in_order else max(names, key=len)
             self.labels = []
             self.last = 0
             self.of_another = False
