@@ -16,6 +16,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from common.command import UsageError
 from common.settings import Settings
 from episodes.agent import Agent, Environment, Row, folder_of
 from episodes.episode import AgentError, Episode, Message, Task, ToolSpec
@@ -176,6 +177,12 @@ class Host:
         except EpisodeError as error:
             logger.warning("a visit failed (%s): %s", error.cause, error)
             reason = error.cause
+            failure = UNAVAILABLE
+        except UsageError:
+            raise
+        except Exception:  # the agent's own code, which may be anybody's
+            logger.exception("a visit failed")
+            reason = "rollout_failed"
             failure = UNAVAILABLE
         if reason == WAITS or (self.environment.converses and not task and answer is not None):
             content = policy.last

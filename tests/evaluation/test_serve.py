@@ -240,6 +240,18 @@ def test_null_is_the_default_and_a_greeting_no_reply(llm):
     assert (found["agent"]["turns"], found["agent"]["reason"]) == (1, "waits")
 
 
+@pytest.mark.parametrize("stream", [False, True])
+def test_an_agents_own_failure_is_an_error_without_its_words(llm, monkeypatch, stream):
+    async def fails(*_: Any) -> None:
+        raise ValueError("secret")
+
+    with served("sql", llm.base_url) as (address, host):
+        monkeypatch.setattr(host.environment, "asked", fails)
+        text = post(address, messages=[user(QUESTION)], stream=stream).text
+    assert UNAVAILABLE in text
+    assert "secret" not in text
+
+
 def test_two_messages_of_the_visitor_in_a_row_are_one(llm):
     """Else the agent would ask between them, and take the second for the answer."""
     llm.script(says(ASKS))
