@@ -3,12 +3,11 @@
 import json
 import shutil
 import signal
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from pathlib import Path
 from random import Random
 from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import Any
 
 import psutil
 import pytest
@@ -17,12 +16,12 @@ from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from common.command import UsageError
-from common.settings import ROOT, Settings, load_settings
+from common.settings import ROOT, load_settings
 from episodes import registry
-from episodes.agent import Agent, Environment, Lessons, Options, Row, Sizes
-from episodes.episode import AgentError, Conversation, Task
+from episodes.episode import Conversation
 from sql_agent.prompts import TOOL, first_messages
 from tests.corpora import write_lines
+from tests.digits_agent.agent import AGENT as DIGITS
 from tests.messages import missing
 from training.cold_start import main
 from training.warmup import supervised
@@ -35,51 +34,11 @@ TINY = ROOT / "sql_agent" / "tiny_model"
 MODEL_FILES = {path.name for path in TINY.iterdir()} - {"README.md", "cold_start.json"}
 
 
-def echoed(row: Row) -> Conversation:
-    system = [{"role": "system", "content": "说一遍。"}] if row["system"] else []
-    turns = [{"role": role, "content": row["word"]} for role in ("user", "assistant")]
-    return Conversation([*system, *turns], [True])
-
-
-class EchoAgent(Agent):
-    """Repeats a character of the question: no tools, and nothing imperfect."""
-
-    name = "echo"
-    splits: ClassVar = {"train": Path("echo.jsonl")}
-
-    def sizes(self, device: str) -> Sizes:
-        return Sizes(prompt=40, response=24, reply=12)
-
-    def rows(self, path: Path) -> list[Row]:
-        if Path(path) != self.splits["train"]:
-            raise AgentError(f"{path} is no file of echoes")
-        words = enumerate("甲乙丙丁戊己庚辛")
-        return [{"id": str(i), "word": word, "system": i % 2} for i, word in words]
-
-    def task(self, row: Row, settings: Settings) -> Task:
-        return Task(id=row["id"], question=row["word"])
-
-    def open(self, settings: Settings, options: Options, evaluating: bool = False) -> Environment:
-        raise NotImplementedError
-
-    def demonstrations(
-        self, role: str, rows: Sequence[Row], settings: Settings
-    ) -> Iterable[Conversation]:
-        if role != "policy":
-            return super().demonstrations(role, rows, settings)
-        return [echoed(row) for row in rows]
-
-    def lessons(
-        self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random
-    ) -> Lessons:
-        taught = [echoed(random.choice(rows)) for _ in range(right)]
-        return Lessons(taught, [], "", {"words": len(rows)})
-
-
 @pytest.fixture
-def echo(monkeypatch):
-    monkeypatch.setitem(registry._registered, "echo", EchoAgent())
-    return "echo"
+def digits(monkeypatch):
+    """An agent without tools, and without imperfect lessons."""
+    monkeypatch.setitem(registry._registered, "digits", DIGITS)
+    return "digits"
 
 
 def cold_start(capsys: pytest.CaptureFixture[str], *flags: str) -> dict[str, Any]:
@@ -92,13 +51,13 @@ def cold_start(capsys: pytest.CaptureFixture[str], *flags: str) -> dict[str, Any
 @pytest.mark.parametrize(
     ("flags", "code", "named"),
     [
-        (["echo", "--train-file", "other.jsonl"], 2, "other.jsonl"),
+        (["digits", "--train-file", "other.jsonl"], 2, "other.jsonl"),
         (["sql", "--base", str(TINY), "--role", "doctor"], 2, "'doctor'"),
         (["sql", "--base", "no/such/model"], 2, "no/such/model"),
         (["consultation", "--base", str(TINY), "--dialogues", "none.jsonl"], 2, "none.jsonl"),
     ],
 )
-@pytest.mark.usefixtures("echo")
+@pytest.mark.usefixtures("digits")
 def test_what_cannot_be_learned_from_is_one_message(flags, code, named, tmp_path, capsys):
     assert main([*flags, "--out", str(tmp_path / "m")]) == code
     [line] = capsys.readouterr().err.splitlines()
@@ -114,22 +73,22 @@ def test_a_base_whose_template_leaves_out_the_system_prompt_is_refused(tmp_path,
     assert not (tmp_path / "out").exists()
 
 
-def test_an_agent_without_tools_has_a_tiny_model_too(echo, tmp_path, capsys):
+def test_an_agent_without_tools_has_a_tiny_model_too(digits, tmp_path, capsys):
     for name in ("one", "two"):
-        facts = cold_start(capsys, echo, "--out", str(tmp_path / name), "--steps-a", "30")
-        assert (facts["steps_a"], facts["steps_b"], facts["words"]) == (30, 0, 8)
+        facts = cold_start(capsys, digits, "--out", str(tmp_path / name), "--steps-a", "10")
+        assert (facts["steps_a"], facts["steps_b"]) == (10, 0)
     assert {path.name for path in tmp_path.iterdir()} == {"one", "two"}
     files = {path.name: path.read_bytes() for path in (tmp_path / "one").iterdir()}
     assert files.keys() == MODEL_FILES
     assert files == {path.name: path.read_bytes() for path in (tmp_path / "two").iterdir()}
     config = json.loads(files["config.json"])
-    assert config["max_position_embeddings"] == 64
+    assert config["max_position_embeddings"] == 256
     assert config["rope_theta"] == config["rope_parameters"]["rope_theta"]
     tokenizer = json.loads(files["tokenizer_config.json"])
     assert tokenizer["tokenizer_class"] == "PreTrainedTokenizerFast"
 
     adapted = ("--base", str(tmp_path / "one"), "--out", str(tmp_path / "adapted"))
-    cold_start(capsys, echo, *adapted, "--lr", "3e-3", "--lora-rank", "4")
+    cold_start(capsys, digits, *adapted, "--lr", "3e-3", "--lora-rank", "4")
     assert {path.name for path in (tmp_path / "adapted").iterdir()} == MODEL_FILES
     before = load_file(tmp_path / "one" / "model.safetensors")
     after = load_file(tmp_path / "adapted" / "model.safetensors")
@@ -152,24 +111,26 @@ def stopped_in(step: int, real: Callable[..., float]) -> tuple[Callable[..., flo
     return stopped, steps
 
 
-def test_a_stopped_cold_start_goes_on_and_gives_the_same_model(echo, tmp_path, monkeypatch, capsys):
-    flags = ("--steps-a", "30")
-    cold_start(capsys, echo, "--out", str(tmp_path / "whole"), *flags)
-    stopped, steps = stopped_in(21, supervised.learn_padded)
+def test_a_stopped_cold_start_goes_on_and_gives_the_same_model(
+    digits, tmp_path, monkeypatch, capsys
+):
+    flags = ("--steps-a", "12")
+    cold_start(capsys, digits, "--out", str(tmp_path / "whole"), *flags)
+    stopped, steps = stopped_in(9, supervised.learn_padded)
     monkeypatch.setattr(supervised.train, "__defaults__", (stopped, None))
-    assert main([echo, "--out", str(tmp_path / "out"), *flags]) == 130
-    assert not missing(capsys.readouterr().err, "20 steps are kept", "goes on", "30 steps")
-    cold_start(capsys, echo, "--out", str(tmp_path / "out"), *flags)
-    assert len(steps) == 31
+    assert main([digits, "--out", str(tmp_path / "out"), *flags]) == 130
+    assert not missing(capsys.readouterr().err, "8 steps are kept", "goes on", "12 steps")
+    cold_start(capsys, digits, "--out", str(tmp_path / "out"), *flags)
+    assert len(steps) == 13
     assert not (tmp_path / "out.training").exists()
     weights = [tmp_path / name / "model.safetensors" for name in ("whole", "out")]
     assert weights[0].read_bytes() == weights[1].read_bytes()
 
 
 def test_a_doctor_is_warmed_up_on_dialogues_and_a_patient_on_the_record_patients(
-    echo, tmp_path, capsys
+    digits, tmp_path, capsys
 ):
-    cold_start(capsys, echo, "--out", str(tmp_path / "base"), "--steps-a", "2")
+    cold_start(capsys, digits, "--out", str(tmp_path / "base"), "--steps-a", "2")
     config = tmp_path / "base" / "config.json"
     positions = {"max_position_embeddings": 4096}
     config.write_text(json.dumps(json.loads(config.read_text()) | positions))
@@ -372,11 +333,11 @@ def test_small_updates_of_weights_in_bfloat16_are_not_lost():
 
 @pytest.mark.parametrize(("short", "needed"), [(True, "1.5 GB"), (False, "3.0 GB")])
 def test_a_warm_up_that_does_not_fit_the_memory_is_refused_before_it(
-    short, needed, tmp_path, monkeypatch, capsys, echo
+    short, needed, tmp_path, monkeypatch, capsys, digits
 ):
     monkeypatch.setattr(supervised, "is_large", lambda _: True)
     monkeypatch.setattr(supervised, "in_bfloat16", lambda _: short)
     monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=1e9))
     monkeypatch.setattr(supervised, "load_model", None)  # before the model is loaded
-    assert main([echo, "--base", str(TINY), "--out", str(tmp_path / "out")]) == 1
+    assert main([digits, "--base", str(TINY), "--out", str(tmp_path / "out")]) == 1
     assert not missing(capsys.readouterr().err, "1.0 GB", needed, "--lora-rank")
