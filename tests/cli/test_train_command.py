@@ -228,14 +228,21 @@ def test_what_cannot_be_resumed_says_what_can(tmp_path, capsys):
 def test_auto_has_nothing_to_do_where_the_run_is_finished(tmp_path, capsys):
     make_run(tmp_path, "sql")
     write_metrics(tmp_path, {1: {"val-core/all/reward/mean@1": 0.5}})
+    (tmp_path / "summary.json").write_text('{"exit_reason": "done"}')
     assert main("sql", ["--ci-fast", "--resume", "auto", "--run-dir", str(tmp_path)]) == 0
     assert not missing(capsys.readouterr().out, "is finished", "step 1 of 1")
 
 
-@pytest.mark.parametrize("validates", [True, False])
-def test_a_run_that_ended_before_its_last_validation_validates(validates, tmp_path, monkeypatch):
-    """Else a scheduler would take a validation that failed for the run's end."""
+@pytest.mark.parametrize(
+    ("validates", "reason", "begins"),
+    [(True, "done", True), (False, "done", False), (False, "interrupted", True)],
+)
+def test_a_run_that_was_stopped_behind_its_last_step_is_ended(
+    validates, reason, begins, tmp_path, monkeypatch
+):
+    """Else a scheduler would take a validation that failed, or a run without summary, for ended."""
     make_run(tmp_path, "sql")
+    (tmp_path / "summary.json").write_text(json.dumps({"exit_reason": reason}))
     told = []
 
     def started(agent: Any, flags: Any, settings: Any, config: Any, *others: Any) -> int:
@@ -246,7 +253,7 @@ def test_a_run_that_ended_before_its_last_validation_validates(validates, tmp_pa
     frequency = f"trainer.test_freq={1 if validates else -1}"
     flags = ["--ci-fast", "--resume", "auto", "--run-dir", str(tmp_path), frequency]
     assert main("sql", flags) == 0
-    assert told == ([True] if validates else [])
+    assert told == ([validates] if begins else [])
 
 
 def test_the_last_step_of_too_few_rows_is_verl_s_last_step(tmp_path, monkeypatch):

@@ -28,7 +28,7 @@ from episodes.agent import Agent, Options
 from episodes.episode import AgentError
 from training.cpu.fork_server import forking
 from training.engine.checkpoints import was_validated
-from training.report.summary import HIGHEST
+from training.report.summary import HIGHEST, read_object
 from training.serve import serve_environment
 from training.setup.device import environment
 from training.setup.plan import ConfigError, Plan
@@ -77,9 +77,10 @@ def check_and_train(
     done, last = steps_of(config, rows["train"], checkpoint)
     config.trainer.total_training_steps = last  # after which verl saves and validates
     if checkpoint and done >= last:
+        summary = read_object(plan.output.run_dir / "summary.json")  # none if killed before it
         if config.trainer.test_freq > 0 and not was_validated(checkpoint):
             config.trainer.val_before_train = True  # all that is left to do
-        elif options.resume == "auto":
+        elif options.resume == "auto" and summary.get("exit_reason") == "done":
             finished = "{run} is finished: step {done} of {last}; nothing is left to do"
             print(said(finished, run=plan.output.run_dir, done=done, last=last), flush=True)
             return 0
