@@ -70,8 +70,8 @@ def protected(data: dict[Path, str]) -> tuple[list[str], dict[str, str]]:
         line += ["--dev-bind", name, name]
     for name, target in _SHOWN["standard"].items():
         line += ["--symlink", f"/proc/self/{target}", f"/dev/{name}"]
-    for place, path in binds.items():
-        for folder in own_folders():
+    for folder in own_folders():
+        for place, path in binds.items():
             if folder.is_relative_to(path.resolve()):
                 within = f"{place}/{folder.relative_to(path.resolve())}"
                 line += ["--tmpfs", within, "--remount-ro", within]
