@@ -1,7 +1,7 @@
 """Under submit nothing is told before the end; under oracle a right output ends the episode."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -17,8 +17,6 @@ from scoring.rubric import Reward
 from tests.code_agent.cases import COUNT, HAND_IN, RUN, SUBMIT
 from tests.corpora import cases_of
 from tests.own_processes import OwnProcesses
-
-Opened = Callable[..., CodeEnvironment]
 
 
 def played(environment: CodeEnvironment, *texts: str, index: int = 0) -> tuple[Episode, Reward]:

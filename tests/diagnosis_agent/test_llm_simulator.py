@@ -39,7 +39,6 @@ TASK = DiagnosisTask(
 )
 ELSEWHERE = replace(TASK, condition=None)  # the tables know nothing of a row of the reference
 CBC = "complete blood count"
-Examine = Callable[..., Result]
 
 
 def saying(text: str) -> Callable[[dict[str, Any]], str]:

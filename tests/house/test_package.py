@@ -77,15 +77,11 @@ def test_its_command_runs_the_programs_whatever_folders_lie_here(tmp_path):
     assert not missing(refused.stderr, "'evaluation'", "evaluate", "train")
 
 
-def write_agent(repository: Path, text: str) -> None:
-    folder = repository / "counting_agent"
+def test_an_agent_in_another_repository_is_found_on_the_path(tmp_path):
+    folder = tmp_path / "counting_agent"
     folder.mkdir()
     (folder / "__init__.py").touch()
-    (folder / "agent.py").write_text(text, encoding="utf-8")
-
-
-def test_an_agent_in_another_repository_is_found_on_the_path(tmp_path):
-    write_agent(tmp_path, AGENT)
+    (folder / "agent.py").write_text(AGENT, encoding="utf-8")
     command = ("-m", "training.launch", "counting", "--help")
     helped = run(*command, path=f"{tmp_path}:{ROOT}")
     assert helped.returncode == 0, helped.stderr
@@ -96,4 +92,4 @@ def test_an_agent_in_another_repository_is_found_on_the_path(tmp_path):
         "print(folder_of(agent), os.environ['PYTHONPATH'].split(':')[0])"
     )
     found = run("-c", program, folder=tmp_path, path=ROOT)
-    assert found.stdout.split() == [f"{tmp_path}/counting_agent", f"{tmp_path}"], found.stderr
+    assert found.stdout.split() == [str(folder), str(tmp_path)], found.stderr
