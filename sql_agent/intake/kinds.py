@@ -22,6 +22,7 @@ STARTS = {
     b"<?xml": "XML; open it in a spreadsheet program and save it as .xlsx",
 }
 OF_KIND = {".xlsx": ZIP, ".xlsm": ZIP, ".xlsb": ZIP, ".ods": ZIP, ".xls": OLE, ".parquet": PARQUET}
+UTF_16 = (b"\xff\xfe", b"\xfe\xff")  # as the "Unicode text" of a spreadsheet begins
 HTML = re.compile(rb"<(?:!doctype|html|head|meta|body|table|div|style)\b", re.IGNORECASE)
 OBJECT = re.compile(rb"""(?:\[\s*)?\{\s*["']""")  # how JSON begins, alone or in a list
 
@@ -40,7 +41,7 @@ def other_kind(path: Path) -> str:
         return "a page of HTML; open it in a spreadsheet program and save it as .xlsx"
     if OBJECT.match(text) and kind not in (".json", *LINES):
         return "JSON; name a list .json, and an object a line .jsonl"
-    if kind in OF_KIND and b"\0" not in start:
+    if kind in OF_KIND and (b"\0" not in start or start.startswith(UTF_16)):
         return "text; if it is a table with commas or tabs, name it .csv" if text else "empty"
     return ""
 
