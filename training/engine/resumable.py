@@ -26,10 +26,7 @@ OPTIMIZER = "actor_rollout_ref.actor.optim."
 # Of its keys those that torch restores with its state
 RESTORED = ("lr", "weight_decay", "betas", "override_optimizer_config")
 MADE_OF = "model.json"
-COMPARED = (
-    *("data.", "algorithm.", "actor_rollout_ref.actor."),
-    *("actor_rollout_ref.model.", "actor_rollout_ref.rollout."),
-)
+COMPARED = re.compile(r"(data|algorithm|actor_rollout_ref\.(actor|model|rollout))\.")
 READ_LATER = (PARSER, SWITCHES)  # of the model, unless they are given
 
 
@@ -98,7 +95,7 @@ def settings_of(config: Any) -> dict[str, Any]:
                 add(f"{name}{key}.", inner)
             return
         place = "/" in str(value) or name.endswith(".experiment_name.")
-        if name.startswith(COMPARED) and not place:
+        if COMPARED.match(name) and not place:
             found[name.strip(".")] = value
 
     add("", OmegaConf.to_container(config, resolve=True))
