@@ -1,7 +1,7 @@
 """Our few typed settings -> verl's tree. What follows from them is derived here, once."""
 
 import importlib.util
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from difflib import get_close_matches
 from math import isfinite
 from pathlib import Path
@@ -158,7 +158,12 @@ def _derived(engine: EnginePlan, bfloat16: bool, run_dir: Path, files: dict[str,
 def _apply(config: DictConfig, defaults: DictConfig, override: Override) -> None:
     own = OmegaConf.select(defaults, override.key)
     value = override.value
-    if isinstance(own, DictConfig) and not isinstance(value, dict):
+    if isinstance(own, DictConfig) and isinstance(value, dict):
+        for name, inner in value.items():
+            key = f"{override.key}.{name}"
+            _apply(config, defaults, replace(override, key=key, value=inner))
+        return
+    if isinstance(own, DictConfig):
         raise ConfigError(f"{override.text}: {override.key} is a group of keys; set one of them")
     if value is None and own is not None:
         raise ConfigError(f"{override.text}: it needs a value; verl's own is {own!r}")
@@ -170,20 +175,25 @@ def _apply(config: DictConfig, defaults: DictConfig, override: Override) -> None
     if leaf not in keys:
         _refuse_unknown(override, node, keys)
     set_before = OmegaConf.select(config, override.key) if leaf in keys else None
-    if not _is_like(set_before, value):
-        raise ConfigError(f"{override.text}: expected a value like {set_before!r}")
     OmegaConf.update(config, override.key, value, force_add=leaf not in keys)
+    try:
+        given = OmegaConf.select(config, override.key)
+    except OmegaConfBaseException as error:
+        why = str(error).splitlines()[0]
+        raise ConfigError(f"{override.text}: what it refers to cannot be read ({why})") from None
+    if not _is_like(set_before, given):
+        raise ConfigError(f"{override.text}: expected a value like {set_before!r}")
 
 
 def _is_like(before: Any, value: Any) -> bool:
     """Return whether a value is of the kind that stands there. `true` is no number."""
-    if value is None or (isinstance(value, str) and "${" in value):
+    if value is None:
         return True
     if isinstance(before, bool):
         return value in (True, False)
     if isinstance(before, int | float):
         return isinstance(value, int | float) and not isinstance(value, bool)
-    return not isinstance(before, ListConfig) or isinstance(value, list | str)
+    return not isinstance(before, ListConfig) or isinstance(value, ListConfig | str)
 
 
 def _refuse_unknown(override: Override, node: Any, keys: list[str]) -> None:
