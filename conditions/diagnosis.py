@@ -40,7 +40,9 @@ MADE = re.compile(
     r"((?:[\w.]+ )?)([\w.]+)[- ](?:induced|(?:associated|related)(?= \S+ \S))(?! by| to| with) (.+)",
     re.I,
 )
-MADE_ZH = re.compile("(.{2,12}?)(?:所致|引起|导致)的?(.{2,})")
+MADE_ZH = re.compile(
+    r"\A([^\W不非没无未]{2,12}?)(?:所致|引起|导致)的?(.{2,})"
+)  # no list, no denial
 BECAUSE = re.compile("|".join(TABLE["said"]["cause"]), re.I)
 SYMPTOM = re.compile(
     rf"\A((?:[\w/-]+ ){{0,3}})(?:{'|'.join(TABLE['said']['symptom'])})s?"
@@ -87,7 +89,6 @@ NO_GRADE = re.compile(
     rf"|[炎癌瘤症病](?![型期级])|{FRAMING['gold']['illness'][0]}",
     re.I,
 )
-ILLNESS = re.compile("|".join(FRAMING["gold"]["illness"]), re.I)
 ABSENCE = re.compile("|".join(TABLE["said"]["absence"]), re.I)
 EXCLUSION = re.compile("|".join(TABLE["said"]["exclusion"]), re.I)
 TURNED = re.compile("|".join(TABLE["said"]["turned"]), re.I)
@@ -268,18 +269,10 @@ def _names_before_clause(said: str, gold: Gold) -> bool:
     denied = DENIED.search(said[clause.start() :])
     # What the tables have is a second diagnosis, but as the cause of what they do not have
     is_cause = gold.outside and BECAUSE.match(said[clause.start() :])
-    second = (_others(behind, gold) and not is_cause) or _names_more(said[clause.start() :], gold)
+    second = _others(behind, gold) and not is_cause
     if denied or second or _of_another_kind(said[clause.start() :], gold):
         return False
     return any(_is(words, gold._replace(shorter=())) for words in before)
-
-
-def _names_more(clause: str, gold: Gold) -> bool:
-    """Return whether a part behind a mark ends a list: "with diarrhea, celiac disease"."""
-    for part in re.split("[,;，；、]", clause)[1:]:
-        if part and ILLNESS.search(part) and not words_of(part) <= COURSE | beside() | gold.wider:
-            return True
-    return False
 
 
 def _due_to(made: re.Match[str]) -> str:
