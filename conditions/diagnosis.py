@@ -40,9 +40,8 @@ MADE = re.compile(
     r"((?:[\w.]+ )?)([\w.]+)[- ](?:induced|(?:associated|related)(?= \S+ \S))(?! by| to| with) (.+)",
     re.I,
 )
-MADE_ZH = re.compile(
-    r"\A([^\W不非没无未]{2,12}?)(?:所致|引起|导致)的?(.{2,})"
-)  # no list, no denial
+# No list, and nothing denied
+MADE_ZH = re.compile(r"\A([^\W不非没无未]{2,12}?)(?:所致|引起|导致)的?(.{2,})")
 BECAUSE = re.compile("|".join(TABLE["said"]["cause"]), re.I)
 SYMPTOM = re.compile(
     rf"\A((?:[\w/-]+ ){{0,3}})(?:{'|'.join(TABLE['said']['symptom'])})s?"

@@ -19,7 +19,7 @@ WORDS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="ut
 CLAUSE = re.compile(r"[，。；、,;.!！?？\n]")
 LISTED = re.compile(f"、(?!{'|'.join(WORDS['predicate'])})")
 NEGATIONS = "|".join(map(re.escape, sorted(WORDS["negations"], key=len, reverse=True)))
-NEGATED = re.compile("|".join([*WORDS["not"], NEGATIONS]))
+NEGATED = re.compile("|".join([NEGATIONS, *WORDS["not"]]))  # 不用 before 不 with a verb behind it
 NO_NEGATION = re.compile("|".join(WORDS["no_negations"]))
 # A negation acts on what follows, up to the next predicate. Between it and another negation, which
 # it undoes, stands at most its manner.
