@@ -33,7 +33,8 @@ MEASURES = "种个款类项例名位家样味条盒张床"
 HAS_LETTER = re.compile(r"[^\W\d_]")
 COUNT = re.compile(rf"(?:一?共计?|总共|合计|总计|有)*(\d+)[{MEASURES}]?")
 MEASURE = re.compile(f"[{MEASURES}]?")
-ABOUT = re.compile("以[上下内外]|左右|上下")  # behind a count: not that many
+NEAR = "(?:以[上下内外]|左右|上下)"  # behind a count: not that many
+ABOUT = re.compile(f".{NEAR}")
 MORE = re.compile("[多余来]")  # so does this, but words begin with it, too: 来自, 多潘立酮
 COURTESY_BEHIND = re.compile("(?:医生|医师|大夫|先生|女士|呢|哦|呀)$")
 PROGRAM = re.compile(
@@ -101,7 +102,9 @@ class Gold:
             apart = not OTHER_NUMBER.match(head[-1:]) and not OTHER_NUMBER.match(behind)
             begins_word = tail != behind and len(tail) > 1 and tail[:2] in self.heads.asked
             more = MORE.match(tail) and not begins_word
-            exact = "?" not in tail and not ABOUT.search(tail) and not more
+            about = ABOUT.search(piece, found.end() - 1)
+            is_about = about and about[0] not in self.heads.asked  # 4名60岁以上的患者
+            exact = "?" not in tail and not is_about and not more
             if apart and exact and self.heads.leads(head) and self.heads.asks(tail):
                 return head
         return None
@@ -159,7 +162,7 @@ def read_gold(
     if by_reference or not filled:
         gold.take(told)
     if table and filled and not gold.number:
-        gold.rows = re.compile(rf"(?<![\d.]){len(filled)}[{MEASURES}]")
+        gold.rows = re.compile(rf"(?<![\d.]){len(filled)}[{MEASURES}](?!.*{NEAR})")
         gold.heads.known.insert(0, gold.rows)
     return gold
 

@@ -85,11 +85,12 @@ class Heads:
         for name in self.names:
             label = head.removeprefix(name).removeprefix("的")
             if head.startswith(f"{name}的") and FIELD.fullmatch(label):
-                letters = "".join([self.words, *self.labels]).replace(name, "")
+                asked = MAY.sub("", self.words.replace(name, ""))  # without the 能 of 可能
+                letters = "".join([asked, *self.labels])
                 own = BESIDE.sub("", label)  # all may be 方法
                 shared = sum(letter in letters for letter in own)
                 # A field's name ends with its noun. 可能, 曾经 and the like stand behind it
-                ends = label[-1] in "".join(self.labels) or label[-2:] in self.words
+                ends = own[-1:] in letters or label[-1] in "".join(self.labels)
                 denies = DENYING.search(label) or FORBIDS.search(label)
                 return ends and 2 * shared >= len(own) and not denies
         return False

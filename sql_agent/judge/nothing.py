@@ -63,7 +63,7 @@ class _Asked:
     def __init__(self, known: str) -> None:
         plain = fold(known)
         self.words = words_only(plain)
-        self.numbers = {word for word in WORD.findall(plain) if word[0].isdigit()}
+        self.numbers = {float(word) for word in WORD.findall(plain) if word[0].isdigit()}
         self.heads = Heads(plain)
         self.is_chinese = CHINESE.search(plain) is not None
         self.names: list[str] = []
@@ -102,8 +102,9 @@ class _Asked:
         """Return the words of the piece that are neither known nor asked."""
         own = []
         for word in WORD.findall(_without(piece, *known)):
-            asked = self.numbers if word[0].isdigit() else self.words  # 5 is not asked with 105
-            if word not in asked:
+            # 5 is not asked with 105, and is with 05
+            is_asked = float(word) in self.numbers if word[0].isdigit() else word in self.words
+            if not is_asked:
                 own.append(word)
         return own
 

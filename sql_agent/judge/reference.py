@@ -8,6 +8,7 @@ own, and such an answer earns little, or nothing if it denies something.
 """
 
 import json
+import re
 from collections.abc import Sequence
 from itertools import chain
 from math import prod
@@ -158,11 +159,10 @@ class _Reading:
     def _enter(self, head: str) -> None:
         names = [name for name in self.gold.heads.names if name in head]
         if names:
-            # One within a longer one is not named. Several are told in their order
-            whole = [
-                name for name in names if without(head, {*names} - {name}) != without(head, names)
-            ]
-            is_in_order = len(whole) > 1 and whole == sorted(whole, key=head.index)
+            # All of them in gold's order are told in that order
+            longest_first = sorted(self.gold.heads.names, key=len, reverse=True)
+            said = re.findall("|".join(map(re.escape, longest_first)), head)
+            is_in_order = len(said) > 1 and said == self.gold.heads.names
             self.owner = "" if is_in_order else max(names, key=len)
             self.labels = []
             self.last = 0
