@@ -62,7 +62,8 @@ def value_in(text: str) -> Any:
         held += f"{data.strip()}\n"
         with suppress(ValueError):
             value = json.loads(held, strict=False)
-            values.append({"error": value} if name == "error" else value)
+            is_bare = name == "error" and not error_in(value)
+            values.append({"error": value} if is_bare else value)
             held = ""
     if held:
         raise ValueError("an event is no JSON")
@@ -205,8 +206,8 @@ def ending_of(choice: dict[str, Any]) -> str | None:
 def error_in(reply: Any) -> tuple[int | None, str] | None:
     """Return the status and the words of an error that was sent as a success, or None."""
     error = reply.get("error") if isinstance(reply, dict) else None
-    if not error:
-        return None
+    if not error or (isinstance(error, dict) and not any(error.values())):
+        return None  # some gateways send {"code": 0, "message": ""} beside every answer
     code = str(error.get("code") if isinstance(error, dict) else "")
     status = int(code) if re.fullmatch(r"[45]\d\d", code) else None
     return status, str(error)

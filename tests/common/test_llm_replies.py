@@ -93,8 +93,10 @@ def test_what_a_server_could_not_end_is_asked_again(llm, why, form):
     assert failed.value.cause == "endpoint_error"
 
 
-def test_an_error_with_the_status_of_a_refusal_is_not_asked_again(llm):
-    llm.faults = [Fault(200, body='{"error": {"message": "no credentials", "code": 401}}')]
+@pytest.mark.parametrize("before", ["", "event: error\ndata: "])
+def test_an_error_with_the_status_of_a_refusal_is_not_asked_again(llm, before):
+    body = before + '{"error": {"message": "no credentials", "code": 401}}'
+    llm.faults = [Fault(200, body=body)]
     with pytest.raises(EpisodeError, match="401"):
         played(llm)
     assert len(llm.requests) == 1
