@@ -1,5 +1,6 @@
 """Prefix trees, and logits only where a trained token follows: verl's own loss and gradients."""
 
+import copy
 import json
 import os
 from typing import Any
@@ -55,6 +56,7 @@ def engine_of(kind: Any, model: Any) -> Any:
     """An engine without a trainer around it."""
     engine = kind.__new__(kind)
     engine.module, engine.pad_to_length, engine.use_ulysses_sp = model, None, False
+    engine._is_offload_param = False
     engine.engine_config = type("Config", (), {"entropy_checkpointing": False})
     return engine
 
@@ -182,6 +184,36 @@ def test_every_kind_of_model_it_is_used_for_computes_the_same(kind):
     assert_same(pair, SEQUENCES["a prompt's episodes"] + SEQUENCES["of many lengths"], 1.0)
     assert kind in MODELS
     assert len(MODELS) == 3
+
+
+def test_vllm_gets_a_small_adapter_unrounded():
+    """verl makes merged weights bfloat16: vLLM then plays as if little of it had been learned."""
+    import torch
+    from peft import LoraConfig, get_peft_model
+    from torch.distributed.fsdp import fully_shard
+    from transformers import AutoModelForCausalLM
+
+    from training.cpu.shared_tokens import TreeEngine
+
+    tiny = AutoModelForCausalLM.from_pretrained(bundled_model(AGENT), dtype="float32")
+    model = get_peft_model(tiny, LoraConfig(r=8, target_modules="all-linear"))
+    for name, weight in model.named_parameters():
+        if "lora_B" in name:
+            torch.nn.init.constant_(weight, 1e-5)
+    before = {name: weight.clone() for name, weight in model.state_dict().items()}
+    wanted = copy.deepcopy(model).merge_and_unload().state_dict()
+    store = torch.distributed.HashStore()
+    torch.distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
+    try:
+        for layer in model.base_model.model.model.layers:
+            fully_shard(layer)
+        engine = engine_of(TreeEngine, fully_shard(model))
+        sent = dict(engine._merged_lora_per_tensor_param())
+        after = {name: weight.full_tensor() for name, weight in model.state_dict().items()}
+    finally:
+        torch.distributed.destroy_process_group()
+    torch.testing.assert_close(sent, dict(wanted), rtol=0, atol=1e-8)
+    torch.testing.assert_close(after, before, rtol=0, atol=0)
 
 
 @pytest.mark.parametrize(("settings", "trees"), cases_of(__file__, "settings_of_trees"))

@@ -10,12 +10,13 @@ from safetensors.torch import load_file
 from common.settings import ROOT
 from tests.runs import Run
 from tests.training.rollouts import rolled_out
-from training.engine.watchdog import MISMATCH, MISMATCH_WARNS, check_advantages
+from training.engine.watchdog import MISMATCH, check_advantages
 from training.setup.plan import RunStopped
 
 pytestmark = pytest.mark.engine
 TINY_MODEL = ROOT / "sql_agent" / "tiny_model"
 LAYER = "model.layers.0.mlp.down_proj.weight"
+UNROUNDED = 1e-6  # KL in 32 bit
 QUICK = ("trainer.test_freq=-1", "trainer.total_training_steps=2", "trainer.save_freq=2")
 
 
@@ -59,7 +60,7 @@ def test_an_adapter_is_trained_and_served(start):
     run = start(*lora, "actor_rollout_ref.actor.optim.lr=3e-3", *QUICK)
     assert run.wait() == 0, run.output
     assert run.summary()["weight_updates"] == 2
-    assert all(step[MISMATCH] < MISMATCH_WARNS for step in run.steps())
+    assert all(step[MISMATCH] < UNROUNDED for step in run.steps())
     adapter = run.run_dir / "checkpoints/global_step_2/actor/lora_adapter"
     assert json.loads((adapter / "adapter_config.json").read_text())["r"] == 8
     before, merged = load_file(TINY_MODEL / "model.safetensors"), weights(run, 2)
@@ -68,7 +69,7 @@ def test_an_adapter_is_trained_and_served(start):
     for origin in (("--lora-adapter-path", str(adapter)), ("--resume", str(adapter.parent.parent))):
         went_on = start(*lora, *origin, "trainer.test_freq=-1")
         assert went_on.wait() == 0, went_on.output
-        assert went_on.steps()[-1][MISMATCH] < MISMATCH_WARNS
+        assert went_on.steps()[-1][MISMATCH] < UNROUNDED
 
 
 def test_a_micro_batch_without_a_token_to_train_teaches_nothing():

@@ -3,13 +3,17 @@
 Tokens that are not trained have log-probability 0, and verl masks them out.
 """
 
+from collections.abc import Iterator
 from itertools import chain
 from typing import Any
 
 import torch
 from tensordict import TensorDict
+from torch.distributed.tensor import DTensor
 from torch.utils.checkpoint import checkpoint
 from verl.utils import tensordict_utils as tu
+from verl.utils.fsdp_utils import merged_lora_context, normalize_peft_param_name
+from verl.utils.model import convert_weight_keys
 from verl.utils.torch_functional import entropy_from_logits
 from verl.workers.engine.base import EngineRegistry
 from verl.workers.engine.fsdp import transformer_impl
@@ -75,6 +79,15 @@ class _OfTrees:
             "attention_mask": ancestors(tree)[None, None],
         }
         return inputs, {"nodes": torch.tensor([*chain.from_iterable(tree.nodes)])}
+
+    def _merged_lora_per_tensor_param(self) -> Iterator[tuple[str, torch.Tensor]]:
+        """Yield what vLLM gets, unrounded. verl makes it bfloat16, which loses a small adapter."""
+        module = self.module  # type: ignore[attr-defined]
+        with merged_lora_context(module, backup_adapters=True):
+            weights = normalize_peft_param_name(module.state_dict())
+            for name, weight in convert_weight_keys(weights, module).items():
+                whole = weight.full_tensor() if isinstance(weight, DTensor) else weight
+                yield name, whole.detach().clone()  # the module's own is restored behind it
 
 
 @EngineRegistry.register("language_model", ["fsdp", "fsdp2"], "cpu")
