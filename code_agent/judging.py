@@ -105,7 +105,8 @@ async def share_predicted(wanted: Labels, columns: Sequence[str], context: Episo
     """
     found = {}
     try:
-        kept = await _read(PREDICTIONS, context, len(wanted) * ROW // CHUNK + 1)
+        most = max(MOST_CHUNKS, len(wanted) * ROW // CHUNK)
+        kept = await _read(PREDICTIONS, context, most)
         text = b64decode(kept).decode("utf-8-sig", "replace")
         rows = csv.reader(io.StringIO(text))
         names = [name.strip() for name in next(rows, [])]

@@ -200,6 +200,8 @@ def test_predictions_are_scored_by_accuracy_over_all_test_cases(tmp_path):
     rows = [("patient_id", "prediction"), (1, 1), (2, 0), (3, True), (4, 1)]
     assert score(tasks, PREDICT.format(rows=rows)) == 0.75
     assert score(tasks, PREDICT.format(rows=rows[:2])) == 0.25
+    others = [(number, 0) for number in range(10_000, 16_000)]
+    assert score(tasks, PREDICT.format(rows=[rows[0], *others, *rows[1:]])) == 0.75
     indexed = [("", "prediction", "patient_id"), (0, 1, 1.0), (1, 0, 2.0), (2, 1, 3.0), (3, 1, 4.0)]
     assert score(tasks, PREDICT.format(rows=indexed)) == 0.75, "columns count by their names"
     assert score(tasks, "print('done')") == 0.0
