@@ -82,8 +82,12 @@ def test_an_answer_is_one_and_nothing_tells_before(opened):
 
 
 @pytest.mark.usefixtures("bubblewrap")
-@pytest.mark.parametrize(("share", "ends"), [(0.9, False), (0.95, True)])
-def test_oracle_ends_with_predictions_that_are_a_success(opened, monkeypatch, share, ends):
+@pytest.mark.parametrize(
+    ("share", "commonest", "ends"), [(0.9, 0.9, False), (0.95, 0.9, True), (1.0, 1.0, True)]
+)
+def test_oracle_ends_with_predictions_that_are_a_success(
+    opened, monkeypatch, share, commonest, ends
+):
     environment = opened(ending="oracle")
     tasks = environment.set_of("small")
     task = tasks.task(0)
@@ -92,7 +96,7 @@ def test_oracle_ends_with_predictions_that_are_a_success(opened, monkeypatch, sh
         return share
 
     monkeypatch.setattr(tasks, "worth", worth)
-    monkeypatch.setattr(tasks, "success_above", lambda task: 0.9)
+    monkeypatch.setattr(tasks, "success_above", lambda task: commonest)
 
     async def step() -> tuple[bool, str]:
         game = Game(tasks, task, environment.context_of(task), "oracle")
