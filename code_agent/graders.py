@@ -179,9 +179,9 @@ def _pairwise(
 def _one_to_one(
     same: Callable[[Seen, Any], bool], seen: Iterable[Seen], wanted: Sequence[Any]
 ) -> bool:
-    # By spelling, an item stands near its value. Else a long answer takes the square of its length
-    items = sorted(seen, key=_spelled)
-    values = sorted(wanted, key=_spelled)
+    # Sorted, an item stands near its value. Else a long answer takes the square of its length
+    items = sorted(seen, key=_sorted_by)
+    values = sorted(wanted, key=_sorted_by)
     if len(items) != len(values):
         return False
     free = dict.fromkeys(range(len(values)))
@@ -196,10 +196,14 @@ def _one_to_one(
     return True
 
 
-def _spelled(item: Any) -> str:
+def _sorted_by(item: Any) -> list[tuple[Decimal, str]]:
     cells = _cells(item)
-    is_row = isinstance(cells, list | tuple)
-    return (" ".join(map(str, cells)) if is_row else str(cells)).casefold()
+    keys = []
+    for cell in cells if isinstance(cells, list | tuple) else [cells]:
+        text = " ".join(str(cell).split())
+        number = NUMBER.fullmatch(text)
+        keys.append((Decimal(text.replace(",", "")) if number else Decimal(0), text.casefold()))
+    return keys
 
 
 def _seats(

@@ -37,9 +37,9 @@ def test_no_answer_raises(answer):
 
 def test_a_long_answer_in_another_order_is_graded_in_time():
     """No other episode goes on meanwhile. With the square of the length it took minutes."""
-    gold = Gold("set", tuple(range(6000)), items=("integer",))
+    gold = Gold("set", tuple(range(-3000, 3000)), items=("integer",))
     begun = time.process_time()
-    assert grade(", ".join(map(str, reversed(gold.value))), gold)
+    assert grade(", ".join(f"{value:+}" for value in reversed(gold.value)), gold)
     assert time.process_time() - begun < 10
 
 
