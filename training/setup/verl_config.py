@@ -165,8 +165,6 @@ def _apply(config: DictConfig, defaults: DictConfig, override: Override) -> None
         return
     if isinstance(own, DictConfig):
         raise ConfigError(f"{override.text}: {override.key} is a group of keys; set one of them")
-    if value is None and own is not None:
-        raise ConfigError(f"{override.text}: it needs a value; verl's own is {own!r}")
     if isinstance(value, float) and not isfinite(value):
         raise ConfigError(f"{override.text}: expected a finite number")
     parent, _, leaf = override.key.rpartition(".")
@@ -181,6 +179,8 @@ def _apply(config: DictConfig, defaults: DictConfig, override: Override) -> None
     except OmegaConfBaseException as error:
         why = str(error).splitlines()[0]
         raise ConfigError(f"{override.text}: what it refers to cannot be read ({why})") from None
+    if given is None and own is not None:  # null, `???` or what it refers to
+        raise ConfigError(f"{override.text}: it needs a value; verl's own is {own!r}")
     if not _is_like(set_before, given):
         raise ConfigError(f"{override.text}: expected a value like {set_before!r}")
 
