@@ -245,4 +245,9 @@ def _cells(content: str) -> list[str]:
             cells += row if isinstance(row, list) else [row]
     except (ValueError, KeyError, TypeError):
         return []
-    return [f"{cell:.15g}" if isinstance(cell, float) else str(cell) for cell in cells if cell]
+    texts = list[str]()
+    for cell in filter(None, cells):
+        texts.append(str(cell).removesuffix(".0"))
+        if isinstance(cell, float):
+            texts += [f"{cell:.15g}", f"{cell:g}"]  # as they may be quoted
+    return texts
