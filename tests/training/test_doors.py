@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
+import uvicorn
 import zmq
 
 from common.access import TOKEN, bearer
@@ -117,3 +118,9 @@ def test_each_run_of_a_ray_that_several_joined_finds_its_own_token(monkeypatch):
     monkeypatch.setenv(TOKEN, "")
     of_job("01")
     assert doors.run_token() == "token of 01"
+
+
+def test_a_server_that_vllm_makes_has_no_web_sockets():
+    config = uvicorn.Config(ServedDoor(None))
+    config.load()
+    assert config.ws_protocol_class is None

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 import zmq
-from uvicorn.config import HTTP_PROTOCOLS
+from uvicorn.config import HTTP_PROTOCOLS, WS_PROTOCOLS
 from zmq.utils import z85
 
 from common import connections
@@ -21,7 +21,9 @@ MOST_BYTES = 32 * 2**20
 SERVED = {("POST", "/v1/chat/completions"), ("GET", "/health")}
 BESIDE = {("POST", "/v1/completions"), ("GET", "/v1/models")}
 
-HTTP_PROTOCOLS["auto"] = connections.NAME  # vLLM and verl make their servers themselves
+# vLLM and verl make their servers themselves. Nothing here speaks by web sockets
+HTTP_PROTOCOLS["auto"] = connections.NAME
+WS_PROTOCOLS["auto"] = WS_PROTOCOLS["none"]
 
 _Socket: Any = zmq.Socket
 _bind = _Socket.bind
