@@ -111,14 +111,16 @@ def is_heading(record: Record, item: Planned) -> bool:
     if not is_name or 2 * len(names) <= len(filled) or (len(filled) == 1 and first != item.named):
         return False
     is_other = first != item.named and guess_table([first]) not in (None, item.table)
+    others = [item.named] if is_other else []
     for source in names:
         meant = claims(filled[source], item.table) if filled[source] != source else {}
-        differs = meant and source in item.mapping and item.mapping[source] not in meant
-        if is_other or differs:
-            raise SourceError(
-                f"row {record.number}: {filled[source]!r} stands below {source!r}, so a table with "
-                "other columns begins there; give each table a sheet or file of its own"
-            )
+        if meant and source in item.mapping and item.mapping[source] not in meant:
+            others.append(source)
+    if others:
+        raise SourceError(
+            f"row {record.number}: {filled[others[0]]!r} stands below {others[0]!r}, so a table with "
+            "other columns begins there; give each table a sheet or file of its own"
+        )
     return True
 
 
