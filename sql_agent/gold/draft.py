@@ -48,7 +48,8 @@ def draft_answer(row: Row, tool: QueryTool) -> str:
     if row["structured_gt"]:
         return from_table(nested(row, "structured_gt"), names_of_rows)
     table = _together(results)
-    if table["rows"] or (row["sql"] and row["task_type"] == "unanswerable"):
+    is_nothing = row["task_type"] == "unanswerable" and not any(one.rows for one in results)
+    if table["rows"] or (row["sql"] and is_nothing):
         return from_table(table, names_of_rows)
     evidence = nested(row, "evidence")
     if row["task_type"] in SEARCHES:  # a quote shows why a drug was found, but not its name
