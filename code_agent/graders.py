@@ -27,7 +27,7 @@ NUMBER = re.compile(
 # A pandas array as it is printed, and as dtypes are
 PRINTED_ARRAY = re.compile(r"<\w+Array>\n(.*)\nLength: \d+, dtype: [^\n]*", re.DOTALL)
 # A list in which pandas quoted texts without escaping their own quotes: ['crohn's disease', 'gout']
-UNESCAPED = re.compile(r"(?:Index\()?\['(.*)'\](?:,\s+dtype=.*\))?", re.DOTALL)
+UNESCAPED = re.compile(r"(?:Index\()?\['(.*)'\](?:,\s+dtype=[^]]*\))?", re.DOTALL)
 # What values and collections are shown as: np.float64(1.5), Index(['a'], dtype='str')
 SHOWN = re.compile(
     r"np\.\w+|(pd\.)?Timestamp|Decimal|array|frozenset|\w*Index|dict_\w+|Counter", re.ASCII
