@@ -21,6 +21,7 @@ ROW = 500  # bytes that a row of predictions may have
 PROGRAMS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 VALUES = Path(__file__).with_name("values.py").read_text(encoding="utf-8")
 PREDICTIONS = "/scratch/predictions.csv"
+OTHERWISE = "the task's own program prints something else each time"
 _fresh = itertools.count()
 
 
@@ -41,7 +42,7 @@ async def why_untelling(program: str, stub: str, context: EpisodeContext) -> str
     if not all(output and output.strip() for output in printed):
         return "its own program fails here, or prints nothing"
     if printed[0] != printed[1]:
-        return "its own program prints something else each time"
+        return OTHERWISE
     if stub and await _alone(stub, context) == printed[0]:
         return "a function that does nothing makes the program print the same"
     return ""
@@ -57,7 +58,11 @@ async def prints_the_same(program: str, code: str, context: EpisodeContext) -> b
     if not code:
         return False
     found = await _alone(program_of(code, context), context)
-    return found is not None and found.split() == wanted.split()
+    if found is not None and found.split() == wanted.split():
+        return True
+    if await _alone(program, context) != wanted:  # no answer could print the same
+        raise EpisodeError("task_unusable", OTHERWISE)
+    return False
 
 
 async def passes_tests(tests: str, context: EpisodeContext) -> bool:

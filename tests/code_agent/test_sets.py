@@ -101,6 +101,9 @@ def test_a_program_that_tells_nothing_is_named_before_any_call(tmp_path, context
     found = asyncio.run(environment.why_unusable(tasks.task(0)))
     assert why in found
     assert bool(found) == bool(why)
+    if "each time" in why:
+        with pytest.raises(EpisodeError, match="each time"):
+            score(tasks, solution)
 
 
 def test_looking_at_a_task_leaves_no_interpreter(tmp_path, plain_processes):
