@@ -30,6 +30,7 @@ from sql_agent.task import task_of
 from tests.corpora import cases_of
 from tests.episodes.scripted import ScriptedPolicy, asks, says
 from tests.messages import missing
+from tests.runs import free_port
 from training.start.command import main as train
 
 SCHEMA = Path(__file__).with_name("ehrsql_ward.sql").read_text(encoding="utf-8")
@@ -316,6 +317,7 @@ def two_files(folder: Path) -> list[Path]:
 @pytest.fixture
 def begin(tmp_path, monkeypatch):
     """The training command up to its engine."""
+    monkeypatch.setenv("AGL_SERVER_PORT", str(free_port()))
     monkeypatch.setattr("training.start.command.run", lambda *_: 0)
     monkeypatch.setattr("training.setup.device.built_for", lambda: "cpu")
     own = ["--ci-fast", "--device", "cpu", "data.train_batch_size=2"]
