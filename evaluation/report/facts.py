@@ -77,13 +77,13 @@ def tally_of(run: Run) -> Tally:
 
 
 def note_validation(validation: Validation, record: Record) -> None:
-    """Add a validation's rollout to its task."""
+    """Add a validation's rollout to its task. Runs older than the index are grouped by `group`."""
     found = numbers(record)
     played = record.get("mode") == "val" and not record.get("cause")
     if played and "step" in found and "reward" in found:
         kinds = validation.setdefault(str(record.get("task_type") or ""), {})
         tasks = kinds.setdefault(int(found["step"]), {})
-        tasks.setdefault(str(record.get("index")), []).append(found["reward"])
+        tasks.setdefault(str(record.get("index", record.get("group"))), []).append(found["reward"])
 
 
 def failure_of(record: Record, agent: Agent | None) -> str:

@@ -186,9 +186,9 @@ def task_of(record: Record) -> tuple[str, Any]:
     """Return the id and sample that episodes side by side share. A validation's are all the same.
     The id includes the question, because the files of two runs may differ.
     """
-    if record.get("mode") == "val":
+    if record.get("mode") == "val" and "index" in record:
         question = str(record.get("question") or "").encode("utf-8", "replace")
-        return f"val-{record.get('index')}-{zlib.crc32(question):08x}", record.get("sample")
+        return f"val-{record['index']}-{zlib.crc32(question):08x}", record.get("sample")
     if "rollout_id" in record:
         return str(record["rollout_id"]), None
     return str(record.get("id")), record.get("sample")

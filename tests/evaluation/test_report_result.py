@@ -87,6 +87,16 @@ def test_tasks_without_a_score_in_one_validation_are_no_change(tmp_path):
     assert card["tone"] == "unclear"
 
 
+def test_validations_of_older_runs_have_their_tasks_by_group(tmp_path):
+    run = trained(tmp_path / "run", [0.0, 0.2] * 6, [1.0, 0.8] * 6)
+    records = [json.loads(line) for line in (run / "episodes.jsonl").read_text().splitlines()]
+    for one in records:
+        one["group"] = str(one.pop("index", ""))
+    write_lines(run / "episodes.jsonl", records)
+    [card] = cards(run)
+    assert (card["tone"], card["before"], card["after"]) == ("better", "0.100", "0.900")
+
+
 def test_what_was_measured_once_or_not_at_all_is_no_change(tmp_path):
     [once] = cards(trained(tmp_path / "once", [], [1.0] * 12))
     assert (once["verdict"], once["after"]) == (ONE_VALIDATION, "1.000")
