@@ -44,9 +44,8 @@ def answer_by(name: str, task: CodeTask, folder: Path | None) -> str:
         with redirect_stdout(output):
             exec(compile(task.program.replace("/data/", f"{folder}/"), "program", "exec"), {})
         return output.getvalue()
-    with closing(
-        sqlite3.connect(read_only_uri(Path(f"{folder}/{DATABASE}")), uri=True)
-    ) as database:
+    address = read_only_uri(Path(f"{folder}/{DATABASE}"))
+    with closing(sqlite3.connect(address, uri=True)) as database:
         rows = database.execute(task.sql).fetchall()
     is_table = task.gold is not None and task.gold.kind == "table"
     return json.dumps(rows if is_table else [*chain.from_iterable(rows)])
