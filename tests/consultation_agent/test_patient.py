@@ -123,7 +123,7 @@ def test_a_new_question_about_the_same_facet_is_new():
     first = asked("有高血压吗？", task=task)
     assert (first.kind, first.text) == ("informative", "血压高好些年。")
     other = asked("有高血压吗？", "有糖尿病吗？", task=task)
-    assert (other.kind, other.text) == ("informative", "没有糖尿病。")
+    assert (other.kind, other.text) == ("informative", "没查出过糖尿病。")
     assert asked("有糖尿病吗？", "得过糖尿病吗？", task=task).kind == "repeated"
     assert asked("以前得过什么病？", "血压高不高？", task=task).kind == "repeated"
     assert asked("有糖尿病吗？", "以前得过什么病？", task=task).text == "血压高好些年。"
@@ -143,6 +143,18 @@ def test_nothing_of_the_record_is_denied_or_told_for_another_thing(question, tex
     absent = {"fever": False, "sleep_problems": False, "cold_intolerance": False}
     task = replace(TASK, words=words, symptoms={"chills": True, "breathlessness": True, **absent})
     assert asked(question, task=task).text == text
+
+
+@pytest.mark.parametrize(
+    ("history", "question"),
+    [
+        ("爷爷有过结核，我照顾的", "家里人得过肺结核吗？"),
+        ("前几天那里破过皮", "之前膝盖受过外伤没有？"),
+        ("脚上破了皮没管它", "Any recent injury to that knee?"),
+    ],
+)
+def test_a_relative_or_wound_of_the_record_is_not_denied(history, question):
+    assert asked(question, task=replace(TASK, words={"history": history})).text == f"{history}。"
 
 
 @pytest.mark.parametrize(
