@@ -151,6 +151,7 @@ def test_nothing_of_the_record_is_denied_or_told_for_another_thing(question, tex
         ("爷爷有过结核，我照顾的", "家里人得过肺结核吗？"),
         ("前几天那里破过皮", "之前膝盖受过外伤没有？"),
         ("脚上破了皮没管它", "Any recent injury to that knee?"),
+        ("脚上破了皮没管它", "Did you cut or scrape your skin recently?"),
     ],
 )
 def test_a_relative_or_wound_of_the_record_is_not_denied(history, question):
