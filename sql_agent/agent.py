@@ -20,7 +20,7 @@ from episodes.agent import (
     Sizes,
 )
 from episodes.episode import AgentError, Conversation
-from episodes.shown import Shown
+from episodes.shown import Shown, transcript
 from sql_agent import facts, row_checks
 from sql_agent.ehrsql.questions import PreparedSet, prepare
 from sql_agent.gold.draft import fill_answers
@@ -57,14 +57,10 @@ class SqlAgent(Agent):
     demo = ("trainer.total_training_steps=40",)
 
     def sizes(self, device: str) -> Sizes:
-        """Return the sizes of three calls.
-
-        On the CPU they fit the tiny model's 1,024 positions. On a GPU: 3 x 768 tokens generated and
-        2 x about 3,000 read, a usual tool answer (at most 8,000 characters).
-        """
-        return (
-            Sizes(prompt=640, response=384, reply=96) if device == "cpu" else Sizes(2048, 8192, 768)
-        )
+        if device == "cpu":  # the tiny model has 1,024 positions
+            return Sizes(prompt=640, response=384, reply=96)
+        # 3 x 768 tokens generated, 2 x about 3,000 read: a tool answer of at most 8,000 characters
+        return Sizes(prompt=2048, response=8192, reply=768)
 
     def rows(self, path: Path) -> list[Row]:
         rows = load_rows(path)
@@ -114,10 +110,10 @@ class SqlAgent(Agent):
                         f"for; give a file of them as --{name.replace('_', '-')}"
                     )
             different = [*dict.fromkeys(files.values())]
-            arguments.schema = prepare(different, arguments.schema, arguments.database)
-            prepared = PreparedSet.read(arguments.schema).questions
-            rows = dict(zip(different, prepared, strict=True))
+            prepared = prepare(different, arguments.schema, arguments.database)
+            rows = dict(zip(different, prepared.questions, strict=True))
             given |= {name: rows[file] for name, file in files.items()}
+            arguments.schema = prepared.folder
             return
         sets = {file: PreparedSet.of(file) for file in files.values()}
         folders = {prepared.folder for prepared in sets.values() if prepared}
@@ -150,7 +146,7 @@ class SqlAgent(Agent):
         return facts.failure(record)
 
     def shown(self, record: Record) -> Sequence[Shown]:
-        return facts.shown(record)
+        return list(map(facts.shown, transcript(record)))
 
     def demonstrations(
         self, role: str, rows: Sequence[Row], settings: Settings

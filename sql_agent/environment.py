@@ -16,10 +16,18 @@ from scoring.rubric import Reward, Rubric
 from sql_agent import facts
 from sql_agent.canaries import NOTHING_FOUND, bad_answers, honest_answers
 from sql_agent.gold_episodes import gold_episode, prompt_for
+from sql_agent.judge.nothing import abstains
 from sql_agent.judge.reference import ReferenceJudge
 from sql_agent.judge_words import WORDS
 from sql_agent.prompts import COLUMNS, PROMPT_VERSION, TOOL
-from sql_agent.reward import Query, case_of, rubric_from, score_episode
+from sql_agent.reward import (
+    Query,
+    case_of,
+    is_unanswerable,
+    rubric_from,
+    score_episode,
+    term_values,
+)
 from sql_agent.settings import SqlSettings
 from sql_agent.task import SqlTask, own
 from tools.sql.database import DatabaseError, MachineTooSlow
@@ -86,7 +94,13 @@ class SqlEnvironment(Environment):
         return await score_episode(own(task), episode, self.judge, self.rubric)
 
     def record(self, task: Task, episode: Episode) -> Record:
-        return facts.record_of(own(task), episode)
+        values = term_values(own(task), episode)
+        scored = {
+            "execution_accuracy": values.get("execution"),
+            "evidence_recall": values.get("evidence_recall"),
+        }
+        abstained = abstains(episode.answer or "")
+        return facts.record_of(episode, scored, values, is_unanswerable(own(task)), abstained)
 
     def description(self) -> dict[str, Any]:
         from sqlalchemy.engine import make_url

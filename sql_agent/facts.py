@@ -1,60 +1,46 @@
 """What is kept of the SQL agent's episodes beyond the reward, and how a page shows it."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from statistics import fmean
 
 from episodes.agent import Record
 from episodes.episode import Episode
-from episodes.shown import Shown, transcript
-from sql_agent.judge.nothing import abstains
-from sql_agent.reward import Query, is_unanswerable, term_values
-from sql_agent.task import SqlTask
+from episodes.shown import Shown
 
 RIGHT_FROM = 0.9  # of the score
 
 
-def of_queries(queries: Sequence[Query]) -> dict[str, float | None]:
-    """Return how the queries of an episode went. recovered: after one that failed, another ran."""
-    ran = [query.result.ok for query in queries]
-    recovered = None
-    if not all(ran):
-        recovered = float(any(ran[ran.index(False) :]))
-    return {
-        "queried": float(bool(ran)),
-        "sql_ok": fmean(ran) if ran else None,
-        "recovered": recovered,
-    }
+def record_of(
+    episode: Episode,
+    scored: Mapping[str, float | None],
+    checks: Mapping[str, float],
+    unanswerable: bool,
+    abstained: bool,
+) -> Record:
+    """Return the queries and the numbers to average, which begin with those that were scored.
 
-
-def of_silence(is_unanswerable: bool, abstained: bool) -> dict[str, float | None]:
-    """Return the precision and the recall of saying that nothing was found, where they apply."""
-    return {
-        "abstention_precision": float(is_unanswerable) if abstained else None,
-        "abstention_recall": float(abstained) if is_unanswerable else None,
-    }
-
-
-def record_of(task: SqlTask, episode: Episode) -> Record:
-    """Return numbers to average, the queries, and every term's value, used or not."""
-    values = term_values(task, episode)
-    unanswerable = is_unanswerable(task)
-    abstained = abstains(episode.answer or "")
-    facts = {
-        "execution_accuracy": values.get("execution"),
-        "evidence_recall": values.get("evidence_recall"),
-        **of_queries(episode.events),
-        **of_silence(unanswerable, abstained),
-    }
+    recovered: whether after a query that failed another ran. checks: every term's value, used or
+    not.
+    """
     queries = []
     for query in episode.events:
         result = query.result
         said = {"sql": query.sql, "ok": result.ok, "rows": result.count, "error": result.error}
         queries.append(said)
+    ran = [query["ok"] for query in queries]
+    facts = {
+        **scored,
+        "queried": float(bool(ran)),
+        "sql_ok": fmean(ran) if ran else None,
+        "recovered": None if all(ran) else float(any(ran[ran.index(False) :])),
+        "abstention_precision": float(unanswerable) if abstained else None,
+        "abstention_recall": float(abstained) if unanswerable else None,
+    }
     return {
         "facts": facts,
-        "checks": values,
+        "checks": checks,
         "unanswerable": unanswerable,
         "abstained": abstained,
         "queries": queries,
@@ -78,12 +64,8 @@ def failure(record: Record) -> str:
     return "wrong_query" if record["facts"]["execution_accuracy"] == 0 else "wrong_answer"
 
 
-def shown(record: Record) -> list[Shown]:
-    """Return the transcript, its calls as SQL and the tool's results as tables."""
-    return list(map(_shown, transcript(record)))
-
-
-def _shown(piece: Shown) -> Shown:
+def shown(piece: Shown) -> Shown:
+    """Return a piece of the transcript, a call as SQL and the tool's result as a table."""
     try:
         said = json.loads(piece.text)
     except ValueError:

@@ -119,19 +119,12 @@ class EhrsqlEnvironment(Environment):
         # As the benchmark counts: silence where there is an answer costs nothing, a wrong result
         # costs nothing in RS(0) and ten in RS(10)
         is_harmful = right == 0 and (is_impossible or not abstained)
-        own_facts = {
+        scored = {
             "execution_accuracy": None if is_impossible else right,
-            **facts.of_queries(episode.events),
-            **facts.of_silence(is_impossible, abstained),
             "RS(0)": right,
             "RS(10)": -10.0 if is_harmful else right,
         }
-        return facts.record_of(own(task), episode) | {
-            "facts": own_facts,
-            "checks": {},
-            "unanswerable": is_impossible,
-            "abstained": abstained,
-        }
+        return facts.record_of(episode, scored, {}, is_impossible, abstained)
 
     def description(self) -> dict[str, Any]:
         kind = "drawn" if self.set.database.parent == self.set.folder else "database"
