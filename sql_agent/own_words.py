@@ -74,6 +74,13 @@ Columns = Sequence[Column]
 Sources = list[tuple[str, Columns]]  # by alias
 
 
+class Scope(NamedTuple):
+    """What a query may name: columns of WITH, and the sources around it, the inner ones first."""
+
+    known: dict[str, Columns]
+    around: tuple[Sources, ...] = ()
+
+
 def columns_of(
     sql: str, dialect: str, tables: Mapping[str, Sequence[str]], width: int
 ) -> list[Column]:
@@ -85,7 +92,7 @@ def columns_of(
     for table, names in tables.items():
         known[table] = [Column(True, name=name, key=fold(name)) for name in names]
     try:
-        found = _Resolver(dialect, known).columns(parsed(sql, dialect), {}, ())
+        found = _Resolver(dialect, known).columns(parsed(sql, dialect), Scope({}))
     except RecursionError:  # a long chain of operators: nothing of it is known to be read
         return [Column()] * width
     return found if len(found) == width else [_merged(found)] * width
@@ -97,61 +104,53 @@ class _Resolver:
         self.tables = tables
         self.keys = {column.key for column in chain(*tables.values())}
 
-    def columns(
-        self, query: exp.Expr, known: Mapping[str, Columns], around: tuple[Sources, ...]
-    ) -> list[Column]:
-        """Return the columns of a query. `known` are those of WITH, `around` the sources that it may
-        name besides its own, the inner ones first.
-        """
+    def columns(self, query: exp.Expr, scope: Scope) -> list[Column]:
+        scope = Scope({**scope.known}, scope.around)
         clause = query.args.get("with_") or exp.With()
         for cte in clause.expressions:
-            name = self._key(cte.args["alias"].this)
+            parts = [cte.this]
             if clause.recursive and isinstance(cte.this, exp.SetOperation):
-                first = self.columns(cte.this.left, known, around)
-                known = {**known, name: self._renamed(first, cte)}
-            known = {**known, name: self._renamed(self.columns(cte.this, known, around), cte)}
+                parts.insert(0, cte.this.left)  # what the rest may read by the query's own name
+            for part in parts:
+                columns = self._renamed(self.columns(part, scope), cte)
+                scope.known[self._key(cte.args["alias"].this)] = columns
         if isinstance(query, exp.SetOperation):
-            left = self.columns(query.left, known, around)
-            right = self.columns(query.right, known, around)
-            both = zip(left, right, strict=False)
+            left = self.columns(query.left, scope)
+            both = zip(left, self.columns(query.right, scope), strict=False)
             return [_merged(pair)._replace(key=pair[0].key) for pair in both]
         if isinstance(query, exp.Values):
-            rows = [[self._value(cell, known, around) for cell in row] for row in query.expressions]
+            rows = [[self._value(cell, scope) for cell in row] for row in query.expressions]
             return list(map(_merged, zip(*rows, strict=False)))
         if not isinstance(query, exp.Select):
-            return self.columns(query.this, known, around)  # in parentheses, or LATERAL
+            return self.columns(query.this, scope)  # in parentheses, or LATERAL
         sources: Sources = []
+        inner = Scope(scope.known, (sources, *scope.around))
         joins = query.args.get("joins") or []
         for part in filter(None, [query.args.get("from_"), *joins]):
-            sources += self._sources(part.this, known, (sources, *around))
+            sources += self._sources(part.this, inner)
         found: list[Column] = []
         for part in query.expressions:
             if part.is_star and isinstance(part, (exp.Star, exp.Column)):
                 found += self._starred(part, sources, joins)
-            else:
-                name = part.args.get("alias")
-                if not name and isinstance(part, exp.Column):
-                    name = part.this
-                column = self._value(part, known, (sources, *around))
-                found.append(column._replace(key=self._key(name)))
+                continue
+            name = part.this if isinstance(part, exp.Column) else part.args.get("alias")
+            found.append(self._value(part, inner)._replace(key=self._key(name)))
         return found[:MOST_COLUMNS]
 
-    def _sources(
-        self, part: exp.Expr, known: Mapping[str, Columns], around: tuple[Sources, ...]
-    ) -> Sources:
+    def _sources(self, part: exp.Expr, scope: Scope) -> Sources:
         if isinstance(part, exp.Subquery) and isinstance(part.this, exp.Table):  # (a JOIN b)
-            found = self._sources(part.this, known, around)
+            found = self._sources(part.this, scope)
         else:
             if isinstance(part, exp.Table):
-                own = None if part.args.get("db") else known.get(self._key(part.this))
+                own = None if part.args.get("db") else scope.known.get(self._key(part.this))
                 columns = own or self.tables.get(fold(part.name), [])
             else:
-                columns = self.columns(part, known, around)
+                columns = self.columns(part, scope)
             alias = part.args.get("alias")
             name = alias.this if alias else None
             found = [(self._key(name or part.this), self._renamed(columns, part))]
         for join in part.args.get("joins") or []:
-            found += self._sources(join.this, known, around)
+            found += self._sources(join.this, scope)
         return found
 
     def _starred(self, part: exp.Expr, sources: Sources, joins: Iterable[exp.Expr]) -> list[Column]:
@@ -182,30 +181,28 @@ class _Resolver:
         is_exact = self.dialect == "postgres" and name.args.get("quoted")
         return name.name if is_exact else fold(name.name)
 
-    def _value(
-        self, node: exp.Expr, known: Mapping[str, Columns], around: tuple[Sources, ...]
-    ) -> Column:
+    def _value(self, node: exp.Expr, scope: Scope) -> Column:
         """Return what an expression has of tables and of literals."""
         if isinstance(node, exp.Column):
-            return self._looked_up(node, around)
+            return self._looked_up(node, scope)
         if isinstance(node, LITERALS):
             return Column(whole=_literals(node))
         if isinstance(node, exp.Query):
-            return _merged(self.columns(node, known, around))
+            return _merged(self.columns(node, scope))
         if _cuts(node):
-            return self._of_cut(node, known, around)
+            return self._of_cut(node, scope)
         parts = []
         for child in node.iter_expressions():
             key = child.arg_key
             if key == "this" and isinstance(node, (exp.Case, exp.If)):
                 continue  # it chooses the value
-            part = self._value(child, known, around)
+            part = self._value(child, scope)
             is_sought = key in SOUGHT or (key == "expression" and isinstance(node, exp.Nullif))
             parts.append(Column(part.reads) if is_sought else part)
         all_of_it = _merged(parts)
         reads = all_of_it.reads or isinstance(node, COUNTING)
         if not reads and isinstance(node, (exp.AggFunc, *CONDITIONS)):
-            inner = [self._looked_up(column, around) for column in node.find_all(exp.Column)]
+            inner = [self._looked_up(column, scope) for column in node.find_all(exp.Column)]
             reads = any(column.reads for column in inner)
         if isinstance(node, (*COUNTING, *CONDITIONS)):
             return Column(reads)
@@ -218,25 +215,23 @@ class _Resolver:
             return Column(reads, inside=whole | all_of_it.inside)
         return Column(reads, whole, all_of_it.inside, name)
 
-    def _of_cut(
-        self, node: exp.Expr, known: Mapping[str, Columns], around: tuple[Sources, ...]
-    ) -> Column:
+    def _of_cut(self, node: exp.Expr, scope: Scope) -> Column:
         """Return what is left of a function's first argument, and what the function puts into it."""
         first = node.expressions[0] if isinstance(node, exp.Anonymous) else node.this
-        kept = self._value(first, known, around)
+        kept = self._value(first, scope)
         if any(isinstance(own, str) for own in kept.whole | kept.inside):
             return Column()
         put_in = node.args.get("replacement") or node.args.get("to")
         if isinstance(node, exp.Overlay):
             put_in = node.expression
-        new = self._value(put_in, known, around) if put_in else Column()
+        new = self._value(put_in, scope) if put_in else Column()
         return Column(kept.reads or new.reads, inside=kept.inside | new.whole | new.inside)
 
-    def _looked_up(self, column: exp.Column, around: tuple[Sources, ...]) -> Column:
+    def _looked_up(self, column: exp.Column, scope: Scope) -> Column:
         table = self._key(column.args.get("table"))
         wanted = self._key(column.this)
         unnamed = []
-        for sources in around:
+        for sources in scope.around:
             there: list[Column] = []
             for alias, columns in sources:
                 there += columns if table in ("", alias) else ()
