@@ -11,7 +11,7 @@ from episodes.agent import Row
 from episodes.episode import AgentError
 from episodes.judge_probe import spread
 from scoring.judge import choose_judge
-from sql_agent.gold.checker import Checker, Finding
+from sql_agent.gold.checker import Checker
 from sql_agent.gold.draft import fill_answers
 from sql_agent.gold.markup import comparable
 from sql_agent.intake.question_files import count_without_reference, nested
@@ -54,13 +54,18 @@ def check(rows: Mapping[str, Sequence[Row]], settings: SqlSettings, plays: bool)
 def _check_sample(name: str, sample: Sequence[Row], settings: SqlSettings) -> list[str]:
     """Return a note if questions have a problem."""
     findings = Checker(settings.database_url, settings.tables).check(sample)
-    asked = [finding for finding in findings if finding.results and _gold_of(finding)]
-    found = sum(map(_is_found, asked))
-    if asked and found < FOUND_SHARE * len(asked):
+    asked = found = 0
+    for row, finding in zip(sample, findings, strict=True):
+        gold = nested(row, "structured_gt")
+        values = _values(gold["rows"]) if gold and finding.results else set()
+        if values:
+            asked += 1
+            found += any(values & _values(result.rows) for result in finding.results)
+    if found < FOUND_SHARE * asked:
         made_from = sample[0].get("database")
         source = f"; the rows were made from {made_from}" if made_from else ""
         raise AgentError(
-            f"{name}: {len(asked) - found} of {len(asked)} gold queries find nothing of their gold "
+            f"{name}: {asked - found} of {asked} gold queries find nothing of their gold "
             f"in the database {make_url(settings.database_url).render_as_string()}{source}; set "
             "DATABASE_URL to the database that the rows were made from"
         )
@@ -72,15 +77,6 @@ def _check_sample(name: str, sample: Sequence[Row], settings: SqlSettings) -> li
         f"{name}: {len(wrong)} of {len(sample)} checked questions have a problem, such as "
         f"{example}; .venv/bin/python -m data.validate FILE lists all"
     ]
-
-
-def _is_found(finding: Finding) -> bool:
-    """Return whether a gold query finds a value of its gold."""
-    return any(_gold_of(finding) & _values(result.rows) for result in finding.results)
-
-
-def _gold_of(finding: Finding) -> set[str]:
-    return _values((nested(finding.row, "structured_gt") or {}).get("rows", ()))
 
 
 def _values(rows: Sequence[Sequence[Any]]) -> set[str]:

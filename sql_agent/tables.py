@@ -4,16 +4,16 @@ Every column but `id` is text. The last, `source`, says where a row comes from: 
 entity, general facts), "fictional" (made by rule), else data a user brought.
 """
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from sqlalchemy import Connection, MetaData, Table
+from sqlalchemy import Column, Connection, Index, Integer, MetaData, String, Table, Text
+from sqlalchemy.dialects.mysql import LONGTEXT
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.schema import CreateColumn
 
 _LISTED = tomllib.loads(Path(__file__).with_name("tables.toml").read_text(encoding="utf-8"))
 # By table and column: the Chinese word that is the column's comment in the database, and other
@@ -41,9 +41,6 @@ def metadata() -> MetaData:
     A search for a part of a name (`LIKE '%...%'`) reads the index instead of wide rows. It is not
     unique: several companies sell the same drug.
     """
-    from sqlalchemy import Column, Index, Integer, MetaData, String, Table, Text
-    from sqlalchemy.dialects.mysql import LONGTEXT
-
     tables = MetaData()
     for table, columns in TABLES.items():
         name_column = NAME_COLUMN[table]
@@ -62,21 +59,15 @@ def metadata() -> MetaData:
             fields.append(field)
         index = Index(f"{table}_{name_column}", name_column)
         Table(table, tables, *fields, index, mysql_charset="utf8mb4")
-    _keep_comments_in_sqlite()
     return tables
 
 
-def _keep_comments_in_sqlite() -> None:
-    """Put column comments into CREATE TABLE, which SQLite keeps as its only comments."""
-    from sqlalchemy.ext.compiler import compiles
-    from sqlalchemy.schema import CreateColumn
-
-    @compiles(CreateColumn, "sqlite")
-    def with_comment(element: Any, compiler: Any, **options: Any) -> str:
-        text = compiler.visit_create_column(element, **options)
-        return (
-            f"{text} /* {element.element.comment} */" if text and element.element.comment else text
-        )
+@compiles(CreateColumn, "sqlite")
+def _with_comment(element: Any, compiler: Any, **options: Any) -> str:
+    """Put a column's comment into CREATE TABLE, which SQLite keeps as its only comments."""
+    text = compiler.visit_create_column(element, **options)
+    comment = element.element.comment
+    return f"{text} /* {comment} */" if text and comment else text
 
 
 def insert_rows(connection: Connection, table: Table, rows: Iterable[Cells]) -> int:
