@@ -75,7 +75,6 @@ class _Drawing:
             self._create(self._rows, table, columns)
 
     def add(self, witness: Witness) -> None:
-        """Write the rows of a witness several times."""
         witness = Witness(witness.rows, list(filter(self._can_ask, witness.conditions)))
         fixed: Values = {}
         for _ in range(self.random.randint(FEWEST_COPIES, MOST_COPIES)):
@@ -87,7 +86,6 @@ class _Drawing:
             fixed = fixed or self._named(witness, values)
 
     def write(self, path: Path) -> None:
-        """Write the SQLite file."""
         with closing(sqlite3.connect(path)) as database, database:
             for name, table in self.schema.tables.items():
                 columns = [f"{column} {kind.declared}" for column, kind in table.columns.items()]
@@ -111,7 +109,6 @@ class _Drawing:
         return True
 
     def _met(self, candidates: Sequence[Any], texts: Sequence[str]) -> list[Any]:
-        """Return the candidates that meet conditions on a `value`."""
         met = f"SELECT value FROM json_each(?) WHERE {' AND '.join(texts) or 'TRUE'}"
         return [value for (value,) in self._rows.execute(met, [json.dumps(candidates)])]
 

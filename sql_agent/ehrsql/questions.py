@@ -1,8 +1,8 @@
 """EHRSQL's questions as rows of the SQL agent, with a drawn database or the user's own.
 
-folder = prepare([Path("train/label.json"), Path("valid/label.json")], schema=Path("mimic_iv.sql"))
-folder = prepare([Path("label.json")], database=Path("mimic_iv.sqlite"))
-prepared = PreparedSet.read(folder)                  # or PreparedSet.of(prepared.questions[0])
+prepare([Path("train/label.json"), Path("valid/label.json")], schema=Path("mimic_iv.sql"))
+prepared = prepare([Path("label.json")], database=Path("mimic_iv.sqlite"))
+PreparedSet.read(prepared.folder)                    # or PreparedSet.of(prepared.questions[0])
 """
 
 from __future__ import annotations
@@ -40,12 +40,13 @@ CONSTANT = ([[0]], [[1]])  # results that a statement without a question gives a
 
 @dataclass(frozen=True)
 class PreparedSet:
-    """A prepared folder: its files of questions, benchmark and database."""
+    """A prepared folder: its files of questions, benchmark, database, and what was recognised."""
 
     folder: Path
     questions: tuple[Path, ...]
     version: Version
     database: Path
+    recognised: tuple[str, ...] = ()
 
     @classmethod
     def read(cls, folder: Path) -> PreparedSet:
@@ -58,8 +59,9 @@ class PreparedSet:
                 "--database together with the published questions"
             ) from None
         files = tuple(folder / name for name in found["questions"])
-        # A user's own database is an absolute path
-        return cls(folder, files, VERSIONS[found["version"]], folder / found["database"])
+        database = folder / found["database"]  # or a user's own, whose path is absolute
+        recognised = tuple(found["recognised"])
+        return cls(folder, files, VERSIONS[found["version"]], database, recognised)
 
     @classmethod
     def of(cls, questions: Path) -> PreparedSet | None:
@@ -77,8 +79,8 @@ class PreparedSet:
 
 def prepare(
     files: Sequence[Path], schema: Path | None = None, database: Path | None = None
-) -> Path:
-    """Return the folder of the questions and their database, made once for the same files."""
+) -> PreparedSet:
+    """Return the questions with their database, made once for the same files."""
     version, asked = _read(files)
     questions = [*chain.from_iterable(asked.values())]
     known = compact([version.name, DRAWING, *map(asdict, questions)]).encode()
@@ -114,27 +116,27 @@ def prepare(
                 "recognised": recognised,
             }
             (made / SET).write_text(compact(facts), encoding="utf-8")
-    described = json.loads((folder / SET).read_text(encoding="utf-8"))
-    for file, name, said in zip(files, asked, described["recognised"], strict=True):
-        print(f"{file}: {said}; rows in {folder / name}", file=sys.stderr)
-    return folder
+    prepared = PreparedSet.read(folder)
+    for file, made, said in zip(files, prepared.questions, prepared.recognised, strict=True):
+        print(f"{file}: {said}; rows in {made}", file=sys.stderr)
+    return prepared
 
 
 def _read(files: Sequence[Path]) -> tuple[Version, dict[str, list[Question]]]:
     """Return the benchmark of files, and their questions by the name of the file of rows."""
-    versions = []
     asked = {}
+    versions = set()
     for file in files:
         version, questions = read_questions(file)
-        versions.append(version)
+        versions.add(version)
         folder = f"{file.resolve().parent.name}_" if len(files) > 1 else ""
         asked[f"{folder}{file.stem}.jsonl"] = questions  # EHRSQL-2024 calls all of them label
     given = ", ".join(map(str, files))
-    if len({*versions}) > 1:
+    if len(versions) > 1:
         raise UsageError(f"{given} are questions of EHRSQL and of EHRSQL-2024; give files of one")
     if len(asked) < len(files):
         raise UsageError(f"{given} have one name in folders of one name; rename a folder")
-    return versions[0], asked
+    return version, asked
 
 
 def _usable(

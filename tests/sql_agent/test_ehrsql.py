@@ -23,10 +23,10 @@ from sql_agent.agent import AGENT
 from sql_agent.ehrsql import questions as ehrsql_questions
 from sql_agent.ehrsql.environment import EhrsqlEnvironment
 from sql_agent.ehrsql.published import EHRSQL, EHRSQL_2024
-from sql_agent.ehrsql.questions import DATABASE, PreparedSet, prepare
+from sql_agent.ehrsql.questions import prepare
 from sql_agent.intake.question_files import load_rows
 from sql_agent.reward import Query
-from sql_agent.task import task_of
+from sql_agent.task import SqlTask, task_of
 from tests.corpora import cases_of
 from tests.episodes.scripted import ScriptedPolicy, asks, says
 from tests.messages import missing
@@ -57,9 +57,14 @@ def evaluate(data: Path, schema: Path, *flags: str) -> int:
     )
 
 
-def prepare_files(folder: Path) -> Path:
-    data, schema = files(folder)
-    return prepare([data], schema)
+@pytest.fixture
+def environment(tmp_path):
+    data, schema = files(tmp_path)
+    return EhrsqlEnvironment(prepare([data], schema).folder)
+
+
+def tasks_of(environment: EhrsqlEnvironment) -> dict[str, SqlTask]:
+    return {row["id"]: task_of(row) for row in load_rows(environment.set.questions[0])}
 
 
 def played(environment: EhrsqlEnvironment, answer: str | None, *statements: str) -> Episode:
@@ -78,10 +83,8 @@ def test_gold_is_100_and_what_cannot_be_asked_is_counted(tmp_path, capsys):
     assert scores["overall"]["score"] == 1.0
 
 
-def test_what_was_scored_is_recorded_without_the_database(tmp_path, monkeypatch):
-    drawn = PreparedSet.read(prepare_files(tmp_path))
-    environment = EhrsqlEnvironment(drawn.folder)
-    task = task_of(load_rows(drawn.questions[0])[0])
+def test_what_was_scored_is_recorded_without_the_database(environment, monkeypatch):
+    task = tasks_of(environment)["ages"]
     right, lost = played(environment, "So many.", *task.sql), played(environment, "So many.")
     assert asyncio.run(environment.score(task, right)).score == 1.0
     monkeypatch.setattr(environment, "whole", None)
@@ -93,26 +96,24 @@ def test_what_was_scored_is_recorded_without_the_database(tmp_path, monkeypatch)
 def test_the_same_files_give_the_same_database_and_another_schema_another(tmp_path):
     """The statements would run on tables that the new schema does not have."""
     data, schema = files(tmp_path)
-    folder = prepare([data], schema)
-    first = list(sqlite3.connect(folder / DATABASE).iterdump())
-    (folder / "set.json").unlink()  # as after a kill in the middle
-    assert prepare([data], schema) == folder
-    assert list(sqlite3.connect(folder / DATABASE).iterdump()) == first
+    prepared = prepare([data], schema)
+    first = list(sqlite3.connect(prepared.database).iterdump())
+    (prepared.folder / "set.json").unlink()  # as after a kill in the middle
+    assert prepare([data], schema) == prepared
+    assert list(sqlite3.connect(prepared.database).iterdump()) == first
     schema.write_text(SCHEMA.replace("SEX VARCHAR(5)", "GENDER VARCHAR(5)"), encoding="utf-8")
-    assert prepare([data], schema) != folder
+    assert prepare([data], schema).folder != prepared.folder
 
 
 def test_a_key_without_columns_and_a_statement_with_a_parameter_are_read(tmp_path):
     row = {"question": "which?", "query": "select visit_id from visits where age = :age"}
     data, schema = files(tmp_path, [*ROWS, row])
     schema.write_text(SCHEMA.replace("REFERENCES PERSONS(PERSON_ID)", "REFERENCES PERSONS"))
-    assert PreparedSet.read(prepare([data], schema)).questions
+    assert prepare([data], schema).questions
 
 
-def test_what_is_handed_in_is_the_last_statement_that_ran(tmp_path):
-    drawn = PreparedSet.read(prepare_files(tmp_path))
-    environment = EhrsqlEnvironment(drawn.folder)
-    tasks = {row["id"]: task_of(row) for row in load_rows(drawn.questions[0])}
+def test_what_is_handed_in_is_the_last_statement_that_ran(environment):
+    tasks = tasks_of(environment)
     gold = tasks["last"].sql[0]
     other = "SELECT number + 1 FROM results LIMIT 1"
 
@@ -246,7 +247,7 @@ def test_a_users_database_shows_its_views_and_none_of_sqlites_own_tables(tmp_pat
         connection.execute("CREATE TABLE notes (id INTEGER PRIMARY KEY AUTOINCREMENT)")
         connection.execute("CREATE VIEW elderly AS SELECT * FROM visits WHERE age > 40")
         connection.commit()
-    prepared = PreparedSet.read(prepare([files(tmp_path)[0]], database=database))
+    prepared = prepare([files(tmp_path)[0]], database=database)
     prompt = EhrsqlEnvironment(prepared.folder).prompt
     assert "elderly" in prompt
     assert "sqlite_" not in prompt
@@ -290,12 +291,8 @@ def test_no_command_plays_another_database_than_the_named_one(tmp_path, main, ca
     assert not missing(capsys.readouterr().err, missing_one, "--data")
 
 
-def test_the_tool_takes_the_words_of_the_benchmark(tmp_path):
-    drawn = PreparedSet.read(prepare_files(tmp_path))
-    environment = EhrsqlEnvironment(drawn.folder)
-    task = next(
-        task for row in load_rows(drawn.questions[0]) if (task := task_of(row)).id == "today"
-    )
+def test_the_tool_takes_the_words_of_the_benchmark(environment):
+    task = tasks_of(environment)["today"]
     policy = ScriptedPolicy(asks(GOLD["today"]), says("It is the lowest value."))
     episode = asyncio.run(environment.play(task, policy))
     assert asyncio.run(environment.score(task, episode)).score == 1.0
@@ -351,7 +348,7 @@ def test_a_run_trains_and_validates_on_one_database(tmp_path, begin, capsys):
 @pytest.mark.parametrize("other", ["plain", "2022"])
 def test_files_of_two_kinds_are_refused(tmp_path, begin, capsys, other):
     train, valid = two_files(tmp_path)
-    prepared = PreparedSet.read(prepare([train, valid], tmp_path / "ward.sql"))
+    prepared = prepare([train, valid], tmp_path / "ward.sql")
     if other == "plain":
         given = ["--train-file", str(prepared.questions[0]), "--val-file", "data/val.parquet"]
     else:
