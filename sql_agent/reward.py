@@ -124,9 +124,6 @@ class Query:
         return [cls("", QueryResult(gold["columns"], gold["rows"], len(gold["rows"])))]
 
 
-Value = Callable[[SqlTask, Episode], float | None]
-
-
 def rule(task: SqlTask, episode: Episode) -> float:
     """Return 1 if a query that ran read an allowed table, else 0.
 
@@ -183,7 +180,7 @@ def has_format(task: SqlTask, episode: Episode) -> float:
     return float(is_whole and not says_nothing(case_of(task, episode)))
 
 
-TERMS: dict[str, Value | None] = {
+TERMS: dict[str, Callable[[SqlTask, Episode], float | None] | None] = {
     "rule": rule,
     "judge": None,  # its value comes with the verdict
     "execution": execution,
@@ -280,9 +277,7 @@ def same_result(
     width = len(gold.get("columns") or []) or (len(wanted[0]) if wanted else len(columns))
     if len(rows) != len(wanted) or (rows and len(columns) != width):
         return False
-    orders: Iterable[Sequence[int]]
-    orders = permutations(range(width)) if width <= MOST_COLUMNS else [range(width)]
-    for order in orders:
+    for order in permutations(range(width)) if width <= MOST_COLUMNS else [range(width)]:
         turned = [[row[column] for column in order] for row in rows]
         if _same_rows(turned, wanted, bool(gold.get("ordered"))):
             return True

@@ -29,6 +29,7 @@ class SqlTask(Task):
 
 def task_of(row: Row) -> SqlTask:
     """Return the task of a row of `sql_agent.intake.question_files.load_rows`."""
+    gold = {name: nested(row, name) for name in ("structured_gt", "evidence") if row[name]}
     return SqlTask(
         id=row["id"],
         question=row["question"],
@@ -36,10 +37,7 @@ def task_of(row: Row) -> SqlTask:
         task_type=row["task_type"] or "unknown",
         difficulty=row["difficulty"] or "unknown",
         wording=row["wording"],
-        gold={
-            column: nested(row, column) for column in ("structured_gt", "evidence") if row[column]
-        }
-        or None,
+        gold=gold or None,
         sql=tuple(statements(row)),
         names=tuple(nested(row, "entities")),
     )

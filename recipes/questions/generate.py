@@ -209,9 +209,8 @@ def confirmed(draft: Draft, tool: QueryTool, judge: ReferenceJudge) -> list[list
         "structured_gt": {"columns": result.columns, "rows": result.rows},
         "evidence": draft.evidence,
     }
-    verdict = judge.bears_out(
-        Case(draft.question, draft.answer, draft.answer, [result.to_json()], gold)
-    )
+    case = Case(draft.question, draft.answer, draft.answer, [result.to_json()], gold)
+    verdict = judge.compare(case, by_reference=False)
     return result.rows if verdict.score == 1 else None
 
 

@@ -90,7 +90,7 @@ def quoted(question: str, episode: Episode) -> Row:
     answer = (episode.answer or "").strip()
     named = from_table(gold, [])  # says the fields in Chinese, as the answer does
     case = Case(question, answer, named, gold={"structured_gt": gold})
-    if ReferenceJudge().bears_out(case).score != 1:
+    if ReferenceJudge().compare(case, by_reference=False).score != 1:
         return refused("not_quoted", f"the answer does not only quote the rows: {answer[:80]!r}")
     return {"answer": answer, "sql": ran[-1].sql, "structured_gt": compact(gold)}
 

@@ -60,15 +60,13 @@ def draft_answer(row: Row, tool: QueryTool) -> str:
 
 def _together(results: list[QueryResult]) -> dict[str, Any]:
     """Return results as one table, without rows if one fails or is cut, or columns differ."""
-    columns: list[str] | None = None
     rows: list[Any] = []
     for result in results:
         is_cut = result.count > len(result.rows)
-        if not result.ok or is_cut or (columns is not None and result.columns != columns):
+        if not result.ok or is_cut or result.columns != results[0].columns:
             return {"columns": [], "rows": []}
-        columns = result.columns
         rows += result.rows
-    return without_key(QueryResult(columns or [], rows, len(rows)))
+    return without_key(QueryResult(results[0].columns if results else [], rows, len(rows)))
 
 
 def from_table(gold: dict[str, Any], names: list[str]) -> str:

@@ -8,8 +8,7 @@ gold.trailing_facts("x的贮藏是避光")  # (["避光"], "x的贮藏是")
 import json
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 from itertools import chain
 from typing import Any
@@ -42,7 +41,6 @@ PROGRAM = re.compile(
 )
 
 
-@dataclass
 class Gold:
     """forms: ways to tell all of it, each by its facts. places: owners and fields of each fact.
 
@@ -50,17 +48,47 @@ class Gold:
     how an answer may count gold's rows.
     """
 
-    heads: Heads
-    forms: list[Places] = field(default_factory=list)
-    wholes: set[str] = field(default_factory=set)
-    nothing: bool = False
-    is_program: bool = False
-    places: Places = field(default_factory=lambda: defaultdict(set))
-    number: str | None = None
-    number_fact: str = ""
-    rows: re.Pattern[str] | None = None
+    def __init__(
+        self,
+        question: str,
+        reference: str,
+        columns: Sequence[str],
+        rows: Sequence[Sequence[str]],
+        by_reference: bool,
+    ) -> None:
+        self.heads = Heads(fold(question))
+        self.nothing = not rows and (abstains(reference) or not words_only(reference))
+        cells = list(chain(*rows))
+        self.is_program = any(PROGRAM.search(text) for text in (*cells, reference))
+        wholes = ["\n".join(cells), reference] if by_reference else ["\n".join(cells)]
+        self.wholes = {without_frames(text) for text in wholes} - {""}
+        names = [{fold(name), fold(name.replace("_", " "))} for name in columns]
+        self.heads.labels |= set().union(*names)
+        told = _of_reference(reference, self.heads, set(map(fold, cells)))
+        form = _of_rows(rows, self.heads, told)
+        for fact, places in form.items():
+            # A draft may not say whose a value is: name:甲,dosage:1片
+            if fact in told and all(owner for owner, _ in places):
+                told[fact] = {place for place in told[fact] if place[0]} or places
+        for number, aliases in enumerate(names):
+            labels = set()  # the fields under which the reference tells the column's cells
+            for row in rows:
+                for fact, _ in pieces(row[number]):
+                    labels |= {label for _, label in told.get(fact, ())}
+            if len(labels) == 1 and "" not in labels:
+                self.heads.aliases |= dict.fromkeys(aliases, labels.pop())
+        self.forms: list[Places] = []
+        self.places: Places = defaultdict(set)
+        self.number = self.number_fact = ""
+        self._take(form)
+        if by_reference or not rows:
+            self._take(told)
+        self.rows: re.Pattern[str] | None = None
+        if columns and rows and not self.number:
+            self.rows = re.compile(rf"(?<![\d.]){len(rows)}[{MEASURES}](?!.*{NEAR})")
+            self.heads.known.insert(0, self.rows)
 
-    def take(self, form: Places) -> None:
+    def _take(self, form: Places) -> None:
         if not form:
             return
         self.forms.append(form)
@@ -69,7 +97,7 @@ class Gold:
         if len(form) == 1 and not self.number:
             self.number_fact = next(iter(form))
             found = COUNT.fullmatch(self.number_fact)
-            self.number = found[1] if found else None
+            self.number = found[1] if found else ""
 
     def counts_rows(self, piece: str) -> bool:
         """Return whether the piece says how many rows gold has, and claims nothing else."""
@@ -138,41 +166,7 @@ def read_gold(
     filled = [row for row in texts if any(HAS_WORD.search(cell) for cell in row)]
     if not filled and not words_only(reference) and table is None:
         return None
-    gold = Gold(Heads(fold(question)))
-    gold.nothing = not filled and (abstains(reference) or not words_only(reference))
-    cells = list(chain(*filled))
-    gold.is_program = any(PROGRAM.search(text) for text in (*cells, reference))
-    wholes = ["\n".join(cells), reference] if by_reference else ["\n".join(cells)]
-    gold.wholes = {without_frames(text) for text in wholes} - {""}
-    columns = []
-    for name in (table or {}).get("columns", []):
-        columns.append({fold(name), fold(name.replace("_", " "))})
-    gold.heads.labels |= set().union(*columns)
-    told = _of_reference(reference, gold.heads, set(map(fold, cells)))
-    form = _of_rows(filled, gold.heads, told)
-    for fact, places in form.items():
-        # A draft may not say whose a value is: name:甲,dosage:1片
-        if fact in told and all(owner for owner, _ in places):
-            told[fact] = {place for place in told[fact] if place[0]} or places
-    for number, names in enumerate(columns):
-        labels = _labels([row[number] for row in filled if number < len(row)], told)
-        if len(labels) == 1 and "" not in labels:
-            gold.heads.aliases |= dict.fromkeys(names, labels.pop())
-    gold.take(form)
-    if by_reference or not filled:
-        gold.take(told)
-    if table and filled and not gold.number:
-        gold.rows = re.compile(rf"(?<![\d.]){len(filled)}[{MEASURES}](?!.*{NEAR})")
-        gold.heads.known.insert(0, gold.rows)
-    return gold
-
-
-def _labels(cells: Iterable[str], told: Places) -> set[str]:
-    """Return the fields under which the reference tells a column's cells."""
-    found = set()
-    for fact, _ in chain.from_iterable(map(pieces, cells)):
-        found |= {label for _, label in told.get(fact, ())}
-    return found
+    return Gold(question, reference, table["columns"] if table else [], filled, by_reference)
 
 
 def _text(cell: Any) -> str:

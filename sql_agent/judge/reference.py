@@ -31,12 +31,11 @@ class ReferenceJudge:
         """Return the verdict. Without anything to compare with it is unscored ("no_reference")."""
         return self.compare(case)
 
-    def bears_out(self, case: Case) -> Verdict:
-        """Return the verdict by gold rows or evidence. The reference adds only names and fields."""
-        return self.compare(case, by_reference=False)
-
     def compare(self, case: Case, by_reference: bool = True) -> Verdict:
-        """Return the same as `judge`, for callers without an event loop."""
+        """Return the same as `judge`, for callers without an event loop.
+
+        Without `by_reference` the reference adds only names and fields to gold rows or evidence.
+        """
         encoded = json.dumps(case.gold or {}, ensure_ascii=False, default=str)
         gold = read_gold(case.question, case.reference, encoded, by_reference)
         if gold is None:
@@ -157,27 +156,28 @@ class _Reading:
         return self.gold.heads.names.index(owner) if owner else self.last
 
     def _enter(self, head: str) -> None:
-        names = [name for name in self.gold.heads.names if name in head]
+        heads = self.gold.heads
+        names = [name for name in heads.names if name in head]
         if names:
             # All of them in gold's order are told in that order
-            longest_first = sorted(self.gold.heads.names, key=len, reverse=True)
+            longest_first = sorted(heads.names, key=len, reverse=True)
             said = re.findall("|".join(map(re.escape, longest_first)), head)
-            is_in_order = len(said) > 1 and said == self.gold.heads.names
+            is_in_order = len(said) > 1 and said == heads.names
             self.owner = "" if is_in_order else max(names, key=len)
             self.labels = []
             self.last = 0
             self.of_another = False
-        labels = [label for label in self.gold.heads.labels if label and label in head]
-        if (names and len(self.gold.heads.names) > 1) or (labels and len(self.fields) > 1):
+        labels = [label for label in heads.labels if label and label in head]
+        if (names and len(heads.names) > 1) or (labels and len(self.fields) > 1):
             self.leads.append(True)
         field = without(ENDING.sub("", head), names).strip("\n的 ")
         if labels:
             # A label that stands only within a longer one is not named
             named = without(head, labels)
             whole = [label for label in labels if without(head, {*labels} - {label}) != named]
-            self.labels = sorted(whole, key=head.index)
-            self.labels = [self.gold.heads.aliases.get(label, label) for label in self.labels]
+            whole.sort(key=head.index)
+            self.labels = [heads.aliases.get(label, label) for label in whole]
         elif field:
             # A part of one field's name is that field: 相互作用 is 药物相互作用.
-            longer = [label for label in self.gold.heads.labels if field in label]
+            longer = [label for label in heads.labels if field in label]
             self.labels = longer if len(longer) == 1 else []
