@@ -17,7 +17,6 @@ from consultation_agent.protocol import (
     Choice,
     Conclusion,
     Question,
-    choice_reader,
     read_reply,
 )
 from consultation_agent.record_patient import Exchange, RecordPatient, Reply, question_for
@@ -62,9 +61,9 @@ class ConsultationEnvironment(PartnerEnvironment):
         return self.english if task.english else self.prompts
 
     def read(self, task: ConsultationTask | None, reply: str) -> Question | Conclusion | Malformed:
-        if task and task.options:
-            return choice_reader(task.options, several=", " in task.reference)(reply)
-        return read_reply(reply)
+        if task is None:
+            return read_reply(reply)
+        return read_reply(reply, task.options, several=", " in task.reference)
 
     def words_of(self, said: Question) -> str:
         return said.text

@@ -6,9 +6,8 @@ read_reply("哪里疼？")                                          # Malformed(
 
 import re
 import unicodedata
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from common.thoughts import after_thought
@@ -95,7 +94,7 @@ ALONE = re.compile(
     r"[ .。]*(?:选项|(?:is (?:the )?)?(?:correct|right)(?: answer)?|正确)?[ .。]*", re.I
 )
 # A letter that stands for itself
-LONE = re.compile(r"(?<![a-z0-9])[a-z](?![a-z0-9])", re.IGNORECASE)
+LONE = re.compile(r"(?<![A-Za-z0-9])[A-Z](?![A-Za-z0-9])")
 INLINE = re.compile(
     r"(?<=[ \t。；;])(?=(?:(?:treatment )?recommendations?|(?:治疗|处理)?建议)[ \t]{0,4}[:：])",
     re.IGNORECASE,
@@ -128,9 +127,6 @@ class Conclusion(Ending):
         return f"<answer>{self}</answer>"
 
 
-Reading = Callable[[str], "Question | Conclusion | Malformed"]
-
-
 @dataclass(frozen=True)
 class Choice(Conclusion):
     """A letter of the case's options, in place of a diagnosis."""
@@ -139,119 +135,13 @@ class Choice(Conclusion):
         return f"Choice: {self.diagnosis}"
 
 
-def choice_reader(letters: Collection[str], several: bool = False) -> Reading:
-    """Return what reads the replies of a case with options: a question, or a choice of one letter, or
-    of an option's own words where these stand by letter. several: or of a list of them.
-    """
-    options = letters if isinstance(letters, Mapping) else dict.fromkeys(letters, "")
-    return partial(read_reply, read_answer=partial(_read_choice, options, several))
-
-
-def _read_choice(
-    options: Mapping[str, str], several: bool, text: str
+def read_reply(
+    text: str, options: Mapping[str, str] | None = None, several: bool = False
 ) -> Question | Conclusion | Malformed:
-    text = FACE.sub("", unicodedata.normalize("NFKC", text))
-    text = BOXED.sub(r"\1", text).strip(" $")
-    text = QUOTED.sub(r"(\1)", text)
-
-    def chosen(said: str, alone: bool = False) -> str:
-        words = said.strip(" *_.。\n")
-        listed = _all_chosen(words, options, alone) if several else None
-        return _chosen(words, options, alone) if listed is None else listed
-
-    labelled = CHOICE.match(text)
-    if labelled:
-        said = CHOICE_AGAIN.split(labelled[1].replace("*", ""))
-        choices = set(map(chosen, said))
-        letter = choices.pop()
-        return Choice(letter, "") if letter and not choices else Malformed("no_diagnosis")
-    if letter := chosen(text, alone=True):
-        return Choice(letter, "")
-    if QUESTION.match(text):
-        both = re.search(r"\bchoice[ \t]{0,4}[:：]", text, re.IGNORECASE)
-        return Malformed("both") if both else _read_answer(text)
-    return Malformed("no_label")
-
-
-def _all_chosen(said: str, options: Mapping[str, str], alone: bool) -> str | None:
-    """Return the letters of the list that a text begins with, as "A, C", "" if what follows takes
-    them back, None without a list.
-    """
-    for letter, words in sorted(options.items(), key=lambda option: -len(option[1])):
-        if own := re.escape(words.strip(" .。")):
-            named = rf"(?<![A-Za-z0-9])(?:{letter}\W{{0,3}})?{own}(?![A-Za-z0-9])"
-            said = re.sub(named, letter, said, flags=re.IGNORECASE)
-    if re.fullmatch(r"[a-z]{2,5}|(?:[a-zA-Z](?![a-zA-Z])|and|\W)+", said):
-        said = said.upper()
-    listed = LISTED.match(said.strip("[] "))
-    if not listed:
-        return None
-    letters = {*re.sub("(?i:and|option)|[^A-Za-z]", "", listed[1])}
-    behind = listed.string[listed.end() :]
-    against = "".join(REJECTED.findall(behind)).upper()
-    others = {*re.findall(r"(?<![A-Za-z0-9])[A-Z](?![A-Za-z0-9])", REJECTED.sub("", behind))}
-    plain = (
-        NOT_A_WORD.match(behind)
-        and NO_ARTICLE.match(behind)
-        and (not alone or ALONE.fullmatch(behind))
-    )
-    if not plain or DENIED.match(behind) or _is_turned(behind, "".join(letters), options):
-        return ""
-    if letters - {*options} or letters & {*against} or others & {*options} - letters:
-        return ""
-    return ", ".join(sorted(letters))
-
-
-def _chosen(said: str, options: Mapping[str, str], alone: bool = False) -> str:
-    """Return the letter that a text chooses. alone: no word follows it but its option's."""
-    texts = {letter: text.strip(" .。").casefold() for letter, text in options.items()}
-    named = [letter for letter, text in texts.items() if said and said.casefold() == text]
-    if len(named) == 1:
-        return named[0]
-    found = LETTER.fullmatch(said)
-    letter = found[1].upper() if found else ""
-    if not found or letter not in options:
-        return ""
-    own = options[letter].strip(" .。")
-    behind = found[2]
-    if DENIED.match(behind):
-        return ""
-    words = behind.lstrip(" \t:.,、)-–—")
-    is_article = not alone and ")" not in said[:4] and not NO_ARTICLE.match(behind)
-    if words.casefold().startswith(own.casefold()) and not (found[1] == "a" and is_article):
-        behind = words[len(own) :] if own else behind
-    elif (letter in "AI" and is_article) or not NOT_A_WORD.match(behind):
-        return ""
-    if alone:
-        return letter if ALONE.fullmatch(behind) else ""
-    if rejected := "".join(REJECTED.findall(behind)).upper():
-        behind = REJECTED.sub("", behind)
-        others = {one.upper() for one in LONE.findall(behind)} - {letter}
-        if letter in rejected or others & set(options):
-            return ""
-    other = ANOTHER.match(behind)
-    another = (other[1] or other[2]).upper() if other else letter
-    if another != letter and another in options:
-        return ""
-    return "" if _is_turned(behind, letter, options) else letter
-
-
-def _is_turned(behind: str, letters: str, options: Mapping[str, str]) -> bool:
-    clauses = [clause.strip(" \t_-=") for clause in CLAUSES.split(behind)]
-    clauses = list(filter(None, clauses))
-    if clauses and TAKEN_BACK.fullmatch(clauses[0]):
-        return True
-    for turned in filter(None, map(TURNED.fullmatch, clauses)):
-        named = turned[turned.lastindex or 0].upper()
-        if named not in letters and named in options:
-            return True
-    return False
-
-
-def read_reply(text: str, read_answer: Reading | None = None) -> Question | Conclusion | Malformed:
     """Return what a reply says, or the name of its problem.
 
-    read_answer: reads the text of the answer, by default as a question, or a diagnosis with advice.
+    options: those of the case, by letter, of which one is chosen in place of a diagnosis. several:
+    or a list of them.
     """
     if not text.strip():
         return Malformed("empty")
@@ -269,7 +159,7 @@ def read_reply(text: str, read_answer: Reading | None = None) -> Question | Conc
     answer = reply.removeprefix("<answer>").removesuffix("</answer>").strip()
     if not answer.isascii():
         answer = simplified(answer)
-    return (read_answer or _read_answer)(answer)
+    return _read_choice(answer, options, several) if options else _read_answer(answer)
 
 
 def _read_answer(text: str) -> Question | Conclusion | Malformed:
@@ -302,3 +192,91 @@ def _conclusion(parts: list[Part], kinds: list[str]) -> Conclusion | Malformed:
     if not advised:
         return Malformed("no_recommendation")
     return Conclusion("、".join(named), "；".join(advised))
+
+
+def _read_choice(
+    text: str, options: Mapping[str, str], several: bool
+) -> Question | Conclusion | Malformed:
+    text = FACE.sub("", unicodedata.normalize("NFKC", text))
+    text = BOXED.sub(r"\1", text).strip(" $")
+    text = QUOTED.sub(r"(\1)", text)
+    labelled = CHOICE.match(text)
+    if labelled:
+        said = CHOICE_AGAIN.split(labelled[1].replace("*", ""))
+        choices = {_chosen(one, options, several) for one in said}
+        letters = choices.pop()
+        return Choice(letters, "") if letters and not choices else Malformed("no_diagnosis")
+    if letters := _chosen(text, options, several, alone=True):
+        return Choice(letters, "")
+    if QUESTION.match(text):
+        both = re.search(r"\bchoice[ \t]{0,4}[:：]", text, re.IGNORECASE)
+        return Malformed("both") if both else _read_answer(text)
+    return Malformed("no_label")
+
+
+def _chosen(said: str, options: Mapping[str, str], several: bool, alone: bool = False) -> str:
+    """Return the letters that a text chooses, as "B" or "A, C", or "". alone: no words follow them
+    but those of the option.
+    """
+    said = said.strip(" *_.。\n")
+    texts = {letter: text.strip(" .。").casefold() for letter, text in options.items()}
+    named = [letter for letter, text in texts.items() if said and text == said.casefold()]
+    if len(named) == 1:
+        return named[0]
+    letters, behind = (several and _list_of(said, texts)) or _letter_of(said, texts, alone)
+    stands = ALONE.fullmatch(behind) if alone else _stand(letters, behind, options)
+    known = letters <= options.keys() and not DENIED.match(behind)
+    return ", ".join(sorted(letters)) if known and stands else ""
+
+
+def _list_of(said: str, texts: Mapping[str, str]) -> tuple[set[str], str] | None:
+    """Return the letters of the list that a text begins with, and what is behind it. None of them
+    is chosen where a word goes on with its last letter.
+    """
+    for letter, words in sorted(texts.items(), key=lambda option: -len(option[1])):
+        if words:
+            named = rf"(?<![A-Za-z0-9])(?:{letter}\W{{0,3}})?{re.escape(words)}(?![A-Za-z0-9])"
+            said = re.sub(named, letter, said, flags=re.IGNORECASE)
+    if re.fullmatch(r"[a-z]{2,5}|(?:[a-zA-Z](?![a-zA-Z])|and|\W)+", said):
+        said = said.upper()
+    listed = LISTED.match(said.strip("[] "))
+    if not listed:
+        return None
+    behind = listed.string[listed.end() :]
+    is_list = NOT_A_WORD.match(behind) and NO_ARTICLE.match(behind)
+    letters = {*re.sub("(?i:and|option)|[^A-Za-z]", "", listed[1])}
+    return letters if is_list else set(), behind
+
+
+def _letter_of(said: str, texts: Mapping[str, str], alone: bool) -> tuple[set[str], str]:
+    """Return the letter that a text begins with and what is behind it and its option's words."""
+    found = LETTER.fullmatch(said)
+    letter = found[1].upper() if found else ""
+    if not found or letter not in texts:
+        return set(), ""
+    behind = found[2]
+    words = behind.lstrip(" \t:.,、)-–—")
+    is_article = not (alone or ")" in said[:4] or NO_ARTICLE.match(behind))
+    is_word = not NOT_A_WORD.match(behind) or (letter in "AI" and is_article)
+    if words.casefold().startswith(texts[letter]) and not (found[1] == "a" and is_article):
+        behind = words[len(texts[letter]) :] if texts[letter] else behind
+    elif is_word:
+        return set(), ""
+    return {letter}, behind
+
+
+def _stand(letters: set[str], behind: str, options: Mapping[str, str]) -> bool:
+    """Return whether nothing behind letters takes them back or chooses another one."""
+    against = {*"".join(REJECTED.findall(behind)).upper()}
+    behind = REJECTED.sub("", behind)
+    others = {*LONE.findall(behind)} & options.keys() - letters
+    if letters & against or (others and (against or len(letters) > 1)):
+        return False
+    clauses = list(filter(None, (one.strip(" 	_-=") for one in CLAUSES.split(behind))))
+    if clauses and TAKEN_BACK.fullmatch(clauses[0]):
+        return False
+    for other in (ANOTHER.match(behind), *map(TURNED.fullmatch, clauses)):
+        named = other[other.lastindex or 0].upper() if other else ""
+        if named in options and named not in letters:
+            return False
+    return True

@@ -12,7 +12,6 @@ from consultation_agent.protocol import (
     Conclusion,
     Malformed,
     Question,
-    choice_reader,
     read_reply,
 )
 from consultation_agent.task import task_of
@@ -42,10 +41,10 @@ def test_what_is_neither_has_a_name(case):
 
 @pytest.mark.parametrize("case", cases_of(__file__, "choices"), ids=lambda case: case["said"])
 def test_only_an_option_of_the_case_is_a_choice(case):
-    read = choice_reader({"A": "Aspirin", "B": "Colchicine"})
+    options = {"A": "Aspirin", "B": "Colchicine"}
     problem = Malformed(case.get("problem", "no_diagnosis"))
     wanted = Choice(case["letter"], "") if case.get("letter") else problem
-    assert read(f"<answer>{case['said']}</answer>") == wanted
+    assert read_reply(f"<answer>{case['said']}</answer>", options) == wanted
 
 
 @pytest.mark.parametrize(
@@ -55,7 +54,7 @@ def test_a_list_of_letters_is_a_choice_where_several_are_right(case):
     options = {"A": "Aspirin", "B": "Colchicine", "C": "Vitamin A", "D": "Rest"}
     problem = Malformed(case.get("problem", "no_diagnosis"))
     wanted = Choice(case["letters"], "") if case["letters"] else problem
-    assert choice_reader(options, several=True)(f"<answer>{case['said']}</answer>") == wanted
+    assert read_reply(f"<answer>{case['said']}</answer>", options, several=True) == wanted
 
 
 PIECES = ("<think>", "</think>", "<answer>", "</answer>", "问题：", "诊断：", "建议:", "Question:")
