@@ -8,7 +8,7 @@ words that say how an examination is made, then letter by letter.
 import re
 import tomllib
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -21,14 +21,17 @@ LONGEST = 120  # characters of an order that are listened to
 SHORT = 4  # a word of fewer letters, or with a digit, is spelt right or another one: CT and MRI, T3 and T4
 LONG = 12  # a word of so many letters may have two mistakes, a shorter one has one
 BRACKETS = re.compile(r"\([^()]*\)")
-LETTER = re.compile(r"\b([a-z])(?:-(?=[a-z])| (?=ray|dimer|reactive))")  # x-ray, D dimer: one word
-VIRUS = re.compile(r"\b(hep(?:atitis)?) ([a-e])\b")  # hepatitis A: its letter is no article
-RIGHT_HEART = re.compile(r"\bright[- ]heart(?= cath)")  # else a side, which is no part of a name
-HOURS = re.compile(r"\b(\d+)[- ]?(?:hours?|hrs?|h)\b")
-LEG = re.compile(r"\blower (?:extremit(?:y|ies)|limbs?)\b")
-ARM = re.compile(r"\bupper (?:extremit(?:y|ies)|limbs?)\b")
-POSSESSIVE = re.compile(r"(?<=[a-z])['’]s?\b")  # Kernig's sign
-SENSITIVITY = re.compile(r"\bc ?(?:&|and) ?s\b")  # culture and sensitivity
+# One spelling of what is written in several ways
+SPELLINGS = {
+    re.compile(r"(?<=[a-z])['’]s?\b"): "",  # Kernig's sign
+    re.compile(r"\b([a-z])(?:-(?=[a-z])| (?=ray|dimer|reactive))"): r"\1",  # x-ray, D dimer
+    re.compile(r"\bc ?(?:&|and) ?s\b"): "culture",  # culture and sensitivity
+    re.compile(r"\b(\d+)[- ]?(?:hours?|hrs?|h)\b"): r"\1hour",
+    re.compile(r"\bright[- ]heart(?= cath)"): "rightheart",  # a side is no part of a name
+    re.compile(r"\bupper (?:extremit(?:y|ies)|limbs?)\b"): "arm",
+    re.compile(r"\blower (?:extremit(?:y|ies)|limbs?)\b"): "leg",
+    re.compile(r"\b(hep(?:atitis)?) ([a-e])\b"): r"\1 virus0\2",  # its letter is no article
+}
 # Which of two sides a text names; the side of a quadrant or of the heart belongs to the name.
 SIDE = re.compile(
     r"\b(left|right)\b(?! (?:upper |lower )?(?:quadrant|heart))|([左右])(?![上下]腹|心)", re.I
@@ -57,28 +60,26 @@ def named(text: str, own: Iterable[str] = ()) -> str | None:
     if len(text) > LONGEST:
         return None
     possible = [name for name in own if {side_of(name), side_of(text)} != {"left", "right"}]
-    indices = ({words_of(name): name for name in possible}, _by_words())
+    by_words = {words_of(name): name for name in possible}
+    by_bare_words = {_bare(name): name for name in possible}
     text = unicodedata.normalize("NFKC", text)
     outside, _, inside = text.partition("(")
     if outside.strip().lower() == "".join(re.findall(r"\b[a-z]", inside.lower())):
         text, outside = inside, ""  # UA (uric acid)
-    if _are_several(text, indices[0]):
+    if _are_several(text, by_words):
         return None
+    ways: list[Callable[[str], str | None]] = [
+        lambda part: by_words.get(words_of(part)),
+        lambda part: _by_words().get(words_of(part)),
+        _without_the_rest,
+        lambda part: by_bare_words.get(_bare(part)),
+        lambda part: _spelt_like(words_of(part), by_words),
+        lambda part: _spelt_like(words_of(part), _by_words()),
+    ]
     parts = [part for part in (text, outside, inside) if words_of(part)]
-    for index in indices:
+    for way in ways:
         for part in parts:
-            if words_of(part) in index:
-                return index[words_of(part)]
-    for part in parts:
-        if found := _without_the_rest(part):
-            return found
-    bare = {_bare(name): name for name in possible}
-    for part in parts:
-        if _bare(part) in bare:
-            return bare[_bare(part)]
-    for index in indices:
-        for part in parts:
-            if found := _spelt_like(words_of(part), index):
+            if found := way(part):
                 return found
     return None
 
@@ -127,10 +128,7 @@ def _are_several(text: str, own: Index) -> bool:
 
 
 def _without_the_rest(text: str) -> str | None:
-    plain = unicodedata.normalize("NFKC", text)
-    tail = TAIL.search(plain)
-    head = plain[: tail.start()] if tail else plain
-    rest = plain[tail.end() :] if tail else ""
+    head, *rest = TAIL.split(text, maxsplit=1)
     found = _by_bare_words().get(_bare(head)) or _together(head)
     if not found:
         return None
@@ -138,7 +136,7 @@ def _without_the_rest(text: str) -> str | None:
     numbers = set[Words]()
     for one in load_tables().examinations[key].parts.values() if key else ():
         numbers.update((words_of(one.en), words_of(one.zh)))
-    for part in JOINED.split(rest):
+    for part in JOINED.split("".join(rest)):
         if words_of(part) not in numbers and _plainly(part) not in (None, found):
             return None
     return found
@@ -160,9 +158,7 @@ def _together(text: str) -> str | None:
 def _spelt_like(words: Words, index: Index) -> str | None:
     if sum(map(len, words)) <= SHORT:
         return None  # an abbreviation is spelt right or another one
-    found = {
-        name for other, name in index.items() if len(other) == len(words) and _alike(words, other)
-    }
+    found = {name for other, name in index.items() if _alike(words, other)}
     return found.pop() if len(found) == 1 else None
 
 
@@ -170,7 +166,7 @@ def _alike(words: Words, others: Words) -> bool:
     left = list(others)
     for word in words:
         match = next((other for other in left if _same(word, other)), None)
-        if match is None:
+        if match is None or len(words) != len(others):
             return False
         left.remove(match)
     return True
@@ -178,10 +174,9 @@ def _alike(words: Words, others: Words) -> bool:
 
 def _same(word: str, other: str) -> bool:
     length = min(len(word), len(other))
-    mistakes = 1 if length < LONG else 2
     # Another Chinese sign makes another word
-    if length < SHORT or not (word.isalpha() and word.isascii()):
-        mistakes = 0
+    is_exact = length < SHORT or not (word.isalpha() and word.isascii())
+    mistakes = 0 if is_exact else 1 if length < LONG else 2
     return OSA.distance(word, other, score_cutoff=mistakes) <= mistakes
 
 
@@ -249,11 +244,9 @@ def _bare(text: str) -> Words:
 @cache
 def words_of(text: str) -> Words:
     """Return the words that have content, in one spelling and in alphabetical order, or () for none."""
-    plain = POSSESSIVE.sub("", unicodedata.normalize("NFKC", text).lower())
-    plain = LETTER.sub(r"\1", plain)
-    plain = HOURS.sub(r"\1hour", SENSITIVITY.sub("culture", plain))
-    plain = ARM.sub("arm", RIGHT_HEART.sub("rightheart", plain))
-    plain = LEG.sub("leg", VIRUS.sub(r"\1 virus0\2", plain))
+    plain = unicodedata.normalize("NFKC", text).lower()
+    for spelling, usual in SPELLINGS.items():
+        plain = spelling.sub(usual, plain)
     words = [_word(word) for word in re.findall(r"[^\W_]+", plain)]
     return tuple(sorted([word for word in words if word not in NOISE] or words))
 
