@@ -42,12 +42,6 @@ def is_right(task: ConsultationTask, diagnosis: str) -> bool:
     return names_it(diagnosis, (*names, task.reference))
 
 
-def found_facets(task: ConsultationTask, episode: Episode) -> float | None:
-    """Return the share of the distinguishing facets that were mentioned, None without any."""
-    needed = {*task.distinguishing}
-    return len(needed & told(exchanges_of(episode)).keys()) / len(needed) if needed else None
-
-
 def inquiry_value(task: ConsultationTask, episode: Episode) -> float:
     """Return the share of the distinguishing facets that were asked for, against the number of
     things asked. A compound question asks for several things and finds the first.
@@ -71,31 +65,30 @@ def kinds_of(episode: Episode) -> Counter[str]:
 
 
 def conclusion_values(task: ConsultationTask, conclusion: Conclusion | None) -> dict[str, float]:
-    """Return the values of diagnosis and advice by the rules, or 0 without a conclusion."""
-    if conclusion is None:
-        return dict.fromkeys(parts_of(task), 0.0)
-    values = {"diagnosis": float(is_right(task, conclusion.diagnosis))}
-    if "recommendation" in parts_of(task):
+    """Return the values of diagnosis and advice by the rules, or 0 without a conclusion. Some cases
+    have no advice.
+    """
+    values = {"diagnosis": 0.0, "recommendation": 0.0}
+    if conclusion:
+        values["diagnosis"] = float(is_right(task, conclusion.diagnosis))
         said = conclusion.recommendation
         values["recommendation"] = advice_value(task.advice, said, task.recommendation)
+    if not (task.recommendation or task.advice):
+        del values["recommendation"]
     return values
 
 
-def parts_of(task: ConsultationTask) -> tuple[str, ...]:
-    """Return the parts of a conclusion that the case has a gold for. Some cases have no advice."""
-    advised = bool(task.recommendation or task.advice)
-    return ("diagnosis", "recommendation") if advised else ("diagnosis",)
-
-
 def facts_of(task: ConsultationTask, episode: Episode) -> dict[str, float | None]:
-    """Return an episode's numbers. Shares of questions are None if none was asked."""
+    """Return an episode's numbers. Shares of questions or facets are None without any."""
     values = conclusion_values(task, ending_of(episode))
     kinds = kinds_of(episode)
     questions = sum(kinds[kind] for kind in KINDS)
+    needed = {*task.distinguishing}
+    found = needed & told(exchanges_of(episode)).keys()
     return {
         "diagnosis_accuracy": values["diagnosis"],
         "advice": values.get("recommendation"),
-        "facet_recall": found_facets(task, episode),
+        "facet_recall": len(found) / len(needed) if needed else None,
         "questions": float(questions),
         "useful_questions": kinds["informative"] / questions if questions else None,
         "repeated_questions": kinds["repeated"] / questions if questions else None,
@@ -113,26 +106,20 @@ async def score(
     values = conclusion_values(task, conclusion)
     measures: dict[str, float] = {}
     if conclusion and judge and not task.options:
-        verdict = await judge.judge(case_of(task, conclusion))
+        gold = str(Conclusion(task.reference, task.recommendation))
+        context = [task.description] if task.description else []
+        verdict = await judge.judge(Case(task.question, str(conclusion), gold, context))
         if verdict.score is None:
             return Reward(None, {}, verdict.cause, counters=counters)
         rule = values["diagnosis"]
-        values = {name: verdict.parts.get(name, verdict.score) for name in parts_of(task)}
+        values = {name: verdict.parts.get(name, verdict.score) for name in values}
         measures = beside_the_rule(rule, values["diagnosis"])
-    weights = RUBRIC.weights
-    whole = sum(weights[name] for name in values)
-    worth = sum(values[name] * weights[name] for name in values) / whole
-    replies = kinds["malformed"] + len(exchanges_of(episode)) + (conclusion is not None)
+    weights = {name: RUBRIC.weights[name] for name in values}
+    worth = sum(values[name] * weight for name, weight in weights.items()) / sum(weights.values())
+    replies = kinds.total() + (conclusion is not None)
     values["format"] = 1 - kinds["malformed"] / replies if replies else 0.0
     if task.distinguishing:
         values["inquiry"] = inquiry_value(task, episode) if conclusion else 0.0
     paid = rubric.weigh({name: value for name, value in values.items() if name in rubric.names})
     total = math.fsum(paid.values())
     return Reward(total, paid, score=min(1.0, worth), measures=measures, counters=counters)
-
-
-def case_of(task: ConsultationTask, conclusion: Conclusion) -> Case:
-    """Return what a judge sees."""
-    gold = Conclusion(task.reference, task.recommendation)
-    context = [task.description] if task.description else []
-    return Case(task.question, str(conclusion), str(gold), context)

@@ -63,24 +63,21 @@ def _key_by_order(task: DiagnosisTask, episode: Episode) -> list[set[str]]:
 def counted(task: DiagnosisTask, episode: Episode) -> list[Result]:
     """Return the results of orders that are paid or charged: all but the first of an optional one."""
     free = {own_name(name) for name in task.optional}
-    return [
-        one
-        for one in results_of(episode)
-        if one.kind == "repeated" or own_name(one.name) not in free
-    ]
+    results = results_of(episode)
+    return [one for one in results if one.kind == "repeated" or own_name(one.name) not in free]
 
 
 def examination_values(task: DiagnosisTask, episode: Episode) -> dict[str, float | None]:
     """Return precision of all orders, recall, and F1. A share without a basis is None."""
     by_order = _key_by_order(task, episode)
-    key = key_of(task)
+    key = len(key_of(task))
     orders = len(by_order)
     useful = sum(map(bool, by_order))
-    found = len(key_seen(task, episode))
+    found = sum(map(len, by_order))
     return {
         "precision": useful / orders if orders else None,
-        "recall": found / len(key) if key else None,
-        "f1": f1(useful, orders, found, len(key)) if key else None,
+        "recall": found / key if key else None,
+        "f1": f1(useful, orders, found, key) if key else None,
     }
 
 
@@ -92,10 +89,7 @@ def values_of(task: DiagnosisTask, episode: Episode) -> dict[str, float]:
     conclusion = ending_of(episode)
     right = conclusion is not None and names_it(conclusion.diagnosis, task.names)
     share = examination_values(task, episode)["f1"]
-    values = {"diagnosis": float(right)}
-    if share is not None:
-        values["examinations"] = share
-    return values
+    return {"diagnosis": float(right)} | ({} if share is None else {"examinations": share})
 
 
 def kinds_of(episode: Episode) -> Counter[str]:
