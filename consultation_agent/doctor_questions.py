@@ -215,11 +215,11 @@ def named_in(sentence: str) -> tuple[tuple[int, int, AskWord], ...]:
 
 
 def _matches(sentence: str, between: str) -> list[tuple[AskWord, int, int]]:
-    here = {part for part in _ask_words() if part in sentence}
+    here = {part: words for part, words in _ask_words().items() if part in sentence}
     found = list[tuple[AskWord, int, int]]()
-    for part in here:
-        for word in _ask_words()[part]:
-            if here.issuperset(word.parts):
+    for words in here.values():
+        for word in words:
+            if here.keys() >= {*word.parts}:
                 for match in pattern_of(word.parts, between).finditer(sentence):
                     found.append((word, *match.span()))
     return found
@@ -227,7 +227,7 @@ def _matches(sentence: str, between: str) -> list[tuple[AskWord, int, int]]:
 
 def _surest_first(match: tuple[AskWord, int, int]) -> tuple[bool, int, int, int, int]:
     word, start, end = match
-    return word.weak, -len("".join(word.parts)), end - start, start, end
+    return word.weak, -len("".join(word.parts)), end - start, len(word.parts), start
 
 
 @cache

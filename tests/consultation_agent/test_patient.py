@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from conditions.table import load_tables
 from consultation_agent.agent import AGENT
-from consultation_agent.doctor_questions import asked_for, readings
+from consultation_agent.doctor_questions import asked_for, named_in, readings
 from consultation_agent.record_patient import KINDS, Exchange, RecordPatient, Reply, question_for
 from consultation_agent.task import ConsultationTask, task_of
 from episodes.episode import AgentError
@@ -53,6 +53,12 @@ def test_everything_can_be_asked_for():
     for item in [*tables.symptoms, *tables.facets, *tables.general]:
         assert asked_for(question_for(item), "") == [item]
         assert not {*"…|~"} & {*question_for(item)}
+
+
+def test_of_two_readings_of_the_same_letters_the_whole_word_counts():
+    """Which one it was had depended on the order of a set, and with it the answer."""
+    [(_, _, word)] = named_in("有没有发烧？")
+    assert word.parts == ("发烧",)
 
 
 @pytest.mark.system
