@@ -5,7 +5,7 @@ draw_result("cbc", load_tables().examinations["cbc"], "female", 40, random, rand
 """
 
 from bisect import bisect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import accumulate
 from random import Random
@@ -17,14 +17,6 @@ from conditions.condition_types import Examination, Range, Spread
 # Standard deviations that a drawn number is from the mean at most: none becomes negative
 WIDEST = 2.5
 ATTEMPTS = 200  # tries for numbers that fit together before the tables count as wrong
-# Numbers of one examination that must fit together: the counted kinds of white cells leave some per
-# cent to the others.
-FITS: Mapping[str, Callable[[Mapping[str, float]], bool]] = {
-    "cbc": lambda cells: (
-        86 <= cells["neutrophils"] + cells["lymphocytes"] + cells["eosinophils"] <= 99
-    ),
-    "vitals": lambda signs: signs["systolic"] - signs["diastolic"] >= 25,
-}
 CREATININE = 88.4  # umol/L of one mg/dL
 TRIGLYCERIDES = 2.2  # mmol/L that go with one mmol/L of cholesterol in VLDL
 
@@ -39,18 +31,21 @@ def filtration(creatinine: float, sex: str, age: int) -> float:
     return 142 * below * above * 0.9938**age * (1.012 if female else 1)
 
 
-# Numbers that follow from others of the same examination: its part, and the number for sex and age.
-# Total cholesterol: Friedewald et al., Clin Chem 1972;18:499-502, solved for the total.
-DERIVED: Mapping[str, tuple[str, Callable[[Mapping[str, float], str, int], float]]] = {
-    "renal_function": (
-        "egfr",
-        lambda kidney, sex, age: filtration(kidney["creatinine"], sex, age),
-    ),
-    "lipids": (
-        "cholesterol",
-        lambda fats, sex, age: fats["hdl"] + fats["ldl"] + fats["triglycerides"] / TRIGLYCERIDES,
-    ),
-}
+def _derived(name: str, numbers: Mapping[str, float], sex: str, age: int) -> dict[str, float]:
+    """Return the number of an examination that follows from its others, by its part."""
+    if name == "renal_function":
+        return {"egfr": filtration(numbers["creatinine"], sex, age)}
+    if name == "lipids":  # Friedewald et al., Clin Chem 1972;18:499-502, solved for the total
+        vldl = numbers["triglycerides"] / TRIGLYCERIDES
+        return {"cholesterol": numbers["hdl"] + numbers["ldl"] + vldl}
+    return {}
+
+
+def _fit(name: str, numbers: Mapping[str, float]) -> bool:
+    if name == "cbc":  # the counted kinds of white cells leave some per cent to the others
+        counted = numbers["neutrophils"] + numbers["lymphocytes"] + numbers["eosinophils"]
+        return 86 <= counted <= 99
+    return name != "vitals" or numbers["systolic"] - numbers["diastolic"] >= 25
 
 
 @dataclass(frozen=True)
@@ -106,8 +101,7 @@ def draw_result(
     chance: chooses among the texts, so that those of one patient agree on side and severity.
     """
     if examination.normal:
-        usual_texts = dict.fromkeys(examination.normal, 1 / len(examination.normal))
-        shares = texts or usual_texts
+        shares = texts or dict.fromkeys(examination.normal, 1 / len(examination.normal))
         index = bisect(list(accumulate(shares.values())), chance)
         return Result(name, examination, sex, age, seen=list(shares)[min(index, len(shares) - 1)])
     for _ in range(ATTEMPTS):
@@ -121,14 +115,14 @@ def draw_result(
             while not low <= (value := random.gauss(mean, sd)) <= high:
                 pass
             numbers[part] = round(value, known.decimals)
-        part, derive = DERIVED.get(name, ("", None))
-        if derive:
+        is_usual = True
+        for part, value in _derived(name, numbers, sex, age).items():
             known = examination.parts[part]
-            numbers[part] = round(derive(numbers, sex, age), known.decimals)
+            numbers[part] = round(value, known.decimals)
             usual = known.reference(sex, age)
-            if not spreads and not usual.low <= numbers[part] <= usual.high:
-                continue  # nothing is wrong with this patient
-        if FITS.get(name, bool)(numbers):
+            is_usual = usual.low <= numbers[part] <= usual.high
+        # Without a spread nothing is wrong with this patient
+        if (spreads or is_usual) and _fit(name, numbers):
             return Result(name, examination, sex, age, numbers)
     raise UsageError(
         f"conditions.toml: no {examination.en} of a {sex} "
