@@ -7,7 +7,7 @@ import re
 import tomllib
 from collections.abc import Iterator
 from functools import cache, lru_cache
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,21 +17,10 @@ from conditions.table import load_tables
 SENTENCE = re.compile(r"[^?？!！。；;\n]+[?？]?")
 CHOICE = re.compile(r"([^\W\d_a-z]{1,2})[不没]\1")  # 疼不疼
 SAID = tomllib.loads(Path(__file__).with_name("said.toml").read_text(encoding="utf-8"))
-ASKING, ADVICE, TAG, EXAMPLE, CLAUSE, ITSELF, BODY, OPENING, MORE, DETAIL = (
-    re.compile("|".join(SAID["heard"][name]))
-    for name in (
-        "asking",
-        "advice",
-        "tag",
-        "example",
-        "clause",
-        "itself",
-        "body",
-        "opening",
-        "more",
-        "detail",
-    )
-)
+HEARD = {name: re.compile("|".join(SAID["heard"][name])) for name in SAID["heard"]}
+ASKING, ADVICE, TAG, EXAMPLE = (HEARD[name] for name in ("asking", "advice", "tag", "example"))
+CLAUSE, ITSELF, BODY, OPENING = (HEARD[name] for name in ("clause", "itself", "body", "opening"))
+MORE, DETAIL, JOINT = (HEARD[name] for name in ("more", "detail", "joint"))
 WHEN = re.compile("(?<!什么)(?<!啥)的时候")  # what stands before it is no more than the occasion
 ONE_CLAUSE = "[^，,。；;.]"  # a letter between the parts of an ask-word
 HAN_RUN = re.compile(r"[\u4e00-\u9fff]+")
@@ -56,15 +45,17 @@ def asks_whether(question: str, complaint: str) -> bool:
     if not asking or DETAIL.search(asking[-1]):
         return False
     texts = [plain(asking[-1]), plain(re.split("[，,]", asking[-1])[-1])]
-    for word in SAID["complaints"][complaint]:
-        for parts in readings(word):
-            for text in texts:
-                rest = text
-                for part in parts:
-                    rest = pattern_of((part,)).sub(" ", rest, count=1)
-                if pattern_of(parts).search(text) and not content_of(rest):
-                    return True
+    for text, parts in product(texts, _words_for(complaint)):
+        rest = text
+        for part in parts:
+            rest = pattern_of((part,)).sub(" ", rest, count=1)
+        if pattern_of(parts).search(text) and not content_of(rest):
+            return True
     return False
+
+
+def _words_for(complaint: str) -> Iterator[tuple[str, ...]]:
+    return chain.from_iterable(map(readings, SAID["complaints"].get(complaint, ())))
 
 
 def opens(question: str) -> bool:
@@ -96,22 +87,23 @@ def asked_for(question: str, complaint: str) -> list[str]:
     return list(found)
 
 
+def _clauses(sentence: str) -> list[str]:
+    return list(filter(None, CLAUSE.split(EXAMPLE.sub("", sentence))))
+
+
 def parts_of(question: str) -> list[str]:
     """Return the sentences of a question that ask, or the clauses that each ask for something.
 
     A side, such as how long, is asked of the thing before it. One part is the question itself.
     """
-    parts = list[tuple[str, tuple[str, ...]]]()
+    parts = list[tuple[str, list[str]]]()
     for sentence in _asking_sentences(question):
-        asking = list[tuple[str, tuple[str, ...]]]()
-        for clause in CLAUSE.split(EXAMPLE.sub("", sentence)):
-            named = _asked_by_itself(clause or "")
-            if named:
-                asking.append((clause, named))
+        named = [(clause, _asked_by_itself(clause)) for clause in _clauses(sentence)]
+        asking = [(clause, items) for clause, items in named if items]
         parts += asking if len(asking) > 1 else [(sentence, _asked_by_itself(sentence))]
     kept = list[str]()
-    for number, (part, named) in enumerate(parts):
-        is_side = bool(named) and SIDES - {"relieving"} >= {*named}
+    for number, (part, items) in enumerate(parts):
+        is_side = bool(items) and SIDES - {"relieving"} >= {*items}
         of_another = is_side and not SIDES.issuperset(parts[0][1])
         if not number or not of_another or ITSELF.search(plain(part)):
             kept.append(part if asks(part) else f"{part}?")
@@ -136,9 +128,8 @@ def mentions_of(question: str, complaint: str) -> list[tuple[int, int]]:
     """Return where a question, as `plain` writes it, names the complaint: starts and ends."""
     text = plain(question)
     found = list[tuple[int, int]]()
-    for asked in SAID["complaints"].get(complaint, ()):
-        for parts in readings(asked):
-            found += [match.span() for match in pattern_of(parts, ONE_CLAUSE).finditer(text)]
+    for parts in _words_for(complaint):
+        found += [match.span() for match in pattern_of(parts, ONE_CLAUSE).finditer(text)]
     return found
 
 
@@ -146,8 +137,8 @@ def clauses_without_words(question: str) -> list[str]:
     """Return the clauses of a question in which no ask-word stands."""
     found = list[str]()
     for sentence in _asking_sentences(question):
-        for clause in CLAUSE.split(EXAMPLE.sub("", sentence)):
-            if clause and not named_in(plain(clause)):
+        for clause in _clauses(sentence):
+            if not named_in(plain(clause)):
                 found.append(clause if asks(clause) else f"{clause}?")
     return found
 
@@ -165,10 +156,10 @@ def sure_words(question: str) -> list[AskWord]:
     return [word for *_, word in named_in(plain(question)) if not word.weak]
 
 
-def _asked_by_itself(clause: str) -> tuple[str, ...]:
+def _asked_by_itself(clause: str) -> list[str]:
     if not ASKING.search(clause) or ADVICE.search(clause):
-        return ()
-    return tuple(word.item for word in sure_words(clause))
+        return []
+    return [word.item for word in sure_words(clause)]
 
 
 def asks(sentence: str) -> bool:
@@ -180,12 +171,12 @@ def asks(sentence: str) -> bool:
 def _asked_in(sentence: str, complaint: str) -> list[str]:
     clauses = re.split("(?<=[，,：:])", EXAMPLE.sub("", sentence))
     first = next((number for number, clause in enumerate(clauses) if ASKING.search(clause)), 0)
+    whole = plain(sentence)
     before = len(plain("".join(clauses[:first])))
-    named = named_in(plain("".join(clauses))) or named_in(plain(sentence))
-    before = max(before, *(match.end() for match in WHEN.finditer(plain(sentence))), 0)
+    before = max(before, *(match.end() for match in WHEN.finditer(whole)), 0)
+    named = named_in(plain("".join(clauses))) or named_in(whole)
     words = [word for _, end, word in named if end > before] or [word for *_, word in named]
-    new = [word for word in words if not all(part in complaint for part in word.parts)]
-    words = new or words
+    words = [one for one in words if not all(part in complaint for part in one.parts)] or words
     items = [word.item for word in words if not word.weak] or [word.item for word in words]
     symptoms = [item for item in items if item in load_tables().symptoms]
     facets = [item for item in items if item not in (*symptoms, "accompanying")]

@@ -14,6 +14,7 @@ from consultation_agent.doctor_questions import (
     DETAIL,
     HAN_RUN,
     ITSELF,
+    JOINT,
     SAID,
     SIDES,
     asked_for,
@@ -36,7 +37,6 @@ LONGEST = 400  # characters of a question that a patient listens to
 MOST = 3  # things that are answered at once
 ENDS = ("。", "？", "！", "?", "!", ".")
 ONE_THING = re.compile(r"[，,]\s*(?=还是|后来|然后)")  # what is asked as a choice or in its order
-JOINT = re.compile("|".join(SAID["heard"]["joint"]))
 KINDS = (
     "informative",  # what the record has, for the first time
     "repeated",  # asked before, in whatever words
@@ -94,7 +94,7 @@ class RecordPatient:
         if task.words:
             replies = list[Reply]()
             for part in parts:
-                replies += _to_each(task, part, mentioned)
+                replies += _Part(task, part, mentioned).replies()
             return _together(replies, SAID["zh"])
         whole = _recalled(task, question, mentioned)
         if whole.kind != "unknown" or len(parts) == 1:
@@ -103,128 +103,221 @@ class RecordPatient:
         return _together(replies, SAID[_language(task)])
 
 
-def _to_each(task: ConsultationTask, question: str, mentioned: Mapping[str, Reply]) -> list[Reply]:
-    """Return a reply to each thing that one part of a question asks for."""
-    if opens(question):
-        return [_opening(task.opening, task, mentioned)]
-    about = _topics_asked(task, question)
-    first = asked_first(question)
-    if first and first.kind == "of another":
-        return [_of_topic(task, first, mentioned)]
-    of_itself = not (first or any(one.is_side for one in about) or "还是" in question)
-    if task.complaint and of_itself and asks_whether(question, task.complaint):
-        return [_complaint(task, mentioned)]
-    items = _items_of(task, question, about)
-    for topic in about:
-        if topic.kind == "not of it":
-            items = [item for item in items if item != "onset"]
-            if not items:
-                return [_of_topic(task, topic, mentioned)]
-    is_one = first and (first.is_side or not (_joined(question) or {*first.of} & {*items}))
-    if len(items) > 1 and not is_one:
-        replies = list[Reply]()
-        for item in items:
-            named = _telling_first(task, _of_one_facet(question, [item]), item)
-            for topic in named:
-                replies.append(_of_topic(task, topic, mentioned))
-            if not named:
-                replies.append(_of_item(task, question, item, mentioned))
-        return [*replies, *_beside(task, question, items, mentioned)]
-    named = _topics_of(task, question, items)
-    if named and _joined(question):
-        others = [one for one in about if not (one.is_side or one in named)]
-        named += [one for one in others if one.complaint.get(task.complaint) != "complaint"]
-    if named:
-        replies = [_of_topic(task, topic, mentioned) for topic in named]
-        if _joined(question) and named[0].name != "relatives":
+class _Part:
+    """One part of a question, as a patient with facets hears it who has mentioned some."""
+
+    def __init__(
+        self, task: ConsultationTask, question: str, mentioned: Mapping[str, Reply]
+    ) -> None:
+        self.task = task
+        self.question = question
+        self.mentioned = mentioned
+        self.plain = plain(question)
+        self.words = sure_words(question)
+        self.is_joint = bool(JOINT.search(question.lower()))
+        self.symptoms = load_tables().symptoms
+        self.facets = load_tables().facets
+        self.first = asked_first(question)
+        self.topics = self._topics(question)
+        self.sides = [topic for topic in self.topics if topic.is_side]
+        self.subjects = [topic for topic in self.topics if not topic.is_side]
+
+    def replies(self) -> list[Reply]:
+        """Return a reply to each thing that is asked for."""
+        if opens(self.question):
+            return [_opening(self.task.opening, self.task, self.mentioned)]
+        if self.first and self.first.kind == "of another":
+            return [self._of_topic(self.first)]
+        of_itself = not (self.first or self.sides or "还是" in self.question)
+        if self.task.complaint and of_itself and asks_whether(self.question, self.task.complaint):
+            return [self._complaint()]
+        items = self._items()
+        for topic in self.topics:
+            if topic.kind == "not of it":
+                items = [item for item in items if item != "onset"]
+                if not items:
+                    return [self._of_topic(topic)]
+        first = self.first
+        is_one = first and (first.is_side or not (self.is_joint or {*first.of} & {*items}))
+        if len(items) > 1 and not is_one:
+            replies = list[Reply]()
             for item in items:
-                of_named = any(item in one.of for one in named)
-                if item in load_tables().symptoms and not of_named:
-                    replies.append(_of_item(task, question, item, mentioned))
-        return replies
-    if items:
-        reply = _of_item(task, question, items[0], mentioned)
-        return [reply, *_beside(task, question, items, mentioned)]
-    if BODY.search(asking_of(question)):
-        return [Reply("unknown", SAID["zh"]["unknown"])]
-    return [Reply("off_topic", SAID["zh"]["off_topic"])]
+                of_topics = [self._of_topic(topic) for topic in self._topics_of_facet(item)]
+                replies += of_topics or [self._of_item(item)]
+            return [*replies, *self._beside(items)]
+        named = self._named(items)
+        if named and self.is_joint:
+            others = [topic for topic in self.subjects if topic not in named]
+            named += [topic for topic in others if not self._is_complaint(topic)]
+        if named:
+            replies = [self._of_topic(topic) for topic in named]
+            of_named = {item for topic in named for item in topic.of}
+            if self.is_joint and named[0].name != "relatives":
+                unsaid = [one for one in items if one in self.symptoms and one not in of_named]
+                replies += map(self._of_item, unsaid)
+            return replies
+        if items:
+            return [self._of_item(items[0]), *self._beside(items)]
+        kind = "unknown" if BODY.search(asking_of(self.question)) else "off_topic"
+        return [Reply(kind, SAID["zh"][kind])]
 
+    def _topics(self, question: str) -> list[Topic]:
+        # A question for a detail of the complaint does not ask whether it is there
+        detail = DETAIL.search(plain(question))
+        asked = asked_topics(question)
+        return [topic for topic in asked if not (detail and self._is_complaint(topic))]
 
-def _items_of(task: ConsultationTask, question: str, about: Sequence[Topic]) -> list[str]:
-    """Return the facets and symptoms that a question asks for by ask-words."""
-    items = asked_for(question, task.opening)
-    if not sure_words(question):
-        is_named = about or mentions_of(question, task.complaint)
-        if _is_of_another(task, question, about, items) or (has_more(question) and not is_named):
-            items = []
-    items = [item for item in items if not _is_own_complaint(task, question, item)]
-    if items == ["severity"]:  # of what the patient does not have, it is asked whether they do
-        named = [word.item for word in sure_words(question) if word.item in load_tables().symptoms]
-        absent = [item for item in named if item not in task.words]
-        items = [item for item in absent if not _is_own_complaint(task, question, item)] or items
-    if not ITSELF.search(plain(question)):
-        items = [item for item in items if item not in SIDES] or items
-    return items
+    def _is_complaint(self, topic: Topic) -> bool:
+        return topic.complaint.get(self.task.complaint) == "complaint"
 
+    def _items(self) -> list[str]:
+        """Return the facets and symptoms that ask-words ask for."""
+        items = asked_for(self.question, self.task.opening)
+        if not self.words:
+            is_named = self.topics or mentions_of(self.question, self.task.complaint)
+            if self._is_of_another(items) or (has_more(self.question) and not is_named):
+                items = []
+        items = [item for item in items if not self._is_own_complaint(item)]
+        if items == ["severity"]:  # of what the patient does not have, it is asked whether they do
+            named = [word.item for word in self.words if word.item in self.symptoms]
+            absent = [item for item in named if item not in self.task.words]
+            items = [item for item in absent if not self._is_own_complaint(item)] or items
+        if not ITSELF.search(self.plain):
+            items = [item for item in items if item not in SIDES] or items
+        return items
 
-def _beside(
-    task: ConsultationTask, question: str, items: Sequence[str], mentioned: Mapping[str, Reply]
-) -> list[Reply]:
-    """Return replies to the clauses of a question in which no ask-word of these items stands."""
-    found = list[Reply]()
-    for clause in clauses_without_words(question):
-        for topic in _topics_asked(task, clause)[:1]:
-            of_complaint = topic.is_side or topic.complaint.get(task.complaint)
-            if not of_complaint and {*topic.of}.isdisjoint(items):
-                found.append(_of_topic(task, topic, mentioned))
-    return found
+    def _is_own_complaint(self, item: str) -> bool:
+        """Return whether an absent symptom is named only by words of the complaint: 腰疼 of flank pain."""
+        is_absent = item in self.symptoms and item not in self.task.words
+        complaint = self.task.complaint
+        return is_absent and is_of_complaint(self.question, item, complaint, self.task.opening)
 
+    def _is_of_another(self, items: Sequence[str]) -> bool:
+        """Return whether the weak ask-words of these items belong to another thing than the complaint."""
+        of = {topic.of[0] for topic in self.sides}
+        of_complaint = any(map(self._is_complaint, self.subjects)) or of & {*items}
+        of_pain = self.sides and "疼" in self.plain
+        return (
+            bool(self.subjects) and not (of_complaint or of_pain) and self.facets.keys() >= {*items}
+        )
 
-def _topics_asked(task: ConsultationTask, question: str) -> list[Topic]:
-    """Return a question's topics, without the complaint itself where it asks for a detail of it."""
-    detail = DETAIL.search(plain(question))
-    asked = asked_topics(question)
-    return [one for one in asked if not detail or one.complaint.get(task.complaint) != "complaint"]
+    def _beside(self, items: Sequence[str]) -> list[Reply]:
+        """Return replies to the clauses in which no ask-word of these items stands."""
+        found = list[Reply]()
+        for clause in clauses_without_words(self.question):
+            for topic in self._topics(clause)[:1]:
+                of_complaint = topic.is_side or topic.complaint.get(self.task.complaint)
+                if not of_complaint and {*topic.of}.isdisjoint(items):
+                    found.append(self._of_topic(topic))
+        return found
 
+    def _named(self, items: Sequence[str]) -> list[Topic]:
+        """Return the topics that are answered in place of these items."""
+        first = self.first
+        several = self._topics_of_facet(items[0]) if len(items) == 1 else []
+        if len(several) > 1 and not first:
+            return several
+        if self.subjects and not items and self.is_joint:
+            return self.subjects
+        symptoms = self.task.symptoms.keys() & {*items}
+        places = [topic for topic in self.sides if symptoms & {*topic.of}]
+        if places and (first is None or first.is_side):
+            return places[:1] if self.is_joint else []  # one place is answered by itself
+        if first or items:
+            return [first] if first else several
+        if self.sides and mentions_of(self.question, self.task.complaint):
+            return self.sides[:1]
+        return sorted(self.topics, key=self._is_complaint)[:1]
 
-def _is_own_complaint(task: ConsultationTask, question: str, item: str) -> bool:
-    """Return whether an absent symptom is named only by words of the complaint: 腰疼 of flank pain."""
-    is_absent = item in load_tables().symptoms and item not in task.words
-    return is_absent and is_of_complaint(question, item, task.complaint, task.opening)
+    def _topics_of_facet(self, item: str) -> list[Topic]:
+        """Return the topics that only this facet may tell of, the one that it tells of first."""
+        asked = asked_topics(self.question) if item in self.facets else ()
+        topics = [topic for topic in asked if [item] == [*topic.of][:1] and not topic.kind]
+        telling = [topic for topic in topics if self._holds(topic, item)]
+        return [*telling[:1], *(topic for topic in topics if topic not in telling)]
 
+    def _holds(self, topic: Topic, item: str) -> bool:
+        if item not in self.task.words:
+            return False
+        if item in self.symptoms or self.task.values.get(item) in topic.values:
+            return True
+        return bool(topic.own.search(self.task.words[item]))
 
-def _is_of_another(
-    task: ConsultationTask, question: str, about: Sequence[Topic], items: Sequence[str]
-) -> bool:
-    """Return whether the weak ask-words of these items belong to another thing than the complaint."""
-    others = [one for one in about if not one.is_side]
-    sides = {one.of[0] for one in about if one.is_side}
-    of_pain = bool(sides) and "疼" in plain(question)
-    of_complaint = any(one.complaint.get(task.complaint) == "complaint" for one in others)
-    if not others or of_complaint or of_pain or sides & {*items}:
-        return False
-    return load_tables().facets.keys() >= {*items}
+    def _of_topic(self, topic: Topic) -> Reply:
+        task = self.task
+        name = f"{topic.of[0] if topic.of else 'topic'}:{topic.name}"
+        if topic.only and task.sex in SAID["zh"] and task.sex != topic.only:
+            return Reply("informative", SAID["zh"][task.sex], (name,))
+        if self._is_complaint(topic):
+            return self._complaint()
+        side = topic.complaint.get(task.complaint, "")
+        there = [item for item in topic.of if self._holds(topic, item)]
+        told = there = [side] if side in task.words else there
+        absent = [item for item in topic.of if task.symptoms.get(item) is False]
+        if not there and self.symptoms.keys() >= {*topic.of}:
+            there = [item for item, text in task.words.items() if topic.own.search(text)][:1]
+            told = [*absent, *there]
+        if there:
+            seen = next((self.mentioned[item] for item in there if item in self.mentioned), None)
+            text = "".join(_sentence(task.words[item]) for item in there)
+            return again(seen, task) if seen else Reply("informative", text, tuple(told))
+        if name in self.mentioned:
+            return again(self.mentioned[name], task)
+        facets = self.facets.keys() & {*topic.of}
+        if topic.no and (not facets or facets & task.words.keys()):
+            return Reply("informative", topic.no, (name, *absent))
+        return Reply("unknown", SAID["zh"]["unknown"], (name,))
 
+    def _complaint(self) -> Reply:
+        word = load_tables().complaints[self.task.complaint].zh
+        return _opening(SAID["zh"]["complaint"].format(word=word), self.task, self.mentioned)
 
-def _told_by(task: ConsultationTask, question: str, item: str) -> str | None:
-    """Return what the patient has that the words for an absent symptom also name."""
-    symptoms = load_tables().symptoms
-    words = [word for word in sure_words(question) if word.item == item]
-    named = [pattern_of(word.parts) for word in words if len(word.parts) == 1]
-    of_topic = list[re.Pattern[str]]()
-    for topic in topics().values():
-        if topic.of and item == topic.of[0] and symptoms.keys() >= {*topic.of}:
-            of_topic.append(topic.own)
-    for name in sorted(task.words, key=lambda name: name not in symptoms):
-        symptom = symptoms.get(name)
-        asks = [*symptom.ask, *symptom.ask_en] if symptom else []
-        whole = [plain(ask) for ask in asks if "…" not in ask]
-        told = plain(task.words[name])
-        if any(own.search("\n".join([told, *whole])) for own in of_topic):
-            return name
-        if any(_is_named(asked, told, whole) for asked in named):
-            return name
-    return None
+    def _of_item(self, item: str) -> Reply:
+        task = self.task
+        said = SAID["zh"]
+        if item in self.mentioned:
+            return again(self.mentioned[item], task)
+        if item == "accompanying":
+            for name, has in task.symptoms.items():
+                if has and name not in self.mentioned:
+                    return Reply("informative", _sentence(task.words[name]), (item, name))
+            return Reply("informative", said["nothing_else"], (item,))
+        if item in task.words:
+            return Reply("informative", self._told(item), (item,))
+        if item in self.symptoms:
+            if found := self._told_by(item):
+                return Reply("informative", self._told(found), (item, found))
+            words = ["".join(word.parts) for word in self.words if word.item == item]
+            pains = [word for word in words if word.endswith("疼")]
+            word = pains[0] if pains else self.symptoms[item].ask[0]
+            return Reply("informative", said["absent"].format(word=word), (item,))
+        if item == "age" and task.age is not None:
+            return Reply("informative", said["age"].format(age=task.age), (item,))
+        if item == "sex" and task.sex in said:
+            return Reply("informative", said[task.sex], (item,))
+        return Reply("unknown", said["unknown"], (item,))
+
+    def _told(self, item: str) -> str:
+        return _sentence(f"{'有，' if item in self.symptoms else ''}{self.task.words[item]}")
+
+    def _told_by(self, item: str) -> str | None:
+        """Return what the patient has that the words for an absent symptom also name."""
+        own = [word.parts for word in self.words if word.item == item]
+        named = [pattern_of(parts) for parts in own if len(parts) == 1]
+        of_topic = list[re.Pattern[str]]()
+        for topic in topics().values():
+            if topic.of and item == topic.of[0] and self.symptoms.keys() >= {*topic.of}:
+                of_topic.append(topic.own)
+        for name in sorted(self.task.words, key=lambda name: name not in self.symptoms):
+            symptom = self.symptoms.get(name)
+            asks = [*symptom.ask, *symptom.ask_en] if symptom else []
+            whole = [plain(ask) for ask in asks if "…" not in ask]
+            told = plain(self.task.words[name])
+            if any(own.search("\n".join([told, *whole])) for own in of_topic):
+                return name
+            if any(_is_named(asked, told, whole) for asked in named):
+                return name
+        return None
 
 
 def _is_named(asked: re.Pattern[str], told: str, asks: Sequence[str]) -> bool:
@@ -257,83 +350,6 @@ def _together(replies: Sequence[Reply], said: Mapping[str, str]) -> Reply:
     return Reply("repeated" if repeated else "compound", text, tuple(facets))
 
 
-def _topics_of(task: ConsultationTask, question: str, items: Sequence[str]) -> list[Topic]:
-    found = _topics_asked(task, question)
-    several = _of_one_facet(question, items)
-    if len(several) > 1 and not asked_first(question):
-        return _telling_first(task, several, items[0])
-    subjects = [one for one in found if not one.is_side]
-    if subjects and not items and _joined(question):
-        return subjects
-    first = asked_first(question)
-    sides = [one for one in found if one.is_side]
-    if sides and not items and not first and mentions_of(question, task.complaint):
-        return sides[:1]
-    places = [one for one in found if one.is_side and task.symptoms.keys() & {*items} & {*one.of}]
-    if places and (first is None or first.is_side):
-        return places[:1] if _joined(question) else []  # one place is answered by itself
-    if first or not items:
-        itself = [one for one in found if one.complaint.get(task.complaint) == "complaint"]
-        others = [one for one in found if one not in itself]
-        return [first] if first else [*others, *itself][:1]
-    relatives = [one for one in several if one.name == "relatives"]
-    return relatives[:1] or (several if len(several) == 1 else [])
-
-
-def _telling_first(task: ConsultationTask, topics: Sequence[Topic], facet: str) -> list[Topic]:
-    telling = [one for one in topics if _holds(task, one, facet)]
-    return [*telling[:1], *(one for one in topics if one not in telling)]
-
-
-def _joined(question: str) -> bool:
-    return bool(JOINT.search(question.lower()))
-
-
-def _of_one_facet(question: str, items: Sequence[str]) -> list[Topic]:
-    facet = items[0] if len(items) == 1 and items[0] in load_tables().facets else None
-    return [one for one in asked_topics(question) if [facet] == [*one.of][:1] and not one.kind]
-
-
-def _of_topic(task: ConsultationTask, topic: Topic, mentioned: Mapping[str, Reply]) -> Reply:
-    name = f"{topic.of[0] if topic.of else 'topic'}:{topic.name}"
-    if topic.only and task.sex in SAID["zh"] and task.sex != topic.only:
-        return Reply("informative", SAID["zh"][task.sex], (name,))
-    side = topic.complaint.get(task.complaint, "")
-    if side == "complaint":
-        return _complaint(task, mentioned)
-    there = [item for item in topic.of if _holds(task, topic, item)]
-    there = [side] if side in task.words else there
-    told = tuple(there)
-    absent = tuple(item for item in topic.of if task.symptoms.get(item) is False)
-    if not there and load_tables().symptoms.keys() >= {*topic.of}:
-        there = [item for item, text in task.words.items() if topic.own.search(text)][:1]
-        told = (*absent, *there)
-    if there:
-        seen = next((mentioned[item] for item in there if item in mentioned), None)
-        text = "".join(_sentence(task.words[item]) for item in there)
-        return again(seen, task) if seen else Reply("informative", text, told)
-    if name in mentioned:
-        return again(mentioned[name], task)
-    facets = [item for item in topic.of if item in load_tables().facets]
-    known = any(item in task.words for item in facets) or not facets
-    if topic.no and known:
-        return Reply("informative", topic.no, (name, *absent))
-    return Reply("unknown", SAID["zh"]["unknown"], (name,))
-
-
-def _holds(task: ConsultationTask, topic: Topic, item: str) -> bool:
-    if item not in task.words:
-        return False
-    if item in load_tables().symptoms or task.values.get(item) in topic.values:
-        return True
-    return bool(topic.own.search(task.words[item]))
-
-
-def _complaint(task: ConsultationTask, mentioned: Mapping[str, Reply]) -> Reply:
-    word = load_tables().complaints[task.complaint].zh
-    return _opening(SAID["zh"]["complaint"].format(word=word), task, mentioned)
-
-
 def _opening(text: str, task: ConsultationTask, mentioned: Mapping[str, Reply]) -> Reply:
     if "complaint" in mentioned:
         return again(mentioned["complaint"], task)
@@ -342,11 +358,6 @@ def _opening(text: str, task: ConsultationTask, mentioned: Mapping[str, Reply]) 
 
 def _sentence(text: str) -> str:
     return text if text.endswith(ENDS) else f"{text}。"
-
-
-def _told(task: ConsultationTask, item: str) -> str:
-    yes = "有，" if item in load_tables().symptoms else ""
-    return _sentence(f"{yes}{task.words[item]}")
 
 
 def question_for(item: str) -> str:
@@ -365,34 +376,6 @@ def again(earlier: Reply, task: ConsultationTask) -> Reply:
 
 def _language(task: ConsultationTask) -> str:
     return "zh" if HAN_RUN.search(task.question) else "en"
-
-
-def _of_item(
-    task: ConsultationTask, question: str, item: str, mentioned: Mapping[str, Reply]
-) -> Reply:
-    if item in mentioned:
-        return again(mentioned[item], task)
-    said = SAID["zh"]
-    tables = load_tables()
-    if item == "accompanying":
-        there = [name for name, has in task.symptoms.items() if has and name not in mentioned]
-        if not there:
-            return Reply("informative", said["nothing_else"], (item,))
-        return Reply("informative", _sentence(task.words[there[0]]), (item, there[0]))
-    if item in task.words:
-        return Reply("informative", _told(task, item), (item,))
-    if item in tables.symptoms:
-        if name := _told_by(task, question, item):
-            return Reply("informative", _told(task, name), (item, name))
-        words = ["".join(word.parts) for word in sure_words(question) if word.item == item]
-        pains = [word for word in words if word.endswith("疼")]
-        word = pains[0] if pains else tables.symptoms[item].ask[0]
-        return Reply("informative", said["absent"].format(word=word), (item,))
-    if item == "age" and task.age is not None:
-        return Reply("informative", said["age"].format(age=task.age), (item,))
-    if item == "sex" and task.sex in said:
-        return Reply("informative", said[task.sex], (item,))
-    return Reply("unknown", said["unknown"], (item,))
 
 
 def _recalled(task: ConsultationTask, question: str, mentioned: Mapping[str, Reply]) -> Reply:
