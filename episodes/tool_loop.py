@@ -8,7 +8,7 @@ An impossible call is answered with an error and costs its turn, as in verl and 
 
 import json
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,24 +60,47 @@ class Tool:
 async def play_with_tools(
     policy: Policy, instructions: str, question: str, tools: Sequence[Tool]
 ) -> Episode:
-    """Let the policy answer. `instructions` is the system prompt. Raises EpisodeError."""
+    """Let the policy answer. `instructions` is the system prompt. Raises EpisodeError.
+
+    A call that no parser took stays in the reply as text, and the policy is told so while it has
+    turns.
+    """
     first = [{"role": "system", "content": instructions}, {"role": "user", "content": question}]
     episode = Episode(messages=first, tools=[tool.spec for tool in tools])
     said = SAID["zh" if CHINESE.search(instructions) else "en"]
+    names = ", ".join(tool.spec["function"]["name"] for tool in tools)
+
+    def unknown(call: Any) -> str:
+        text = _error(said["unknown"].format(name=call.tool_name, tools=names))
+        return _answered(episode, call.call_id, text)
+
     agent = agents.Agent(
         name="policy",
         instructions=instructions,
-        tools=[_function_tool(tool, episode, said) for tool in tools],
+        tools=[_function_tool(tool, episode, said["arguments"]) for tool in tools],
         model=_PolicyModel(policy, episode),
     )
     config = agents.RunConfig(
         tracing_disabled=True,
         tool_execution=ONE_BY_ONE,
         tool_not_found_behavior="return_error_to_model",
-        tool_error_formatter=_unknown_tool(tools, episode, said),
+        tool_error_formatter=unknown,
     )
+    conversation: Any = question
     try:
-        await _play(agent, question, policy, episode, said["text"], config)
+        while not episode.stop_reason:
+            left = policy.max_turns - policy.turns
+            result = await agents.Runner.run(agent, conversation, max_turns=left, run_config=config)
+            answer = after_thought(str(result.final_output or "")) or ""
+            if not any(mark in answer for mark in CALL_MARKS) and not BARE_CALL.match(answer):
+                episode.answer = answer or None
+                episode.stop_reason = "answered" if answer else "no_answer"
+            elif policy.turns >= policy.max_turns or policy.finish_reason == "length":
+                episode.stop_reason = "bad_tool_call"
+            else:
+                told = {"role": "user", "content": said["text"]}
+                episode.messages.append(told)
+                conversation = [*result.to_input_list(), told]
     except agents.MaxTurnsExceeded:
         episode.stop_reason = "max_turns"
     # RecursionError: arguments are nested too deep to be read
@@ -92,35 +115,6 @@ async def play_with_tools(
     episode.messages = in_order(episode.messages)
     episode.end_as_cut(policy)
     return episode
-
-
-async def _play(
-    agent: agents.Agent,
-    question: str,
-    policy: Policy,
-    episode: Episode,
-    unreadable: str,
-    config: agents.RunConfig,
-) -> None:
-    """Play until an answer. A call that no parser took stays in the reply as text, and the policy
-    is told so while it has turns.
-    """
-    conversation: Any = question
-    while True:
-        left = policy.max_turns - policy.turns
-        result = await agents.Runner.run(agent, conversation, max_turns=left, run_config=config)
-        answer = after_thought(str(result.final_output or "")) or ""
-        has_call = any(mark in answer for mark in CALL_MARKS) or BARE_CALL.match(answer)
-        if not has_call:
-            episode.answer = answer or None
-            episode.stop_reason = "answered" if answer else "no_answer"
-            return
-        if policy.turns >= policy.max_turns or policy.finish_reason == "length":
-            episode.stop_reason = "bad_tool_call"
-            return
-        told = {"role": "user", "content": unreadable}
-        episode.messages.append(told)
-        conversation = [*result.to_input_list(), told]
 
 
 class _PolicyModel(agents.Model):
@@ -201,38 +195,27 @@ def _error(text: str) -> str:
     return json.dumps({"status": "error", "error": text}, ensure_ascii=False)
 
 
-def _unknown_tool(
-    tools: Sequence[Tool], episode: Episode, said: Mapping[str, str]
-) -> Callable[[Any], str]:
-    names = ", ".join(tool.spec["function"]["name"] for tool in tools)
-
-    def answer(call: Any) -> str:
-        text = _error(said["unknown"].format(name=call.tool_name, tools=names))
-        episode.messages.append({"role": "tool", "tool_call_id": call.call_id, "content": text})
-        return text
-
-    return answer
+def _answered(episode: Episode, call: str, text: str) -> str:
+    episode.messages.append({"role": "tool", "tool_call_id": call, "content": text})
+    return text
 
 
-def _function_tool(tool: Tool, episode: Episode, said: Mapping[str, str]) -> agents.FunctionTool:
+def _function_tool(tool: Tool, episode: Episode, expected: str) -> agents.FunctionTool:
     function = tool.spec["function"]
-    required = list(function["parameters"].get("required", []))
+    schema = function["parameters"]
 
     async def invoke(context: Any, arguments: str) -> str:
-        given = _arguments(arguments, function["parameters"])
+        given = _arguments(arguments, schema)
         if given is None:
-            text = _error(said["arguments"].format(names=", ".join(required)))
+            text = _error(expected.format(names=", ".join(schema.get("required", []))))
         else:
             text = await tool.call(**given)
-        episode.messages.append(
-            {"role": "tool", "tool_call_id": context.tool_call_id, "content": text}
-        )
-        return text
+        return _answered(episode, context.tool_call_id, text)
 
     return agents.FunctionTool(
         name=function["name"],
         description=function["description"],
-        params_json_schema=function["parameters"],
+        params_json_schema=schema,
         on_invoke_tool=invoke,
         strict_json_schema=False,
     )
