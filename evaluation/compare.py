@@ -11,7 +11,8 @@ import json
 import signal
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -19,7 +20,7 @@ from typing import Any
 from common.command import UsageError, new_parser, run_command
 from common.language import said
 from episodes import registry
-from episodes.agent import Record, folder_of
+from episodes.agent import Agent, Record, folder_of
 from episodes.words import words_of
 from evaluation.metrics import FEW, GROUPINGS, SAME, TOO_FEW, groups_of, headline_of, judge_changes
 from evaluation.results import EPISODES, read_episodes, read_scores
@@ -38,14 +39,30 @@ VERDICTS = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass
 class Evaluation:
-    """An evaluation's folder: its scores, and each scored question's mean and first episode."""
+    """An evaluation's folder: its scores, and each scored question's values and first episode."""
 
     folder: Path
     scores: dict[str, Any]
-    means: dict[str, float]
-    episodes: dict[str, dict[str, Any]]
+    values: dict[str, list[float]] = field(default_factory=dict)
+    episodes: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def add(self, agent: Agent, record: Record) -> None:
+        """Note an episode. Raises AgentError, KeyError, TypeError or ValueError: of another
+        version.
+        """
+        value = headline_of(agent, record)
+        if value is not None:
+            known = {name: record[name] for name in READ}
+            known |= {name: record.get(name, "") for name in GROUPINGS}
+            self.values.setdefault(known["id"], []).append(value)
+            self.episodes.setdefault(known["id"], known)
+
+    @cached_property
+    def means(self) -> dict[str, float]:
+        """The mean of each scored question."""
+        return {name: fmean(values) for name, values in self.values.items()}
 
     def asked(self, name: str) -> tuple[str, str]:
         """Return a question's words and its gold answer."""
@@ -62,24 +79,17 @@ class Evaluation:
 
 def read_evaluation(folder: Path) -> Evaluation:
     """Read what `evaluation.evaluate` wrote. Raises UsageError: not there, or no agent of here."""
-    scores = read_scores(folder)
-    agent = registry.get(scores["agent"])
-    values: dict[str, list[float]] = {}
-    episodes: dict[str, dict[str, Any]] = {}
+    found = Evaluation(folder, read_scores(folder))
+    agent = registry.get(found.scores["agent"])
     for record in read_episodes(folder):
         try:
-            value = headline_of(agent, record)
-            if value is not None:
-                known = {name: record[name] for name in READ}
-                values.setdefault(known["id"], []).append(value)
-                episodes.setdefault(known["id"], record)
+            found.add(agent, record)
         except (KeyError, TypeError, ValueError) as error:
             why = f"{type(error).__name__}: {error}"
             raise UsageError(
                 f"{folder / EPISODES} is of another version ({why}); evaluate again with --force"
             ) from None
-    means = {name: fmean(found) for name, found in values.items()}
-    return Evaluation(folder, scores, means, episodes)
+    return found
 
 
 def compare(a: Evaluation, b: Evaluation) -> dict[str, Any]:

@@ -4,7 +4,6 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from statistics import fmean
 from typing import Any
 
 from common.command import UsageError
@@ -14,7 +13,6 @@ from episodes.agent import Agent, Record
 from episodes.joint import JOINED
 from episodes.outcomes import UNSCORED
 from evaluation.compare import Evaluation, compare
-from evaluation.metrics import headline_of
 from evaluation.run_folder import EVALUATION, Run, flat, mapping, numbers
 from evaluation.tables import PARTS, Rows, points, report_of
 
@@ -23,11 +21,6 @@ Validation = dict[str, dict[int, dict[str, list[float]]]]  # rewards by task typ
 RIGHT = "right"  # the kind of an episode that did not fail
 RUN = "Run"  # the section that says which run it is
 CHANGED = "Settings that differ from the preset"
-# Of an episode, for a comparison
-ASKED = (
-    *("id", "task_type", "difficulty", "wording"),
-    *("question", "reference", "answer", "stop_reason"),
-)
 # Of a run's summary
 NUMBERS = (
     *("rollouts", "generated_tokens", "trained_tokens", "weight_updates", "steps_without_signal"),
@@ -38,24 +31,24 @@ MALFORMED = (KeyError, TypeError, ValueError, AttributeError)  # a record is not
 
 @dataclass
 class Tally:
-    """A run, its agent if that is known here, and what one reading of the episodes gave. Only
-    evaluations have `values` and `asked`.
+    """A run, its agent if that is known here, and what one reading of the episodes gave.
+
+    evaluated: what a comparison needs, empty of a training run.
     """
 
     run: Run
     agent: Agent | None
+    evaluated: Evaluation
     episodes: int = 0
     causes: Counter[str] = field(default_factory=Counter)
     failures: Counter[str] = field(default_factory=Counter)
     validation: Validation = field(default_factory=dict)
-    values: dict[str, list[float]] = field(default_factory=dict)
-    asked: dict[str, Record] = field(default_factory=dict)
 
 
 def tally_of(run: Run) -> Tally:
     """Read all episodes of a run, and keep of each what counts and comparisons need."""
     agent = agent_of(run)
-    tally = Tally(run, agent)
+    tally = Tally(run, agent, Evaluation(run.folder, run.scores))
     for record in run.episodes():
         tally.episodes += 1
         if cause := record.get("unscored") or record.get("cause"):
@@ -64,11 +57,7 @@ def tally_of(run: Run) -> Tally:
         if run.kind != EVALUATION or agent is None or record.get("score") is None:
             continue
         try:
-            value = headline_of(agent, record)
-            if value is not None:
-                tally.values.setdefault(record["id"], []).append(value)
-                kept = {name: record.get(name, "") for name in ASKED}
-                tally.asked.setdefault(record["id"], kept)
+            tally.evaluated.add(agent, record)
         except MALFORMED as error:
             run.say(f"a record of another version is not compared: {type(error).__name__}: {error}")
         if kind := failure_of(record, agent):
@@ -207,23 +196,18 @@ def comparisons(tallies: Sequence[Tally]) -> list[Comparison]:
     found = []
     for number, tally in enumerate(tallies):
         run = tally.run
-        if not run.scores or not tally.values:
+        if not run.scores or not tally.evaluated.values:
             continue
         base = first.setdefault(run.agent, number)
         if base == number:
             continue
         try:
-            result = compare(_side(tallies[base]), _side(tally))
+            result = compare(tallies[base].evaluated, tally.evaluated)
             found.append(Comparison(base, number, result))
         except (UsageError, KeyError, TypeError) as error:
             before = tallies[base].run.label
             run.say(f"not compared with {before}: {type(error).__name__}: {error}")
     return found
-
-
-def _side(tally: Tally) -> Evaluation:
-    means = {name: fmean(values) for name, values in tally.values.items()}
-    return Evaluation(tally.run.folder, tally.run.scores, means, tally.asked)
 
 
 def text(value: Any) -> str:

@@ -28,7 +28,6 @@ from evaluation.compare import report_of as comparison_of
 from evaluation.report.charts import charts_of
 from evaluation.report.facts import (
     MALFORMED,
-    Comparison,
     Tally,
     comparisons,
     facts_of,
@@ -91,56 +90,44 @@ class Page:
                 if zlib.crc32(name.encode("utf-8", "replace")) % self.one_of == 0:
                     yield dumped(episode_of(number, record, tally.agent))
 
-    @cached_property
-    def compared(self) -> Sequence[Comparison]:
-        """Evaluations against the first of their agent."""
-        return comparisons(self.tallies)
-
-    @cached_property
-    def words(self) -> dict[str, str]:
-        """What the page says in Chinese, by what it says in English: agents' words and its own."""
-        found: dict[str, str] = {}
-        for tally in self.tallies:
-            if tally.agent:
-                found |= words_of(folder_of(tally.agent)).chinese
-        return found | outcomes.CHINESE | read_toml("words.toml")
-
-    @cached_property
-    def heads(self) -> dict[str, dict[str, str]]:
-        """What the heads of tables mean, in both languages."""
-        found = read_toml("heads.toml")
-        for tally in self.tallies:
-            if tally.agent:
-                found |= words_of(folder_of(tally.agent)).meaning
-        return found
-
-    @cached_property
+    @property
     def shared(self) -> dict[str, Any]:
-        """All but the episodes."""
+        """All but the episodes.
+
+        words: the agents' and the page's own in Chinese, by what it says in English. heads: what
+        the heads of tables mean, in both languages.
+        """
+        words: dict[str, str] = {}
+        heads = read_toml("heads.toml")
         runs = []
         for tally in self.tallies:
+            if tally.agent:
+                own = words_of(folder_of(tally.agent))
+                words |= own.chinese
+                heads |= own.meaning
             run = tally.run
             shown = {"label": run.label or run.folder.name, "kind": run.kind}
             told = {"facts": facts_of(run), "tables": tables_of(tally)}
             runs.append({**shown, **told, "episodes": tally.episodes})
-        compared = []
-        for one in self.compared:
+        compared = comparisons(self.tallies)
+        differences = []
+        for one in compared:
             names = [self.tallies[number].run.label for number in (one.base, one.run)]
             tables = dict(comparison_of(one.result, names).tables)
             facts = conditions(one.result, names)
-            compared.append({"sides": names[::-1], "facts": facts, "tables": tables})
+            differences.append({"sides": names[::-1], "facts": facts, "tables": tables})
         return {
             "title": self.title,
-            "words": self.words,
-            "heads": self.heads,
+            "words": words | outcomes.CHINESE | read_toml("words.toml"),
+            "heads": heads,
             "runs": runs,
             "charts": charts_of(self.tallies),
             "failures": failures_of(self.tallies),
             "unscored": unscored(self.tallies),
-            "differences": compared,
-            "results": results_of(self.tallies, self.compared),
+            "differences": differences,
+            "results": results_of(self.tallies, compared),
             "total": self.total,
-            "missing": self.missing,
+            "missing": self.missing,  # at last, because all that reads may find something missing
         }
 
     @property
