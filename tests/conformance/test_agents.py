@@ -74,8 +74,9 @@ def test_an_agent_that_pays_where_its_partner_is_dead_does_not_pass(settings, tm
     agent = CarelessAgent()
     tasks = [agent.task(row, settings) for row in agent.rows(agent.splits["test"])[:1]]
     check = conformance_checks.test_what_a_dead_judge_or_partner_leaves_is_unscored_and_named
+    careless = conformance_checks.Tried(agent, settings, agent.open(settings, {}), tasks)
     with pytest.raises(AssertionError):
-        check(agent, agent.open(settings, {}), tasks, settings, UNREACHABLE["digits"], tmp_path)
+        check(careless, UNREACHABLE["digits"], tmp_path)
 
 
 class Cut(Script):
