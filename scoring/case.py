@@ -30,8 +30,7 @@ class Case:
 class Verdict:
     """A judge's score in [0, 1] with its parts, or the cause why it is missing (docs/rewards.md).
 
-    `usage` (cached: 1 for an earlier verdict) and `checks` (numbers beside the score) do not change
-    it.
+    `usage` (cached: 1 for an earlier verdict) and `checks` are numbers beside the score.
     """
 
     score: float | None

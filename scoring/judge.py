@@ -5,8 +5,7 @@ from typing import TypeVar
 from common.settings import Settings, reveal
 from scoring.case import Case, Judge
 from scoring.llm_judge import JudgeWords, LLMJudge
-from scoring.reward_model_judge import RewardModelJudge
-from scoring.scale import load_scale
+from scoring.reward_model_judge import RewardModelJudge, load_scale
 
 Own = TypeVar("Own", bound=Judge | None)
 

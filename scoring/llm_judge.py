@@ -45,11 +45,9 @@ class JudgeWords:
 
 
 def build_messages(case: Case, words: JudgeWords) -> list[dict[str, str]]:
-    """Return the judge's prompt: instructions, then the material as JSON between lines with a
-    random mark.
+    """Return the prompt: instructions, then the material as JSON between lines with a random mark.
 
-    "<", invisible characters and line beginnings are escaped, so that no chat token or tag takes
-    effect.
+    "<", invisible characters and line breaks are escaped: no chat token or tag takes effect.
     """
     mark = secrets.token_hex(8)
     material = json.dumps(words.material(case), ensure_ascii=False, indent=1)

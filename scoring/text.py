@@ -8,7 +8,6 @@ from typing import Any
 
 UNSEEN = re.compile("[\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
 _NOT_WORD = re.compile(r"[\W_](?:(?<!\.)|(?<!\d\.)|(?!\d))")
-_NUMBER = re.compile(r"\d{1,30}(?:\.\d{1,30})?")
 _WIDE = {wide: unicodedata.normalize("NFKC", wide) for wide in "，：；！？（）～℃％"}
 
 
@@ -28,12 +27,6 @@ def narrow(text: str) -> str:
 def words_only(text: str) -> str:
     """Return the normalised text's letters, digits, Chinese characters and decimal points."""
     return _NOT_WORD.sub("", normalise(text))
-
-
-@lru_cache(maxsize=8192)
-def numbers(text: str) -> frozenset[float]:
-    """Return the set of numbers written in digits."""
-    return frozenset(map(float, _NUMBER.findall(normalise(text))))
 
 
 def simplified(text: str) -> str:

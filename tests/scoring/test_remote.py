@@ -15,7 +15,7 @@ from scoring.case import Case, Verdict
 from scoring.judge import LLMJudge, RewardModelJudge, choose_judge, why_unusable
 from scoring.llm_judge import MAX_TOKENS
 from scoring.remote import FAILURES, RemoteJudge
-from scoring.scale import LogisticScale
+from scoring.reward_model_judge import LogisticScale
 from sql_agent.judge.reference import ReferenceJudge
 from sql_agent.judge_words import WORDS
 from tests.judges import Fixed

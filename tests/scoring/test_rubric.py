@@ -6,8 +6,8 @@ import pytest
 
 from common.command import UsageError
 from common.settings import SettingsError
+from scoring.reward_model_judge import LogisticScale, load_scale
 from scoring.rubric import Reward, Rubric, parse_rubric
-from scoring.scale import LogisticScale, load_scale
 from tests.corpora import cases_of
 from tests.messages import missing
 
