@@ -49,9 +49,7 @@ class Evaluation:
     episodes: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def add(self, agent: Agent, record: Record) -> None:
-        """Note an episode. Raises AgentError, KeyError, TypeError or ValueError: of another
-        version.
-        """
+        """Note an episode. Raises KeyError, TypeError, ValueError: it is of another version."""
         value = headline_of(agent, record)
         if value is not None:
             known = {name: record[name] for name in READ}

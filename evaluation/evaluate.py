@@ -19,7 +19,7 @@ import hashlib
 import json
 import sys
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,7 @@ from episodes import registry
 from episodes.agent import Agent, Environment, Record
 from episodes.episode import AgentError, Episode, Task
 from episodes.play_and_score import play
-from episodes.policy import ChatPolicy
+from episodes.policy import ChatPolicy, Endpoint
 from episodes.record import record_of
 from episodes.turns import turns_of, with_turns
 from evaluation import results
@@ -125,24 +125,19 @@ def default_folder(config: dict[str, Any]) -> Path:
 
 
 async def scripted_episode(
-    environment: Environment, player: Player, task: Task, commonest: str
+    environment: Environment, player: Player, task: Task, commonest: str = ""
 ) -> Episode:
-    """Return the episode of a player without a model. Raises AgentError: there is no gold."""
+    """Return the gold episode or a baseline's. Raises AgentError: there is none."""
     if player.kind == "gold":
         gold = await environment.gold(task)
         if gold is None:
             raise AgentError(f"task {task.id} has no gold episode; --gold needs one of every task")
         return gold
-    return baseline_named(player.name, environment, task, commonest)
-
-
-def baseline_named(name: str, environment: Environment, task: Task, commonest: str) -> Episode:
-    """Return the episode of a baseline. Raises AgentError: there is none of this name."""
     silent = Episode(messages=[], stop_reason="no_answer", turns=1)
     known = {SILENT: silent, **environment.baselines(task, commonest)}
-    if name not in known:
-        raise AgentError(f"--baseline {name!r}: expected one of {', '.join(known)}")
-    return known[name]
+    if player.name not in known:
+        raise AgentError(f"--baseline {player.name!r}: expected one of {', '.join(known)}")
+    return known[player.name]
 
 
 async def play_all(
@@ -197,7 +192,8 @@ def evaluate(agent: Agent, arguments: argparse.Namespace, settings: Settings) ->
     tasks = [agent.task(row, settings) for row in rows]
     with contextlib.closing(agent.open(settings, own, evaluating=True)) as environment:
         if player.kind == "baseline":
-            baseline_named(player.name, environment, tasks[0], "")  # before a folder is made
+            # Before a folder is made
+            asyncio.run(scripted_episode(environment, player, tasks[0]))
         config = configuration(agent, arguments, player, environment, len(rows))
     for note in notes:
         print(note, file=sys.stderr)
@@ -205,7 +201,6 @@ def evaluate(agent: Agent, arguments: argparse.Namespace, settings: Settings) ->
     for task in tasks:
         samples += [Sample(task, number) for number in range(arguments.k)]
     folder: Path = arguments.out or default_folder(config)
-    playing = player_opened(agent, player, tasks, folder, arguments, settings)
     if not arguments.force and results.finished(folder, config):
         print(f"{folder} has these scores already; --force plays it again", file=sys.stderr)
         scores = results.read_scores(folder)
@@ -216,7 +211,11 @@ def evaluate(agent: Agent, arguments: argparse.Namespace, settings: Settings) ->
         with open_journal(output, config, force=arguments.force, others=others) as journal:
             left: dict[str, Record] = {}
             if any(sample.key not in journal for sample in samples):
-                with playing as play_one, results.traceback_kept(folder):
+                with (
+                    opened(agent, player, folder, arguments, settings) as (environment, endpoint),
+                    results.traceback_kept(folder),
+                ):
+                    play_one = player_of(environment, player, endpoint, tasks, settings)
                     left = asyncio.run(play_all(samples, play_one, journal, arguments.concurrency))
             records = [left.get(sample.key) or journal.get(sample.key) for sample in samples]
             scores = results.write_results(agent, folder, config, records)
@@ -226,33 +225,30 @@ def evaluate(agent: Agent, arguments: argparse.Namespace, settings: Settings) ->
     return 1 if scores["overall"]["unscored"] else 0
 
 
-@contextlib.contextmanager
-def player_opened(
-    agent: Agent,
+def player_of(
+    environment: Environment,
     player: Player,
+    endpoint: Endpoint | None,
     tasks: Sequence[Task],
-    folder: Path,
-    arguments: argparse.Namespace,
     settings: Settings,
-) -> Iterator[PlayOne]:
-    """Yield a function that plays an episode. Services and server run until the block ends."""
+) -> PlayOne:
+    """Return a function that plays an episode."""
     counts = Counter(task.reference for task in tasks if task.reference)
     commonest = min(counts, key=lambda answer: (-counts[answer], answer), default="")
-    with opened(agent, player, folder, arguments, settings) as (environment, endpoint):
 
-        async def play_one(sample: Sample) -> Record:
-            task = sample.task
-            if endpoint is not None:
-                policy = ChatPolicy(endpoint, turns_of(task, settings))
-                episode = environment.play(task, policy)
-            else:
-                policy = None
-                episode = scripted_episode(environment, player, task, commonest)
-            scored = await play(environment, task, episode, policy, settings.episode_timeout)
-            own = environment.record(task, scored.episode)
-            return record_of(scored, own, sample.number).line()
+    async def play_one(sample: Sample) -> Record:
+        task = sample.task
+        if endpoint is not None:
+            policy = ChatPolicy(endpoint, turns_of(task, settings))
+            episode = environment.play(task, policy)
+        else:
+            policy = None
+            episode = scripted_episode(environment, player, task, commonest)
+        scored = await play(environment, task, episode, policy, settings.episode_timeout)
+        own = environment.record(task, scored.episode)
+        return record_of(scored, own, sample.number).line()
 
-        yield play_one
+    return play_one
 
 
 def report(agent: Agent, scores: dict[str, Any], folder: Path) -> None:

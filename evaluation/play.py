@@ -28,6 +28,7 @@ from episodes.agent import Agent, Environment
 from episodes.episode import Message, Policy, Scored, Task, ToolSpec
 from episodes.outcomes import PolicyStop
 from episodes.play_and_score import play
+from episodes.script import tool_call
 from episodes.turns import turns, turns_of, with_turns
 from evaluation.players import opened_environment
 
@@ -103,7 +104,7 @@ class KeyboardPolicy(Policy):
                 print(said("Type a reply; /help says how."))
             else:
                 try:
-                    message = message_of(typed, tools if left > 1 else (), self.turns)
+                    message = message_of(typed, tools if left > 1 else ())
                 except UsageError as error:
                     print(error)
         self.finish_reason = "stop"
@@ -145,7 +146,7 @@ def described(tool: ToolSpec) -> str:
     return f"/{function['name']}  {function.get('description', '')}  ({arguments})"
 
 
-def message_of(typed: str, tools: Sequence[ToolSpec], number: int) -> Message:
+def message_of(typed: str, tools: Sequence[ToolSpec]) -> Message:
     """Return the message for typed words or a tool's call. Raises UsageError: not a call."""
     if not (tools and typed.startswith("/")):
         return {"role": "assistant", "content": typed}
@@ -156,10 +157,7 @@ def message_of(typed: str, tools: Sequence[ToolSpec], number: int) -> Message:
         found = [name]
     if len(found) != 1:
         raise UsageError(f"/{name} does not name one of the tools {', '.join(functions)}")
-    arguments = json.dumps(arguments_of(functions[found[0]], rest.strip()), ensure_ascii=False)
-    function = {"name": found[0], "arguments": arguments}
-    call = {"id": f"typed-{number}", "type": "function", "function": function}
-    return {"role": "assistant", "content": None, "tool_calls": [call]}
+    return tool_call(found[0], arguments_of(functions[found[0]], rest.strip()))
 
 
 def arguments_of(function: dict[str, Any], text: str) -> dict[str, Any]:

@@ -33,9 +33,7 @@ TEMPERATURE = number(float, lambda value: 0 <= value <= 2, "from 0 to 2")
 
 @dataclass(frozen=True)
 class Player:
-    """`kind`: "served" (a folder or hub id, by our vLLM), "endpoint", "litellm", "gold" or
-    "baseline".
-    """
+    """`kind`: "served" (by our vLLM), "endpoint", "litellm", "gold" or "baseline"."""
 
     kind: str
     name: str
@@ -144,9 +142,7 @@ def reply_tokens(agent: Agent, player: Player, thinking: bool) -> int:
 def opened_environment(
     agent: Agent, own: Options, folder: Path, settings: Settings, device: str
 ) -> Iterator[Environment]:
-    """Yield the checked environment. What its flags name is served meanwhile, with logs in
-    `folder`.
-    """
+    """Yield the checked environment. What its flags name is served, with logs in `folder`."""
     with (
         serve_environment(agent, settings, own, folder, device) as options,
         contextlib.closing(agent.open(settings, options, evaluating=True)) as environment,

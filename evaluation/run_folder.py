@@ -32,7 +32,7 @@ MARKS = {  # a file that only this kind of folder has, of a run that died early 
     EVALUATION: ("scores.json", "episodes.jsonl.journal"),
     TRAINING: ("metrics.jsonl", "config.yaml", "environment.json", "run.log", "data/train.jsonl"),
 }
-DEMO = ("before", "train", "after")
+DEMO = ("before", "train", "after")  # a demo's parts, and their folders
 MOST_LINE = 64 * 2**20  # bytes: no line of ours is that long, and one that is would fill the memory
 
 
@@ -52,21 +52,12 @@ class Run:
     @cached_property
     def scores(self) -> dict[str, Any]:
         """What an evaluation found, or {} where it has not ended."""
-        return self._object("scores.json")
+        return self.object_in("scores.json")
 
     @cached_property
     def summary(self) -> dict[str, Any]:
         """What a training run says of itself at its end."""
-        return self._object("summary.json")
-
-    @cached_property
-    def versions(self) -> dict[str, Any]:
-        return self._object("versions.json")
-
-    @cached_property
-    def preset(self) -> dict[str, Any]:
-        """What a training run's settings began from: `name` and verl's `keys`, or {}."""
-        return self._object("preset.json")
+        return self.object_in("summary.json")
 
     @cached_property
     def config(self) -> dict[str, Any]:
@@ -95,7 +86,7 @@ class Run:
     @property
     def moment(self) -> float:
         """When the engine was ready, or when the newest file was written, in Unix seconds."""
-        begun = numbers(self._object("timeline.json")).get("engine_ready", 0)
+        begun = numbers(self.object_in("timeline.json")).get("engine_ready", 0)
         if 0 < begun < 1e11:
             return begun
         files = [self.folder / name for name in FILES[self.kind]]
@@ -116,7 +107,8 @@ class Run:
         if line not in self.missing:
             self.missing.append(line)
 
-    def _object(self, name: str) -> dict[str, Any]:
+    def object_in(self, name: str) -> dict[str, Any]:
+        """Return a file's JSON object, or {} where it has none."""
         try:
             text = (self.folder / name).read_text(encoding="utf-8")
             found = json.loads(text, parse_constant=_nothing)

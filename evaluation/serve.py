@@ -12,6 +12,7 @@ tells what requests and answers hold. Exit codes: 1 failed, 2 wrong usage, 130 i
 from __future__ import annotations
 
 import argparse
+import asyncio
 import socket
 import sys
 import time
@@ -91,7 +92,8 @@ def serve(agent: Agent, arguments: argparse.Namespace, settings: Settings) -> No
         from evaluation.visits import Host
 
         assert endpoint is not None, player
-        host = Host(agent, environment, endpoint, settings, rows, arguments.concurrency)
+        places = asyncio.Semaphore(arguments.concurrency)
+        host = Host(agent, environment, endpoint, settings, rows, places)
         model = Path(arguments.model)
         app = build(host, model.name if model.exists() else arguments.model, token, names)
         url = f"http://{name}:{listener.getsockname()[1]}/"
@@ -123,11 +125,9 @@ def cases_of(agent: Agent, model: str) -> Path:
 
 
 def checked_rows(agent: Agent, cases: Path, settings: Settings, options: Options) -> dict[str, Row]:
-    """Return a file's cases for the page by their ids. Where those of the agent's own test file are
-    of another database, there are none.
+    """Return a file's cases for the page by id, none where the test file's database is another.
 
-    Raises AgentError: another file's are, so a run would answer from a database that it was not
-    trained on.
+    Raises AgentError: a run would answer from another database than it was trained on.
     """
     rows = agent.rows(cases)
     try:

@@ -199,17 +199,10 @@ def _facts(agent: Agent, scores: Scores) -> list[str]:
         "data {file}, {questions} tasks, {k} of each played, sha256 {sha}, seed {seed}, {drawn}"
     )
     conditions = [name for name in scores if name not in (*IDENTITY, *PARTS, "sampling", "k")]
+    sha = data["sha256"][:12]
     lines = [
-        said(about, **{name: scores[name] for name in ("agent", "model", "kind")}),
-        said(
-            played,
-            file=data["file"],
-            questions=data["questions"],
-            k=scores["k"],
-            sha=data["sha256"][:12],
-            seed=scores["seed"],
-            drawn=drawn,
-        ),
+        said(about, agent=scores["agent"], model=scores["model"], kind=scores["kind"]),
+        said(played, **data, k=scores["k"], sha=sha, seed=scores["seed"], drawn=drawn),
         ", ".join(f"{name} {_words(scores[name])}" for name in conditions),
     ]
     lines.append(said("stop reasons: {named}", named=outcomes.counted(overall["stop_reasons"])))

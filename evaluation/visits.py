@@ -13,7 +13,7 @@ import tomllib
 import unicodedata
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from common.command import UsageError
@@ -108,19 +108,15 @@ class Watched(ChatPolicy):
 
 @dataclass
 class Host:
-    """Plays visits, `at_once` of them at a time. Later ones wait in line."""
+    """Plays visits, as many at a time as there are places. Later ones wait in line."""
 
     agent: Agent
     environment: Environment
     endpoint: Endpoint
     settings: Settings
     rows: Mapping[str, Row]
-    at_once: int
+    places: asyncio.Semaphore
     alive: Callable[[], bool] = lambda: True  # whether the model's server answers
-    _places: asyncio.Semaphore = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._places = asyncio.Semaphore(self.at_once)
 
     def tasks(self) -> list[Task]:
         """Return the agent's own cases."""
@@ -162,7 +158,7 @@ class Host:
         failure = ""
         timeout = self.settings.episode_timeout
         try:
-            async with self._places, asyncio.timeout(timeout):
+            async with self.places, asyncio.timeout(timeout):
                 if task:
                     episode = await self.environment.play(task, policy)
                 else:

@@ -13,9 +13,10 @@ from episodes.agent import Agent, folder_of
 from episodes.outcomes import counted
 from episodes.words import words_of
 from evaluation.compare import compare, read_evaluation, verdict_line
+from evaluation.run_folder import DEMO, TRAINING, Run
 from evaluation.tables import PARTS, Rows, groups_in, in_words, number, show_table, span
 
-BEFORE, TRAIN, AFTER = "before", "train", "after"  # the parts of a demo, and their folders
+BEFORE, TRAIN, AFTER = DEMO
 PUBLISHED = "published"  # what a model is before its warm-up
 SIDES = (BEFORE, AFTER)
 RESULT = "demo.json"
@@ -31,6 +32,7 @@ def build(agent: Agent, folder: Path, facts: dict[str, Any]) -> dict[str, Any]:
     comparison = compare(sides[BEFORE], sides[AFTER])
     summary = json.loads((train / "summary.json").read_text(encoding="utf-8"))
     validation = summary["validation"]
+    steps = Run(train, TRAINING, "", train).steps
     groups = {}
     for by in PARTS[1:]:
         groups[by] = {name: _difference(part) for name, part in comparison[by].items()}
@@ -43,7 +45,7 @@ def build(agent: Agent, folder: Path, facts: dict[str, Any]) -> dict[str, Any]:
         "headline": agent.columns[0].metric,
         **_difference(comparison["overall"]),
         "verdict": verdict_line(comparison, SIDES),
-        "steps": steps_of(train),
+        "steps": steps[-1][0] if steps else 0,
         **facts,
         PUBLISHED: published,
         "commit": commit(),
@@ -73,12 +75,6 @@ def _difference(part: dict[str, Any]) -> dict[str, Any]:
         "sign_p": part["sign_p"],
         "n_eval": part["n"],
     }
-
-
-def steps_of(train: Path) -> int:
-    """Return the last step that a training run has written."""
-    lines = (train / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    return int(json.loads(lines[-1])["step"]) if lines else 0
 
 
 def commit() -> str | None:

@@ -121,7 +121,7 @@ def facts_of(run: Run) -> list[Fact]:
         *_section("Conditions", conditions),
         *changed_settings(run),
         *_section("Numbers", counts),
-        *_section("Versions", run.versions),
+        *_section("Versions", run.object_in("versions.json")),
     ]
 
 
@@ -133,8 +133,9 @@ def _section(name: str, tree: dict[str, Any]) -> Iterator[Fact]:
 
 def changed_settings(run: Run) -> Iterator[Fact]:
     """Yield the name of the preset, then each of its keys that has another value in the run."""
-    yield CHANGED, "preset", text(run.preset.get("name"))
-    for name, value in flat(mapping(run.preset.get("keys"))):
+    preset = run.object_in("preset.json")
+    yield CHANGED, "preset", text(preset.get("name"))
+    for name, value in flat(mapping(preset.get("keys"))):
         key = name.lstrip("+")
         usual = run.config.get(value[2:-1]) if str(value).startswith("${") else value
         if key in run.config and run.config[key] != usual:

@@ -113,6 +113,6 @@ def test_no_bytes_make_reading_raise(tmp_path_factory, found):
         (folder / name).write_bytes(found)
     run = Run(folder, "training", "", folder)
     assert isinstance([*run.episodes(), *run.steps], list)
-    for part in (run.scores, run.summary, run.versions, run.config):
+    for part in (run.scores, run.summary, run.object_in("versions.json"), run.config):
         assert isinstance(part, dict)
     assert run.when.endswith("UTC")

@@ -215,10 +215,10 @@ def test_what_cannot_be_answered_is_said_in_one_line(sql, llm, body, status):
     ("body", "named"),
     [
         ('{"messages": [{"role": "user", "content": 5}]}', ("messages.0.content", "5", "32000")),
-        (json.dumps({"messages": [user("药" * 32_001)]}), ("messages.0.content", "32001", "32000")),
-        ('{"n": %s}' % ("1" * 100), ("n: got 111", "(100 characters)")),
-        ('{"case": %s}' % ([7] * 100), ("case: got [7, 7", "(100 entries)")),
-        ('{"药": ' + "x" * 100, ('body: got \'{"药": xx', "(106 characters)")),
+        (json.dumps({"messages": [user("药" * 32_001)]}), ("messages.0.content", "32000")),
+        ('{"n": %s}' % ("1" * 100), ("n: got 111",)),
+        ('{"case": %s}' % ([7] * 100), ("case: got [7, 7",)),
+        ('{"药": ' + "x" * 100, ('body: got \'{"药": xx',)),
     ],
 )
 def test_a_wrong_field_is_told_with_what_was_seen_and_expected(sql, body, named):
@@ -331,7 +331,7 @@ def test_a_client_that_leaves_ends_its_episode(llm, stream):
             httpx.post(url, json=body, timeout=0.5, trust_env=False).read()
         llm.delay = 0.0
         assert post(address, **body).status_code == 200
-        assert not host._places.locked()
+        assert not host.places.locked()
 
 
 def few_files() -> None:

@@ -1,5 +1,6 @@
 """An agent served to a test's own port, with a scripted endpoint as its model."""
 
+import asyncio
 import socket
 import threading
 import time
@@ -31,7 +32,8 @@ def served(
     settings = SETTINGS.model_copy(update={"max_turns": 4, **changes})
     rows = {row["id"]: row for row in agent.rows(agent.splits["test"])[:20]}
     with closing(agent.open(settings, {}, evaluating=True)) as environment:
-        host = Host(agent, environment, Endpoint(base_url, "m"), settings, rows, at_once)
+        places = asyncio.Semaphore(at_once)
+        host = Host(agent, environment, Endpoint(base_url, "m"), settings, rows, places)
         listener = socket.create_server(("127.0.0.1", 0))
         app = build(host, "runs/NAME", token, NAMES)
         server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off"))
