@@ -88,9 +88,7 @@ class Environment(ABC):
 
     @abstractmethod
     async def play(self, task: Task, policy: Policy) -> Episode:
-        """Play an episode.
-        Raises EpisodeError where the machine failed, never for what the policy does.
-        """
+        """Play an episode. Raises EpisodeError for the machine's faults, never for the policy's."""
 
     @abstractmethod
     async def score(self, task: Task, episode: Episode) -> Reward:
@@ -101,8 +99,7 @@ class Environment(ABC):
     def record(self, task: Task, episode: Episode) -> Record:
         """Return what `episodes.jsonl` keeps besides the common part, as JSON values.
 
-        `facts` in it are numbers beyond the reward whose mean says something, None where one does
-        not apply.
+        `facts` in it are numbers whose mean says something, or None where one does not apply.
         """
         return {}
 
@@ -122,15 +119,11 @@ class Environment(ABC):
         return {"gold": gold} if gold else {}
 
     def dishonest(self, task: Task, random: Random) -> Mapping[str, Episode]:
-        """Return episodes that deserve a low score, by kind. A kind that begins with PARTLY_RIGHT
-        deserves a part.
-        """
+        """Return episodes that deserve a low score, by kind (see PARTLY_RIGHT)."""
         return {}
 
     def baselines(self, task: Task, commonest: str) -> Mapping[str, Episode]:
-        """Return episodes of policies that do nothing clever, by the names that --baseline takes.
-        `commonest` is the answer that most tasks have.
-        """
+        """Return episodes of simple policies by name. `commonest`: the answer of most tasks."""
         return {}
 
     # Services
@@ -142,8 +135,7 @@ class Environment(ABC):
     async def asked(self, question: str, answer: Answer, policy: Policy) -> Episode:
         """Play an unscored episode about a person's own case, with the person as the partner.
 
-        Raises AgentError: the agent takes no questions. Raises EpisodeError, and what `answer`
-        raises.
+        Raises AgentError: it takes no questions. Raises EpisodeError, and what `answer` raises.
         """
         raise AgentError("this agent takes no question of one's own; name one of its cases")
 
@@ -178,9 +170,7 @@ class Agent(ABC):
 
     @abstractmethod
     def rows(self, path: Path) -> list[Row]:
-        """Return a data file's rows of JSON values.
-        Raises UsageError, such as AgentError, or OSError.
-        """
+        """Return a file's rows of JSON values. Raises UsageError (as AgentError is) or OSError."""
 
     @abstractmethod
     def task(self, row: Row, settings: Settings) -> Task:
@@ -198,9 +188,7 @@ class Agent(ABC):
         """Add the agent's own flags to a command that plays episodes."""
 
     def complete(self, arguments: Namespace) -> None:  # noqa: B027 (they are complete)
-        """Complete a command's arguments: `data`, `train_file` and `val_file` become what flags made
-        of them.
-        """
+        """Turn `data`, `train_file` and `val_file` into what the agent's own flags make of them."""
 
     def check(
         self,

@@ -25,11 +25,10 @@ class ServiceError(Failure):
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """One row of an agent's data, checked. question, reference: for people. max_turns: None: the
-    run's.
+    """One row of an agent's data, checked. question, reference: for people.
 
-    wording: "seen" if a training task has it, "unseen" if none, "" if unknown. agent: the name, if
-    one policy plays several.
+    wording: "seen" if a training task has it, "unseen" if none, "" if unknown. max_turns: None for
+    the run's. agent: the name, if one policy plays several.
     """
 
     id: str
@@ -58,8 +57,7 @@ class Policy(ABC):
     @abstractmethod
     async def reply(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> Message:
         """Return the assistant's next message. With the last one allowed, tools are forbidden.
-        Raises PolicyStop: it cannot go on (budget, length). Raises EpisodeError: the machine
-        failed.
+        Raises PolicyStop: budget or length is used up. Raises EpisodeError: the machine failed.
         """
 
 
@@ -67,9 +65,8 @@ class Policy(ABC):
 class Episode:
     """What happened. messages: the transcript as OpenAI dicts.
 
-    events: what the environment did, of the agent's own type. turns: replies of the policy. Tokens
-    are sums, 0 where the endpoint does not count. reply_tokens: of each reply. tools: those
-    offered.
+    events: what the environment did, of the agent's own type. turns: the policy's replies. Tokens
+    are sums, 0 where the endpoint does not count. reply_tokens: of each. tools: those offered.
     """
 
     messages: list[Message] = field(default_factory=list)

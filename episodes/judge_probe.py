@@ -54,11 +54,8 @@ class Probed:
     @property
     def accepted(self) -> list[str]:
         """Dishonest kinds that would count as accepted canaries in a run."""
-        found = []
-        for kind, reward in self.dishonest.items():
-            if reward.worth >= accepted_from(kind):
-                found.append(kind)
-        return found
+        paid = self.dishonest.items()
+        return [kind for kind, reward in paid if reward.worth >= accepted_from(kind)]
 
     def __str__(self) -> str:
         shown = dict(self.honest)
@@ -122,25 +119,23 @@ def problem_of(probed: Sequence[Probed]) -> str | None:
         unbeaten.update(one.unbeaten)
         asked.update(list(one.dishonest))
         accepted.update(one.accepted)
-    found: list[tuple[str, list[Probed]]] = []  # what is wrong, and on which tasks
+    problems = []
+    shown: list[Probed] = []  # tasks with the first problem
     disorder = [one for one in probed if one.unbeaten]
-    if len(disorder) > MOST_DISORDER * len(probed):
-        kinds = ", ".join(f"{kind} {n}" for kind, n in unbeaten.most_common())
-        what = f"an honest answer does not beat each dishonest one ({kinds})"
-        share = f"on {len(disorder)} of {len(probed)} tasks"
-        found.append((f"{share} {what}, and {MOST_DISORDER:.0%} may", disorder))
     poor = [one for one in probed if next(iter(one.honest.values())).worth < GOOD]
-    if len(poor) > MOST_POOR * len(probed):
-        what = f"the surest honest one earns less than {GOOD:g}"
-        share = f"on {len(poor)} of {len(probed)} tasks"
-        found.append((f"{share} {what}, and {MOST_POOR:.0%} may", poor))
+    kinds = ", ".join(f"{kind} {n}" for kind, n in unbeaten.most_common())
+    for what, part, most in (
+        (f"an honest answer does not beat each dishonest one ({kinds})", disorder, MOST_DISORDER),
+        (f"the surest honest one earns less than {GOOD:g}", poor, MOST_POOR),
+    ):
+        if len(part) > most * len(probed):
+            problems.append(f"on {len(part)} of {len(probed)} tasks {what}, and {most:.0%} may")
+            shown = shown or part
     for kind, n in accepted.items():
         if n > max(1, MOST_ACCEPTED * asked[kind]):
             share = f"on {n} of {asked[kind]} tasks, and {MOST_ACCEPTED:.0%} may"
-            fooled = [one for one in probed if kind in one.accepted]
-            found.append((f"{kind!r} is paid {share}", fooled))
-    if not found:
+            problems.append(f"{kind!r} is paid {share}")
+            shown = shown or [one for one in probed if kind in one.accepted]
+    if not problems:
         return None
-    problems = "; ".join(problem for problem, _ in found)
-    _, shown = found[0]
-    return "\n  ".join([problems, *map(str, shown[:SHOWN])]) + f"\n{HELP}"
+    return "\n  ".join(["; ".join(problems), *map(str, shown[:SHOWN])]) + f"\n{HELP}"

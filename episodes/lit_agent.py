@@ -102,9 +102,7 @@ class EpisodeAgent(agl.LitAgent[dict[str, Any]]):
 
 
 def endpoint_of(llm: Any, rollout: Any, token: str | None = None) -> Endpoint:
-    """Return where this rollout's policy is called, with the trainer's sampling and the run's
-    token.
-    """
+    """Return where a rollout's policy is called, with the trainer's sampling and the token."""
     base_url = llm.get_base_url(rollout.rollout_id, rollout.attempt.attempt_id)
     ask_directly(base_url)
     sampling = dict(llm.sampling_parameters)

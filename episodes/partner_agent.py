@@ -58,9 +58,7 @@ def rubric_named(reward: str, own: Rubric) -> Rubric:
 
 
 class PartnerAgent(Agent):
-    """environment: what it opens. recipe, partner_recipe: modules of lessons by name, because
-    recipes stand above everything.
-    """
+    """environment: what it opens. recipe, partner_recipe: names of modules, which stand above."""
 
     environment: "type[PartnerEnvironment]"
     recipe: str
@@ -181,9 +179,7 @@ class PartnerEnvironment(Environment):
 
     @abstractmethod
     def read(self, task: Any, reply: str) -> Any:
-        """Return what a reply says: an Ending, Malformed, or something for the partner. What is no
-        Malformed has its `reply`.
-        """
+        """Return an Ending, Malformed, or words for the partner. All but Malformed have `reply`."""
 
     @abstractmethod
     def words_of(self, said: Any) -> str:

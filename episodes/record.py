@@ -99,9 +99,7 @@ def as_json(value: Any) -> str:
 
 
 def record_of(scored: Scored, own: Mapping[str, Any], sample: int = 0) -> EpisodeRecord:
-    """Return the record of an episode, with what its environment keeps of it. What the policy did
-    not finish scores 0.
-    """
+    """Return an episode's record, `own` from its environment. An unfinished one scores 0."""
     facts = own.get("facts", {})
     task = scored.task
     episode = scored.episode

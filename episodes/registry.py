@@ -33,13 +33,21 @@ def get(name: str) -> Agent:
         return _registered[name]
     if JOINED in name:
         return joined(dict.fromkeys(name.split(JOINED), 1.0))
-    module = _made_importable(name)
+    folder = _folders().get(name)
+    if folder is None:
+        raise AgentError(f"there is no agent {name!r}; the agents are {', '.join(names())}")
+    path = os.environ.get("PYTHONPATH", "")
+    parent = str(folder.parent)
+    if folder.parent != ROOT and parent not in path.split(os.pathsep):
+        # Processes that play are started with it
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (parent, path)))
+    module = f"{name}_agent.agent"
     try:
         found = import_module(module)
     except SyntaxError as error:
         raise AgentError(f"{error.filename}, line {error.lineno}: {error.msg}; mend it") from None
     except Exception as error:  # a file of another's hand may raise anything
-        raise AgentError(_cause(error, _folders()[name])) from error
+        raise AgentError(_cause(error, folder)) from error
     agent = getattr(found, "AGENT", None)
     if not isinstance(agent, Agent):
         raise AgentError(
@@ -118,15 +126,3 @@ def _cause(error: Exception, folder: Path) -> str:
     last = (own or frames)[-1]
     what = f"{type(error).__name__}: {error}"
     return f"{last.filename}, line {last.lineno}: {what}; mend it"
-
-
-def _made_importable(name: str) -> str:
-    folder = _folders().get(name)
-    if folder is None:
-        raise AgentError(f"there is no agent {name!r}; the agents are {', '.join(names())}")
-    path = os.environ.get("PYTHONPATH", "")
-    parent = folder.parent
-    if parent != ROOT and str(parent) not in path.split(os.pathsep):
-        # Processes that play are started with it
-        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(parent), path)))
-    return f"{name}_agent.agent"

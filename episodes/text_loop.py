@@ -58,14 +58,11 @@ async def play_by_protocol(
         said = read(reply)
         following = policy.turns + 1
         turns = policy.max_turns
-        if isinstance(said, Ending) and policy.finish_reason == "length":
-            episode.events.append(Malformed("cut"))
-            episode.stop_reason = "length"
-            return None
         if isinstance(said, Ending):
-            episode.events.append(said)
+            cut = policy.finish_reason == "length"
+            episode.events.append(Malformed("cut") if cut else said)
             episode.answer = str(said)
-            episode.stop_reason = "answered"
+            episode.stop_reason = "answered"  # which `end_as_cut` takes back
             return None
         if following > turns:
             episode.events.append(said if isinstance(said, Malformed) else Malformed("too_late"))

@@ -60,11 +60,7 @@ class Tool:
 async def play_with_tools(
     policy: Policy, instructions: str, question: str, tools: Sequence[Tool]
 ) -> Episode:
-    """Let the policy answer. `instructions` is the system prompt. Raises EpisodeError.
-
-    A call that no parser took stays in the reply as text, and the policy is told so while it has
-    turns.
-    """
+    """Let the policy answer. `instructions` is the system prompt. Raises EpisodeError."""
     first = [{"role": "system", "content": instructions}, {"role": "user", "content": question}]
     episode = Episode(messages=first, tools=[tool.spec for tool in tools])
     said = SAID["zh" if CHINESE.search(instructions) else "en"]
@@ -97,7 +93,7 @@ async def play_with_tools(
                 episode.stop_reason = "answered" if answer else "no_answer"
             elif policy.turns >= policy.max_turns or policy.finish_reason == "length":
                 episode.stop_reason = "bad_tool_call"
-            else:
+            else:  # no parser took the call, and the policy may write it again
                 told = {"role": "user", "content": said["text"]}
                 episode.messages.append(told)
                 conversation = [*result.to_input_list(), told]
