@@ -28,9 +28,9 @@ class Script(Policy):
         return {"role": "assistant", "content": said} if isinstance(said, str) else dict(said)
 
 
-def tool_call(name: str, arguments: dict[str, Any] | str) -> Message:
+def tool_call(name: str, arguments: dict[str, Any] | str, known_by: str = "call_0") -> Message:
     """Return the assistant's message that calls a tool. A text is sent as arguments as it is."""
     text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
     function = {"name": name, "arguments": text}
-    call = {"id": "call_0", "type": "function", "function": function}
+    call = {"id": known_by, "type": "function", "function": function}
     return {"role": "assistant", "content": None, "tool_calls": [call]}

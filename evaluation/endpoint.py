@@ -26,14 +26,13 @@ from common.command import UsageError
 from episodes.agent import folder_of
 from episodes.episode import Task
 from episodes.words import words_of
-from evaluation.visits import ENDS, Asked, End, Host
+from evaluation.visits import ENDS, FOLDER, Asked, End, Host
 
 MOST_BYTES = 512_000  # of a request
 EXAMPLES = 3
 MOST_PER_SECOND = 200  # requests of one address, which may be a proxy with many visitors behind it
 PAGE = {"": "text/html", "page.css": "text/css", "page.js": "text/javascript"}
 HEALTH = "/health"  # 200, or 503 while the model's server does not answer
-FOLDER = Path(__file__).with_name("serve_page")
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src "
     "'self'; connect-src 'self'; img-src data:; base-uri 'none'; form-action "
@@ -111,7 +110,7 @@ def build(host: Host, model: str, token: str | None, hosts: Sequence[str]) -> Gu
 
     @app.get(HEALTH)
     def health() -> Response:
-        return Response(status_code=200 if host.alive() else 503)
+        return Response(status_code=200 if host.alive else 503)
 
     @app.get("/agent")
     def agent() -> Response:

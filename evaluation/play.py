@@ -104,7 +104,7 @@ class KeyboardPolicy(Policy):
                 print(said("Type a reply; /help says how."))
             else:
                 try:
-                    message = message_of(typed, tools if left > 1 else ())
+                    message = message_of(typed, tools if left > 1 else (), self.turns)
                 except UsageError as error:
                     print(error)
         self.finish_reason = "stop"
@@ -146,7 +146,7 @@ def described(tool: ToolSpec) -> str:
     return f"/{function['name']}  {function.get('description', '')}  ({arguments})"
 
 
-def message_of(typed: str, tools: Sequence[ToolSpec]) -> Message:
+def message_of(typed: str, tools: Sequence[ToolSpec], number: int) -> Message:
     """Return the message for typed words or a tool's call. Raises UsageError: not a call."""
     if not (tools and typed.startswith("/")):
         return {"role": "assistant", "content": typed}
@@ -157,7 +157,8 @@ def message_of(typed: str, tools: Sequence[ToolSpec]) -> Message:
         found = [name]
     if len(found) != 1:
         raise UsageError(f"/{name} does not name one of the tools {', '.join(functions)}")
-    return tool_call(found[0], arguments_of(functions[found[0]], rest.strip()))
+    arguments = arguments_of(functions[found[0]], rest.strip())
+    return tool_call(found[0], arguments, f"typed-{number}")
 
 
 def arguments_of(function: dict[str, Any], text: str) -> dict[str, Any]:

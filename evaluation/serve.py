@@ -37,6 +37,8 @@ from training.setup.ports import PORT
 if TYPE_CHECKING:
     import uvicorn
 
+    from evaluation.visits import Host
+
 LOGS = WORK / "outputs" / "serve"
 NAMES = ("127.0.0.1", "localhost", "[::1]")  # of this machine, for itself
 SECONDS_TO_STOP = 3
@@ -106,12 +108,12 @@ def serve(agent: Agent, arguments: argparse.Namespace, settings: Settings) -> No
             limit_concurrency=MOST_CONNECTIONS,
         )
         server = Server(config)
-        watch = ModelWatch(endpoint.base_url, player.kind == "served", server)
+        ours = player.kind == "served"
         if player.kind != "litellm":  # its providers are asked by calls alone
-            host.alive = watch.alive
-            watch.start()
+            asked = (f"{endpoint.base_url}/models", host, server, ours)
+            Thread(target=watch, args=asked, daemon=True).start()
         server.run(sockets=[listener])
-        if watch.lost:
+        if ours and not host.alive:
             raise Failure("the model's server has ended; start this again")
 
 
@@ -141,39 +143,25 @@ def checked_rows(agent: Agent, cases: Path, settings: Settings, options: Options
     return {row["id"]: row for row in named}
 
 
-class ModelWatch(Thread):
-    """Asks the model's server for a sign of life. A server of ours that is gone ends `server`."""
+def watch(url: str, host: Host, server: uvicorn.Server, ours: bool) -> None:
+    """Note whether the model's server answers, and end `server` where one of ours is gone. A server
+    that is only slow counts as alive.
+    """
+    import httpx
 
-    def __init__(self, base_url: str, ours: bool, server: uvicorn.Server) -> None:
-        super().__init__(name="model-watch", daemon=True)
-        self.url = f"{base_url}/models"
-        self.ours = ours
-        self.server = server
-        self.missed = 0
-
-    def alive(self) -> bool:
-        """Return whether it answered lately. A server that is only slow counts as alive."""
-        return self.missed < MOST_MISSED
-
-    @property
-    def lost(self) -> bool:
-        """Whether a server of ours is gone."""
-        return self.ours and not self.alive()
-
-    def run(self) -> None:
-        import httpx
-
-        with httpx.Client(timeout=SECONDS_TO_ANSWER) as client:
-            while not self.lost:
-                try:
-                    client.get(self.url)
-                    self.missed = 0
-                except httpx.ConnectError:
-                    self.missed += 1
-                except httpx.HTTPError:
-                    self.missed = 0
-                time.sleep(SECONDS_BETWEEN)
-        self.server.should_exit = True
+    missed = 0
+    with httpx.Client(timeout=SECONDS_TO_ANSWER) as client:
+        while host.alive or not ours:
+            try:
+                client.get(url)
+                missed = 0
+            except httpx.ConnectError:
+                missed += 1
+            except httpx.HTTPError:
+                missed = 0
+            host.alive = missed < MOST_MISSED
+            time.sleep(SECONDS_BETWEEN)
+    server.should_exit = True
 
 
 def main(argv: Sequence[str] | None = None) -> int:

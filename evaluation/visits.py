@@ -30,8 +30,8 @@ logger = logging.getLogger(__name__)
 
 # What a visitor reads where the machine failed; the addresses and reasons are for the log.
 UNAVAILABLE = "the agent cannot answer at the moment; please try again later"
-ENDS_FILE = Path(__file__).with_name("serve_page") / "ends.toml"
-ENDS: dict[str, dict[str, str]] = tomllib.loads(ENDS_FILE.read_text(encoding="utf-8"))
+FOLDER = Path(__file__).with_name("serve_page")
+ENDS: dict[str, dict[str, str]] = tomllib.loads((FOLDER / "ends.toml").read_text(encoding="utf-8"))
 Show = Callable[[Message], None]
 WAITS = "waits"  # stop reason: the visitor is to speak
 
@@ -69,10 +69,6 @@ class End:
     in_rows: bool | None = None
     case: str | None = None
     reference: str | None = None
-
-
-class TheirTurn(Exception):
-    """It is the visitor's turn, and the request has no further words."""
 
 
 class Watched(ChatPolicy):
@@ -116,7 +112,7 @@ class Host:
     settings: Settings
     rows: Mapping[str, Row]
     places: asyncio.Semaphore
-    alive: Callable[[], bool] = lambda: True  # whether the model's server answers
+    alive: bool = True  # whether the model's server answers
 
     def tasks(self) -> list[Task]:
         """Return the agent's own cases."""
@@ -165,8 +161,8 @@ class Host:
                     episode = await self._own(asked.words, policy)
             reason = episode.stop_reason
             answer = episode.answer
-        except TheirTurn:
-            reason = WAITS
+        except PolicyStop as stop:
+            reason = stop.reason
         except TimeoutError:
             reason = "timeout"
             failure = no_end(timeout)
@@ -208,7 +204,7 @@ class Host:
         async def answer(said: str) -> str:
             policy.known = True
             if not later:
-                raise TheirTurn
+                raise PolicyStop(WAITS)
             return later.popleft()
 
         return await self.environment.asked(words[0], answer, policy)

@@ -216,8 +216,6 @@ def test_what_cannot_be_answered_is_said_in_one_line(sql, llm, body, status):
     [
         ('{"messages": [{"role": "user", "content": 5}]}', ("messages.0.content", "5", "32000")),
         (json.dumps({"messages": [user("药" * 32_001)]}), ("messages.0.content", "32000")),
-        ('{"n": %s}' % ("1" * 100), ("n: got 111",)),
-        ('{"case": %s}' % ([7] * 100), ("case: got [7, 7",)),
         ('{"药": ' + "x" * 100, ('body: got \'{"药": xx',)),
     ],
 )
@@ -383,7 +381,7 @@ def test_a_model_that_is_gone_is_told_in_words_for_visitors(llm):
         with pytest.raises(openai.APIError):
             list(client(address).chat.completions.create(**asked))
         assert httpx.get(f"{address}/health", trust_env=False).status_code == 200
-        host.alive = lambda: False
+        host.alive = False
         assert httpx.get(f"{address}/health", trust_env=False).status_code == 503
 
 
