@@ -36,9 +36,7 @@ class LogisticScale(BaseModel, extra="forbid", frozen=True, strict=True):
     scale: Annotated[FiniteFloat, Field(gt=0)]
 
     def apply(self, raw: float) -> float:
-        """Return the score in [0, 1], which grows with `raw`. Raises SettingsError: not finite."""
-        if not math.isfinite(raw):
-            raise SettingsError(f"the raw score is {raw}; expected a finite number")
+        """Return the score in [0, 1] of a finite number, with which it grows."""
         # tanh has no overflow where exp has one; both are the same function.
         return 0.5 + 0.5 * math.tanh((raw / 2 - self.center / 2) / self.scale)
 
