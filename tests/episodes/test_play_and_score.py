@@ -18,17 +18,16 @@ from tests.messages import missing
 AGENT = GuessingAgent()
 
 
-def salted() -> tuple[Any, Task]:
-    """An environment, and the task whose word is salt."""
+def opened(word: str = "salt") -> tuple[Any, Task]:
+    """An environment, and the task with this word."""
     settings = Settings(_env_file=None)
-    return AGENT.open(settings, {}), AGENT.task({"id": "t", "word": "salt"}, settings)
+    return AGENT.open(settings, {}), AGENT.task({"id": "t", "word": word}, settings)
 
 
-def played(word: str, *replies: Any, timeout: float = 60.0) -> Scored:
-    settings = Settings(_env_file=None)
-    environment, policy = AGENT.open(settings, {}), ScriptedPolicy(*replies)
-    task = AGENT.task({"id": "t", "word": word}, settings)
-    return asyncio.run(play(environment, task, environment.play(task, policy), policy, timeout))
+def played(word: str, *replies: Any) -> Scored:
+    environment, task = opened(word)
+    policy = ScriptedPolicy(*replies)
+    return asyncio.run(play(environment, task, environment.play(task, policy), policy, 60.0))
 
 
 def test_what_breaks_off_while_it_is_played_is_unscored_and_still_counted():
@@ -50,7 +49,7 @@ def test_an_endless_episode_ends_as_a_timeout():
         await asyncio.Event().wait()
         raise AssertionError
 
-    environment, task = salted()
+    environment, task = opened()
     scored = asyncio.run(play(environment, task, never(), None, timeout=0.01))
     assert (scored.reward.total, scored.reward.unscored) == (None, "timeout")
     assert "0.01 s" in scored.detail
@@ -70,7 +69,7 @@ def test_an_episode_is_scored_with_the_counts_of_its_policy(monkeypatch):
         seen.append((episode.turns, episode.prompt_tokens, episode.completion_tokens))
         return Reward(1.0, {})
 
-    environment, task = salted()
+    environment, task = opened()
     monkeypatch.setattr(environment, "score", score)
     policy = Counting(says("salt"))
     asyncio.run(play(environment, task, environment.play(task, policy), policy, 60))
@@ -79,7 +78,7 @@ def test_an_episode_is_scored_with_the_counts_of_its_policy(monkeypatch):
 
 def test_an_episode_without_a_policy_keeps_its_own_counts_and_an_unknown_end_is_a_mistake():
     async def made(stop_reason: str) -> Scored:
-        environment, task = salted()
+        environment, task = opened()
 
         async def episode() -> Episode:
             return Episode(answer="salt", stop_reason=stop_reason, turns=5)

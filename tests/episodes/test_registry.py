@@ -2,6 +2,7 @@
 
 import argparse
 import os
+from pathlib import Path
 
 import pytest
 
@@ -26,15 +27,28 @@ def test_the_agents_are_the_folders_and_what_is_registered(monkeypatch):
         registry.get("sqll")
 
 
-def test_processes_started_later_find_an_agent_of_another_folder(tmp_path, monkeypatch):
-    """Runners, Ray's workers and the parts of a demo do not start where the command did."""
-    (tmp_path / "faraway_agent").mkdir()
-    (tmp_path / "faraway_agent" / "agent.py").write_text(
-        "from tests.episodes.guessing_agent import GuessingAgent\n"
-        "AGENT = GuessingAgent()\nAGENT.name = 'faraway'\n"
-    )
+@pytest.fixture
+def write(tmp_path, monkeypatch):
+    """Write the file of an agent that lies on Python's path, in a folder of its own."""
     monkeypatch.setenv("PYTHONPATH", "before")
     monkeypatch.syspath_prepend(tmp_path)
+
+    def written(name: str, text: str) -> Path:
+        file = tmp_path / f"{name}_agent" / "agent.py"
+        file.parent.mkdir()
+        file.write_text(text)
+        return file
+
+    return written
+
+
+def test_processes_started_later_find_an_agent_of_another_folder(tmp_path, write):
+    """Runners, Ray's workers and the parts of a demo do not start where the command did."""
+    write(
+        "faraway",
+        "from tests.episodes.guessing_agent import GuessingAgent\n"
+        "AGENT = GuessingAgent()\nAGENT.name = 'faraway'\n",
+    )
     assert folder_of(registry.get("faraway")) == tmp_path / "faraway_agent"
     assert os.environ["PYTHONPATH"] == os.pathsep.join([str(tmp_path), "before"])
 
@@ -52,22 +66,15 @@ def test_processes_started_later_find_an_agent_of_another_folder(tmp_path, monke
         ("uninstalled", "import no_such_package"),
     ],
 )
-def test_an_agent_that_cannot_be_imported_is_named_with_its_line(name, line, tmp_path, monkeypatch):
-    (tmp_path / f"{name}_agent").mkdir()
-    file = tmp_path / f"{name}_agent" / "agent.py"
-    file.write_text(f"from episodes.agent import Agent; AGENT = 1\n{line}\n")
-    monkeypatch.setenv("PYTHONPATH", "")
-    monkeypatch.syspath_prepend(tmp_path)
+def test_an_agent_that_cannot_be_imported_is_named_with_its_line(name, line, write):
+    file = write(name, f"from episodes.agent import Agent; AGENT = 1\n{line}\n")
     with pytest.raises(AgentError) as caught:
         registry.get(name)
     assert not missing(str(caught.value), f"{file}, line 2")
 
 
-def test_a_file_without_an_agent_is_named(tmp_path, monkeypatch):
-    (tmp_path / "empty_agent").mkdir()
-    (tmp_path / "empty_agent" / "agent.py").touch()
-    monkeypatch.setenv("PYTHONPATH", "")
-    monkeypatch.syspath_prepend(tmp_path)
+def test_a_file_without_an_agent_is_named(write):
+    write("empty", "")
     with pytest.raises(AgentError, match=r"empty_agent/agent\.py: AGENT is None"):
         registry.get("empty")
 

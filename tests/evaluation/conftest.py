@@ -16,15 +16,21 @@ from tests.sql_agent.curation.conftest import no_waiting  # noqa: F401
 CHROMIUM = (
     shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 )
+LARGE = {"width": 1400, "height": 900}
+
+
+@pytest.fixture(autouse=True)
+def no_judge(monkeypatch):
+    """No judge but the offline one."""
+    for name in ("TEACHER_MODEL", "REWARD_MODEL_URL", "OPENAI_BASE_URL"):
+        monkeypatch.setenv(name, "")
 
 
 @pytest.fixture
 def data(tmp_path, database_url, monkeypatch):  # noqa: F811
-    """A question file for the small database, and settings that know no other place."""
+    """A question file for the small database."""
     path = tmp_path / "questions.parquet"
     parquet.write_table(pa.Table.from_pylist(cases_of(__file__, "questions")), path)
-    for name in ("TEACHER_MODEL", "REWARD_MODEL_URL", "SECOND_JUDGE_MODEL", "OPENAI_BASE_URL"):
-        monkeypatch.setenv(name, "")
     monkeypatch.setenv("DATABASE_URL", database_url)
     return path
 
@@ -55,25 +61,37 @@ def sql(llm, database_url):  # noqa: F811
 
 
 @pytest.fixture
-def visit(browser):
-    """Open the page of a served agent, which asks no other address for anything and never fails."""
-    opened: list[Any] = []
-    own = ["data:"]
-    seen: list[str] = []
+def open_page(browser):
+    """Open an address. `page.seen` is what failed, and what was asked of other addresses."""
+    contexts = []
 
-    def open_page(address: str, wait: bool = True, **options: Any) -> Any:
-        context = browser.new_context(**{"locale": "en-US", **options})
-        opened.append(context)
-        own.append(address)
+    def opened(address: str, own: tuple[str, ...] = ("file:",), **how: Any) -> Any:
+        context = browser.new_context(**{"viewport": LARGE, "locale": "en-US", **how})
+        contexts.append(context)
         page = context.new_page()
-        page.on("pageerror", lambda error: seen.append(str(error)))
-        page.on("request", lambda asked: seen.append(asked.url))
+        page.seen = []
+        page.on("pageerror", lambda error: page.seen.append(f"raised {error}"))
+        page.on("console", lambda said: page.seen.append(f"{said.type} {said.text}"))
+        page.on("dialog", lambda dialog: (page.seen.append("dialog"), dialog.dismiss()))
+        page.on("request", lambda asked: asked.url.startswith(own) or page.seen.append(asked.url))
         page.goto(address)
-        if wait:
-            page.wait_for_selector("option[value=random]", state="attached")
         return page
 
-    yield open_page
-    for context in opened:
+    yield opened
+    for context in contexts:
         context.close()
-    assert [url for url in seen if not url.startswith(tuple(own))] == []
+
+
+@pytest.fixture
+def visit(open_page):
+    """Open the page of a served agent, which asks no other address for anything and never fails."""
+    pages = []
+
+    def visited(address: str, **how: Any) -> Any:
+        pages.append(open_page(address, (address, "data:"), **how))
+        pages[-1].wait_for_selector("option[value=random]", state="attached")
+        return pages[-1]
+
+    yield visited
+    for page in pages:
+        assert not [one for one in page.seen if one.startswith(("raised", "http"))]

@@ -1,42 +1,10 @@
 """Folders as evaluations and training runs leave them, of any agent and of hostile texts."""
 
-import asyncio
-import contextlib
 import json
 from pathlib import Path
 from typing import Any
 
-from episodes.agent import Agent
-from episodes.episode import Episode
-from episodes.play_and_score import play
-from episodes.record import record_of
-from evaluation.results import write_results
 from tests.corpora import cases_of, write_lines
-from tests.evaluation.evaluations import CONFIG
-from tests.evaluation.visiting import SETTINGS
-
-
-def gold_evaluation(agent: Agent, folder: Path, count: int = 3) -> Path:
-    """An evaluation of an agent's gold episodes, recorded as `evaluation.evaluate` does."""
-    tasks = [agent.task(row, SETTINGS) for row in agent.rows(agent.splits["test"])[:count]]
-    with contextlib.closing(agent.open(SETTINGS, {})) as environment:
-
-        async def scored(number: int) -> dict[str, Any]:
-            episode = await environment.gold(tasks[number])
-
-            async def made() -> Episode:
-                assert episode is not None
-                return episode
-
-            played = await play(environment, tasks[number], made(), None, 60.0)
-            own = environment.record(played.task, played.episode)
-            return record_of(played, own).line()
-
-        records = [asyncio.run(scored(number)) for number in range(count)]
-    folder.mkdir(parents=True)
-    write_results(agent, folder, CONFIG | {"agent": agent.name}, records)
-    return folder
-
 
 TOLD = {"trained": False, "ids": [1, 2], "texts": ["<|user|>why?"]}
 SAID = {"trained": True, "ids": [3, 4, 5, 6], "texts": ["be", "", "药", "\n"]}

@@ -19,7 +19,6 @@ from tests.evaluation.folders import hostile_records, hostile_texts, rollout, tr
 from tests.messages import missing
 from tests.sql_agent.small_database import STORAGE
 
-SMALL, LARGE = {"width": 390, "height": 800}, {"width": 1400, "height": 900}
 UNHARMED = (
     "window.report.ready && window.hacked === undefined && Object.prototype.ran === undefined"
 )
@@ -37,28 +36,15 @@ CHOOSE = """(at) => new Promise((done) => {
 
 
 @pytest.fixture
-def open_page(browser):
-    """Open a file; `page.seen` is what the browser complained about and asked the network for."""
-    contexts = []
+def report(open_page):
+    """Open the file of a report."""
 
     def opened(path: Path, hash: str = "", **how: Any) -> Any:
-        context = browser.new_context(**{"viewport": LARGE, "locale": "en-US", **how})
-        contexts.append(context)
-        page = context.new_page()
-        page.seen = []
-        page.on("pageerror", lambda error: page.seen.append(f"error {error}"))
-        page.on("console", lambda said: page.seen.append(f"{said.type} {said.text}"))
-        page.on("dialog", lambda dialog: (page.seen.append("dialog"), dialog.dismiss()))
-        page.on(
-            "request", lambda asked: asked.url.startswith("file:") or page.seen.append(asked.url)
-        )
-        page.goto(path.as_uri() + hash)
+        page = open_page(path.as_uri() + hash, **how)
         assert page.evaluate("window.report.ready")
         return page
 
-    yield opened
-    for context in contexts:
-        context.close()
+    return opened
 
 
 @pytest.fixture(scope="module")
@@ -79,12 +65,12 @@ def two(tmp_path_factory):
     return folder / "report.html"
 
 
-def test_hostile_texts_do_nothing(tmp_path, open_page):
+def test_hostile_texts_do_nothing(tmp_path, report):
     folder = evaluation(tmp_path / "e", [record()])
     records = hostile_records()
     write_lines(folder / "episodes.jsonl", records)
     assert main([str(folder)]) == 0
-    page = open_page(folder / "report.html")
+    page = report(folder / "report.html")
     assert page.evaluate("window.report.episodes.length") == len(records)
     for number, text in enumerate(hostile_texts()):
         page.evaluate(CHOOSE, number)
@@ -101,7 +87,7 @@ def test_hostile_texts_do_nothing(tmp_path, open_page):
     assert page.evaluate("location.protocol") == "file:"
 
 
-def test_hostile_tokens_do_nothing(tmp_path, open_page):
+def test_hostile_tokens_do_nothing(tmp_path, report):
     run = training_run(tmp_path / "run")
     texts = hostile_texts()
     said = {"trained": True, "ids": [*range(len(texts))], "texts": texts}
@@ -109,7 +95,7 @@ def test_hostile_tokens_do_nothing(tmp_path, open_page):
     told = {"trained": False, "ids": [1], "texts": ["".join(texts)]}
     write_lines(run / "episodes.jsonl", [rollout(1, tokens=[[told, said]])])
     assert main([str(run)]) == 0
-    page = open_page(run / "report.html", "#episode=ro-train-1-0.5&sample=")
+    page = report(run / "report.html", "#episode=ro-train-1-0.5&sample=")
     assert page.locator("#one .tokens mark span").count() >= len(texts) - texts.count("")
     shown = page.locator("#one .tokens").text_content()
     assert not missing(shown, *(text for text in texts if text.isascii() and text.isprintable()))
@@ -118,8 +104,8 @@ def test_hostile_tokens_do_nothing(tmp_path, open_page):
     assert page.seen == []
 
 
-def test_the_policy_would_stop_what_got_in(two, open_page):
-    page = open_page(two)
+def test_the_policy_would_stop_what_got_in(two, report):
+    page = report(two)
     for markup in (
         "document.body.insertAdjacentHTML('beforeend', '<img src=https://a.invalid/x onerror=window.hacked=1>')",
         "document.body.append(Object.assign(document.createElement('script'), { textContent: 'window.hacked=1' }))",
@@ -129,8 +115,8 @@ def test_the_policy_would_stop_what_got_in(two, open_page):
     assert page.evaluate("window.hacked") is None
 
 
-def test_the_table_of_failures_leads_to_its_episodes_and_worst_is_of_the_chosen_run(two, open_page):
-    page = open_page(two)
+def test_the_table_of_failures_leads_to_its_episodes_and_worst_is_of_the_chosen_run(two, report):
+    page = report(two)
     row = page.locator("#failures tr", has_text="no query")
     assert row.inner_text() == "no query\t20 (50.0)\t0 (0.0)"
     kinds = page.locator("#failures tbody th").all_text_contents()
@@ -151,18 +137,18 @@ def test_the_table_of_failures_leads_to_its_episodes_and_worst_is_of_the_chosen_
     assert page.locator("thead th:not([title])").all_text_contents() == []
 
 
-def test_a_link_to_one_episode_survives_copying(two, open_page):
-    page = open_page(two, "#episode=t3&sample=0")
+def test_a_link_to_one_episode_survives_copying(two, report):
+    page = report(two, "#episode=t3&sample=0")
     assert page.inner_text("#one h3") == "question t3"
     assert page.locator("#one .member").count() == 2  # both evaluations played it
     link = page.get_by_role("link", name="link to this episode").get_attribute("href")
-    assert open_page(two, link).inner_text("#one h3") == "question t3"
-    gone = open_page(two, "#episode=" + quote("nobody & nothing"))
+    assert report(two, link).inner_text("#one h3") == "question t3"
+    gone = report(two, "#episode=" + quote("nobody & nothing"))
     assert "not on this page" in gone.inner_text("#one")
 
 
-def test_it_is_used_by_keys_alone(two, open_page):
-    page = open_page(two)
+def test_it_is_used_by_keys_alone(two, report):
+    page = report(two)
     page.keyboard.press("/")
     page.keyboard.type("question t1")
     assert page.get_by_role("status").inner_text() == "11 of 48"
@@ -181,8 +167,8 @@ def test_it_is_used_by_keys_alone(two, open_page):
     assert "step 2" in page.locator("figure").first.inner_text()
 
 
-def test_the_page_speaks_the_readers_language_and_has_a_button(two, open_page):
-    page = open_page(two, "#episode=t3&sample=0", locale="zh-CN")
+def test_the_page_speaks_the_readers_language_and_has_a_button(two, report):
+    page = report(two, "#episode=t3&sample=0", locale="zh-CN")
     seen = page.locator("body").inner_text()
     assert not missing(seen, "变好了。", "药品单项", "已作答")
     for english in ("drug_field", "drug field", "It got", "answered", "too few"):

@@ -24,9 +24,8 @@ TABLE = re.compile(rf"^{re.escape(table([HEADER])[0])}\n(?:\|.*\n)+", re.MULTILI
 
 @pytest.fixture(autouse=True)
 def offline(monkeypatch):
-    """The default settings: no judge but the offline one."""
-    judges = ("TEACHER_MODEL", "REWARD_MODEL_URL", "SECOND_JUDGE_MODEL")
-    for name in ("DATABASE_URL", "REWARD_TERMS", *judges):
+    """The default settings."""
+    for name in ("DATABASE_URL", "REWARD_TERMS"):
         monkeypatch.delenv(name, raising=False)
     registry.register(DIGITS)
 

@@ -30,12 +30,6 @@ def test_the_facts_of_an_agent_stand_beside_the_score_with_the_intervals_it_asks
     assert metrics.headline_of(GuessingAgent(), record(score=None)) is None
 
 
-def test_samples_of_a_question_are_one_cluster():
-    scores = scores_of([record("a", 1.0), record("a", 1.0), record("a", 1.0), record("b", 0.0)])
-    assert (scores["n"], scores["episodes"]) == (2, 4)
-    assert scores["score"] == 0.5
-
-
 def test_an_unscored_episode_is_counted_and_is_not_0():
     broken = [record(name, None, stop_reason="") for name in "ab"]
     scores = scores_of([record("a", 1.0), *broken])
@@ -64,6 +58,7 @@ def test_groups_and_other_numbers():
     assert scores["by_task_type"]["t"]["score"] == scores["by_difficulty"]["hard"]["score"] == 0.2
     assert scores["by_wording"] == {}
     overall = scores["overall"]
+    assert (overall["n"], overall["episodes"], overall["score"]) == (3, 4, pytest.approx(0.5))
     assert overall["stop_reasons"] == {"answered": 2, "length": 2}
     assert overall["unfinished"] == pytest.approx(1 / 3), "of the questions, not of the episodes"
     assert overall["turns"] == 3.0

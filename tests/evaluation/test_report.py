@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from episodes import registry
+from evaluation import evaluate
 from evaluation.metrics import interval_of_types
 from evaluation.report.__main__ import main
 from evaluation.report.charts import charts_of
@@ -17,7 +18,7 @@ from evaluation.report.page import dumped, episode_of, plain, read
 from tests.corpora import cases_of, write_lines
 from tests.digits_agent.agent import AGENT as DIGITS
 from tests.evaluation.evaluations import evaluation, record
-from tests.evaluation.folders import TOKENS, gold_evaluation, hostile_records, rollout, training_run
+from tests.evaluation.folders import TOKENS, hostile_records, rollout, training_run
 from tests.messages import missing
 from tests.training.rollouts import rolled_out
 from training.report.progress import step_line
@@ -39,8 +40,10 @@ def made(*words: object) -> int:
 
 @pytest.mark.system
 @pytest.mark.parametrize("name", registry.names())
-def test_every_agents_episodes_are_shown_in_full(name, tmp_path):
-    folder = gold_evaluation(registry.get(name), tmp_path / name)
+def test_every_agents_episodes_are_shown_in_full(name, tmp_path, has_packages_of):
+    has_packages_of(name)
+    folder = tmp_path / name
+    assert evaluate.main([name, "--gold", "--n", "3", "--out", str(folder)]) == 0
     assert made(folder) == 0
     data = data_of(folder / "report.html")
     assert [one["problem"] for one in data["episodes"]] == ["", "", ""]
