@@ -25,12 +25,24 @@ class Script(Policy):
         said = self.replies[min(self.turns, len(self.replies) - 1)]
         self.turns += 1
         self.finish_reason = "stop"
-        return {"role": "assistant", "content": said} if isinstance(said, str) else dict(said)
+        message = {"role": "assistant", "content": said} if isinstance(said, str) else said
+        return numbered(message, self.turns)
 
 
-def tool_call(name: str, arguments: dict[str, Any] | str, known_by: str = "call_0") -> Message:
+def numbered(message: Message, turn: int) -> Message:
+    """Return a message whose calls have ids that those of no other turn have.
+
+    Of two calls with one id openai-agents makes the first only.
+    """
+    calls = []
+    for place, call in enumerate(message.get("tool_calls") or ()):
+        calls.append({**call, "id": f"call_{turn}_{place}"})
+    return {**message, "tool_calls": calls} if calls else {**message}
+
+
+def tool_call(name: str, arguments: dict[str, Any] | str) -> Message:
     """Return the assistant's message that calls a tool. A text is sent as arguments as it is."""
     text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
     function = {"name": name, "arguments": text}
-    call = {"id": known_by, "type": "function", "function": function}
+    call = {"id": "call_0", "type": "function", "function": function}
     return {"role": "assistant", "content": None, "tool_calls": [call]}

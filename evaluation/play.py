@@ -28,7 +28,7 @@ from episodes.agent import Agent, Environment
 from episodes.episode import Message, Policy, Scored, Task, ToolSpec
 from episodes.outcomes import PolicyStop
 from episodes.play_and_score import play
-from episodes.script import tool_call
+from episodes.script import numbered, tool_call
 from episodes.turns import turns, turns_of, with_turns
 from evaluation.players import opened_environment
 
@@ -104,13 +104,13 @@ class KeyboardPolicy(Policy):
                 print(said("Type a reply; /help says how."))
             else:
                 try:
-                    message = message_of(typed, tools if left > 1 else (), self.turns)
+                    message = message_of(typed, tools if left > 1 else ())
                 except UsageError as error:
                     print(error)
         self.finish_reason = "stop"
         self.turns += 1
         self._shown = len(messages) + 1
-        return message
+        return numbered(message, self.turns)
 
     def show_rest(self, messages: Sequence[Message]) -> None:
         """Show the messages that were not shown yet."""
@@ -146,7 +146,7 @@ def described(tool: ToolSpec) -> str:
     return f"/{function['name']}  {function.get('description', '')}  ({arguments})"
 
 
-def message_of(typed: str, tools: Sequence[ToolSpec], number: int) -> Message:
+def message_of(typed: str, tools: Sequence[ToolSpec]) -> Message:
     """Return the message for typed words or a tool's call. Raises UsageError: not a call."""
     if not (tools and typed.startswith("/")):
         return {"role": "assistant", "content": typed}
@@ -157,8 +157,7 @@ def message_of(typed: str, tools: Sequence[ToolSpec], number: int) -> Message:
         found = [name]
     if len(found) != 1:
         raise UsageError(f"/{name} does not name one of the tools {', '.join(functions)}")
-    arguments = arguments_of(functions[found[0]], rest.strip())
-    return tool_call(found[0], arguments, f"typed-{number}")
+    return tool_call(found[0], arguments_of(functions[found[0]], rest.strip()))
 
 
 def arguments_of(function: dict[str, Any], text: str) -> dict[str, Any]:

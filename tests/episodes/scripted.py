@@ -5,13 +5,13 @@ llm.script(calls("look", word="x"), says("found"))      # `llm` is a fixture: Sc
 policy = ScriptedPolicy(calls("look", word="x"), says("found"), max_turns=3)
 """
 
-import copy
 import json
 from collections.abc import Sequence
 from typing import Any
 
 from episodes.episode import Message, Policy, ToolSpec
 from episodes.outcomes import PolicyStop
+from episodes.script import numbered
 from tests.common.llm_server import Fault, LLMServer
 
 Choice = dict[str, Any]
@@ -62,14 +62,7 @@ class ScriptedPolicy(Policy):
             raise found
         self.turns += 1
         self.finish_reason = found["finish_reason"]
-        return _numbered(found["message"], self.turns)
-
-
-def _numbered(message: Message, number: int) -> Message:
-    message = copy.deepcopy(message)
-    for place, call in enumerate(message.get("tool_calls", [])):
-        call["id"] = f"call-{number}-{place}"
-    return message
+        return numbered(found["message"], self.turns)
 
 
 class ScriptedLLM(LLMServer):
@@ -92,7 +85,7 @@ class ScriptedLLM(LLMServer):
         reply = self.replies[min(number, len(self.replies)) - 1]
         choices = []
         if reply:
-            choices.append({"index": 0, **reply, "message": _numbered(reply["message"], number)})
+            choices.append({"index": 0, **reply, "message": numbered(reply["message"], number)})
         usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
         head = {"id": "x", "object": "chat.completion", "created": 0, "model": "m"}
         return Fault(200, body=json.dumps({**head, "choices": choices, "usage": usage}))

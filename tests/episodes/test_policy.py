@@ -86,7 +86,7 @@ def odd(**call: Any) -> dict[str, Any]:
 @pytest.fixture
 def raw(monkeypatch, llm):
     """The scripted server; calls go out as the script has them, without ids of the server's."""
-    monkeypatch.setattr("tests.episodes.scripted._numbered", lambda message, number: message)
+    monkeypatch.setattr("tests.episodes.scripted.numbered", lambda message, number: message)
     return llm
 
 
