@@ -20,6 +20,8 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -156,19 +158,14 @@ async def play_all(
         unscored.pop(sample.key, None)
         return record
 
-    how: dict[str, Any] = {
-        "key": lambda sample: sample.key,
-        "work": work,
-        "journal": journal,
-        "concurrency": concurrency,
-        "failures": Unscored,
-    }
+    key = attrgetter("key")
+    run = partial(run_all, failures=Unscored, concurrency=concurrency)
     # What failed before fails again, one after the other, and proves nothing
     goes_on = any(sample.key in journal for sample in samples)
-    await run_all(samples, title="episodes", bounded=not goes_on, **how)
+    await run(samples, key, work, journal, title="episodes", bounded=not goes_on)
     if unscored:
         again = [sample for sample in samples if sample.key in unscored]
-        await run_all(again, title="unscored episodes again", bounded=False, **how)
+        await run(again, key, work, journal, title="unscored episodes again", bounded=False)
     return unscored
 
 
