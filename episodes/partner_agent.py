@@ -66,7 +66,6 @@ class PartnerAgent(Agent):
 
     @property
     def role(self) -> str:
-        """What the partner is called."""
         return self.environment.role
 
     @abstractmethod
@@ -225,7 +224,6 @@ class PartnerEnvironment(Environment):
         return await play_by_protocol(policy, self.prompts, question, read, person)
 
     def turns(self, task: Task) -> int:
-        """Return the number of turns that a task has."""
         return turns_of(task, self.settings)
 
     def rehearse(self, task: Task, steps: Sequence[Any], turns: int = 0) -> Episode:

@@ -29,7 +29,6 @@ class Prompts:
         return f"{self.version} {hashlib.sha256(repr(self).encode()).hexdigest()[:8]}"
 
     def opening(self, complaint: str, turns: int) -> list[Message]:
-        """Return the messages that an episode begins with."""
         first = self._filled(self.first, 1, turns, complaint=complaint)
         system = [{"role": "system", "content": self.system}] if self.system else []
         return [*system, {"role": "user", "content": first}]

@@ -31,7 +31,6 @@ HEADER = ("answer", "honest", "tasks", "judge", "reward", "accepted from", "acce
 
 
 def parse_arguments(argv: Sequence[str] | None) -> tuple[Agent, argparse.Namespace]:
-    """Return the agent and the flags, among them the agent's own."""
     parser = new_parser(__doc__)
     registry.add_agent(parser, argv)
     parser.add_argument("--data", type=Path, help="default: the agent's training file")

@@ -113,10 +113,9 @@ def compare(a: Evaluation, b: Evaluation) -> dict[str, Any]:
         parts = groups_of(episodes, column).items()
         result[f"by_{column}"] = {name: _difference(a, b, part) for name, part in parts}
     changes = sorted((b.means[name] - a.means[name], name) for name in both)
-    better = [name for change, name in reversed(changes) if change > SAME]
-    worse = [name for change, name in changes if change < -SAME]
-    result["better"] = [_change(a, b, name) for name in better]
-    result["worse"] = [_change(a, b, name) for name in worse]
+    falling = reversed(changes)
+    result["better"] = [_change(a, b, name) for change, name in falling if change > SAME]
+    result["worse"] = [_change(a, b, name) for change, name in changes if change < -SAME]
     return result
 
 

@@ -54,7 +54,6 @@ class Unscored(Exception):
 def parse_arguments(
     argv: Sequence[str] | None, settings: Settings
 ) -> tuple[Agent, argparse.Namespace]:
-    """Return the agent, which is read first because it adds flags, and the flags."""
     parser = new_parser(__doc__)
     registry.add_agent(parser, argv)
     player = parser.add_argument_group("who plays")

@@ -113,7 +113,6 @@ class KeyboardPolicy(Policy):
         return numbered(message, self.turns)
 
     def show_rest(self, messages: Sequence[Message]) -> None:
-        """Show the messages that were not shown yet."""
         for message in messages[self._shown :]:
             show(str(message["role"]), words_of(message))
         self._shown = len(messages)
@@ -179,7 +178,6 @@ def arguments_of(function: dict[str, Any], text: str) -> dict[str, Any]:
 
 
 def parse_arguments(argv: Sequence[str] | None) -> tuple[Agent, argparse.Namespace]:
-    """Return the agent, which is read first because it adds flags, and the flags."""
     parser = new_parser(__doc__)
     registry.add_agent(parser, argv)
     add = parser.add_argument

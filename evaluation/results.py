@@ -33,7 +33,6 @@ class Sample:
 
     @property
     def key(self) -> str:
-        """A name of the episode that no other has."""
         return f"{self.task.id}#{self.number}"
 
 

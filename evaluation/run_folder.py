@@ -95,7 +95,6 @@ class Run:
 
     @property
     def when(self) -> str:
-        """The moment for people."""
         return datetime.fromtimestamp(self.moment, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
     def episodes(self) -> Iterator[dict[str, Any]]:
@@ -103,7 +102,6 @@ class Run:
         return self._lines("episodes.jsonl")
 
     def say(self, line: str) -> None:
-        """Note what is missing, once."""
         if line not in self.missing:
             self.missing.append(line)
 

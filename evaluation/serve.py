@@ -51,7 +51,6 @@ MOST_CONNECTIONS = 1024  # more are answered 503; those that wait are fewer (com
 def parse_arguments(
     argv: Sequence[str] | None, settings: Settings
 ) -> tuple[Agent, argparse.Namespace]:
-    """Return the agent, which is read first because it adds flags, and the flags."""
     parser = new_parser(__doc__)
     registry.add_agent(parser, argv)
     add = parser.add_argument

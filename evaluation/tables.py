@@ -52,7 +52,6 @@ class Report:
     words: Mapping[str, str] = field(default_factory=dict)  # Chinese names of the agent's own
 
     def markdown(self) -> str:
-        """Return the whole report."""
         lines = [f"# {self.title}", "", *(f"- {fact}" for fact in self.facts)]
         for heading, rows in self.tables.items():
             lines += ["", f"## {heading}", ""] if heading else [""]

@@ -115,7 +115,6 @@ class Host:
     alive: bool = True  # whether the model's server answers
 
     def tasks(self) -> list[Task]:
-        """Return the agent's own cases."""
         return [self.agent.task(row, self.settings) for row in self.rows.values()]
 
     async def visit(self, asked: Asked) -> AsyncGenerator[Message | End, None]:

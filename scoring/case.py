@@ -21,7 +21,6 @@ class Case:
 
     @property
     def key(self) -> str:
-        """A hash of the content."""
         content = json.dumps(vars(self), sort_keys=True, default=str, ensure_ascii=False)
         return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -51,6 +50,4 @@ class Judge(Protocol):
 
     name: str
 
-    async def judge(self, case: Case) -> Verdict:
-        """Return the verdict on one answer."""
-        ...
+    async def judge(self, case: Case) -> Verdict: ...

@@ -86,7 +86,6 @@ def _points(steps: Sequence[tuple[int, Step]], metric: str, per: str) -> Points:
 
 
 def validated(validation: Validation) -> list[int]:
-    """Return the steps with a validation."""
     return sorted({*chain.from_iterable(validation.values())})
 
 

@@ -65,7 +65,6 @@ class Page:
 
     @property
     def title(self) -> str:
-        """The names of the folders that were asked for."""
         names = [tally.run.given.resolve().name for tally in self.tallies]
         return " · ".join(dict.fromkeys(names))
 
@@ -158,7 +157,6 @@ class Page:
 
 
 def read_toml(name: str) -> dict[str, Any]:
-    """Return the content of one of the report's own files."""
     return tomllib.loads((FOLDER / name).read_text(encoding="utf-8"))
 
 
