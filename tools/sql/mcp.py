@@ -11,12 +11,14 @@ DATABASE_STRICT (docs/settings.md). Exit codes: 0 the client closed stdin, 1 fai
 import asyncio
 import json
 import os
+import re
 import sys
 import tomllib
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from io import TextIOWrapper
+from pathlib import Path
 from threading import Thread
 from typing import Annotated, Any
 
@@ -36,11 +38,11 @@ from pydantic import Field
 from common.command import Failure, UsageError, new_parser, run_command
 from common.settings import ROOT, load_settings
 from common.stopping import STDOUT, stop_in_order
-from tools.sql.english import in_both
-from tools.sql.query import QueryTool, SchemaTools
+from tools.sql.query import QueryTool
 from tools.sql.result import compact
 from tools.sql.settings import DatabaseSettings
 
+ENGLISH = tomllib.loads(Path(__file__).with_name("english.toml").read_text(encoding="utf-8"))
 MOST_BYTES = 256_000  # of a message. A statement may have 20,000
 SECONDS_TO_ANSWER = 30.0  # after stdin was closed
 READ_BYTES = 65_536
@@ -65,17 +67,17 @@ def build(tool: QueryTool) -> FastMCP:
     """Return the MCP server on a query tool. Raises DatabaseError: the database cannot be used."""
     database = tool.database()
     words = {"dialect": database.dialect, "tables": ", ".join(sorted(tool.allowed_tables))}
-    schema = SchemaTools(tool)
     server = FastMCP("medical-sql", log_level="WARNING")
 
     async def query_database_by_sql(sql: Annotated[str, Field(description=SQL)]) -> CallToolResult:
         return answer((await asyncio.to_thread(tool.run, sql)).to_json())
 
     async def list_tables() -> str:
-        return await asyncio.to_thread(schema.list_tables)
+        await asyncio.to_thread(tool.database)
+        return compact({"status": "success", "tables": sorted(tool.allowed_tables)})
 
     async def describe_table(table: Annotated[str, Field(description=TABLE)]) -> CallToolResult:
-        return answer(await asyncio.to_thread(schema.describe_table, table))
+        return answer(await asyncio.to_thread(tool.describe_table, table))
 
     offered: list[tuple[Callable[..., Any], str]] = [
         (query_database_by_sql, QUERY.format(**words)),
@@ -105,6 +107,16 @@ def answer(result: str) -> CallToolResult:
             read[key] = in_both(read[key])
     content = TextContent(type="text", text=compact(read))
     return CallToolResult(content=[content], isError=read.get("status") == "error")
+
+
+def in_both(message: str) -> str:
+    """Return a message in Chinese and, on a line of its own, in English."""
+    for chinese, english in ENGLISH.items():
+        pattern = "(.*?)".join(map(re.escape, chinese.split("{}")))
+        pattern = re.sub("。$", "[。…]", pattern)  # a long one was cut
+        if found := re.fullmatch(pattern, message, re.DOTALL):
+            return f"{message}\n{english.replace('{ }', '{{ }}').format(*found.groups())}"
+    return message
 
 
 class Pipes:

@@ -2,7 +2,7 @@
 
 tool = QueryTool("sqlite:////data/medical.db")
 tool.run("SELECT indication FROM drugs_info WHERE med_name = '...'").to_json()
-SchemaTools(tool).describe_table("drugs_info")          # JSON text
+tool.describe_table("drugs_info")                       # JSON text
 """
 
 import logging
@@ -173,6 +173,33 @@ class QueryTool:
         values = self._hint(hint_for_empty, statement, database)
         return Answer(replace(result, hint=values or ""), repeatable=values is not None)
 
+    def describe_table(self, table: str) -> str:
+        """Return name, type, comment and samples of each column, or an error with allowed tables."""
+        database = self.database()
+        name = fold(str(table).strip())
+        if name not in self.allowed_tables:
+            known = "、".join(sorted(self.allowed_tables))
+            reason = f"没有表 {shorten(neutralise(name), 60)}，可用的表：{known}。"
+            return compact({"status": "error", "error": reason})
+        result = self.run(database.first_rows(name, 3))
+        samples: dict[str, list[Any]] = {}
+        for row in result.rows:
+            for column_name, value in zip(result.columns, row, strict=True):
+                if value is not None:
+                    shown = shorten(value, 20) if isinstance(value, str) else value
+                    samples.setdefault(column_name, []).append(shown)
+        columns = []
+        for column in database.columns(name):
+            entry: dict[str, Any] = {"name": neutralise(database.as_written(column.name))}
+            if column.type:
+                entry["type"] = neutralise(column.type)
+            if column.comment:
+                entry["comment"] = neutralise(column.comment[:60])
+            if column.name in samples:
+                entry["samples"] = samples[column.name]
+            columns.append(entry)
+        return compact({"status": "success", "table": name, "columns": columns})
+
     def _failed(self, reason: str, near: str | None, database: Database, sql: str) -> QueryResult:
         spelling = self._hint(hint_for_spelling, sql, reason, database, self.allowed_tables)
         return replace(failure(reason), hint=spelling or near or "")
@@ -198,41 +225,3 @@ def excess_of(database: Database, tables: frozenset[str]) -> str:
             raise DatabaseError(f"{message}; DATABASE_STRICT wants the account of docs/safety.md")
         LOG.warning("%s; docs/safety.md says what to grant", message)
     return excess
-
-
-class SchemaTools:
-    """Lists and describes the tables of a query tool as JSON text. Methods raise DatabaseError."""
-
-    def __init__(self, tool: QueryTool) -> None:
-        self._tool = tool
-
-    def list_tables(self) -> str:
-        self._tool.database()
-        return compact({"status": "success", "tables": sorted(self._tool.allowed_tables)})
-
-    def describe_table(self, table: str) -> str:
-        """Return name, type, comment and samples of each column, or an error with allowed tables."""
-        database = self._tool.database()
-        name = fold(str(table).strip())
-        if name not in self._tool.allowed_tables:
-            known = "、".join(sorted(self._tool.allowed_tables))
-            reason = f"没有表 {shorten(neutralise(name), 60)}，可用的表：{known}。"
-            return compact({"status": "error", "error": reason})
-        result = self._tool.run(database.first_rows(name, 3))
-        samples: dict[str, list[Any]] = {}
-        for row in result.rows:
-            for column_name, value in zip(result.columns, row, strict=True):
-                if value is not None:
-                    shown = shorten(value, 20) if isinstance(value, str) else value
-                    samples.setdefault(column_name, []).append(shown)
-        columns = []
-        for column in database.columns(name):
-            entry: dict[str, Any] = {"name": neutralise(database.as_written(column.name))}
-            if column.type:
-                entry["type"] = neutralise(column.type)
-            if column.comment:
-                entry["comment"] = neutralise(column.comment[:60])
-            if column.name in samples:
-                entry["samples"] = samples[column.name]
-            columns.append(entry)
-        return compact({"status": "success", "table": name, "columns": columns})

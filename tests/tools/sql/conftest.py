@@ -23,6 +23,24 @@ def database(tmp_path):
 
 
 @pytest.fixture
+def guarded(database):
+    """The database with a table and a view that nobody may read."""
+    sites.run_script(database, sites.HIDDEN)
+    return database
+
+
+@pytest.fixture
+def made(tmp_path):
+    """Makes a database of a script, and returns the tool on some of its tables."""
+
+    def make(script, *tables, **options):
+        sites.run_script(tmp_path / "a.db", script)
+        return QueryTool(f"sqlite:///{tmp_path / 'a.db'}", tables, **options)
+
+    return make
+
+
+@pytest.fixture
 def tool(database):
     return QueryTool(f"sqlite:///{database}")
 

@@ -1,14 +1,11 @@
 """Statements that are small to write and large to read or plan are refused before any work."""
 
-import sqlite3
-from contextlib import closing
 from itertools import product
 
 import pytest
 
 from tools.sql.bounds import MAX_DEPTH, Refused
 from tools.sql.guard import check
-from tools.sql.query import QueryTool
 
 TABLES = frozenset({"drugs_info", "disease"})
 DIALECTS = ("sqlite", "postgres", "mariadb")
@@ -107,12 +104,9 @@ def test_names_that_an_engine_keeps_apart_are_kept_apart(dialect, sql):
         check(sql, dialect, TABLES)
 
 
-def test_a_table_whose_name_python_would_fold_into_an_allowed_one_is_not_read(tmp_path):
-    path = tmp_path / "kelvin.db"
+def test_a_table_whose_name_python_would_fold_into_an_allowed_one_is_not_read(made):
     script = "CREATE TABLE k(a); CREATE TABLE \u212a(a); INSERT INTO \u212a VALUES ('canary')"
-    with closing(sqlite3.connect(path)) as connection:
-        connection.executescript(script)
-    tool = QueryTool(f"sqlite:///{path}", ("k",))
+    tool = made(script, "k")
     assert tool.run("SELECT * FROM K").ok
     for sql in ("SELECT * FROM \u212a", "SELECT (SELECT a FROM \u212a) FROM k"):
         assert not tool.run(sql).ok

@@ -7,16 +7,14 @@ FUZZ_CASES=n asks for n of the first kind, and a fifth of that of the second: `m
 20,000 new ones, `make fuzz` for 100,000 or CASES=n.
 """
 
-import hashlib
 import itertools
 import json
 import os
-import shutil
 import sqlite3
 
 import pytest
 
-from common.settings import ROOT
+from tests.tools.sql import sites
 from tests.tools.sql.fuzzing import draw
 from tools.sql.guard import FUNCTIONS, Refused, check
 from tools.sql.query import Limits, QueryTool
@@ -27,18 +25,6 @@ TABLES = frozenset({"drugs_info", "disease"})
 ASKED = int(os.environ.get("FUZZ_CASES", "250"))
 CHECKED, RUN = max(3_000, ASKED), max(50, ASKED // 5)
 DIALECTS = ("sqlite", "postgres", "mariadb")
-
-
-@pytest.fixture(scope="module")
-def guarded(tmp_path_factory):
-    path = tmp_path_factory.mktemp("fuzz") / "medical.db"
-    shutil.copy(ROOT / "data" / "medical.db", path)
-    with sqlite3.connect(path) as connection:
-        connection.execute("CREATE TABLE secrets(id INTEGER, word TEXT)")
-        connection.execute("INSERT INTO secrets VALUES (1, 'canary')")
-        connection.execute("CREATE VIEW open_door AS SELECT * FROM secrets")
-    connection.close()
-    return path
 
 
 @pytest.fixture
@@ -89,13 +75,12 @@ def _reads_only(path, statement):
 
 
 def test_any_text_gives_a_bounded_json_result_and_changes_nothing(guarded, seed):
-    before = hashlib.sha256(guarded.read_bytes()).hexdigest(), sorted(guarded.parent.iterdir())
+    before = sites.file_state(guarded)
     tool = QueryTool(f"sqlite:///{guarded}", limits=Limits(deadline=0.3), cache=False)
     for sql in itertools.islice(draw("sqlite", seed), RUN):
         result = tool.run(sql)
         message = json.loads(result.to_json())
         assert list(message)[:6] == ["status", "columns", "rows", "count", "truncated", "error"]
         assert result.tables_read <= TABLES, sql
-        assert "canary" not in result.to_json(), sql
-        after = hashlib.sha256(guarded.read_bytes()).hexdigest(), sorted(guarded.parent.iterdir())
-        assert after == before, sql
+        assert sites.SECRET not in result.to_json(), sql
+        assert sites.file_state(guarded) == before, sql

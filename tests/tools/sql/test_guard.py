@@ -1,6 +1,5 @@
 """Hostile statements do nothing, legal ones run, a refusal names what the caller wrote."""
 
-import hashlib
 import sqlite3
 from pathlib import Path
 
@@ -8,55 +7,35 @@ import pytest
 import sqlglot
 
 from tests.corpora import cases_of
+from tests.tools.sql import sites
 from tools.sql.database import Access, StatementError, open_database
 from tools.sql.dialects import engine_dialect
-from tools.sql.english import in_both
 from tools.sql.guard import CACHED_BYTES, Refused, _check_words, check
+from tools.sql.mcp import in_both
 from tools.sql.query import QueryTool
 from tools.sql.result import failure
 
 TABLES = frozenset({"drugs_info", "disease"})
 
 
-@pytest.fixture
-def guarded(database):
-    """The database with a table and a view nobody may read."""
-    with sqlite3.connect(database) as connection:
-        connection.execute("CREATE TABLE secrets(word TEXT)")
-        connection.execute("INSERT INTO secrets VALUES ('canary')")
-        connection.execute("CREATE VIEW open_door AS SELECT * FROM secrets")
-    connection.close()
-    return database
-
-
-def state(path):
-    names = sorted(item.name for item in path.parent.iterdir())
-    return hashlib.sha256(path.read_bytes()).hexdigest(), names
-
-
-def test_the_file_is_opened_for_reading_only(database):
+def test_a_connection_reads_only_and_writes_nowhere_else_either(database):
+    """Another file that was attached is not opened for reading only."""
     connection = open_database(f"sqlite:///{database}")._engine.raw_connection()
+    with pytest.raises(sqlite3.OperationalError, match="readonly"):
+        connection.cursor().execute("CREATE TEMP TABLE mine (a)")
     connection.cursor().execute("PRAGMA query_only = OFF")
     with pytest.raises(sqlite3.OperationalError, match="readonly"):
         connection.cursor().execute("DELETE FROM disease")
     connection.close()
 
 
-def test_a_connection_writes_nowhere_else_either(database):
-    """Another file that was attached is not opened for reading only."""
-    connection = open_database(f"sqlite:///{database}")._engine.raw_connection()
-    with pytest.raises(sqlite3.OperationalError, match="readonly"):
-        connection.cursor().execute("CREATE TEMP TABLE mine (a)")
-    connection.close()
-
-
 @pytest.mark.parametrize("sql", cases_of(__file__, "corpus/below_the_guard"))
 def test_the_connection_refuses_without_the_guard(guarded, sql):
-    before = state(guarded)
+    before = sites.file_state(guarded)
     access = Access(TABLES, own_names=frozenset({"secrets"}))
     with pytest.raises(StatementError):
         open_database(f"sqlite:///{guarded}").read(sql, access, deadline=1.0, max_rows=5)
-    assert state(guarded) == before
+    assert sites.file_state(guarded) == before
 
 
 MARIADB_AT_NIGHT = [

@@ -23,19 +23,15 @@ def diseases(database):
 
 
 @pytest.fixture
-def strange(tmp_path):
+def strange(made, tmp_path):
     """A tool on a database whose one table is free to hold anything."""
-    path = tmp_path / "strange.db"
-    with sqlite3.connect(path) as connection:
-        connection.execute("CREATE TABLE drugs_info(a, b)")
-    connection.close()
 
     def with_rows(rows, **limits):
-        with sqlite3.connect(path) as connection:
-            connection.execute("DELETE FROM drugs_info")
-            connection.executemany("INSERT INTO drugs_info VALUES (?, ?)", rows)
-        connection.close()
-        return QueryTool(f"sqlite:///{path}", ("drugs_info",), Limits(**limits))
+        script = "DROP TABLE IF EXISTS strange; CREATE TABLE strange(a, b)"
+        tool = made(script, "strange", limits=Limits(**limits))
+        with closing(sqlite3.connect(tmp_path / "a.db")) as connection, connection:
+            connection.executemany("INSERT INTO strange VALUES (?, ?)", rows)
+        return tool
 
     return with_rows
 
@@ -74,7 +70,7 @@ VALUES = st.one_of(
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=st.lists(st.tuples(VALUES, VALUES), max_size=30))
 def test_any_cells_give_valid_json_within_the_limits(strange, rows):
-    result = strange(rows, max_chars=1_000).run("SELECT * FROM drugs_info")
+    result = strange(rows, max_chars=1_000).run("SELECT * FROM strange")
     text = result.to_json()
     assert result.ok
     assert result.count == len(rows)
@@ -93,9 +89,9 @@ def test_chat_tokens_and_tags_cannot_open(strange, text):
     assert text not in neutralise(text)
     assert neutralise(text)[1:] == text[1:]
     tool = strange([(text, "1")])
-    assert text not in tool.run("SELECT a FROM drugs_info").to_json()
-    assert text not in tool.run(f'SELECT b AS "{text}" FROM drugs_info').to_json()
-    assert text not in tool.run(f"SELECT [{text}].c FROM drugs_info").to_json()
+    assert text not in tool.run("SELECT a FROM strange").to_json()
+    assert text not in tool.run(f'SELECT b AS "{text}" FROM strange').to_json()
+    assert text not in tool.run(f"SELECT [{text}].c FROM strange").to_json()
 
 
 def test_results_of_one_tool_are_not_another_s(tool):

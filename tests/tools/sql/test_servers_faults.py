@@ -238,3 +238,38 @@ def test_a_table_that_comes_first_on_the_search_path_later_is_not_read(postgres_
         finally:
             with admin.begin() as connection:
                 connection.exec_driver_sql("DROP SCHEMA admin CASCADE")
+
+
+LOCKS = {
+    "postgres": ("LOCK TABLE disease IN ACCESS EXCLUSIVE MODE", "COMMIT"),
+    "mysql": ("LOCK TABLES disease WRITE", "UNLOCK TABLES"),
+}
+
+
+def test_a_lock_that_others_hold_is_not_a_slow_statement(site, quiet, monkeypatch):
+    tool = QueryTool(site.url, cache=False)
+    wanted = tool.run("SELECT count(*) FROM disease").rows
+    database = open_database(site.url)
+    prove = database.prove
+    lock, unlock = LOCKS[site.engine]
+    with sites.engine_at(site.url) as admin, admin.connect() as connection:
+
+        def unlocked_and_proven(tables):
+            connection.exec_driver_sql(unlock)
+            prove(tables)
+
+        monkeypatch.setattr(database, "prove", unlocked_and_proven)
+        connection.exec_driver_sql(lock)
+        assert tool.run("SELECT count(*) FROM disease").rows == wanted
+        connection.exec_driver_sql(lock)
+        assert tool.run("SELECT count(*) n FROM disease").rows == wanted  # compiled before it runs
+
+
+def test_an_allowed_table_that_is_dropped_is_not_the_policys_fault(site):
+    with administered(site) as connection:
+        connection.exec_driver_sql("CREATE TABLE wards AS SELECT 7 AS beds, 1 AS id")
+        tool = QueryTool(site.url, ["wards"], cache=False)
+        assert tool.run("SELECT beds FROM wards").rows == [[7]]
+        connection.exec_driver_sql("DROP TABLE wards")
+        with pytest.raises(DatabaseError, match="wards"):
+            tool.run("SELECT id FROM wards")

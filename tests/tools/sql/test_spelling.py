@@ -1,9 +1,6 @@
 """SQL and databases as people write them: legal runs, other is refused, with what is in the way."""
 
 import json
-import sqlite3
-from contextlib import closing
-from pathlib import Path
 
 import psycopg
 import pytest
@@ -17,7 +14,7 @@ from tests.tools.sql.sites import Site
 from tests.tools.sql.test_statements import plain
 from tools.sql.database import Access, DatabaseError, GuardFault, StatementError, open_database
 from tools.sql.guard import Refused, check
-from tools.sql.query import UNSUPPORTED, QueryTool, SchemaTools
+from tools.sql.query import UNSUPPORTED, QueryTool
 
 ENGINES = ("sqlite", "postgres", "mariadb")
 SITES = [
@@ -34,12 +31,6 @@ def statements(name: str, engine: str) -> list[str]:
 
 def shown(url: URL) -> str:
     return url.render_as_string(hide_password=False)
-
-
-def sqlite_tool(path: Path, script: str, *tables: str) -> QueryTool:
-    with closing(sqlite3.connect(path)) as connection:
-        connection.executescript(script)
-    return QueryTool(f"sqlite:///{path}", tables)
 
 
 @pytest.mark.parametrize(("sql", "error", "hints", "no_hints"), cases_of(__file__, "hints"))
@@ -135,22 +126,22 @@ def test_a_comma_between_tables_leaves_their_order_to_sqlite() -> None:
 
 
 @pytest.mark.parametrize(("sql", "hint"), cases_of(__file__, "blamed_names"))
-def test_a_hint_is_about_the_name_that_the_error_names(sql: str, hint: str, tmp_path: Path) -> None:
+def test_a_hint_is_about_the_name_that_the_error_names(sql, hint, made):
     columns = 'id, name, "2024", "剂量（mg）", "剂量(mg)", "T-BIL", "unit price", "5-HT level"'
     script = f'CREATE TABLE drugs ({columns}); CREATE TABLE "lab results" (id);'
-    tool = sqlite_tool(tmp_path / "a.db", script, "drugs", "lab results")
+    tool = made(script, "drugs", "lab results")
     result = tool.run(sql)
     assert result.error
     assert result.hint.endswith(f"：{hint}")
 
 
-def test_names_that_need_quotes_are_shown_in_quotes(tmp_path: Path) -> None:
+def test_names_that_need_quotes_are_shown_in_quotes(made):
     names = ["剂量(mg)", "用法/用量", "入院 日期", "2024年", "T-BIL", "order"]
     columns = ", ".join(f'"{name}" TEXT' for name in names)
     values = ", ".join(f"'{name}'" for name in names)
     script = f'CREATE TABLE "my table" ({columns}); INSERT INTO "my table" VALUES ({values});'
-    tool = sqlite_tool(tmp_path / "a.db", script, "my table")
-    described = json.loads(SchemaTools(tool).describe_table("my table"))["columns"]
+    tool = made(script, "my table")
+    described = json.loads(tool.describe_table("my table"))["columns"]
     for name, column in zip(names, described, strict=True):
         assert tool.run(f'SELECT {column["name"]} FROM "my table"').rows == [[name]]
         assert column["samples"] == [name]
@@ -158,20 +149,20 @@ def test_names_that_need_quotes_are_shown_in_quotes(tmp_path: Path) -> None:
     assert '"my table"' in tool.run("SELECT 1 FROM my table").hint
 
 
-def test_wide_tables_and_long_cells_hide_nothing_else(tmp_path: Path) -> None:
+def test_wide_tables_and_long_cells_hide_nothing_else(made):
     wide = ", ".join(f"item_{number} REAL" for number in range(300))
     long = "病程记录。" * 20_000
     script = f"CREATE TABLE scores ({wide}); CREATE TABLE notes (id INTEGER, note TEXT);"
     script += f"INSERT INTO notes VALUES (1, '患者头痛'), (2, '{long}');"
-    tool = sqlite_tool(tmp_path / "a.db", script, "notes")
+    tool = made(script, "notes")
     assert tool.run("SELECT id FROM notes WHERE note LIKE '%头痛%'").rows == [[1]]
     assert tool.run("SELECT length(note) FROM notes WHERE id = 2").rows == [[len(long)]]
 
 
-def test_a_view_shows_what_it_is_made_of_and_nothing_else(tmp_path: Path) -> None:
+def test_a_view_shows_what_it_is_made_of_and_nothing_else(made):
     script = """CREATE TABLE patients (id INTEGER, name TEXT); INSERT INTO patients VALUES (1, '甲');
     CREATE VIEW inner_view AS SELECT id FROM patients; CREATE VIEW v AS SELECT id FROM inner_view;"""
-    tool = sqlite_tool(tmp_path / "a.db", script, "v")
+    tool = made(script, "v")
     assert tool.run("SELECT id FROM v").rows == [[1]]
     assert tool.run("SELECT id FROM v").tables_read == {"v"}
     counted = tool.run("SELECT count(*) FROM v")
@@ -187,41 +178,39 @@ def test_a_view_shows_what_it_is_made_of_and_nothing_else(tmp_path: Path) -> Non
         assert tool.run(f"SELECT id FROM v WHERE id IN (SELECT id FROM {hidden})").error
 
 
-def test_a_view_may_call_what_its_operator_chose(tmp_path: Path) -> None:
+def test_a_view_may_call_what_its_operator_chose(made):
     script = "CREATE TABLE t (a); INSERT INTO t VALUES (7);"
     script += "CREATE VIEW v AS WITH x AS (SELECT a FROM t) SELECT printf('%03d', a) AS b FROM x;"
     script += (
         "CREATE VIEW w AS WITH RECURSIVE x(a) AS (SELECT 1 UNION SELECT a + 1 FROM x WHERE a < 3)"
     )
     script += " SELECT a FROM x;"
-    tool = sqlite_tool(tmp_path / "a.db", script, "v", "w")
+    tool = made(script, "v", "w")
     assert tool.run("SELECT b FROM v").rows == [["007"]]
     counted = tool.run("SELECT count(*) FROM w")
     assert (counted.rows, counted.tables_read) == ([[3]], {"w"})
     assert tool.run("SELECT printf('%03d', b) FROM v").error
 
 
-def test_a_virtual_table_is_refused_at_the_start_and_a_new_table_is_found(tmp_path: Path) -> None:
+def test_a_virtual_table_is_refused_at_the_start_and_a_new_table_is_found(made):
     script = "CREATE VIRTUAL TABLE leaflets USING fts5(name); CREATE TABLE t (a);"
-    tool = sqlite_tool(tmp_path / "a.db", script, "leaflets")
+    tool = made(script, "leaflets")
     with pytest.raises(DatabaseError, match="leaflets"):
         tool.database()
     later = QueryTool(tool.database_url, ["t", "later"])
     with pytest.raises(DatabaseError, match="later"):
         later.database()
-    with closing(sqlite3.connect(tmp_path / "a.db")) as connection:
-        connection.execute("CREATE TABLE later (a)")
+    made("CREATE TABLE later (a)")
     assert later.run("SELECT count(*) FROM later").rows == [[0]]
 
 
-def test_a_view_that_cannot_be_read_is_refused_at_the_start(tmp_path: Path) -> None:
+def test_a_view_that_cannot_be_read_is_refused_at_the_start(made):
     script = """CREATE TABLE t (a); CREATE VIEW broken AS SELECT a FROM t; DROP TABLE t;
     CREATE VIRTUAL TABLE leaflets USING fts5(name); CREATE VIEW searched AS SELECT name FROM leaflets;"""
-    path = tmp_path / "a.db"
-    sqlite_tool(path, script)
+    made(script)
     for name in ("broken", "searched"):
         with pytest.raises(DatabaseError):
-            QueryTool(f"sqlite:///{path}", [name]).database()
+            made("", name).database()
 
 
 @pytest.mark.parametrize(("url", "named"), cases_of(__file__, "addresses"))
