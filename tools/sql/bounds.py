@@ -23,25 +23,11 @@ MAX_GROWTH = 300
 
 OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.CASE}
 CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.END}
-PLAIN = {
-    TokenType.COMMA,
-    TokenType.NUMBER,
-    TokenType.STRING,
-    TokenType.IDENTIFIER,
-    TokenType.VAR,
-} | CLOSING
+VALUES = {TokenType.NUMBER, TokenType.STRING, TokenType.IDENTIFIER, TokenType.VAR}
+PLAIN = {TokenType.COMMA, *VALUES, *CLOSING}
 # Functions whose result is a text made of their arguments
-GROWING = (
-    exp.DPipe,
-    exp.Concat,
-    exp.ConcatWs,
-    exp.Array,
-    exp.Anonymous,
-    exp.JSONArray,
-    exp.JSONObject,
-    exp.JSONArrayAgg,
-    exp.JSONObjectAgg,
-)
+JOINING = (exp.DPipe, exp.Concat, exp.ConcatWs, exp.JSONArray, exp.JSONObject)
+GROWING = (*JOINING, exp.Array, exp.Anonymous, exp.JSONArrayAgg, exp.JSONObjectAgg)
 UNKNOWN_LENGTH = 64  # assumed for a replacement that is not made of constants
 CONSTANTS = (exp.Literal, exp.ByteString, exp.Null)
 JOINS = (exp.Cast, exp.Chr, exp.Concat, exp.DPipe, exp.Paren)  # no longer than their constants

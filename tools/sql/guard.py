@@ -21,7 +21,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.parser import Parser
 from sqlglot.tokens import Token, TokenType
 
-from tools.sql.bounds import Refused, check_tokens, constant_length, inserted
+from tools.sql.bounds import JOINING, Refused, check_tokens, constant_length, inserted
 from tools.sql.dialects import called, engine_dialect, mark_names, same_words, spelled, written_name
 from tools.sql.scopes import Scopes, fold
 
@@ -58,8 +58,7 @@ BEFORE_BRACKET = {
 }
 LABEL = re.compile(r"sql(?:query)?\s*[:：\n]\s*(?=select\b|with\b)", re.IGNORECASE)
 FENCE = re.compile(r"```(?:sql\s|(?!select|with)\w*\s*\n)?(.*?)```", re.DOTALL | re.IGNORECASE)
-JOINS = (exp.DPipe, exp.Concat, exp.ConcatWs, exp.JSONObject, exp.JSONArray)
-JOINING = ("json_array", "json_object", "_build_array", "_build_object")
+JOINING_NAMES = ("json_array", "json_object", "_build_array", "_build_object")
 
 _LISTS = tomllib.loads(Path(__file__).with_name("allowed.toml").read_text(encoding="utf-8"))
 _ALLOWED: dict[str, dict[str, frozenset[str]]] = {}
@@ -91,26 +90,19 @@ def nodes(dialect: str) -> frozenset[type[exp.Expr]]:
     return frozenset(allowed)
 
 
-class Comparison(NamedTuple):
-    """A column compared with a text by `=` or LIKE. The text has no wildcards."""
-
-    column: str
-    text: str
-
-
 class Statement(NamedTuple):
     """A statement that may run.
 
     sql: its regenerated text. written: its own text, without what stands around it, or "" where it
     has the same words. own_names: folded names that its WITH defines. tables: the allowed tables it
-    names. comparisons: the first columns it compares with texts.
+    names. comparisons: the first columns that `=` or LIKE compares with texts, without wildcards.
     """
 
     sql: str
     written: str = ""
     own_names: frozenset[str] = frozenset()
     tables: frozenset[str] = frozenset()
-    comparisons: tuple[Comparison, ...] = ()
+    comparisons: tuple[tuple[str, str], ...] = ()
 
 
 def check(sql: str, dialect: str, allowed_tables: Iterable[str], schema: str = "") -> Statement:
@@ -325,9 +317,8 @@ def _check_inserted(node: exp.Expr, sql: str, dialect: str) -> None:
 
 def _check_building(node: exp.Expr) -> None:
     """Refuse a recursive WITH that doubles a text: thirty rounds make a gigabyte."""
-    joins = isinstance(node, JOINS) or (
-        isinstance(node, exp.Func) and _name(node).endswith(JOINING)
-    )
+    is_named_so = isinstance(node, exp.Func) and _name(node).endswith(JOINING_NAMES)
+    joins = is_named_so or isinstance(node, JOINING)
     cte = node.find_ancestor(exp.With) if joins else None
     while cte is not None:
         if cte.args.get("recursive"):
@@ -337,11 +328,9 @@ def _check_building(node: exp.Expr) -> None:
 
 def _check_words(tokens: Sequence[Token], dialect: str, own_names: frozenset[str]) -> None:
     """Check the final text: every word before a parenthesis is a known function or plain syntax."""
-    own_words = frozenset(fold(name) for name in own_names)
+    own_words = frozenset(map(fold, own_names))
     kinds = [token.token_type for token in tokens]
-    before_each = [None, *kinds]
-    after_each = [*kinds[1:], None]
-    for before, token, after in zip(before_each, tokens, after_each, strict=False):
+    for before, token, after in zip([None, *kinds], tokens, [*kinds[1:], None], strict=False):
         kind = token.token_type
         word = fold(token.text)
         if kind in SEVERAL_WORDS:
@@ -350,11 +339,10 @@ def _check_words(tokens: Sequence[Token], dialect: str, own_names: frozenset[str
         is_plain = word in own_words or (word in PLAIN_WORDS and kind != TokenType.IDENTIFIER)
         if after == TokenType.L_PAREN and is_word and before != TokenType.ALIAS and not is_plain:
             _check_function(word, dialect)
-    for before, token in zip(before_each, tokens, strict=False):
-        is_quoted = token.token_type in (TokenType.IDENTIFIER, TokenType.STRING)
+        is_quoted = kind in (TokenType.IDENTIFIER, TokenType.STRING)
         is_part = before in (TokenType.DOT, TokenType.ALIAS)
-        if fold(token.text) in SESSION_WORDS[dialect] and not is_quoted and not is_part:
-            raise Refused(f"不能使用 {token.text}。", "function", fold(token.text))
+        if word in SESSION_WORDS[dialect] and not is_quoted and not is_part:
+            raise Refused(f"不能使用 {token.text}。", "function", word)
 
 
 def _check_function(name: str, dialect: str) -> None:
@@ -362,12 +350,12 @@ def _check_function(name: str, dialect: str) -> None:
         raise Refused(f"不能使用函数 {name}。", "function", fold(name))
 
 
-def _comparisons(tree: exp.Query) -> tuple[Comparison, ...]:
+def _comparisons(tree: exp.Query) -> tuple[tuple[str, str], ...]:
     found = []
     for node in tree.find_all(exp.EQ, exp.Like, exp.ILike):
         column = node.this
         value = node.expression
         text = value.name.strip("%_ ") if isinstance(value, exp.Literal) and value.is_string else ""
         if isinstance(column, exp.Column) and text:
-            found.append(Comparison(fold(column.name), text))
+            found.append((fold(column.name), text))
     return tuple(found[:4])

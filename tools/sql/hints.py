@@ -23,7 +23,7 @@ from tools.sql.database import (
     StatementError,
 )
 from tools.sql.dialects import PLAIN_SPACE, gaps, tokens_of
-from tools.sql.guard import FUNCTIONS, Comparison, Refused, Statement
+from tools.sql.guard import FUNCTIONS, Refused, Statement
 from tools.sql.result import neutralise, shorten
 from tools.sql.scopes import fold
 
@@ -139,20 +139,20 @@ def hint_for_error(
 def hint_for_empty(statement: Statement, database: Database) -> str | None:
     """Return values near the first text without rows, "" without any, None if it takes long."""
     columns = _columns(database, statement.tables)
-    for comparison in statement.comparisons:
+    for name, text in statement.comparisons:
         for table in sorted(statement.tables):
-            column = columns[table].get(comparison.column)
+            column = columns[table].get(name)
             if column is None:
                 continue
             try:
-                values = _near_values(comparison, column, table, database)
+                values = _near_values(text[:VALUE_CHARACTERS], column, table, database)
             except DeadlineExceeded:
                 return None
             except StatementError:
                 continue  # no text column, for instance
             if values:
                 quoted = "、".join(f"“{value}”" for value in values)
-                return shorten(neutralise(f"{comparison.column} 中相近的值：{quoted}"), MAX_HINT)
+                return shorten(neutralise(f"{name} 中相近的值：{quoted}"), MAX_HINT)
     return ""
 
 
@@ -171,10 +171,7 @@ def _near(what: str, name: str, choices: Iterable[str]) -> str:
     return f"相近的{what}：{'、'.join(choice for choice, _, _ in found)}" if found else ""
 
 
-def _near_values(
-    comparison: Comparison, column: Column, table: str, database: Database
-) -> list[str]:
-    text = comparison.text[:VALUE_CHARACTERS]
+def _near_values(text: str, column: Column, table: str, database: Database) -> list[str]:
     sql = _search(text, column.name, table, database)
     access = Access(frozenset({table}), named=frozenset({table}))
     found = database.read(sql, access, HINT_SECONDS, CANDIDATES)
