@@ -273,10 +273,6 @@ def _opened(url: str) -> Database:
     try:
         database: Database = resolve_name(CLASSES[name])(parsed)
         return database
-    except ModuleNotFoundError as error:
-        raise DatabaseError(
-            f"DATABASE_URL names {name}, and the package {error.name} is not installed"
-        ) from None
     except (TypeError, AttributeError, ValueError, OSError) as error:
         # The driver's own words for options that it does not know, such as those of JDBC, for a
         # certificate that is not there, or for a host that cannot be one

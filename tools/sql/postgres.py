@@ -5,6 +5,7 @@ read-only transaction.
 """
 
 import re
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
@@ -58,7 +59,6 @@ class PostgresDatabase(ServerDatabase):
     def __init__(self, url: URL) -> None:
         super().__init__(url)
         ((self.schema,),) = self.ask("SELECT current_schema()")
-        self._of_one: frozenset[str] | None = None
         self.advice = f" in the schema {self.schema}; {ADVICE}"
 
     def driver_arguments(self, url: URL) -> dict[str, Any]:
@@ -74,12 +74,11 @@ class PostgresDatabase(ServerDatabase):
         return super().read_tables().union(materialized, foreign)
 
     def read_once(self, sql: str, access: Access, deadline: float, max_rows: int) -> Rows:
-        if called := self._calls_of_rows(sql, access):
-            raise StatementError(f"column {called[0]} does not exist")
+        self._refuse_calls_of_rows(sql, access)
         return super().read_once(sql, access, deadline, max_rows)
 
-    def _calls_of_rows(self, sql: str, access: Access) -> list[str]:
-        """Return the names behind a dot that may call a function the guard does not know.
+    def _refuse_calls_of_rows(self, sql: str, access: Access) -> None:
+        """Refuse names behind a dot that may call a function the guard does not know.
 
         PostgreSQL reads `t.name` as name(t) where t has no such column. A name of such a function
         is refused also where it is a column: nothing here resolves names as PostgreSQL does.
@@ -89,25 +88,22 @@ class PostgresDatabase(ServerDatabase):
         except ParseError:
             if access.named:
                 raise StatementError("the statement cannot be read") from None
-            return []  # PostgreSQL says in its own words what is wrong
-        forbidden = self._functions_of_one()
+            return  # PostgreSQL says in its own words what is wrong
+        forbidden = self._functions_of_one
         if tree.find(exp.Join):
             forbidden = forbidden.union(COLLECTING["postgres"])
-        found = list[str]()
         for node in tree.find_all(exp.Dot, exp.Column):
             if isinstance(node, exp.Column) and not node.table:
                 continue
             name = node.expression.name if isinstance(node, exp.Dot) else node.name
             said = name.encode()[:LONGEST_NAME].decode(errors="ignore")
             if forbidden.intersection((said, said.lower())):
-                found.append(name)
-        return found
+                raise StatementError(f"column {name} does not exist")
 
+    @cached_property
     def _functions_of_one(self) -> frozenset[str]:
-        if self._of_one is None:
-            names = {name for (name,) in self.ask(SETTINGS["of_one"])}
-            self._of_one = frozenset(names - FUNCTIONS["postgres"])
-        return self._of_one
+        names = {name for (name,) in self.ask(SETTINGS["of_one"])}
+        return frozenset(names - FUNCTIONS["postgres"])
 
     def prepare(self, connection: Any) -> None:
         connection.autocommit = True  # `begin` begins transactions, with their time-out

@@ -103,15 +103,13 @@ def fit(found: Rows, limits: Limits) -> QueryResult:
     rows: list[list[Any]] = []
     for values in found.rows:
         rows.append([_cell(value, size) for value in values])
-    result = _most_rows(found, columns, rows, size, limits)
-    while result is None and size > SMALLEST_CELL:
+    while (result := _most_rows(found, columns, rows, size, limits)) is None:
+        if size <= SMALLEST_CELL:
+            note = f"结果太宽，共 {found.count} 行，无法显示，请只选需要的列"
+            return QueryResult([], [], found.count, note, tables_read=found.tables_read)
         size = max(SMALLEST_CELL, size // 2)
         for row in rows:
             row[:] = [shorten(cell, size) if isinstance(cell, str) else cell for cell in row]
-        result = _most_rows(found, columns, rows, size, limits)
-    if result is None:
-        note = f"结果太宽，共 {found.count} 行，无法显示，请只选需要的列"
-        return QueryResult([], [], found.count, note, tables_read=found.tables_read)
     return result
 
 

@@ -11,6 +11,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Mapping
 from contextlib import closing, suppress
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -197,18 +198,14 @@ class ServerDatabase(Database):
             if access.written:
                 self.compile(cursor, access.written)
             try:
-                columns, rows, count, exact = self._fetch(cursor, sql, end, max_rows)
+                return self._fetch(cursor, sql, access, end, max_rows)
             except Exception as error:
                 problem = self.explain(error, connection)
                 if access.written and isinstance(problem, SyntaxRefused):
                     raise GuardFault(str(problem)) from error
                 raise
-            return Rows([name for name, _ in columns], rows, count, exact, access.named)
 
-    def _fetch(
-        self, cursor: Any, sql: str, end: float, max_rows: int
-    ) -> tuple[Columns, list[tuple[Any, ...]], int, bool]:
-        """Return columns and first rows of a statement, their number, and whether it is exact."""
+    def _fetch(self, cursor: Any, sql: str, access: Access, end: float, max_rows: int) -> Rows:
         columns = self.describe(cursor, sql)
         if len(columns) > MAX_COLUMNS:
             raise StatementError(f"too many columns: {len(columns)}, at most {MAX_COLUMNS}")
@@ -216,9 +213,11 @@ class ServerDatabase(Database):
             raise GuardFault("no columns")
         self.set_deadline(cursor, max(SHORTEST, end - time.monotonic()))
         rows = self.first_cut(cursor, sql, columns, max_rows + 1)
+        found = Rows([name for name, _ in columns], rows[:max_rows], len(rows), True, access.named)
         if len(rows) <= max_rows:
-            return columns, rows, len(rows), True
-        return columns, rows[:max_rows], *self._count(cursor, sql, columns, end, len(rows))
+            return found
+        count, exact = self._count(cursor, sql, columns, end, len(rows))
+        return replace(found, count=count, count_is_exact=exact)
 
     def _count(
         self, cursor: Any, sql: str, columns: Columns, end: float, at_least: int

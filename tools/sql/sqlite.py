@@ -157,6 +157,41 @@ class SqliteDatabase(Database):
         self._views[tables] = frozenset(found), frozenset(behind | found)
         return self._views[tables]
 
+    def _authorizer(self, access: Access, tables_read: set[str]) -> Callable[..., int]:
+        """Return SQLite's callback, which fills `tables_read`."""
+        functions = FUNCTIONS["sqlite"]
+        real_names = self.tables
+        views, behind = self._views_through(access.tables)
+
+        def authorize(
+            action: int, first: str | None, second: str | None, schema: str | None, view: str | None
+        ) -> int:
+            if action in (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_RECURSIVE):
+                return sqlite3.SQLITE_OK
+            # SQLite names a WITH in the same place as a view.
+            in_view = fold(view or "") in views - access.own_names
+            if action == sqlite3.SQLITE_FUNCTION and (in_view or fold(second or "") in functions):
+                return sqlite3.SQLITE_OK
+            if action == sqlite3.SQLITE_READ:
+                name = fold(first or "")
+                if name in access.tables:
+                    tables_read.add(name)
+                    return sqlite3.SQLITE_OK
+                # A view that may be read shows what its operator chose of other tables.
+                if in_view:
+                    return sqlite3.SQLITE_OK
+                # SQLite may count the rows of a view in the table or the WITH behind it
+                if not second and name in behind:
+                    tables_read.update(access.named & real_names)
+                    return sqlite3.SQLITE_OK
+                # Reading no column, as count(*) does, is also reported for names that the
+                # statement defines itself.
+                if not second and name not in real_names and (not name or name in access.own_names):
+                    return sqlite3.SQLITE_OK
+            return sqlite3.SQLITE_DENY
+
+        return authorize
+
     def _catalog(self, sql: str, *values: str) -> list[tuple[Any, ...]]:
         """Run our own statement on a new connection, because pooled ones keep their authorizer."""
         try:
@@ -167,20 +202,16 @@ class SqliteDatabase(Database):
 
     def read_once(self, sql: str, access: Access, deadline: float, max_rows: int) -> Rows:
         end = self.clock() + deadline * (1 - CLEANUP_SHARE)
-        pooled = self.connection()
-        try:
+        with closing(self.connection()) as pooled:
             connection = pooled.driver_connection
             assert isinstance(connection, sqlite3.Connection)
             return self._read_on(connection, sql, access, end, max_rows)
-        finally:
-            pooled.close()
 
     def _read_on(
         self, connection: sqlite3.Connection, sql: str, access: Access, end: float, max_rows: int
     ) -> Rows:
         tables_read: set[str] = set()
-        views, behind = self._views_through(access.tables)
-        connection.set_authorizer(_authorizer(access, self.tables, views, behind, tables_read))
+        connection.set_authorizer(self._authorizer(access, tables_read))
         connection.set_progress_handler(lambda: self.clock() > end, OPERATIONS_PER_CHECK)
         _seed(connection)
         was_read = False
@@ -192,9 +223,7 @@ class SqliteDatabase(Database):
                 columns = [column[0] for column in cursor.description or ()]
                 rows = cursor.fetchmany(max_rows)
                 connection.text_factory = bytes  # what is only counted need not be read
-                more = 0
-                if len(rows) == max_rows:
-                    more = sum(1 for _ in islice(cursor, COUNTED_BY_READING))
+                more = sum(1 for _ in islice(cursor, COUNTED_BY_READING))
             count = len(rows) + more
             exact = more < COUNTED_BY_READING
             if not exact:
@@ -252,46 +281,6 @@ def _state(path: Path) -> tuple[int, ...]:
     except OSError:
         return ()
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
-
-
-def _authorizer(
-    access: Access,
-    real_names: frozenset[str],
-    views: frozenset[str],
-    behind: frozenset[str],
-    tables_read: set[str],
-) -> Callable[..., int]:
-    """Return SQLite's callback, which fills `tables_read`. views: that may be read through."""
-    functions = FUNCTIONS["sqlite"]
-
-    def authorize(
-        action: int, first: str | None, second: str | None, schema: str | None, view: str | None
-    ) -> int:
-        if action in (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_RECURSIVE):
-            return sqlite3.SQLITE_OK
-        # SQLite names a WITH in the same place as a view.
-        in_view = fold(view or "") in views - access.own_names
-        if action == sqlite3.SQLITE_FUNCTION and (in_view or fold(second or "") in functions):
-            return sqlite3.SQLITE_OK
-        if action == sqlite3.SQLITE_READ:
-            name = fold(first or "")
-            if name in access.tables:
-                tables_read.add(name)
-                return sqlite3.SQLITE_OK
-            # A view that may be read shows what its operator chose of other tables.
-            if in_view:
-                return sqlite3.SQLITE_OK
-            # SQLite may count the rows of a view in the table or the WITH behind it
-            if not second and name in behind:
-                tables_read.update(access.named & real_names)
-                return sqlite3.SQLITE_OK
-            # Reading no column, as count(*) does, is also reported for names the statement defines
-            # itself.
-            if not second and name not in real_names and (not name or name in access.own_names):
-                return sqlite3.SQLITE_OK
-        return sqlite3.SQLITE_DENY
-
-    return authorize
 
 
 def _count(connection: sqlite3.Connection, sql: str, at_least: int) -> tuple[int, bool]:
