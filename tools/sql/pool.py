@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 from collections import deque
-from contextlib import suppress
 from multiprocessing import Pipe
 from pathlib import Path
 from threading import Semaphore
@@ -28,9 +27,9 @@ class Overrun(Exception):
 
 
 class Worker:
-    """A worker process, which first opens the database at `url`, and the channel to it."""
+    """A worker process and the channel to it."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self) -> None:
         self.channel, theirs = Pipe()
         path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
         # -P: nothing may be imported from the working directory
@@ -45,15 +44,12 @@ class Worker:
         )
         theirs.close()
         self.ready = False
-        with suppress(OSError):  # it may have ended already, which the first question finds out
-            self.channel.send((url,))
 
     def ask(self, question: Any) -> Any:
         """Return the worker's answer. Raises Overrun, and DatabaseError if it never started."""
         try:
             if not self.ready:
                 self.ready = self.channel.recv()
-                self.channel.recv()  # the database is open, or cannot be: the question will say so
             self.channel.send(question)
             answer = self.channel.recv()
         except (EOFError, OSError):
@@ -85,14 +81,14 @@ class Pool:
         self.free = Semaphore(CONCURRENT)
         self.workers: deque[Worker | None] = deque([None] * CONCURRENT)
 
-    def ask(self, url: str, *question: Any) -> Any:
+    def ask(self, *question: Any) -> Any:
         """Return a worker's answer. Raises Overrun, and DatabaseError if no worker can start."""
         with self.free:
             worker = self.workers.pop()
             try:
                 if worker is None or worker.process.poll() is not None:
-                    worker = Worker(url)
-                answer = worker.ask((url, *question))
+                    worker = Worker()
+                answer = worker.ask(question)
                 self.workers.append(worker)
             except OSError as error:
                 self.workers.appendleft(None)

@@ -11,12 +11,11 @@ import sys
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
 
 from common.parent import end_with
 from tools.sql.database import DatabaseError, open_database
 from tools.sql.guard import nodes
-from tools.sql.query import QueryTool
+from tools.sql.query import Answer, QueryTool
 
 OPENING = 30.0  # seconds until a database that does not open is given up
 MARGIN = 0.2  # processor seconds after the deadline that a statement in time may still need
@@ -46,14 +45,11 @@ def main() -> None:
             channel.send(answer(*question))
 
 
-def answer(url: str, tool: QueryTool | None = None, sql: str = "") -> Any:
-    """Return the tool's answer or DatabaseError. Without a tool the database is only opened."""
+def answer(url: str, tool: QueryTool, sql: str) -> Answer | DatabaseError:
     try:
         signal.setitimer(signal.ITIMER_REAL, OPENING)
         database = open_database(url)
         nodes(database.dialect)  # made once, before a statement's time counts
-        if tool is None:
-            return True
         signal.setitimer(signal.ITIMER_REAL, PATIENCE)
         signal.setitimer(signal.ITIMER_PROF, tool.limits.deadline + MARGIN)
         return tool.answer(database, sql)
