@@ -16,7 +16,6 @@ from typing import Any
 from tools.sandbox.errors import SandboxError
 
 HELP = "docs/safety.md says what a machine or container must allow"
-INSTALL = "apt-get install bubblewrap"
 _SHOWN = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 SYSTEM: list[str] = _SHOWN["system"]
 ROOT_FOLDERS: list[str] = _SHOWN["root_folders"]
@@ -49,7 +48,7 @@ def protected(data: dict[Path, str]) -> tuple[list[str], dict[str, str]]:
     bubblewrap = shutil.which("bwrap")
     if not bubblewrap:
         raise SandboxError(
-            f"programs run in bubblewrap, which is not installed: {INSTALL}; "
+            "programs run in bubblewrap, which is not installed: apt-get install bubblewrap; "
             "SANDBOX=process runs them without, with this account's rights"
         )
     base = Path(sys.base_prefix)

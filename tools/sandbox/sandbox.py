@@ -159,12 +159,11 @@ class Episode:
         """Wait as long as is needed. Raises TimeoutError, MachineTooSlowError, EOFError."""
         assert self.line
         patience = deadline + GRACE
-        number = number_of(self.handle)
         reading = asyncio.create_task(receive(self.line))
         try:
             for _ in range(MOST):
                 begun = time.monotonic()
-                waited = waiting_time(number)
+                waited = waiting_time(self.handle)
                 if (await asyncio.wait({reading}, timeout=patience))[0]:
                     answer = reading.result()
                     if "more" not in answer:
@@ -172,7 +171,7 @@ class Episode:
                     reading = asyncio.create_task(receive(self.line))
                     continue
                 late = time.monotonic() - begun - patience
-                lost = max(late, waiting_time(number) - waited)
+                lost = max(late, waiting_time(self.handle) - waited)
                 if lost < SHARE * patience:
                     raise TimeoutError
             raise too_slow(deadline)
@@ -390,19 +389,10 @@ async def exactly(line: socket.socket, size: int) -> bytes:
     return bytes(data)
 
 
-def number_of(handle: int) -> int:
-    try:
+def waiting_time(handle: int) -> float:
+    """Return how long the process of a handle has waited for a processor, 0 if it has ended."""
+    with suppress(OSError):
         facts = Path(f"/proc/self/fdinfo/{handle}").read_text(encoding="ascii")
-    except OSError:
-        return -1
-    for row in facts.splitlines():
-        if row.startswith("Pid:"):
-            return int(row.split()[1])
-    return -1
-
-
-def waiting_time(number: int) -> float:
-    try:
+        number = facts.partition("\nPid:")[2].split()[0]
         return int(Path(f"/proc/{number}/schedstat").read_text(encoding="ascii").split()[1]) / 1e9
-    except OSError:
-        return 0.0
+    return 0.0

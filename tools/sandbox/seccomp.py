@@ -43,6 +43,7 @@ def filter_bytes(machine: str = platform.machine()) -> bytes:
             f"the sandbox knows the system calls of {', '.join(MACHINES)}, not those of {machine}"
         )
     column = list(MACHINES).index(machine)
+    # Code, value, and where to jump if it holds and if not: "" is the next step
     looks = [
         (LOAD, MACHINE, "", ""),
         (EQUAL, MACHINES[machine], "", "unknown"),
@@ -71,16 +72,9 @@ def filter_bytes(machine: str = platform.machine()) -> bytes:
     for name, part in parts.items():
         places[name] = len(steps)
         steps = steps + part
-    return assemble(steps, places)
-
-
-def assemble(steps: list[tuple[int, int, str, str]], places: dict[str, int]) -> bytes:
-    """Return the instructions (code, value, jump if true, jump if false). "" is the next step."""
-
-    def jump(here: int, name: str) -> int:
-        return places[name] - here - 1 if name else 0
-
-    return b"".join(
-        struct.pack("HBBI", code, jump(here, yes), jump(here, no), value)
-        for here, (code, value, yes, no) in enumerate(steps)
-    )
+    program = b""
+    for following, (code, value, yes, no) in enumerate(steps, 1):
+        if_true = places[yes] - following if yes else 0
+        if_false = places[no] - following if no else 0
+        program += struct.pack("HBBI", code, if_true, if_false, value)
+    return program

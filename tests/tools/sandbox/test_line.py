@@ -85,12 +85,13 @@ async def test_a_supervisor_that_calls_the_machine_slow_is_believed_and_ended(li
 @pytest.mark.parametrize(("share", "slow"), [(2000.0, True), (0.0, False)])
 async def test_one_that_waited_for_a_processor_is_the_machine_s(line, monkeypatch, share, slow):
     """share: of its silence, after an hour of waiting that was before it."""
-    episode, theirs, process = line
+    episode, theirs, _ = line
     waits = itertools.count(3600.0, share * 0.3)
     monkeypatch.setattr(sandbox_module, "GRACE", 0.25)
     monkeypatch.setattr(sandbox_module, "SHARE", 1000.0)
+    assert sandbox_module.waiting_time(episode.handle) > 0
     monkeypatch.setattr(
-        sandbox_module, "waiting_time", lambda number: {process.pid: next(waits)}[number]
+        sandbox_module, "waiting_time", lambda handle: {episode.handle: next(waits)}[handle]
     )
     theirs.sendall(READY)
     asking = episode.ask(QUESTION, 0.05)

@@ -23,17 +23,9 @@ MORE = frame({"more": True})  # a deadline went by, and the program, held up, ha
 
 def receive(line: socket.socket) -> dict[str, Any] | None:
     """Return the next message, or None when the other end was closed."""
-    header = exactly(line, HEADER.size)
-    text = exactly(line, *HEADER.unpack(header)) if header else b""
-    return json.loads(text) if text else None
-
-
-def exactly(line: socket.socket, size: int) -> bytes:
-    """Return so many bytes, or none if the line ends before them."""
-    data = bytearray()
-    while len(data) < size:
-        part = line.recv(size - len(data))
-        if not part:
-            return b""
-        data += part
-    return bytes(data)
+    header = line.recv(HEADER.size, socket.MSG_WAITALL)
+    if len(header) < HEADER.size:
+        return None
+    (size,) = HEADER.unpack(header)
+    text = line.recv(size, socket.MSG_WAITALL)
+    return json.loads(text) if len(text) == size else None
