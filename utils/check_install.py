@@ -45,9 +45,8 @@ INSTALL_GPU = "run DEVICE=gpu ./install.sh --repair"
 
 
 class Row(NamedTuple):
-    """One line of the table. `fix` is empty when nothing is wrong."""
+    """What a check found. `fix` is empty when nothing is wrong."""
 
-    what: str
     verdict: Literal["ok", "warning", "failed"]
     seen: str
     fix: str = ""
@@ -140,14 +139,9 @@ def seen_card() -> tuple[str, str] | None:
 
 
 def check_libraries() -> str:
-    """Check what vLLM loads: libraries, or for a GPU a C compiler and Python's headers."""
-    if has_gpu_lock():
-        return f"{compile_line()} compiles with Python.h"
-    return of_a_run("libraries")()
-
-
-def compile_line() -> str:
-    """Compile one line as Triton does, and return the compiler. Raises Failure with a fix."""
+    """Check what vLLM loads: libraries, or for a GPU what Triton compiles with."""
+    if not has_gpu_lock():
+        return of_a_run("libraries")()
     compiler = os.environ.get("CC") or shutil.which("gcc") or shutil.which("clang")
     needed = f"as root, on Debian or Ubuntu: apt-get install gcc libc6-dev {HEADERS}"
     if compiler is None:
@@ -168,7 +162,7 @@ def compile_line() -> str:
             raise Failure(
                 f"{compiler} cannot compile with Python.h ({said}), as Triton does; {needed}"
             ) from None
-    return compiler
+    return f"{compiler} compiles with Python.h"
 
 
 def check_disk() -> str:
@@ -199,10 +193,10 @@ def of_a_run(what: str) -> Callable[[], str]:
     return lambda: str(getattr(import_module("utils.run_checks"), f"look_at_{what}")())
 
 
-# What is checked, by which function, and the fix if something is wrong.
+# What is checked, by which function, and the fix if something is wrong: "" is to install again.
 CHECKS: dict[str, tuple[Callable[[], str], str]] = {
     "Python": (check_python, "use Python 3.11: remove .venv, run ./install.sh"),
-    "packages": (check_packages, INSTALL),
+    "packages": (check_packages, ""),
     "device": (
         check_accelerator,
         "mend the driver, or install the lock of the device: DEVICE=gpu VENV=.venv-gpu ./install.sh",
@@ -231,38 +225,32 @@ CHECKS: dict[str, tuple[Callable[[], str], str]] = {
 
 
 def row_of(what: str) -> Row:
-    """Return one line of the table."""
     check, fix = CHECKS[what]
-    fix = INSTALL_GPU if fix == INSTALL and has_gpu_lock() else fix
+    install = INSTALL_GPU if has_gpu_lock() else INSTALL
     try:
-        return Row(what, "ok", check())
+        return Row("ok", check())
     except (ImportError, SyntaxError) as error:  # a package is missing, or files of it are damaged
         seen = f"not looked at: {type(error).__name__}: {str(error).splitlines()[0]}"
-        return Row(what, "failed", seen, INSTALL_GPU if has_gpu_lock() else INSTALL)
+        return Row("failed", seen, install)
     except (UsageError, Failure, OSError) as error:
-        return Row(what, "warning" if isinstance(error, Doubt) else "failed", str(error), fix)
-
-
-def all_rows() -> list[Row]:
-    """Return every check in order, up to settings that cannot be read: the rest depends on them."""
-    rows: list[Row] = []
-    for what in CHECKS:
-        rows.append(row_of(what))
-        if what == "settings" and rows[-1].verdict != "ok":
-            unseen = ", ".join([*CHECKS][len(rows) :])
-            seen = f"{rows[-1].seen}; {unseen} were not looked at"
-            return [*rows[:-1], rows[-1]._replace(seen=seen)]
-    return rows
+        return Row("warning" if isinstance(error, Doubt) else "failed", str(error), fix or install)
 
 
 def main() -> int:
     new_parser(__doc__).parse_args()
     started = time.monotonic()
-    rows = all_rows()
-    for row in rows:
+    failed = []
+    names = list(CHECKS)
+    for looked, what in enumerate(names, start=1):
+        row = row_of(what)
+        if row.verdict == "failed":
+            failed.append(what)
+        ends = what == "settings" and row.verdict != "ok"  # the rest depends on them
+        unseen = f"; {', '.join(names[looked:])} were not looked at" if ends else ""
         fix = f"\n{'':<20}fix: {row.fix}" if row.fix else ""
-        print(as_typed(f"{row.verdict:<8} {row.what:<10} {row.seen}{fix}"))
-    failed = [row.what for row in rows if row.verdict == "failed"]
+        print(as_typed(f"{row.verdict:<8} {what:<10} {row.seen}{unseen}{fix}"))
+        if ends:
+            break
     verdict = f"failed: {', '.join(failed)}" if failed else "ready"
     print(f"{verdict} ({time.monotonic() - started:.1f} s)")
     return 1 if failed else 0
