@@ -29,7 +29,7 @@ def json_tables(path: Path, encoding: str) -> dict[str, Rows]:
     """
     with open_text(path, encoding) as file:
         if _are_lines(file, path.suffix.lower() in LINES):
-            return {"": _reader(path, encoding, line_records)}
+            return {"": partial(_read, path, encoding, line_records)}
         file.seek(0)
         try:
             places = _places_of_lists(file)
@@ -41,7 +41,7 @@ def json_tables(path: Path, encoding: str) -> dict[str, Rows]:
     tables = {}
     for place in places:
         name = place.removesuffix(LIST).removesuffix(".")
-        tables[name] = _reader(path, encoding, partial(_list_records, place))
+        tables[name] = partial(_read, path, encoding, partial(_list_records, place))
     return tables
 
 
@@ -49,15 +49,14 @@ def whole(path: Path, encoding: str) -> Rows:
     """Return what reads a JSON text that is one object: the objects that it holds, the places of its
     lists (a column each), or itself.
     """
-    return _reader(path, encoding, _object_records)
+    return partial(_read, path, encoding, _object_records)
 
 
-def _reader(path: Path, encoding: str, read: Callable[[IO[str]], Iterator[Record]]) -> Rows:
-    def rows() -> Iterator[Record]:
-        with open_text(path, encoding) as file:
-            yield from read(file)
-
-    return rows
+def _read(
+    path: Path, encoding: str, read: Callable[[IO[str]], Iterator[Record]]
+) -> Iterator[Record]:
+    with open_text(path, encoding) as file:
+        yield from read(file)
 
 
 def open_text(path: Path, encoding: str) -> IO[str]:

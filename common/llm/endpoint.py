@@ -12,9 +12,8 @@ import os
 import re
 import warnings
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -111,20 +110,16 @@ def proxy_of(url: str) -> str | None:
     return None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme)
 
 
-@dataclass(frozen=True)
-class Provider:
-    """Where a model is called, by litellm."""
+class Provider(NamedTuple):
+    """Where a model is called, by litellm.
 
-    name: str
+    speaks_openai: a plain POST to `{base_url}/chat/completions` is what it expects.
+    """
+
     model: str
-    base_url: str | None
+    base_url: str
     api_key: str | None
-
-    @property
-    def speaks_openai(self) -> bool:
-        """Whether a plain POST to `{base_url}/chat/completions` is what the provider expects."""
-        known = self.name == "openai" or self.name in load_litellm().openai_compatible_providers
-        return bool(self.base_url) and known
+    speaks_openai: bool
 
 
 class LLMEndpoint:
@@ -160,7 +155,9 @@ class LLMEndpoint:
             )
         except Exception as error:  # litellm raises what its providers' clients raise
             raise explain(error, litellm, self.model, self.api_key) from None
-        return Provider(name, model, self.base_url or base, self.api_key or key)
+        address = (self.base_url or base or "").rstrip("/")
+        known = name == "openai" or name in litellm.openai_compatible_providers
+        return Provider(model, address, self.api_key or key, bool(address) and known)
 
     @property
     def takes_schemas(self) -> bool:
@@ -180,7 +177,7 @@ class LLMEndpoint:
         try:
             if self.provider.speaks_openai and not self.translated:
                 reply = await post(
-                    f"{(self.provider.base_url or '').rstrip('/')}/chat/completions",
+                    f"{self.provider.base_url}/chat/completions",
                     {"model": self.provider.model, **request},
                     key=self.provider.api_key,
                     timeout=self.timeout,
