@@ -108,25 +108,12 @@ def check_packages() -> str:
 
 
 def check_accelerator() -> str:
-    """Check lock and driver of a GPU. Under the CPU's lock a machine needs no GPU."""
-    found = seen_card()
-    if found is None:
+    """Check lock and driver of the first GPU. Under the CPU's lock a machine needs none."""
+    tool = shutil.which("nvidia-smi")
+    if tool is None:
         if has_gpu_lock():
             raise Doubt("the packages of the GPU lock, and no NVIDIA driver: no run starts here")
         return "no NVIDIA driver: runs use the CPU"
-    card, driver = found
-    if (installed("torch") or "").endswith("+cpu"):
-        raise Doubt("a GPU, but torch is the CPU build")
-    if has_gpu_lock() and int(driver.split(".")[0]) < DRIVER:
-        raise Failure(f"driver {driver}; CUDA 13, for which torch is built, needs {DRIVER}")
-    return f"{card}, driver {driver}"
-
-
-def seen_card() -> tuple[str, str] | None:
-    """Return the first GPU and its driver's version, or None without nvidia-smi."""
-    tool = shutil.which("nvidia-smi")
-    if tool is None:
-        return None
     query = [tool, "--query-gpu=name,driver_version", "--format=csv,noheader"]
     try:
         said = subprocess.check_output(
@@ -135,7 +122,11 @@ def seen_card() -> tuple[str, str] | None:
         card, driver = said.splitlines()[0].rsplit(", ", 1)
     except (subprocess.SubprocessError, OSError, IndexError, ValueError):
         raise Doubt("nvidia-smi fails or hangs: CUDA unavailable") from None
-    return card, driver
+    if (installed("torch") or "").endswith("+cpu"):
+        raise Doubt("a GPU, but torch is the CPU build")
+    if has_gpu_lock() and int(driver.split(".")[0]) < DRIVER:
+        raise Failure(f"driver {driver}; CUDA 13, for which torch is built, needs {DRIVER}")
+    return f"{card}, driver {driver}"
 
 
 def check_libraries() -> str:
