@@ -38,7 +38,7 @@ def json_tables(path: Path, encoding: str) -> dict[str, Rows]:
             raise ValueError(_why_no_json(file)) from None
     if not places:
         return {"": whole(path, encoding)}
-    tables = {}
+    tables: dict[str, Rows] = {}
     for place in places:
         name = place.removesuffix(LIST).removesuffix(".")
         tables[name] = partial(_read, path, encoding, partial(_list_records, place))

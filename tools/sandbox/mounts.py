@@ -18,9 +18,7 @@ from tools.sandbox.errors import SandboxError
 HELP = "docs/safety.md says what a machine or container must allow"
 _SHOWN = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 SYSTEM: list[str] = _SHOWN["system"]
-ROOT_FOLDERS: list[str] = _SHOWN["root_folders"]
 DEVICES: list[str] = _SHOWN["devices"]
-FLAGS: list[str] = _SHOWN["flags"]
 LIBRARIES: dict[str, str] = _SHOWN["libraries"]
 ENVIRONMENT: dict[str, str] = _SHOWN["environment"] | LIBRARIES
 PACKAGES = ENVIRONMENT["PYTHONPATH"]
@@ -57,8 +55,8 @@ def protected(data: dict[Path, str]) -> tuple[list[str], dict[str, str]]:
     binds |= {"/python/bin": base / "bin", "/python/lib": base / "lib"}
     binds[PACKAGES] = Path(sysconfig.get_path("platlib"))
     binds |= {place: path for path, place in data.items()}
-    line = [bubblewrap, *FLAGS]
-    for folder in map(Path, ROOT_FOLDERS):
+    line = [bubblewrap, *_SHOWN["flags"]]
+    for folder in map(Path, _SHOWN["root_folders"]):
         if folder.is_symlink():
             line += ["--symlink", os.readlink(folder), str(folder)]
         else:
