@@ -147,11 +147,8 @@ class Episode:
             self.end()
             if not self.hung_up:
                 raise SandboxError(KILLED) from None
-        except MachineTooSlowError:
-            self.end(stuck=True)
-            raise
-        except BaseException:
-            self.end()
+        except BaseException as error:
+            self.end(stuck=isinstance(error, MachineTooSlowError))
             raise
         return Run(seconds=time.monotonic() - begun, **answer)
 
