@@ -167,16 +167,24 @@ class ServerDatabase(Database):
     def read_once(self, sql: str, access: Access, deadline: float, max_rows: int) -> Rows:
         pooled = self.connection()
         problem = None
-        connection = pooled.driver_connection
+        connection: Any = pooled.driver_connection
         stopped = list[Any]()
         timer = threading.Timer(deadline + GRACE, self._stop, (connection, stopped))
         timer.start()
         end = time.monotonic() + deadline
+        was_read = False
         try:
-            found = self._read_on(connection, sql, access, end, max_rows)
+            with closing(connection.cursor()) as cursor:
+                self.begin(cursor, end - time.monotonic())
+                if access.written:
+                    self.compile(cursor, access.written)
+                    was_read = True
+                found = self._fetch(cursor, sql, access, end, max_rows)
             self.clean(connection)
         except Exception as error:
             problem = self.explain(error, connection)
+            if was_read and isinstance(problem, SyntaxRefused):
+                problem = GuardFault(str(problem))
             if isinstance(problem, DeadlineExceeded) and time.monotonic() < end - EARLY * deadline:
                 problem = self._broken(error, ConnectionLost)  # somebody else cancelled it
         timer.cancel()
@@ -189,21 +197,6 @@ class ServerDatabase(Database):
                 f"the database {self.label} did not answer in {deadline:g} s and was hung up on"
             )
         raise problem
-
-    def _read_on(
-        self, connection: Any, sql: str, access: Access, end: float, max_rows: int
-    ) -> Rows:
-        with closing(connection.cursor()) as cursor:
-            self.begin(cursor, end - time.monotonic())
-            if access.written:
-                self.compile(cursor, access.written)
-            try:
-                return self._fetch(cursor, sql, access, end, max_rows)
-            except Exception as error:
-                problem = self.explain(error, connection)
-                if access.written and isinstance(problem, SyntaxRefused):
-                    raise GuardFault(str(problem)) from error
-                raise
 
     def _fetch(self, cursor: Any, sql: str, access: Access, end: float, max_rows: int) -> Rows:
         columns = self.describe(cursor, sql)
