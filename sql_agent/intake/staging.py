@@ -99,44 +99,39 @@ def clean(
     if record.problem:
         return {}, [LeftOut(REJECTED, reason=record.problem)]
     cells: dict[str, str] = {}
-    problems: dict[str, str] = {}
-    for source, column in item.mapping.items():
-        try:
-            value = record.values.get(source)
-            text = _initials(value, record, item) if column == INITIALS else None
-            text = text or to_text(value, strip_html)
-            if text is not None:
-                is_short = isinstance(value, str) and DAY_AND_MONTH.fullmatch(value.strip())
-                if column not in MAYBE_DATES and (is_short or isinstance(value, date | time)):
-                    raise CellError(
-                        f"the date or time {value}, which a spreadsheet makes of such as 1-2; "
-                        "store it as text"
-                    )
-                text = with_unit(source, text)
-                joined = f"{cells[column]}\n{text}" if column in cells else text
-                cells[column] = _fitting(column, joined)
-        except CellError as error:
-            problems[column] = str(error)
-    if not problems and not cells.keys() - {"id"}:
-        return {}, [LeftOut(EMPTY)]
-    for column in item.mapping.values():
-        if column in ("id", NAME_COLUMN[item.table]) and column not in cells:
-            problems.setdefault(column, "empty, every row needs one")
-    sources = {column: source for source, column in item.mapping.items()}
-    findings = []
-    for column, reason in problems.items():
-        source = sources[column]
-        place = source if source == column else f"{source} ({column})"
-        findings.append(LeftOut(REJECTED, place, reason))
-    return cells, findings
-
-
-def _initials(value: object, record: Record, item: Planned) -> str | None:
-    """Return the letters NA or NAN, which else mean an empty cell, where the name has as many."""
-    if not isinstance(value, str) or value.strip() not in ("NA", "NAN"):
-        return None
+    rejected: dict[str, LeftOut] = {}  # by column
     name = readable(record.values.get(item.named))
-    return value.strip() if len(name) == len(value.strip()) else None
+    for source, column in item.mapping.items():
+        value = record.values.get(source)
+        written = value.strip() if isinstance(value, str) else ""
+        # The initials of a name with as many characters are no empty cell
+        is_initials = column == INITIALS and written in ("NA", "NAN") and len(written) == len(name)
+        try:
+            text = written if is_initials else to_text(value, strip_html)
+            if text is None:
+                continue
+            is_date = isinstance(value, date | time) or DAY_AND_MONTH.fullmatch(written)
+            if is_date and column not in MAYBE_DATES:
+                raise CellError(
+                    f"the date or time {value}, which a spreadsheet makes of such as 1-2; "
+                    "store it as text"
+                )
+            text = with_unit(source, text)
+            joined = f"{cells[column]}\n{text}" if column in cells else text
+            cells[column] = _fitting(column, joined)
+        except CellError as error:
+            rejected[column] = _rejected(source, column, str(error))
+    if not rejected and not cells.keys() - {"id"}:
+        return {}, [LeftOut(EMPTY)]
+    for source, column in item.mapping.items():
+        if column in ("id", NAME_COLUMN[item.table]) and column not in cells:
+            empty = _rejected(source, column, "empty, every row needs one")
+            rejected.setdefault(column, empty)
+    return cells, list(rejected.values())
+
+
+def _rejected(source: str, column: str, reason: str) -> LeftOut:
+    return LeftOut(REJECTED, source if source == column else f"{source} ({column})", reason)
 
 
 def _fitting(column: str, text: str) -> str:
