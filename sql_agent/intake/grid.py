@@ -30,9 +30,8 @@ class Part(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A row of a sheet: its number, its cells, and whether it is one merged cell."""
+    """A row of a sheet: its cells, and whether it is one merged cell."""
 
-    number: int
     cells: list[Any]
     merged: bool = False
 
@@ -44,34 +43,28 @@ def below_headers(tables: Mapping[str, SheetRows], header_row: int | None = None
     """Return the tables with a header row, given (counted from 1) or found. Raises ValueError."""
     parts = []
     for name, rows in tables.items():
-        first = list(islice(rows(), header_row or SEARCHED))
-        given = [row for row in first if row.number == header_row]
-        header = _header_of(first) if header_row is None else next(iter(given), None)
-        if header is None or is_blank(header.cells):
+        first = [row.cells for row in islice(rows(), header_row or SEARCHED)]
+        header = header_row or _header_of(first)
+        if header > len(first) or is_blank(first[header - 1]):
             continue
-        names = _completed(header.cells, [row.cells for row in first if row.number < header.number])
-        lower = next((row for row in first if row.number > header.number), None)
-        if lower and _is_second(lower.cells, names):
-            header = lower
-            names = _completed(lower.cells, [names], every=True)
+        names = _completed(first[header - 1], first[: header - 1])
+        if header < len(first) and _is_second(first[header], names):
+            names = _completed(first[header], [names], every=True)
+            header += 1
         columns = column_names(names)
-        records = partial(_records, rows, columns, header.number)
-        parts.append(Part(name, columns, records, header.number))
+        parts.append(Part(name, columns, partial(_records, rows, columns, header), header))
     if not parts:
         raise ValueError(f"it has no header row; expected column names in row {header_row or 1}")
     return parts
 
 
-def _header_of(rows: list[Row]) -> Row | None:
-    """Return the row with most known names, else the first that is at least half full."""
-    known = [sum(map(_is_name, row.cells)) for row in rows]
+def _header_of(rows: list[list[Any]]) -> int:
+    """Return the number of the row with most known names, else of the first at least half full."""
+    known = [sum(map(_is_name, cells)) for cells in rows]
     if any(known):
-        return rows[known.index(max(known))]
-    filled = [sum(not is_blank([cell]) for cell in row.cells) for row in rows]
-    for row, count in zip(rows, filled, strict=True):
-        if count and 2 * count >= max(filled):
-            return row
-    return None
+        return known.index(max(known)) + 1
+    filled = [sum(not is_blank([cell]) for cell in cells) for cells in rows]
+    return next((at for at, count in enumerate(filled, 1) if 2 * count >= max(filled)), 1)
 
 
 def _is_name(cell: Any) -> bool:
@@ -121,7 +114,7 @@ def _records(rows: SheetRows, columns: list[str], header: int) -> Iterator[Recor
     named = [place for place, name in enumerate(columns, start=1) if not name.startswith(UNNAMED)]
     # Exports write a delimiter too many behind their header
     least = max(named, default=0)
-    for number, cells, merged in rows():
+    for number, (cells, merged) in enumerate(rows(), start=1):
         if number <= header:
             continue
         if is_blank(cells):

@@ -10,32 +10,13 @@ from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
-from itertools import chain, islice, starmap
+from itertools import islice, starmap
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from sqlalchemy import (
-    Boolean,
-    ColumnElement,
-    Date,
-    DateTime,
-    Dialect,
-    Engine,
-    Float,
-    MetaData,
-    Table,
-    Text,
-    Time,
-    cast,
-    create_engine,
-    make_url,
-    select,
-    type_coerce,
-    types,
-)
-from sqlalchemy.schema import sort_tables
-from sqlalchemy.types import NullType, TypeDecorator, TypeEngine
+import sqlalchemy
+from sqlalchemy import ColumnElement, types
 
 from common.language import said
 from data.json_rows import LINES, Rows, json_tables, open_text
@@ -54,7 +35,7 @@ JSON = (".json", *LINES)
 TEXTS = (*TABLES_IN_TEXT, *JSON)
 FILES = (*WITH_HEADERS, *JSON, ".parquet")
 MAX_CELL = 16 * 1024 * 1024
-DELIMITERS = ",\t;|，^~\x01、"
+DELIMITERS = ",\t;|，^~\x01、"  # of equals the first: a comma does a table of one column no harm
 TOLD = re.compile(r'"?sep=(.)"?\s*')  # the first line by which a spreadsheet tells a delimiter
 QUOTED = re.compile(r"'[^']*'(\W'[^']*')*\s*")  # a line of names in single quotation marks
 GUESSED = (
@@ -148,13 +129,13 @@ def _text_rows(path: Path, encoding: str) -> SheetRows:
         lines = list(islice(file, 100))
     told = TOLD.fullmatch(lines[0]) if lines else None
     quote = "'" if any(map(QUOTED.fullmatch, lines[:1])) else '"'
-    delimiter = told[1] if told else _delimiter(lines, quote)
+    delimiter = told[1] if told else max(DELIMITERS, key=lambda sign: _fit(lines, sign, quote))
 
     def rows() -> Iterator[Row]:
         with open_text(path, encoding) as file:
             reader = csv.reader(file, delimiter=delimiter, quotechar=quote, strict=True)
             try:
-                yield from starmap(Row, enumerate(reader, start=1))
+                yield from map(Row, reader)
             except csv.Error as error:
                 raise ValueError(
                     f"near line {reader.line_num}: {error}; is a quotation mark left open?"
@@ -163,27 +144,16 @@ def _text_rows(path: Path, encoding: str) -> SheetRows:
     return rows
 
 
-def _delimiter(lines: list[str], quote: str) -> str:
-    """Return the delimiter that best cuts the first rows into known names and as many cells.
-
-    A table of one column gets a comma, which does no harm.
-    """
-    best = ","
-    most: tuple[float, ...] = ()
-    for delimiter in DELIMITERS:
-        cut = csv.reader(lines, delimiter=delimiter, quotechar=quote)
-        rows = list(islice(cut, SEARCHED))
-        known = [sum(is_known(cell.strip()) for cell in cells) for cells in rows]
-        widths = Counter(map(len, rows))
-        if any(known):
-            width = len(rows[known.index(max(known))])
-        else:
-            width = max(widths, key=lambda width: (width > 1, widths[width]), default=1)
-        fit = (max(known, default=0), width > 1, widths[width] / len(rows or [0]), width)
-        if fit > most:
-            most = fit
-            best = delimiter
-    return best
+def _fit(lines: list[str], delimiter: str, quote: str) -> tuple[float, ...]:
+    """Return how well a delimiter cuts the first rows into known names and as many cells."""
+    rows = list(islice(csv.reader(lines, delimiter=delimiter, quotechar=quote), SEARCHED))
+    known = [sum(is_known(cell.strip()) for cell in cells) for cells in rows]
+    widths = Counter(map(len, rows))
+    if any(known):
+        width = len(rows[known.index(max(known))])
+    else:
+        width = max(widths, key=lambda width: (width > 1, widths[width]), default=1)
+    return (max(known, default=0), width > 1, widths[width] / len(rows or [0]), width)
 
 
 def _json_part(name: str, rows: Rows) -> Part:
@@ -223,35 +193,33 @@ def database_parts(source: str, views: bool = False) -> list[Part]:
     """
     if has_bare_at(source):
         raise ValueError(PERCENT)
-    url = make_url(source)
+    url = sqlalchemy.make_url(source)
     is_file = url.get_backend_name() == "sqlite"
     if is_file:
         file = f"file:{quote(str(Path(str(url.database)).resolve()))}"
         url = url.set(database=file, query={"mode": "ro", "uri": "true"})
-    engine = create_engine(url.set(drivername=DRIVERS.get(url.drivername, url.drivername)))
-    found = MetaData()
+    engine = sqlalchemy.create_engine(
+        url.set(drivername=DRIVERS.get(url.drivername, url.drivername))
+    )
+    found = sqlalchemy.MetaData()
     found.reflect(engine, views=views, resolve_fks=False)
-    for column in chain.from_iterable(table.columns for table in found.tables.values()):
-        declared = column.type
-        if isinstance(declared, Float):
-            declared.asdecimal = False  # MySQL's DOUBLE would be rounded to ten digits
-        is_code = getattr(declared, "zerofill", False) and not column.primary_key
-        is_time = isinstance(declared, Date | DateTime | Time)
-        if is_file or is_time or is_code:
-            column.type = _AsStored(declared, as_text=not is_file)
     if not found.tables:
         raise ValueError("it has no tables")
+    parts = []
+    for table in found.tables.values():
+        for column in table.columns:
+            declared = column.type
+            if isinstance(declared, types.Float):
+                declared.asdecimal = False  # MySQL's DOUBLE would be rounded to ten digits
+            is_code = getattr(declared, "zerofill", False) and not column.primary_key
+            is_time = isinstance(declared, types.Date | types.DateTime | types.Time)
+            if is_file or is_time or is_code:
+                column.type = _AsStored(declared, as_text=not is_file)
+        parts.append(Part(table.name, table.columns.keys(), partial(_records, engine, table)))
+    return parts
 
-    def is_broken(key: Any) -> bool:  # a ForeignKey, where the annotation has its constraint
-        return str(key.target_fullname).rpartition(".")[0] not in found.tables
 
-    return [
-        Part(table.name, table.columns.keys(), partial(_table_records, engine, table))
-        for table in sort_tables(found.tables.values(), skip_fn=is_broken)
-    ]
-
-
-class _AsStored(TypeDecorator[Any]):
+class _AsStored(types.TypeDecorator[Any]):
     """A value as its database has it.
 
     SQLite stores any value in any column, where SQLAlchemy would round a decimal to the declared
@@ -259,34 +227,38 @@ class _AsStored(TypeDecorator[Any]):
     as_text: the database writes the value.
     """
 
-    impl = NullType
+    impl = types.NullType
     cache_ok = False
 
-    def __init__(self, declared: TypeEngine[Any], as_text: bool) -> None:
+    def __init__(self, declared: types.TypeEngine[Any], as_text: bool) -> None:
         super().__init__()
         self.declared = declared
         self.as_text = as_text
 
     def column_expression(self, column: ColumnElement[Any]) -> ColumnElement[Any]:
-        return type_coerce(cast(column, Text), self) if self.as_text else column
+        if not self.as_text:
+            return column
+        return sqlalchemy.type_coerce(sqlalchemy.cast(column, types.Text), self)
 
-    def process_result_value(self, value: Any, dialect: Dialect) -> Any:
-        if isinstance(self.declared, Boolean) and value in (0, 1):
+    def process_result_value(self, value: Any, dialect: sqlalchemy.Dialect) -> Any:
+        if isinstance(self.declared, types.Boolean) and value in (0, 1):
             return bool(value)
-        if isinstance(self.declared, Date | DateTime) and isinstance(value, str):
+        if isinstance(self.declared, types.Date | types.DateTime) and isinstance(value, str):
             with suppress(ValueError):
                 return datetime.fromisoformat(value)
         return value
 
 
-def _table_records(engine: Engine, table: Table) -> Iterator[Record]:
+def _records(engine: sqlalchemy.Engine, table: sqlalchemy.Table) -> Iterator[Record]:
+    is_postgres = engine.name == "postgresql"
     order = list[ColumnElement[Any]](table.primary_key.columns)
     for column in () if order else table.columns:
         # PostgreSQL does not order json, xml and point
-        is_text = engine.name == "postgresql" and isinstance(column.type, types.JSON | NullType)
-        order.append(cast(column, Text) if is_text else column)
+        is_text = is_postgres and isinstance(column.type, types.JSON | types.NullType)
+        order.append(sqlalchemy.cast(column, types.Text) if is_text else column)
+    query = sqlalchemy.select(table).order_by(*order)
     with engine.connect() as connection:
-        if engine.name == "postgresql":
+        if is_postgres:
             connection.exec_driver_sql("SET datestyle = ISO")
-        rows = connection.execution_options(yield_per=BATCH).execute(select(table).order_by(*order))
+        rows = connection.execution_options(yield_per=BATCH).execute(query)
         yield from starmap(as_record, enumerate(map(dict, rows.mappings()), start=1))

@@ -70,7 +70,7 @@ def _rows(path: Path, name: str) -> Iterator[Row]:
                 elif first and not (isinstance(value, str) and is_known(value.strip())):
                     shown[first] = cells[place]
             alone = sum(not is_blank([cell]) for cell in cells) == 1
-            yield Row(row + 1, cells, alone and row in wide)
+            yield Row(cells, alone and row in wide)
 
 
 def _merged(sheet: CalamineSheet) -> tuple[dict[Place, Place], set[int]]:
