@@ -10,6 +10,7 @@ import yaml
 from pydantic import TypeAdapter, ValidationError
 from rapidfuzz import fuzz, process
 
+from common.language import said
 from data.records import SourceError
 from sql_agent.intake.cells import readable
 from sql_agent.intake.grid import UNNAMED, Part
@@ -40,6 +41,21 @@ class Planned(NamedTuple):
         name = NAME_COLUMN[self.table]
         return next(source for source, column in self.mapping.items() if column == name)
 
+    def report(self) -> str:
+        """Return lines that say where the header is and what becomes of each column."""
+        lines = []
+        if self.part.header > 1:
+            lines.append(said("  the column names are in row {row}", row=self.part.header))
+        used = [f"{' '.join(source.split())} -> {ours}" for source, ours in self.mapping.items()]
+        lines.append(said("  columns: {columns}", columns=", ".join(used)))
+        ignored = [column for column in self.part.columns if column not in self.mapping]
+        if ignored:
+            lines.append(said("  not used: {columns}", columns=listed(ignored)))
+        if self.unused:
+            lines.append(said("  to decide about them, lines for the file of --mapping:"))
+            lines += [mapping_line(source, None) for source in self.unused[:LISTED]]
+        return "\n".join(lines)
+
 
 def plan_parts(parts: list[Part], given: Given) -> tuple[list[Planned], list[str]]:
     """Return which parts are imported where, and the names of the others. Raises SourceError."""
@@ -54,7 +70,6 @@ def plan_parts(parts: list[Part], given: Given) -> tuple[list[Planned], list[str
             continue
         cells = sample(part)
         mapping = map_columns(part.columns, target, own, cells)
-        _refuse_names_as_rows(part, mapping, target, cells)
         decided = {*mapping, *own}
         unused = []
         for source in part.columns:
@@ -62,7 +77,9 @@ def plan_parts(parts: list[Part], given: Given) -> tuple[list[Planned], list[str
                 unused.append(source)
         key = next((source for source, column in mapping.items() if column == "id"), "")
         is_counted = bool(key) and claims(key, target).get("id", EXACT) < EXACT
-        planned.append(Planned(part, target, mapping, unused, is_counted))
+        item = Planned(part, target, mapping, unused, is_counted)
+        _refuse_names_as_rows(item, cells[item.named])
+        planned.append(item)
     if not planned:
         seen = "; ".join(f"{part.name}: {listed(part.columns)}" for part in skipped)
         raise SourceError(
@@ -78,16 +95,15 @@ def plan_parts(parts: list[Part], given: Given) -> tuple[list[Planned], list[str
 def _check_given(given: Given, there: list[str]) -> None:
     ours = list(chain(*TABLES.values()))
     for source, column in given.items():
+        if source not in there:
+            raise SourceError(
+                f"the mapping names the column {source!r}; the source has: {listed(there)}"
+            )
         if column and column not in ours:
             likest, _, _ = process.extractOne(column, ours, scorer=fuzz.ratio)
             raise SourceError(
                 f"the mapping names {column!r} for {source!r}, which is a column of neither table; "
                 f"the nearest is {likest}, and null leaves {source!r} out"
-            )
-    for source in given:
-        if source not in there:
-            raise SourceError(
-                f"the mapping names the column {source!r}; the source has: {listed(there)}"
             )
 
 
@@ -134,17 +150,14 @@ def sample(part: Part) -> dict[str, list[str]]:
     return cells
 
 
-def _refuse_names_as_rows(
-    part: Part, mapping: Mapping[str, str], table: str, cells: Mapping[str, list[str]]
-) -> None:
+def _refuse_names_as_rows(item: Planned, cells: list[str]) -> None:
     """Refuse a table that lies on its side: its first column holds the names of columns."""
-    for source, column in mapping.items():
-        names = [cell for cell in cells.get(source, []) if is_word(cell) and cell != source]
-        if column == NAME_COLUMN[table] and len(names) > 1 and 2 * len(names) > len(cells[source]):
-            raise SourceError(
-                f"{part.name}: below {source!r} stand the names of columns "
-                f"({listed(names)}); turn the table, so that each row is a drug or a disease"
-            )
+    names = [cell for cell in cells if is_word(cell) and cell != item.named]
+    if len(names) > 1 and 2 * len(names) > len(cells):
+        raise SourceError(
+            f"{item.part.name}: below {item.named!r} stand the names of columns "
+            f"({listed(names)}); turn the table, so that each row is a drug or a disease"
+        )
 
 
 def listed(names: list[str]) -> str:

@@ -18,14 +18,7 @@ from pathlib import Path
 from common.command import Failure, UsageError, new_parser, positive, run_command
 from common.language import said
 from common.terminal import watched
-from sql_agent.intake.columns import (
-    LISTED,
-    Planned,
-    listed,
-    mapping_line,
-    plan_parts,
-    read_mapping,
-)
+from sql_agent.intake.columns import Planned, listed, plan_parts, read_mapping
 from sql_agent.intake.sources import open_parts
 from sql_agent.intake.staging import DUPLICATE, EMPTY, FOOTER, HEADING, REJECTED, Staging
 from sql_agent.intake.target import APPEND, MISSING, REPLACE, Target
@@ -76,7 +69,7 @@ def _refuse_unused(planned: list[Planned]) -> None:
     fitting = [item for item in planned if len(item.unused) <= len(item.mapping)]
     for item in planned:
         if item not in fitting:
-            print(_columns(item))
+            print(item.report())
             others = listed([f"--part {other.part.name}" for other in fitting])
             raise UsageError(
                 f"{len(item.unused)} of {len(item.mapping) + len(item.unused)} columns of "
@@ -126,23 +119,8 @@ def _stage(item: Planned, staging: Staging, strip_html: bool) -> int:
     ready = "{name} -> {table}: {count} rows ready, {left_out}"
     name = item.part.name
     print(said(ready, name=name, table=item.table, count=rows["ready"], left_out=left_out))
-    print("\n".join([_columns(item), *lines]))
+    print("\n".join([item.report(), *lines]))
     return rows[REJECTED]
-
-
-def _columns(item: Planned) -> str:
-    lines = []
-    if item.part.header > 1:
-        lines.append(said("  the column names are in row {row}", row=item.part.header))
-    used = [f"{' '.join(source.split())} -> {column}" for source, column in item.mapping.items()]
-    lines.append(said("  columns: {columns}", columns=", ".join(used)))
-    ignored = [column for column in item.part.columns if column not in item.mapping]
-    if ignored:
-        lines.append(said("  not used: {columns}", columns=listed(ignored)))
-    if item.unused:
-        lines.append(said("  to decide about them, lines for the file of --mapping:"))
-        lines += [mapping_line(source, None) for source in item.unused[:LISTED]]
-    return "\n".join(lines)
 
 
 def main(arguments: list[str] | None = None) -> int:

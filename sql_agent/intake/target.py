@@ -103,7 +103,7 @@ class Target:
 
         Both tables are made first: the tool expects them, and MySQL commits when it makes a table.
         """
-        tables = metadata().tables
+        ours = metadata()
         begun = False
         try:
             with self._refusing("nothing written: "), self.engine.begin() as connection:
@@ -113,12 +113,11 @@ class Target:
                 if self.is_mysql:
                     connection.exec_driver_sql(STRICT)
                 begun = True
-                for name in TABLES:
-                    if not inspect(connection).has_table(name):
-                        tables[name].create(connection)
-                return {
-                    name: self._fill(connection, tables[name], part) for name, part in rows.items()
-                }
+                ours.create_all(connection)
+                counts = {}
+                for name, part in rows.items():
+                    counts[name] = self._fill(connection, ours.tables[name], part)
+                return counts
         except BaseException:
             self.engine.dispose()
             if begun and self.file and self.file.stat().st_size == 0:
