@@ -7,6 +7,7 @@ empty one. `sql` is a statement or a JSON list (see `statements`). `structured_g
 """
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, count
 from os import PathLike
@@ -20,8 +21,7 @@ from common.command import UsageError
 from common.files import replacing
 from data.json_rows import line_records
 from data.parquet import parquet_records
-from data.records import Record as RecordRead
-from data.records import as_record, compact, detect_encoding, refusing
+from data.records import Record, as_record, compact, detect_encoding, refusing
 from sql_agent.intake.columns import listed
 from sql_agent.intake.kinds import OF_KIND, binary_kind
 
@@ -64,8 +64,7 @@ NESTED: dict[str, tuple[TypeAdapter[Any], str]] = {
     "entities": (TypeAdapter(list[str]), "a list of names"),
 }
 
-Record = dict[str, Any]  # a row as its file has it
-Row = dict[str, Any]  # a row in the form described above
+Row = dict[str, Any]
 Note = tuple[str, str]  # the column, and its problem
 
 
@@ -134,7 +133,7 @@ def count_without_reference(rows: Iterable[Row]) -> int:
     return sum(1 for row in rows if not row["answer"])
 
 
-def read_records(path: Path) -> Iterator[tuple[int, Record | DataError]]:
+def read_records(path: Path) -> Iterator[tuple[int, Row | DataError]]:
     """Yield each row's number from 0, and the row, or the error of a line that is not an object.
 
     Blank lines of JSONL are skipped. Raises DataError: no such file, or it cannot be read further.
@@ -148,7 +147,7 @@ def read_records(path: Path) -> Iterator[tuple[int, Record | DataError]]:
             yield number, DataError(wrong) if record.problem else record.values
 
 
-def _records(path: Path) -> Iterator[RecordRead]:
+def _records(path: Path) -> Iterator[Record]:
     if _is_parquet(path):
         yield from parquet_records(path)
         return
@@ -178,13 +177,13 @@ def _is_parquet(path: Path) -> bool:
         return file.read(4) == b"PAR1"
 
 
-class _Wrong(ValueError):
+class _Wrong(Exception):
     """The value does not have the form of its column."""
 
 
-def normalise(record: Record) -> tuple[Row, list[Note]]:
+def normalise(record: Row) -> tuple[Row, list[Note]]:
     """Return the record as a row, and its problems. Only without problems is the row complete."""
-    row = _with_own_names(record, ALIASES)
+    row = _renamed(record, ALIASES)
     entity = row["meta"].get("entity") if isinstance(row.get("meta"), dict) else None
     if row.get("entities") is None and isinstance(entity, dict):  # as other generators write it
         named = [value for key, value in entity.items() if "name" in key]
@@ -200,7 +199,7 @@ def normalise(record: Record) -> tuple[Row, list[Note]]:
     return row, problems
 
 
-def _with_own_names(values: Mapping[str, Any], aliases: Mapping[str, str]) -> dict[str, Any]:
+def _renamed(values: Row, aliases: Mapping[str, str]) -> Row:
     named = dict(values)
     for other, own in aliases.items():
         if other in named:
@@ -232,7 +231,7 @@ def _read(column: str, value: Any) -> str:
         if any(len(line) != width for line in found["rows"]):
             raise _Wrong(f"a row has not {width} cells, one a column: {_SHORT.repr(found['rows'])}")
     if column == "evidence":
-        found = [_with_own_names(quote, {"source_table": "table"}) for quote in found]
+        found = [_renamed(quote, {"source_table": "table"}) for quote in found]
     return compact(found)
 
 
@@ -256,8 +255,6 @@ def _json(value: Any) -> Any:
     try:
         found = json.loads(value.strip() or "null") if isinstance(value, str) else value
         _text(compact(found))  # an escape may stand for half a surrogate pair
-    except _Wrong:
-        raise
     except (TypeError, ValueError, RecursionError) as error:
         raise _Wrong(f"not JSON ({error}): {_SHORT.repr(value)}") from None
     return found
@@ -267,8 +264,7 @@ def statements(row: Row) -> list[str]:
     """Return the gold statements of a row, or []."""
     sql = row.get("sql") or ""
     if sql.lstrip().startswith("["):
-        found: list[str] = json.loads(sql)
-        return found
+        return list(json.loads(sql))
     return [sql] if sql else []
 
 
@@ -279,7 +275,5 @@ def nested(row: Row, column: str) -> Any:
 
 def in_several(things: Iterable[tuple[str, str]]) -> list[str]:
     """Return what occurs in more than one split, given things with a split each."""
-    seen: dict[str, set[str]] = {}
-    for thing, split in things:
-        seen.setdefault(thing, set()).add(split)
-    return sorted(thing for thing, splits in seen.items() if len(splits) > 1)
+    counts = Counter(thing for thing, _ in set(things))
+    return sorted(thing for thing, splits in counts.items() if splits > 1)
