@@ -11,7 +11,6 @@ question always has the same id.
 """
 
 import argparse
-import hashlib
 import json
 import re
 import sys
@@ -27,7 +26,7 @@ from common.jsonl import write_jsonl
 from common.terminal import watched
 from scoring.text import words_only
 from sql_agent.curation.chat_export import OTHER_ROLES, USER_ROLES, Message, read_messages
-from sql_agent.curation.llm_filter import beside
+from sql_agent.curation.llm_filter import beside, digest
 from sql_agent.curation.personal_data import mask
 
 SHOWN = 10  # unknown roles named in the report
@@ -82,8 +81,7 @@ class Candidates:
     def __init__(self, options: argparse.Namespace) -> None:
         self._options = options
         self._user_roles = {role.strip().lower() for role in options.user_role}
-        self._digests: set[str] = set()
-        self.kept = 0
+        self._seen: set[str] = set()
         self.dropped: Counter[str] = Counter()
         self.masked: Counter[str] = Counter()
         self.unknown_roles: Counter[str] = Counter()
@@ -94,29 +92,14 @@ class Candidates:
         for message in watched(messages, "reading", "messages"):
             made = self._row_or_reason(message)
             if isinstance(made, dict):
-                self.kept += 1
                 yield made
                 continue
             self.dropped[made] += 1
+            row = {"question": message.text, "session": message.session, "role": message.role}
             if message.problem:
-                row = {"where": message.where, "problem": _masked(message.problem)}
-            else:
-                row = {
-                    "question": _masked(message.text),
-                    "session": _masked(message.session),
-                    "role": _masked(message.role),
-                }
-            dropped.write(json.dumps({"reason": made} | row, ensure_ascii=False) + "\n")
-
-    def report(self) -> dict[str, Any]:
-        """Return all counts, where messages = kept + sum of dropped."""
-        return {
-            "messages": self.kept + self.dropped.total(),
-            "kept": self.kept,
-            "dropped": dict(self.dropped.most_common()),
-            "masked": dict(self.masked.most_common()),
-            "unknown_roles": dict(self.unknown_roles.most_common(SHOWN)),
-        }
+                row = {"where": message.where, "problem": message.problem}
+            masked = {name: _masked(text) for name, text in row.items()}
+            dropped.write(json.dumps({"reason": made} | masked, ensure_ascii=False) + "\n")
 
     def _row_or_reason(self, message: Message) -> dict[str, Any] | str:
         if message.problem:
@@ -130,13 +113,13 @@ class Candidates:
         if reason:
             return reason
         question, kinds = mask(text)
-        digest = hashlib.sha256(words_only(question).encode()).hexdigest()[:16]
-        if digest in self._digests:
+        identity = digest(words_only(question))[:16]
+        if identity in self._seen:
             return "duplicate"
-        self._digests.add(digest)
+        self._seen.add(identity)
         self.masked.update(kinds)
         return {
-            "id": f"chat-{digest}",
+            "id": f"chat-{identity}",
             "question": question,
             "session": _masked(message.session),
             "masked": sorted(set(kinds)),
@@ -160,8 +143,14 @@ def filter_messages(arguments: argparse.Namespace) -> None:
     for file in outputs:
         refuse_existing(file, arguments.force)
     with replacing(dropped_file) as draft, draft.open("w", encoding="utf-8") as dropped:
-        write_jsonl(arguments.output, candidates.rows(dropped), arguments.force)
-    report = candidates.report()
+        kept = write_jsonl(arguments.output, candidates.rows(dropped), arguments.force)
+    report: dict[str, Any] = {
+        "messages": kept + candidates.dropped.total(),
+        "kept": kept,
+        "dropped": dict(candidates.dropped.most_common()),
+        "masked": dict(candidates.masked.most_common()),
+        "unknown_roles": dict(candidates.unknown_roles.most_common(SHOWN)),
+    }
     if arguments.report:
         write_jsonl(arguments.report, [report], arguments.force)
     print(
