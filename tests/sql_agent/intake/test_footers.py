@@ -1,7 +1,6 @@
 """Tables as people keep them: totals, subtotals, signatures, merged cells, names of columns again."""
 
 import json
-import sqlite3
 from datetime import datetime
 from operator import itemgetter
 from pathlib import Path
@@ -13,7 +12,7 @@ from sql_agent.intake.import_database import main
 from sql_agent.intake.left_out import is_footer
 from tests.corpora import cases_of
 from tests.messages import missing
-from tests.sql_agent.intake.books import save_book, save_csv
+from tests.sql_agent.intake.books import save_book, save_csv, stored
 
 HEADER = ["药品名称", "适应症", "规格", "生产企业"]
 
@@ -28,13 +27,8 @@ def test_a_long_cell_takes_no_time() -> None:
     assert not is_footer({"药品名称": "合计" + "1," * 20_000 + "x"})
 
 
-def column_of(target: Path, column: str, table: str = "drugs_info") -> list[Any]:
-    with sqlite3.connect(target) as database:
-        return [cell for (cell,) in database.execute(f"SELECT {column} FROM {table} ORDER BY id")]
-
-
 def names(target: Path) -> list[str]:
-    return column_of(target, "med_name")
+    return [row["med_name"] for row in stored(target)]
 
 
 def test_a_signature_under_a_workbook_s_numbers_stops_nothing(
@@ -75,10 +69,7 @@ def test_tables_as_people_keep_them(
 ) -> None:
     source, target = tmp_path / case["file"], tmp_path / "my.db"
     if source.suffix == ".xlsx":
-        book = save_book(source, case["rows"])
-        for cells in case["merged"]:
-            book["Sheet"].merge_cells(cells)
-        book.save(source)
+        save_book(source, case["rows"], merged=case["merged"])
     else:
         save_csv(source, case["rows"], case.get("encoding", "utf-8"))
     options = case.get("options", [])
@@ -89,4 +80,5 @@ def test_tables_as_people_keep_them(
     assert not missing("".join(capsys.readouterr()), *case["said"])
     assert target.exists() is (case["stored"] is not None)
     for column, cells in (case["stored"] or {}).items():
-        assert column_of(target, column, case.get("table", "drugs_info")) == cells
+        rows = stored(target, case.get("table", "drugs_info"))
+        assert [row[column] for row in rows] == cells

@@ -1,10 +1,8 @@
 """Tables of drugs as hospitals and shops keep them: every column finds its place."""
 
 import json
-import sqlite3
 from datetime import datetime
 
-import openpyxl
 import pytest
 import yaml
 
@@ -13,7 +11,7 @@ from sql_agent.intake.import_database import main
 from sql_agent.intake.sources import open_parts
 from tests.corpora import cases_of
 from tests.messages import missing
-from tests.sql_agent.intake.books import save_book, save_csv
+from tests.sql_agent.intake.books import save_book, save_csv, stored
 
 # Headers of a hospital's table, their places in ours, and a row's cells; the last one is a date
 TABLE = cases_of(__file__, "hospital_table")
@@ -32,12 +30,6 @@ def hospital(path, above=()):
 def imported(source, target, *options):
     assert main([str(source), "--to", f"sqlite:///{target}", *options]) == 0
     return stored(target)
-
-
-def stored(target, table="drugs_info"):
-    connection = sqlite3.connect(target)
-    connection.row_factory = sqlite3.Row
-    return [dict(row) for row in connection.execute(f"SELECT * FROM {table} ORDER BY id")]
 
 
 def test_all_sixteen_columns_of_text_and_workbook_below_a_title_find_their_place(tmp_path, capsys):
@@ -80,9 +72,7 @@ def test_days_are_dates_where_a_column_holds_dates_and_named_elsewhere(tmp_path,
 
 def test_what_a_workbook_hides_is_said(tmp_path, capsys):
     header = ["药品名称", "适应症"]
-    book = openpyxl.Workbook()
-    for row in (header, ["甲片", "头痛"], ["乙片", "咳嗽"]):
-        book.active.append(row)
+    book = save_book(tmp_path / "a.xlsx", [header, ["甲片", "头痛"], ["乙片", "咳嗽"]])
     book.active.row_dimensions[3].hidden = True
     old = book.create_sheet("旧目录")
     for row in (header, ["旧片", "头痛"]):
@@ -97,8 +87,7 @@ def test_what_a_workbook_hides_is_said(tmp_path, capsys):
 
 
 def test_a_mapping_is_for_the_sheets_that_have_its_columns(tmp_path, capsys):
-    book = openpyxl.Workbook()
-    book.active.append(["填写说明"])
+    book = save_book(tmp_path / "a.xlsx", [["填写说明"]])
     sheet = book.create_sheet("药品")
     for row in (["药品名称", "剂型大类"], ["甲片", "片剂"]):
         sheet.append(row)

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
 
-import openpyxl
 import pytest
 
 from sql_agent.intake.cells import CellError, to_text
@@ -38,20 +37,13 @@ def records(path: Path) -> list[dict[str, Any]]:
 
 def test_a_number_is_what_its_format_shows(tmp_path):
     path = tmp_path / "a.xlsx"
-    book = save_book(path, [HEADER, ["甲", 6901234567890, 0.009, 24], ["乙", 1.5, 0.125, 12]])
-    sheet = book.active
-    assert sheet is not None
-    for cell, code in (("B2", "0" * 14), ("C2", "0.0%"), ("D2", '0"个月"'), ("C3", "0%")):
-        sheet[cell].number_format = code
-    book.save(path)
-    first, second = records(path)
-    assert [to_text(value) for value in first.values()] == [
-        "甲",
-        "06901234567890",
-        "0.9%",
-        "24个月",
+    rows = [["甲", 6901234567890, 0.009, 24], ["乙", 1.5, 0.125, 12]]
+    formats = {"B2": "0" * 14, "C2": "0.0%", "D2": '0"个月"', "C3": "0%"}
+    save_book(path, [HEADER, *rows], formats=formats)
+    assert [list(map(to_text, row.values())) for row in records(path)] == [
+        ["甲", "06901234567890", "0.9%", "24个月"],
+        ["乙", "1.5", "12.5%", "12"],
     ]
-    assert [to_text(value) for value in second.values()] == ["乙", "1.5", "12.5%", "12"]
 
 
 @pytest.mark.parametrize(
@@ -79,13 +71,8 @@ def test_a_wrong_dimension_and_odd_styles_cost_no_row(tmp_path):
 
 
 def test_a_table_may_begin_anywhere_and_stand_beside_a_chart(tmp_path):
-    book = openpyxl.Workbook()
-    sheet = book.active
-    assert sheet is not None
-    for row, cells in enumerate((["药品名称", "规格", "有效期"], ["甲", "=1+1", 24]), start=4):
-        for column, value in enumerate(cells, start=2):
-            sheet.cell(row, column, value)
-    sheet["D5"].number_format = '0"个月"'
+    rows = [[], [], [], [None, "药品名称", "规格", "有效期"], [None, "甲", "=1+1", 24]]
+    book = save_book(tmp_path / "a.xlsx", rows, formats={"D5": '0"个月"'})
     book.create_chartsheet("图")
     book.save(tmp_path / "a.xlsx")
     (part,) = open_parts(str(tmp_path / "a.xlsx"))
@@ -97,47 +84,30 @@ def test_a_table_may_begin_anywhere_and_stand_beside_a_chart(tmp_path):
 
 def test_names_in_a_merged_row_above_complete_the_header(tmp_path):
     path = tmp_path / "a.xlsx"
-    book = save_book(
-        path, [["药品名称", "基本信息", None], [None, "剂型", "规格"], ["甲片", "片剂", "10mg"]]
-    )
-    assert book.active is not None
-    book.active.merge_cells("A1:A2")
-    book.active.merge_cells("B1:C1")
-    book.save(path)
+    rows = [["药品名称", "基本信息", None], [None, "剂型", "规格"], ["甲片", "片剂", "10mg"]]
+    save_book(path, rows, merged=["A1:A2", "B1:C1"])
     assert records(path) == [{"药品名称": "甲片", "剂型": "片剂", "规格": "10mg"}]
 
 
 def test_every_row_of_a_merged_cell_has_what_it_shows(tmp_path):
     path = tmp_path / "a.xlsx"
-    book = save_book(path, [["药品名称", "规格", "贮藏"], ["甲", 0.009, "=1+1"], ["乙"]])
-    sheet = book.active
-    assert sheet is not None
-    sheet["B2"].number_format = "0.0%"
-    sheet.merge_cells("B2:B3")
-    sheet.merge_cells("C2:C3")
-    book.save(path)
+    rows = [["药品名称", "规格", "贮藏"], ["甲", 0.009, "=1+1"], ["乙"]]
+    save_book(path, rows, merged=["B2:B3", "C2:C3"], formats={"B2": "0.0%"})
     assert [row["规格"] for row in records(path)] == ["0.9%", "0.9%"]
     assert all(isinstance(row["贮藏"], CellError) for row in records(path))
 
 
 def test_a_row_of_one_merged_cell_is_marked(tmp_path):
     path = tmp_path / "a.xlsx"
-    book = save_book(path, [HEADER, ["抗感染药"], ["甲", "1", "2", "3"]])
-    assert book.active is not None
-    book.active.merge_cells("A2:D2")
-    book.save(path)
+    save_book(path, [HEADER, ["抗感染药"], ["甲", "1", "2", "3"]], merged=["A2:D2"])
     (part,) = open_parts(str(path))
     assert [record.merged for record in part.records()] == [True, False]
 
 
 def test_formats_are_not_held_for_a_whole_sheet(tmp_path):
     path = tmp_path / "a.xlsx"
-    book = save_book(path, [HEADER, *([0.5] * 4 for _ in range(3000))])
-    assert book.active is not None
-    for row in book.active.iter_rows(min_row=2):
-        for cell in row:
-            cell.number_format = "0%"
-    book.save(path)
+    cells = [f"{column}{row}" for column in "ABCD" for row in range(2, 3002)]
+    save_book(path, [HEADER, *([0.5] * 4 for _ in range(3000))], formats=dict.fromkeys(cells, "0%"))
     sheets, _ = read_workbook(path)
     tracemalloc.start()
     assert sum(1 for _ in sheets["Sheet"]()) == 3001
