@@ -96,17 +96,11 @@ def _completed(header: list[Any], above: list[list[Any]], every: bool = False) -
 def column_names(header: list[Any]) -> list[str]:
     """Return the header's column names. A blank one and a repeated one are named by their place."""
     names = ["" if cell is None else str(cell).strip().strip("\ufeff") for cell in header]
-    repeated = {name for name, count in Counter(filter(None, names)).items() if count > 1}
+    counts = Counter(names)
     columns = []
     for place, name in enumerate(names, start=1):
-        if name in repeated and is_known(name):
-            places = [at for at, other in enumerate(names, start=1) if other == name]
-            raise ValueError(
-                f"it has two columns named {name!r}, {places[0]} and {places[1]}; rename one, or "
-                "give each table a sheet or file of its own"
-            )
-        numbered = f"{name} ({place})" if name in repeated else name
-        columns.append(numbered or f"{UNNAMED}{place}")
+        numbered = f"{name} ({place})" if counts[name] > 1 else name
+        columns.append(numbered if name else f"{UNNAMED}{place}")
     return columns
 
 

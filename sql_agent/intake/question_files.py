@@ -138,9 +138,6 @@ def read_records(path: Path) -> Iterator[tuple[int, Row | DataError]]:
 
     Blank lines of JSONL are skipped. Raises DataError: no such file, or it cannot be read further.
     """
-    if not path.is_file():
-        seen = "is a folder" if path.is_dir() else "does not exist"
-        raise DataError(f"{path} {seen}; expected {KINDS} with the columns id, question and answer")
     with refusing(f"{path} cannot be read", DataError):
         for number, record in enumerate(_records(path)):
             wrong = f"{path}, row {number}: {record.problem}"

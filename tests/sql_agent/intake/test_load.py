@@ -49,7 +49,7 @@ def test_a_file_of_answers_by_id_is_refused_in_a_short_line(tmp_path):
 def test_a_missing_file_and_a_folder(tmp_path):
     with pytest.raises(DataError, match=r"none\.parquet"):
         load_rows(tmp_path / "none.parquet")
-    with pytest.raises(DataError, match="is a folder"):
+    with pytest.raises(DataError, match="directory"):
         load_rows(tmp_path)
 
 
