@@ -47,20 +47,29 @@ def run(options: argparse.Namespace) -> int:
             stays = "{target}: {table} has rows and stays as it is"
             print(said(stays, target=target.name, table=table))
         planned = [item for item in planned if item.table not in filled]
-    staging = Staging()
-    rejected = sum([_stage(item, staging, options.strip_html) for item in planned])
+    staged = {item.table: Staging() for item in planned}
+    rejected = 0
+    for item in planned:
+        rejected += _stage(item, staged[item.table], options.strip_html)
     if rejected and not options.skip_rejected:
         print(
             "nothing imported: mend the source, or give --skip-rejected to import the other rows",
             file=sys.stderr,
         )
         return 1
-    tables = _tables_with_rows(planned, staging)
-    if planned and not tables:
+    ready = {}
+    for table, staging in staged.items():
+        if len(staging):
+            ready[table] = staging.rows()
+        else:
+            print(said("{table}: no row is ready, so the target's stay as they are", table=table))
+        if 0 < staging.without_key < len(staging):
+            numbered = "{table}: {count} rows have no id, so all of its rows are numbered anew"
+            print(said(numbered, table=table, count=staging.without_key))
+    if planned and not ready:
         raise Failure(f"{options.source} has no row to import")
     if not options.dry_run:
-        counts = target.write({table: staging.rows(table) for table in tables})
-        _say_written(counts, target.name)
+        _say_written(target.write(ready), target.name)
     return 0
 
 
@@ -76,20 +85,6 @@ def _refuse_unused(planned: list[Planned]) -> None:
                 f"{item.part.name} fit none of {item.table}; decide about each in a file for "
                 "--mapping" + (f", or import only a part that fits: {others}" if others else "")
             )
-
-
-def _tables_with_rows(planned: list[Planned], staging: Staging) -> list[str]:
-    tables = []
-    for table in dict.fromkeys(item.table for item in planned):
-        rows, without_id = staging.count(table)
-        if rows:
-            tables.append(table)
-        else:
-            print(said("{table}: no row is ready, so the target's stay as they are", table=table))
-        if 0 < without_id < rows:
-            numbered = "{table}: {count} rows have no id, so all of its rows are numbered anew"
-            print(said(numbered, table=table, count=without_id))
-    return tables
 
 
 def _say_written(counts: dict[str, int], target: str) -> None:

@@ -12,7 +12,7 @@ from sql_agent.intake.cells import CellError, readable, to_text
 from sql_agent.intake.columns import Planned
 from sql_agent.intake.headers import with_unit
 from sql_agent.intake.left_out import is_footer, is_heading
-from sql_agent.tables import NAME_COLUMN, NAME_LENGTH, SOURCE_LENGTH, TABLES, Cells
+from sql_agent.tables import NAME_COLUMN, NAME_LENGTH, SOURCE_LENGTH, Cells
 
 LENGTHS = dict.fromkeys(NAME_COLUMN.values(), NAME_LENGTH) | {"source": SOURCE_LENGTH}
 LARGEST_KEY = 2**31 - 1
@@ -41,11 +41,11 @@ class LeftOut(NamedTuple):
 
 
 class Staging:
-    """The rows that are ready, by table: their cells as JSON, which takes little memory, and places."""
+    """The rows of a table that are ready: their cells as JSON, which takes little memory, and places."""
 
     def __init__(self) -> None:
-        self._places: dict[str, dict[str, str]] = {table: {} for table in TABLES}
-        self._keys: dict[str, set[str]] = {table: set() for table in TABLES}
+        self._places: dict[str, str] = {}
+        self._keys: set[str] = set()
 
     def add(self, item: Planned, record: Record, strip_html: bool = False) -> list[LeftOut]:
         """Take a record and return [], or its faults or the earlier row that it repeats.
@@ -55,33 +55,32 @@ class Staging:
         cells, findings = clean(record, item, strip_html)
         if findings:
             return findings
-        places = self._places[item.table]
-        keys = self._keys[item.table]
         text = _json(cells)
-        is_known = cells.get("id") in keys
-        if is_known and item.is_counted and text not in places:
+        is_known = cells.get("id") in self._keys
+        if is_known and item.is_counted and text not in self._places:
             text = _json({column: cell for column, cell in cells.items() if column != "id"})
-        if text in places:
-            return [LeftOut(DUPLICATE, reason=f"same as {places[text]}")]
+        if text in self._places:
+            return [LeftOut(DUPLICATE, reason=f"same as {self._places[text]}")]
         if is_known and not item.is_counted:
             return [LeftOut(REJECTED, "id", f"{cells['id']} is already the id of an earlier row")]
         if "id" in cells:
-            keys.add(cells["id"])
-        places[text] = f"row {record.number} of {item.part.name}"
+            self._keys.add(cells["id"])
+        self._places[text] = f"row {record.number} of {item.part.name}"
         return []
 
-    def count(self, table: str) -> tuple[int, int]:
-        """Return the number of rows for a table, and of those without a key."""
-        rows = len(self._places[table])
-        return rows, rows - len(self._keys[table])
+    def __len__(self) -> int:
+        return len(self._places)
 
-    def rows(self, table: str) -> Iterator[Cells]:
-        """Yield the rows for a table in order, with their keys as `id` if every row has one."""
-        _, without_key = self.count(table)
-        for text in self._places[table]:
+    @property
+    def without_key(self) -> int:
+        return len(self._places) - len(self._keys)
+
+    def rows(self) -> Iterator[Cells]:
+        """Yield the rows in order, with their keys as `id` if every row has one."""
+        for text in self._places:
             row = json.loads(text)
             key = row.pop("id", None)
-            yield row if without_key else row | {"id": int(key)}
+            yield row if self.without_key else row | {"id": int(key)}
 
 
 def _json(cells: dict[str, str]) -> str:

@@ -197,7 +197,7 @@ def failing_rows():
 
 
 def test_ctrl_c_is_said_in_one_line(source, target, capsys, monkeypatch):
-    monkeypatch.setattr(Staging, "rows", lambda self, table: failing_rows())
+    monkeypatch.setattr(Staging, "rows", lambda self: failing_rows())
     assert main([source, "--to", url(target)]) == 130
     assert capsys.readouterr().err.count("\n") == 1
     assert list(target.parent.iterdir()) == []
