@@ -48,7 +48,7 @@ for _table in ("diseases", "drugs"):
     _medical.update(filter(_pattern("<surname>").match, re.findall("[一-龥]{2,}", _text)))
 _PARTS["term"] = "|".join(sorted(_medical))
 KINDS: dict[str, dict[str, Any]] = _TABLES["kinds"]
-KEPT = [_pattern(text) for text in _TABLES["kept"]["patterns"]]
+KEPT = _pattern(_TABLES["kept"]["pattern"])
 PATTERNS = {kind: [_pattern(text) for text in table["patterns"]] for kind, table in KINDS.items()}
 
 
@@ -89,9 +89,7 @@ def _spans(kind: str, text: str) -> Iterator[Span]:
         text = text.translate(CHINESE_DIGITS)
     if not table.get("as_written"):
         text = "".join(map(_plain_character, text))
-    kept = []
-    for pattern in KEPT:
-        kept += [match.span(1) for match in pattern.finditer(text)]
+    kept = [match.span(1) for match in KEPT.finditer(text)]
     for pattern in PATTERNS[kind]:
         for match in pattern.finditer(text):
             start, end = match.span(1 if pattern.groups else 0)

@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-import openpyxl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -11,6 +10,7 @@ from hypothesis import strategies as st
 from sql_agent.curation.chat_session_filter import judge, main
 from tests.corpora import cases_of
 from tests.sql_agent.curation.survivors import survivors
+from tests.sql_agent.intake.books import save_book
 
 MOBILES = st.from_regex(r"1[3-9][0-9]{9}", fullmatch=True)
 EXPORTS = Path(__file__).with_name("exports")  # the same messages in every form
@@ -71,10 +71,8 @@ def test_a_dropped_text_is_written_up_to_its_limit(tmp_path, length):
 
 
 def test_session_numbers_of_a_workbook_have_no_fraction(tmp_path):
-    book = openpyxl.Workbook()
-    book.active.append(["会话ID", "角色", "内容"])
-    book.active.append([0, "用户", "布洛芬一天吃几次？"])
-    book.save(tmp_path / "chats.xlsx")
+    rows = [["会话ID", "角色", "内容"], [0, "用户", "布洛芬一天吃几次？"]]
+    save_book(tmp_path / "chats.xlsx", rows)
     rows, _ = filtered(tmp_path, "chats.xlsx", (tmp_path / "chats.xlsx").read_bytes())
     assert [row["session"] for row in rows] == ["0"]
 

@@ -135,23 +135,6 @@ def test_forms_of_json_without_a_list_of_objects(tmp_path: Path, name: str, text
     assert rows == [["甲片", "头痛"], ["乙片", None]]
 
 
-def test_values_inside_objects_have_columns_and_long_numbers_all_digits(tmp_path: Path) -> None:
-    drug = {
-        "openfda": {"generic_name": ["ASPIRIN"], "inner": {"route": "ORAL"}},
-        "active_ingredients": [{"name": "ASPIRIN", "strength": "81 mg"}],
-        "upc": 69012345678901234567,
-    }
-    (tmp_path / "a.json").write_text(json.dumps({"results": [drug]}), encoding="utf-8")
-    (part,) = open_parts(str(tmp_path / "a.json"))
-    [row] = [record.values for record in part.records()]
-    assert {column: to_text(value) for column, value in row.items()} == {
-        "openfda.generic_name": "ASPIRIN",
-        "openfda.inner.route": "ORAL",
-        "active_ingredients": "ASPIRIN 81 mg",
-        "upc": "69012345678901234567",
-    }
-
-
 def test_json_nested_deep_is_refused_before_it_fills_the_memory(tmp_path):
     (tmp_path / "a.json").write_text("[" * 100_000)
     with pytest.raises(SourceError, match="nested more than 100 deep"):

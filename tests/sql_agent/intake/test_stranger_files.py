@@ -112,17 +112,22 @@ def test_thousands_of_columns_are_a_short_message(tmp_path, capsys):
 
 
 def test_a_label_of_openfda_is_a_drug(tmp_path):
+    """Values inside objects have columns, and long numbers all digits."""
     label = {
         "id": "0b7f8d1e-1",
         "indications_and_usage": ["For pain"],
-        "openfda": {"generic_name": ["ASPIRIN"], "manufacturer_name": ["Bayer"]},
+        "openfda": {"generic_name": ["ASPIRIN"], "inner": {"dosage_form": "TABLET"}},
+        "active_ingredients": [{"name": "ASPIRIN", "strength": "81 mg"}],
+        "barcode": 69012345678901234567,
     }
     source = tmp_path / "label.json"
     source.write_text(json.dumps({"meta": {}, "results": [label]}), encoding="utf-8")
     [row] = imported(source, tmp_path / "my.db")
-    assert row["med_name"] == "ASPIRIN"
-    assert row["indication"] == "For pain"
-    assert row["company_name"] == "Bayer"
+    columns = ("med_name", "indication", "form", "component", "med_barcode")
+    assert [row[column] for column in columns] == [
+        *("ASPIRIN", "For pain", "TABLET"),
+        *("ASPIRIN 81 mg", "69012345678901234567"),
+    ]
 
 
 def test_more_than_half_unknown_is_a_failure_until_it_is_decided(tmp_path, capsys):
