@@ -55,7 +55,7 @@ class Row:
         return {column: values[cell] for column, cell in self.cells.items() if cell in values}
 
 
-@dataclass(frozen=True)
+@dataclass
 class Condition:
     """A comparison without a subquery, and the cells of its columns in order."""
 
@@ -85,11 +85,9 @@ def witness_of(sql: str, schema: Schema) -> Witness | None:
     rows = _merged(reader.rows, schema)
     for row in rows:
         row.cells = {column: cell.root for column, cell in row.cells.items()}
-    conditions = []
     for condition in reader.conditions:
-        roots = [cell.root for cell in condition.cells]
-        conditions.append(Condition(condition.comparison, roots))
-    return Witness(rows, conditions)
+        condition.cells = [cell.root for cell in condition.cells]
+    return Witness(rows, reader.conditions)
 
 
 class _Reader:
@@ -170,9 +168,9 @@ class _Reader:
             return  # of a part of the value, such as its year
         for literal in comparison.find_all(exp.Literal):
             constant = _constant(literal)
-            cells[0].root.compared.append(
-                constant.strip("%") if isinstance(constant, str) else constant
-            )
+            if isinstance(constant, str):
+                constant = constant.strip("%")
+            cells[0].root.compared.append(constant)
 
     def _cell(self, expression: Any, scopes: Sequence[Scope]) -> Cell | None:
         """Return the cell that an expression is, and collect its subqueries. None: it is computed."""
