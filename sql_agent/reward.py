@@ -273,8 +273,8 @@ def same_result(
 
     Columns may have other names and another order. A cut cell equals any text that begins with it.
     """
-    wanted = [list(row) for row in gold.get("rows") or []]
-    width = len(gold.get("columns") or []) or (len(wanted[0]) if wanted else len(columns))
+    wanted = gold["rows"]
+    width = len(gold["columns"])
     if len(rows) != len(wanted) or (rows and len(columns) != width):
         return False
     for order in permutations(range(width)) if width <= MOST_COLUMNS else [range(width)]:
@@ -295,13 +295,13 @@ def _same_rows(rows: list[list[Cell]], wanted: list[list[Any]], ordered: bool) -
 
 
 def _is_same(row: Sequence[Cell], wanted: Sequence[Any]) -> bool:
-    for cell, want in zip(row, wanted, strict=False):
+    for cell, want in zip(row, wanted, strict=True):
         shown = _plain(cell.value)
         text = _plain(want)
         beginning = shown.removesuffix(CUT).strip()
         if shown != text and not (cell.cut and beginning and text.startswith(beginning)):
             return False
-    return len(row) == len(wanted)
+    return True
 
 
 def _plain(cell: Any) -> str:
@@ -320,7 +320,7 @@ def _plain(cell: Any) -> str:
 
 
 def evidence_found(quotes: Iterable[str], cells: Iterable[Cell]) -> float:
-    """Return the share of the quotes that are in a returned cell, or 0 without quotes."""
+    """Return the share of the quotes that are in a returned cell."""
     wanted = [words_only(quote) for quote in quotes]
     shown = [(words_only(cell.value), cell.cut) for cell in cells]
     found = 0
@@ -329,4 +329,4 @@ def evidence_found(quotes: Iterable[str], cells: Iterable[Cell]) -> float:
             stands_in(quote, words) or (was_cut and bool(words) and quote.startswith(words))
             for words, was_cut in shown
         )
-    return found / len(wanted) if wanted else 0.0
+    return found / len(wanted)

@@ -13,6 +13,7 @@ from episodes.episode import Episode, ServiceError
 from episodes.outcomes import EpisodeError
 from episodes.policy import ChatPolicy, Endpoint
 from evaluation import evaluate
+from scoring.rubric import Rubric
 from sql_agent.agent import AGENT
 from sql_agent.environment import SqlEnvironment
 from sql_agent.gold import validate
@@ -21,7 +22,7 @@ from sql_agent.intake import question_files
 from sql_agent.intake.question_files import load_rows, write_rows
 from sql_agent.prompts import COLUMNS, PROMPT_VERSION, SYSTEM_PROMPT, TASK
 from sql_agent.settings import SqlSettings
-from sql_agent.task import task_of
+from sql_agent.task import SqlTask, task_of
 from tests.corpora import cases_of
 from tests.episodes.scripted import asks, says
 from tests.messages import missing
@@ -45,26 +46,19 @@ def opened(url: str, evaluating: bool = False, **settings: Any) -> SqlEnvironmen
     return found
 
 
-def play(llm: Any, url: str, max_turns: int = 3, **settings: Any) -> Episode:
-    policy = ChatPolicy(
-        Endpoint(llm.base_url, "tiny", max_tokens=77, extra={"top_k": -1}), max_turns
-    )
-    return asyncio.run(opened(url, **settings).play(STORED, policy))
+def play(llm: Any, environment: SqlEnvironment, task: SqlTask = STORED) -> Episode:
+    return asyncio.run(environment.play(task, ChatPolicy(Endpoint(llm.base_url, "tiny"), 3)))
 
 
 def test_an_evaluation_pays_by_the_factors_of_the_run_and_asks_the_judge_beside(database_url):
     environment = opened(database_url, evaluating=True, reward_terms="execution=1*format")
-    assert environment.rubric.weights == {"execution": 1.0, "judge": 1.0}
-    assert (
-        environment.rubric.factors
-        == opened(database_url, reward_terms="execution=1*format").rubric.factors
-        == {"execution": ["format"]}
-    )
+    rubric = Rubric({"execution": 1.0, "judge": 1.0}, {"execution": ["format"]})
+    assert environment.rubric == rubric
 
 
 def test_a_wrong_query_is_told_to_the_policy_and_the_requests_extend_each_other(llm, database_url):
     llm.script(asks("SELECT nothing FROM drugs_info"), asks(SQL), says("好"))
-    episode = play(llm, database_url)
+    episode = play(llm, opened(database_url))
     assert [query.result.ok for query in episode.events] == [False, True]
     first, second, third = (request["messages"] for request in llm.requests)
     assert json.loads(second[-1]["content"])["status"] == "error"
@@ -76,7 +70,7 @@ def test_a_wrong_query_is_told_to_the_policy_and_the_requests_extend_each_other(
 def test_a_database_that_is_gone_raises_and_is_not_told_to_the_policy(llm, tmp_path):
     llm.script(asks(SQL), says("好"))
     with pytest.raises(EpisodeError) as caught:
-        play(llm, f"sqlite:///{tmp_path}/gone.db")
+        play(llm, opened(f"sqlite:///{tmp_path}/gone.db"))
     assert caught.value.cause == "database_error"
     assert len(llm.requests) == 1
 
@@ -168,8 +162,7 @@ def test_the_policy_reads_the_tables_named_and_may_query_no_other(llm, url, ques
     environment = opened(url, database_tables="Patients")
     task = AGENT.task(AGENT.rows(questions)[0], environment.settings)
     llm.script(asks("SELECT amount FROM salaries"), asks(WARD), says("三病区"))
-    policy = ChatPolicy(Endpoint(llm.base_url, "tiny"), 3)
-    episode = asyncio.run(environment.play(task, policy))
+    episode = play(llm, environment, task)
     assert llm.requests[0]["messages"][0]["content"] == f"{TASK}\npatients(id, name, ward)"
     assert [query.result.ok for query in episode.events] == [False, True]
     reward = asyncio.run(environment.score(task, episode))
@@ -180,8 +173,7 @@ def test_the_policy_reads_the_tables_named_and_may_query_no_other(llm, url, ques
 def test_one_of_our_tables_is_named_as_ever(llm, database_url):
     llm.script(says("好"))
     environment = opened(database_url, database_tables="disease")
-    task = AGENT.task(AGENT.rows(AGENT.splits["val"])[0], environment.settings)
-    asyncio.run(environment.play(task, ChatPolicy(Endpoint(llm.base_url, "tiny"), 1)))
+    play(llm, environment)
     (_, _, line) = SYSTEM_PROMPT.splitlines()
     assert llm.requests[0]["messages"][0]["content"] == f"{TASK}\n{line}"
     assert prompt_for(opened(database_url).tool) == SYSTEM_PROMPT

@@ -12,10 +12,8 @@ from sql_agent.own_words import columns_of
 from sql_agent.reward import Query, case_of, term_values
 from sql_agent.task import SqlTask
 from tests.corpora import cases_of
-from tests.sql_agent.small_database import STORAGE, database_url
+from tests.sql_agent.small_database import STORAGE
 from tools.sql.query import QueryTool
-
-__all__ = ["database_url"]
 
 FALSE = "一次500毫克，一日9次"
 GOLD = {

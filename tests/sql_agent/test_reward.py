@@ -57,14 +57,11 @@ def played(answer: str, *results: QueryResult, stop_reason: str = "answered") ->
         ([result(), result(), result()], 0.1),
     ],
 )
-@pytest.mark.parametrize("score", [0.0, 0.4, 1.0])
-def test_the_total_is_rule_plus_judge(results, rule, score):
-    reward = asyncio.run(
-        score_episode(TASK, played("密封", *results), Fixed(Verdict(score)), DEFAULT_RUBRIC)
-    )
-    assert reward.terms == {"rule": pytest.approx(rule), "judge": pytest.approx(score)}
-    assert reward.total == pytest.approx(rule + score)
-    assert reward.unscored is None
+def test_the_total_is_rule_plus_judge(results, rule):
+    judge = Fixed(Verdict(0.4))
+    reward = asyncio.run(score_episode(TASK, played("密封", *results), judge, DEFAULT_RUBRIC))
+    assert reward.terms == {"rule": pytest.approx(rule), "judge": pytest.approx(0.4)}
+    assert (reward.total, reward.unscored) == (pytest.approx(rule + 0.4), None)
 
 
 def test_a_judge_without_a_score_leaves_no_total():
@@ -144,8 +141,6 @@ def test_terms_without_gold_are_left_out():
 
 
 def test_a_count_of_zero_is_an_answer():
-    gold = {"structured_gt": {"columns": ["count"], "rows": [[0]]}}
-    assert not is_unanswerable(replace(GOLDEN, gold=gold))
     for rows, nothing in (
         ([[None, " "]], True),
         ([[None, " ", 0]], False),
@@ -158,11 +153,6 @@ def test_a_count_of_zero_is_an_answer():
 
 def test_rows_that_are_not_shown_do_not_match():
     assert execution(GOLDEN, played(STORAGE, replace(FOUND, count=2))) == 0
-
-
-@pytest.mark.parametrize("answer", ["", "？", GOLDEN.question])
-def test_an_answer_that_says_nothing_earns_no_manner(answer):
-    assert term_values(GOLDEN, played(answer, FOUND))["format"] == 0
 
 
 def test_the_breakdown_says_what_the_judge_saw_and_took():
@@ -218,8 +208,6 @@ def test_the_evidence_of_a_field_is_what_is_quoted_and_not_all_of_gold():
     named = {"columns": ["med_name", "storage"], "rows": [["朵莎洛片", STORAGE]]}
     gold = {**GOLD, "structured_gt": named}
     assert term_values(replace(GOLDEN, gold=gold), played(STORAGE, FOUND))["evidence_recall"] == 1
-    bare = {**GOLD, "evidence": []}
-    assert "evidence_recall" not in term_values(replace(GOLDEN, gold=bare), played(STORAGE, FOUND))
 
 
 TWO = {"columns": ["med_name", "dosage"], "rows": [["甲片", "一次1片"], ["乙片", "一次2片"]]}
