@@ -162,7 +162,7 @@ def test_a_disk_and_a_machine_that_lack_something_are_said_before_the_run(
     """The run would end at its first checkpoint, or after a minute without the library's name."""
     flags = ("--ci-fast", "--device", "cpu", "--run-dir", str(tmp_path / "run"))
     with monkeypatch.context() as full:
-        full.setattr("training.setup.model_folder.SPARE_BYTES", 10**18)
+        full.setattr("training.start.check.SPARE_BYTES", 10**18)
         assert "GB free; a checkpoint of" in refused(capsys, *flags)
     monkeypatch.setitem(SYSTEM_LIBRARIES, "libnowhere.so.1", "libnowhere1")
     assert "apt-get install libnowhere1" in refused(capsys, *flags)

@@ -18,8 +18,8 @@ from training.setup.chat_template import (
     SWITCH,
     TEMPLATE,
     choose_template,
+    continues,
     keep_thinking,
-    keeps_thinking,
     render,
     with_tools,
 )
@@ -53,7 +53,7 @@ def prepared(folder: Path, **changes: Any) -> tuple[EnginePlan, Path, Any]:
     ("template", "kept"), [(PLAIN, True), (DROPPING, False), (OPENING, False), (CLOSING, False)]
 )
 def test_what_drops_thoughts_is_noticed(template, kept):
-    assert keeps_thinking(template, tools=False) == kept
+    assert continues(template, tools=False) == kept
 
 
 @pytest.mark.parametrize("template", [OPENING, CLOSING, SAYING])

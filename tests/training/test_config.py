@@ -81,7 +81,7 @@ def test_drawn_rows_are_cut_before_the_draw(tmp_path):
 
 
 def test_a_runner_needs_no_room_for_the_trainer_s_checkpoints(tmp_path, monkeypatch):
-    monkeypatch.setattr("training.setup.model_folder.SPARE_BYTES", 2**60)
+    monkeypatch.setattr("training.start.check.SPARE_BYTES", 2**60)
     monkeypatch.setattr("training.start.check.check_store", lambda _: None)
     model = str(bundled_model(AGENT))
     for role in ("runner", "both"):

@@ -17,10 +17,12 @@ from sql_agent.agent import AGENT
 from tests.corpora import cases_of
 from tests.messages import missing
 from tests.programs import Ended, python
+from tests.training.plans import plan_of
 from training.setup import device
 from training.setup.device import is_large
-from training.setup.model_folder import check_disk, check_model
+from training.setup.model_folder import check_model
 from training.setup.plan import ConfigError
+from training.start.check import check_disk
 
 COMMIT = "0" * 40
 
@@ -135,12 +137,13 @@ def test_a_model_of_the_hub_has_the_size_of_what_was_found(folder, tmp_path, mon
     """13 checkpoints of a 7B model passed with 60 GB free, and a real model got a tiny one's preset."""
     monkeypatch.setattr("training.setup.model_folder._fetch", lambda model: folder)
     assert not is_large("owner/model")
-    check_disk("owner/model", tmp_path)
+    plan = plan_of(tmp_path, model="owner/model")
+    check_disk(plan, 1)
     with (folder / "model.safetensors").open("ab") as huge:
         huge.truncate(2**43)
     assert is_large("owner/model")
     with pytest.raises(ConfigError, match="owner/model"):
-        check_disk("owner/model", tmp_path)
+        check_disk(plan, 1)
 
 
 INDEX = "model.safetensors.index.json"

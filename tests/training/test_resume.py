@@ -21,9 +21,9 @@ from tests.training.plans import plan_of
 from training.engine.checkpoints import MARK, STEP_METRICS, find_checkpoint
 from training.engine.resumable import check_resumable, differences, note_model
 from training.report.summary import read_lines
-from training.setup.model_folder import checkpoints_to_come
 from training.setup.plan import ConfigError
 from training.setup.reading import PARSER, SWITCHES
+from training.start.check import checkpoints_to_come
 from training.start.make_plan import continued, holds_something
 from training.start.run import run
 from training.start.run_folder import prepare_run_dir

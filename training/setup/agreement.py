@@ -9,7 +9,7 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from training.setup.plan import ConfigError, EnginePlan
-from training.setup.presets import ACTOR, ROLLOUT, VERL_DEFAULTS
+from training.setup.presets import ACTOR, ALGORITHMS, ROLLOUT, VERL_DEFAULTS
 
 MAX_TURNS_KEY = f"{ROLLOUT}.multi_turn.max_assistant_turns"
 TEMPERATURE_KEY = f"{ROLLOUT}.temperature"
@@ -52,6 +52,8 @@ FLAG_OF = {
 JUDGED = "the agent gives the reward (docs/agents.md)"
 # Keys that change nothing here, or nothing good, and what is to be done instead
 INSTEAD = {
+    # verl's own rotation forgets what it saved before a restart, and knows no best step
+    "trainer.max_actor_ckpt_to_keep": "use --keep N and --keep-best",
     "trainer.project_name": "it is the agent's name; --run-dir names the run",
     f"{ROLLOUT}.do_sample": "training samples; leave it out",
     f"{ROLLOUT}.repetition_penalty": "what is trained has none; leave it out",
@@ -82,8 +84,6 @@ CHOICES = {
         *("seq-mean-token-mean", "seq-mean-token-sum", "seq-mean-token-sum-norm"),
     ),
 }
-# verl's own rotation forgets what it saved before a restart, and knows no best step
-VERL_ROTATES = ("max_actor_ckpt_to_keep", "remove_previous_ckpt_in_save")
 
 
 def compares_groups(config: DictConfig) -> bool:
@@ -115,15 +115,14 @@ def check_agreement(
     needed = {"a run here": VERL_DEFAULTS["run"]["fixed"]}
     if engine.deterministic:
         needed["--deterministic"] = VERL_DEFAULTS["run"]["deterministic"]
+    if engine.algorithm:
+        needed[f"--algorithm {engine.algorithm}"] = ALGORITHMS[engine.algorithm]["fixed"]
     for what, keys in needed.items():
         for added, value in keys.items():
             key = added.lstrip("+")
             seen = OmegaConf.select(config, key)
             if seen != value:
                 raise ConfigError(f"{key}={seen}: {what} needs {key}={value}; leave it out")
-    for key in VERL_ROTATES:
-        if value := config.trainer.get(key):
-            raise ConfigError(f"trainer.{key}={value}: use --keep N and --keep-best instead")
     for key, least in LEAST.items():
         value = OmegaConf.select(config, key)
         if key == STEPS_KEY and value is None:

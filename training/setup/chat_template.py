@@ -12,8 +12,7 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from training.setup.folder_files import read_text
-from training.setup.model_folder import read_template
+from training.setup.model_folder import read_template, read_text
 from training.setup.plan import ConfigError, EnginePlan
 
 TEMPLATE = "chat_template.jinja"
@@ -60,14 +59,13 @@ def choose_template(engine: EnginePlan, run_dir: Path, config: DictConfig) -> st
         found = read_template(engine.model, engine.tools)
     else:
         found = read_text(Path(named), f"expected a file in {SETTING}")
-    template = found
-    if engine.tools and lacks_tools(found):
-        template = with_tools(found)
+    template = with_tools(found) if engine.tools else found
+    if template != found:
         print("chat template: it knows no tools, so they are described in words", flush=True)
     thinks = engine.thinking or SWITCH not in found
     if engine.keep_thinking and named is None:
         template = keep_thinking(template, engine.tools)
-    elif engine.max_turns > 1 and thinks and not keeps_thinking(template, engine.tools):
+    elif engine.max_turns > 1 and thinks and not continues(template, engine.tools):
         print(
             "chat template: it drops <think> blocks of earlier turns, which gives up to "
             f"{engine.max_turns} times the tokens; --keep-thinking keeps them",
@@ -84,17 +82,12 @@ def choose_template(engine: EnginePlan, run_dir: Path, config: DictConfig) -> st
     return template
 
 
-def lacks_tools(template: str) -> bool:
-    """Return whether a chat template shows no tools."""
-    return "tools" not in template
-
-
 def with_tools(template: str) -> str:
     """Return a template that shows tools: itself, or itself behind `tools_in_words.jinja`.
 
     Raises ConfigError: it cannot render a conversation with a tool.
     """
-    if not lacks_tools(template):
+    if "tools" in template:
         return template
     words = TOOLS_IN_WORDS.read_text(encoding="utf-8") + template
     shown = render(words, _conversation("", tools=True), tools=True)
@@ -106,12 +99,8 @@ def with_tools(template: str) -> str:
     return words
 
 
-def keeps_thinking(template: str, tools: bool) -> bool:
+def continues(template: str, tools: bool, thought: str = THOUGHT, **switches: bool) -> bool:
     """Return whether a second prompt begins with the first one and the thoughtful reply to it."""
-    return _continues(template, tools, THOUGHT)
-
-
-def _continues(template: str, tools: bool, thought: str, **switches: bool) -> bool:
     # With tools the reply is the thought and a call, otherwise the thought and an answer
     first = render(template, [ASKED], tools, **switches)
     reply = thought if tools else f"{thought}Then the other."
@@ -126,12 +115,12 @@ def keep_thinking(template: str, tools: bool) -> str:
 
     Raises ConfigError: that does not help, or changes conversations without thoughts.
     """
-    if keeps_thinking(template, tools):
+    if continues(template, tools):
         return template
     changed = LOOKS_FOR_THOUGHT.sub("false", template)
     plain = _conversation("Then the other.", tools)
     same = render(changed, plain, tools) == render(template, plain, tools)
-    if not same or not keeps_thinking(changed, tools):
+    if not same or not continues(changed, tools):
         raise ConfigError(
             "--keep-thinking: this model's chat template cannot be changed "
             "safely. Write one that renders earlier replies as they were "
@@ -146,7 +135,7 @@ def with_empty_thoughts(template: str, tools: bool) -> str:
     It stays as it is where a prompt continues the one before already, or cannot be made to.
     """
     off = {SWITCH: False}
-    if _continues(template, tools, "", **off):
+    if continues(template, tools, "", **off):
         return template
     begun = render(template, [ASKED], tools, **off)
     due = begun.removeprefix(render(template, [ASKED], tools, opened=False))
@@ -159,7 +148,7 @@ def with_empty_thoughts(template: str, tools: bool) -> str:
     )
     plain = _conversation("Then the other.", tools)
     same = render(changed, plain, tools) == render(template, plain, tools)
-    return changed if same and _continues(changed, tools, "", **off) else template
+    return changed if same and continues(changed, tools, "", **off) else template
 
 
 def _conversation(reply: str, tools: bool) -> list[dict[str, Any]]:

@@ -1,40 +1,26 @@
-"""Check a model folder before anything is started for it."""
+"""Find a model's folder, read its small files, and check it before anything is started for it."""
 
-from __future__ import annotations
-
-import math
+import json
 import re
-import shutil
 from collections.abc import Sequence
 from functools import cache
 from hashlib import sha256
+from math import ceil, prod
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
 
 from common.settings import ROOT
-from training.setup.folder_files import (
-    IS_ADAPTER,
-    check_weights,
-    read_json,
-    read_text,
-    weight_files,
-)
-from training.setup.plan import ConfigError, OutputPlan
+from training.setup.plan import ConfigError
 
-if TYPE_CHECKING:
-    from omegaconf import DictConfig
-
-# Bytes of a checkpoint for each byte of a model folder whose weights have 16 bit: everything is
-# saved in 32 bit, the weights twice (for verl, and as a model folder) and the two moments of AdamW
-# of what is trained.
-CHECKPOINT_FACTOR = 8
-ADAPTER_FACTOR = 4  # with LoRA: the moments of an adapter are negligible
-SPARE_BYTES = 100_000_000
 ENDS = 65_536  # bytes of both ends of a weight file: another training changes all of them
 # vLLM's cache on the CPU: the most bytes, and the tokens of a block. Only whole blocks
 # of a prefix are reused: with vLLM's own 128 tokens a turn computes 64 again.
 CACHE_BYTES = 2**30
 CACHE_BLOCK = 32
+COPY_AGAIN = "copy it again from the base model, and if it is a pointer of Git LFS: git lfs pull"
+IS_ADAPTER = "it is an adapter: give the base model, and the adapter as --lora-adapter-path"
 IS_MODEL = "is this a Hugging Face model folder?"
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 # Folders where this project writes: such a name is not an owner on the hub
@@ -48,8 +34,29 @@ TEXTS = (
     "special_tokens_map.json",
 )
 TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json")
+WHOLE = "model.safetensors"
+ADAPTER = "adapter_model.safetensors"
+PICKLES = "pytorch_model*.bin"
+INDEX = "model.safetensors.index.json"
 MODEL_FILES = ("config.json", "*.safetensors")  # by which a model is told from others
 FETCHED = ["*.safetensors", "*.json", "*.jinja", "*.txt", "*.model"]
+
+
+def read_text(path: Path, hint: str = COPY_AGAIN) -> str:
+    """Return a text file's content. Raises ConfigError with the hint."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"cannot read {path} ({type(error).__name__}); {hint}") from None
+
+
+def read_json(path: Path, hint: str = COPY_AGAIN) -> dict[str, Any]:
+    """Return the object in a JSON file. Raises ConfigError with the hint."""
+    text = read_text(path, hint)
+    try:
+        return dict(json.loads(text))
+    except (ValueError, TypeError):
+        raise ConfigError(f"{path} holds no JSON object; {hint}") from None
 
 
 def check_model(
@@ -77,6 +84,40 @@ def check_model(
         raise ConfigError(
             f"max_model_len={max_model_len} exceeds the {positions} positions of {folder}"
         )
+
+
+def check_weights(folder: Path, config: dict[str, Any], trained: bool) -> None:
+    """Raise ConfigError if weights are missing or cut, or are quantised and to be `trained`."""
+    if trained and (quantised := config.get("quantization_config")):
+        method = quantised.get("quant_method") if isinstance(quantised, dict) else quantised
+        raise ConfigError(
+            f"the weights of {folder} are quantised ({method}), which cannot be trained; take the "
+            "model that they were made of"
+        )
+    files = weight_files(folder)
+    if not files and not any(folder.glob(PICKLES)):
+        adapter = (folder / "adapter_config.json").is_file()
+        hint = IS_ADAPTER if adapter else "copy the whole folder"
+        raise ConfigError(f"{folder} has no weights ({WHOLE}); {hint}")
+    for path in files:
+        try:
+            with safe_open(path, framework="np"):  # it compares sizes, and reads no tensor
+                pass
+        except (OSError, SafetensorError) as error:
+            raise ConfigError(f"{path} cannot be used ({error}); {COPY_AGAIN}") from None
+
+
+def weight_files(folder: Path) -> list[Path]:
+    """Return the files that transformers loads. Raises ConfigError: the index cannot be read."""
+    if (folder / INDEX).is_file():
+        found = read_json(folder / INDEX).get("weight_map")
+        if not isinstance(found, dict):
+            raise ConfigError(f"{folder / INDEX} has no weight_map; {COPY_AGAIN}")
+        return [folder / name for name in sorted(set(found.values()))]
+    if (folder / WHOLE).exists():
+        return [folder / WHOLE]
+    found = sorted(folder.glob("*.safetensors"))
+    return [path for path in found if path.name != ADAPTER]
 
 
 def read_template(model: str, tools: bool = True) -> str:
@@ -152,6 +193,15 @@ def weights_bytes(model: str) -> int:
     return sum(file.stat().st_size for file in files if file.is_file())
 
 
+def count_weights(folder: Path) -> int:
+    """Return the number of weights, from the heads of the files."""
+    found = 0
+    for path in weight_files(folder):
+        with safe_open(path, framework="np") as tensors:
+            found += sum(prod(tensors.get_slice(name).get_shape()) for name in tensors.keys())  # noqa: SIM118
+    return found
+
+
 def digest_of(folder: Path, patterns: Sequence[str]) -> str:
     """Return a hash of a model's files: of each its name, its size and both ends."""
     found = sha256()
@@ -183,51 +233,8 @@ def cache_bytes(
         width = 2 if kind == "bfloat16" else 4
         token = 2 * width * dimension * keys * config["num_hidden_layers"]
         # One block is vLLM's own
-        full = math.ceil((length or config["max_position_embeddings"]) / CACHE_BLOCK)
+        full = ceil((length or config["max_position_embeddings"]) / CACHE_BLOCK)
         blocks = sequences * full + 1
     except KeyError:
         return CACHE_BYTES
     return min(CACHE_BYTES, blocks * CACHE_BLOCK * int(token))
-
-
-def checkpoints_to_come(
-    config: DictConfig, output: OutputPlan, step: int, last: int, there: int
-) -> int:
-    """Return how many checkpoints the disk must still take, with `there` on it.
-
-    With `--keep` a new one is written before an old one goes.
-    """
-    every = int(config.trainer.save_freq)
-    if every <= 0 or last <= step:
-        return 0
-    saved = math.ceil(last / every) - step // every  # the last step is saved in any case
-    if not output.keep:
-        return saved
-    kept = output.keep + 1 if output.keep_best else output.keep
-    return min(saved, max(1, kept + 1 - there))
-
-
-def check_disk(
-    model: str, run_dir: Path, checkpoints: int = 1, factor: int = CHECKPOINT_FACTOR
-) -> None:
-    """Raise ConfigError if checkpoints, each `factor` times the weights, do not fit the disk."""
-    needed = checkpoints * factor * weights_bytes(model) + SPARE_BYTES
-    place = next(folder for folder in (run_dir, *run_dir.parents) if folder.exists())
-    free = shutil.disk_usage(place).free
-    if free < needed:
-        count = "a checkpoint" if checkpoints == 1 else f"{checkpoints} checkpoints"
-        raise ConfigError(
-            f"{place} has {free / 1e9:.2f} GB free; {count} of {model} and logs "
-            f"need {needed / 1e9:.2f} GB. Free some, keep fewer with --keep N or "
-            "a larger trainer.save_freq, or choose another disk with --run-dir"
-        )
-
-
-def check_adapter(folder: str, rank: int) -> None:
-    """Raise ConfigError if this is not a folder of a LoRA adapter of this rank."""
-    path = Path(folder)
-    if not (path / "adapter_model.safetensors").exists():
-        raise ConfigError(f"--lora-adapter-path {folder}: no adapter_model.safetensors there")
-    found = read_json(path / "adapter_config.json", "is this a folder that peft wrote?").get("r")
-    if found != rank:
-        raise ConfigError(f"--lora-adapter-path {folder} has rank {found}, --lora-rank is {rank}")

@@ -8,10 +8,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from omegaconf import DictConfig, OmegaConf
-
 from episodes.agent import Agent
-from training.setup.plan import ConfigError
 
 GPU_MODEL = "Qwen/Qwen3-0.6B"
 
@@ -73,15 +70,3 @@ def keys_of(algorithm: str | None) -> dict[str, Any]:
         return {}
     table = ALGORITHMS[algorithm]
     return {**table["fixed"], **table.get("usual", {})}
-
-
-def check_algorithm(algorithm: str | None, config: DictConfig) -> None:
-    """Raise ConfigError if verl's tree, with the user's overrides, contradicts the algorithm's name."""
-    fixed = ALGORITHMS[algorithm]["fixed"] if algorithm else {}
-    for key, value in fixed.items():
-        seen = OmegaConf.select(config, key)
-        if seen != value:
-            raise ConfigError(
-                f"--algorithm {algorithm} sets {key}={value}, and the override says {seen};"
-                " leave out one of the two"
-            )

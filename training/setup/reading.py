@@ -6,9 +6,8 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from training.setup.chat_template import SWITCH, choose_template, lacks_tools, with_tools
-from training.setup.folder_files import read_json
-from training.setup.model_folder import find_model, read_template
+from training.setup.chat_template import SWITCH, choose_template, with_tools
+from training.setup.model_folder import find_model, read_json, read_template
 from training.setup.plan import ConfigError, EnginePlan
 from training.setup.presets import THOUGHT_TOKENS
 from training.setup.tool_parser import find_parser, reply_end
@@ -38,9 +37,9 @@ def reading_flags(
 ) -> list[str]:
     """Return vLLM's flags for a served model. A template of ours is written beside the log."""
     flags = []
-    template = read_template(model, tools)
-    if tools and lacks_tools(template):
-        template = with_tools(template)
+    own = read_template(model, tools)
+    template = with_tools(own) if tools else own
+    if template != own:
         path = log.with_suffix(".chat_template.jinja")
         path.write_text(template, encoding="utf-8")
         print(f"{model}: its chat template knows no tools; they are described in words ({path})")

@@ -16,8 +16,7 @@ from typing import Any
 
 from training.setup.chat_template import ARGUMENTS, ASKED, CALL, CALLED, TOOL, TOOL_NAME, render
 from training.setup.device import environment
-from training.setup.folder_files import read_json
-from training.setup.model_folder import find_model
+from training.setup.model_folder import find_model, read_json
 from training.setup.plan import ConfigError
 
 HERMES = "hermes"

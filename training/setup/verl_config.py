@@ -23,7 +23,7 @@ from training.setup.agreement import (
 from training.setup.device import in_bfloat16
 from training.setup.model_folder import CACHE_BLOCK, cache_bytes
 from training.setup.plan import ConfigError, EnginePlan
-from training.setup.presets import ROLLOUT, VERL_DEFAULTS, check_algorithm
+from training.setup.presets import ROLLOUT, VERL_DEFAULTS
 
 CACHE = "kv_cache_memory_bytes"
 Overrides = dict[str, Any]  # keys of verl. A leading + marks those its files leave out
@@ -93,7 +93,6 @@ def build_config(
     own = {key: OmegaConf.select(before, key) for key in (*FLAG_OF, *INSTEAD)}
     for override in user:
         _apply(config, defaults, override)
-    check_algorithm(engine.algorithm, config)
     listed = config.trainer.logger
     others = [listed] if isinstance(listed, str) else listed
     # The run's own books are made of what verl writes to the file
@@ -106,11 +105,11 @@ def build_config(
         size = cache_bytes(engine.model, sequences, rollout.max_model_len, rollout.dtype)
         cache = {CACHE: size, "block_size": CACHE_BLOCK}
         rollout.engine_kwargs.vllm = {**cache, **rollout.engine_kwargs.vllm}
+    check_agreement(config, engine, own, {override.key: override.text for override in user})
     loss = config.actor_rollout_ref.actor.policy_loss
     if config.algorithm.rollout_correction.bypass_mode and loss.loss_mode == "vanilla":
         # The same loss, which also measures how far apart vLLM and trainer are
         loss.loss_mode = "bypass_mode"
-    check_agreement(config, engine, own, {override.key: override.text for override in user})
     return config
 
 

@@ -1,6 +1,8 @@
 """Check what a run needs of its machine before anything heavy is started."""
 
+import shutil
 from collections.abc import Sequence
+from math import ceil
 from pathlib import Path
 
 from omegaconf import DictConfig
@@ -14,16 +16,16 @@ from training.engine.resumable import check_resumable, differences
 from training.setup.agreement import last_step
 from training.setup.cluster import check_nodes_asked
 from training.setup.device import check_libraries
-from training.setup.model_folder import (
-    ADAPTER_FACTOR,
-    CHECKPOINT_FACTOR,
-    check_adapter,
-    check_disk,
-    check_model,
-    checkpoints_to_come,
-)
-from training.setup.plan import ConfigError, Plan
+from training.setup.model_folder import ADAPTER, check_model, read_json, weights_bytes
+from training.setup.plan import ConfigError, OutputPlan, Plan
 from training.store.store_checks import check_proxy, check_store
+
+# Bytes of a checkpoint for each byte of a model folder whose weights have 16 bit: everything is
+# saved in 32 bit, the weights twice (for verl, and as a model folder) and the two moments of AdamW
+# of what is trained.
+CHECKPOINT_FACTOR = 8
+ADAPTER_FACTOR = 4  # with LoRA: the moments of an adapter are negligible
+SPARE_BYTES = 100_000_000
 
 
 def steps_of(
@@ -54,7 +56,8 @@ def check_ready(plan: Plan, config: DictConfig, done: int, last: int) -> None:
     """Check model, disk, libraries, ports and nodes, for steps `done` to `last`. Raises UsageError."""
     if why := why_unusable():
         raise ConfigError(why)
-    if plan.store.role != "runner":
+    trains = plan.store.role != "runner"
+    if trains:
         check_libraries(plan.engine.device)
     rollout = config.actor_rollout_ref.rollout
     check_model(plan.engine.model, rollout.max_model_len, plan.engine.tools, trained=True)
@@ -62,10 +65,51 @@ def check_ready(plan: Plan, config: DictConfig, done: int, last: int) -> None:
     if plan.engine.lora_adapter_path:
         check_adapter(plan.engine.lora_adapter_path, plan.engine.lora_rank)
     check_store(plan.store)
-    if plan.store.role != "runner":
+    if trains:
         there = len(checkpoints(plan.output.run_dir))
-        to_come = checkpoints_to_come(config, plan.output, done, last, there)
-        factor = ADAPTER_FACTOR if plan.engine.lora_rank else CHECKPOINT_FACTOR
-        check_disk(plan.engine.model, plan.output.run_dir, to_come, factor)
+        check_disk(plan, checkpoints_to_come(config, plan.output, done, last, there))
         check_proxy(plan.proxy, plan.store.token)
         check_nodes_asked(config)
+
+
+def check_adapter(folder: str, rank: int) -> None:
+    """Raise ConfigError if this is not a folder of a LoRA adapter of this rank."""
+    path = Path(folder)
+    if not (path / ADAPTER).exists():
+        raise ConfigError(f"--lora-adapter-path {folder}: no {ADAPTER} there")
+    found = read_json(path / "adapter_config.json", "is this a folder that peft wrote?").get("r")
+    if found != rank:
+        raise ConfigError(f"--lora-adapter-path {folder} has rank {found}, --lora-rank is {rank}")
+
+
+def checkpoints_to_come(
+    config: DictConfig, output: OutputPlan, step: int, last: int, there: int
+) -> int:
+    """Return how many checkpoints the disk must still take, with `there` on it.
+
+    With `--keep` a new one is written before an old one goes.
+    """
+    every = int(config.trainer.save_freq)
+    if every <= 0 or last <= step:
+        return 0
+    saved = ceil(last / every) - step // every  # the last step is saved in any case
+    if not output.keep:
+        return saved
+    return min(saved, max(1, output.keep + output.keep_best + 1 - there))
+
+
+def check_disk(plan: Plan, count: int) -> None:
+    """Raise ConfigError if so many checkpoints do not fit the disk of the run's folder."""
+    model = plan.engine.model
+    factor = ADAPTER_FACTOR if plan.engine.lora_rank else CHECKPOINT_FACTOR
+    needed = count * factor * weights_bytes(model) + SPARE_BYTES
+    run_dir = plan.output.run_dir
+    place = next(folder for folder in (run_dir, *run_dir.parents) if folder.exists())
+    free = shutil.disk_usage(place).free
+    if free < needed:
+        saved = "a checkpoint" if count == 1 else f"{count} checkpoints"
+        raise ConfigError(
+            f"{place} has {free / 1e9:.2f} GB free; {saved} of {model} and logs "
+            f"need {needed / 1e9:.2f} GB. Free some, keep fewer with --keep N or "
+            "a larger trainer.save_freq, or choose another disk with --run-dir"
+        )

@@ -28,8 +28,7 @@ from training.cpu.memory import give_back
 from training.cpu.prefix_tree import HEAD_ROWS, ancestors, deal, grow, reads_trees
 from training.setup.chat_template import with_tools
 from training.setup.device import in_bfloat16, is_large
-from training.setup.folder_files import count_weights
-from training.setup.model_folder import MODEL_FILES, digest_of, find_model
+from training.setup.model_folder import MODEL_FILES, count_weights, digest_of, find_model
 from training.setup.plan import ConfigError
 from training.warmup.examples import (
     NOT_LEARNED,
