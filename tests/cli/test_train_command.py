@@ -191,10 +191,12 @@ def test_a_drawn_token_is_what_all_parts_of_a_run_send(monkeypatch, tmp_path):
     assert reveal(load_settings().agl_token) == drawn
 
 
-@pytest.mark.parametrize(("role", "prepares"), [("both", "prepare"), ("algorithm", "noted_rows")])
-def test_a_run_trains_on_the_rows_as_they_were_prepared(role, prepares, monkeypatch, tmp_path):
+@pytest.mark.parametrize("role", ["both", "algorithm"])
+def test_a_run_trains_on_the_rows_as_they_were_prepared(role, monkeypatch, tmp_path):
     drafted = {"train": [{"id": "a", "answer": "drafted"}], "val": [{"id": "b", "answer": "own"}]}
-    monkeypatch.setattr(f"training.start.command.{prepares}", lambda *_, **__: drafted)
+    monkeypatch.setattr(
+        "training.start.command.prepare", lambda agent, rows, *_: rows.update(drafted)
+    )
     monkeypatch.setattr("training.start.command.run", lambda *arguments: 0)
     plan = plan_of(tmp_path, store_role=role)
     rows = {"train": [{"id": "a", "answer": None}], "val": drafted["val"]}

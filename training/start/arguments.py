@@ -87,10 +87,9 @@ def parser_of(agent: Agent) -> Parser:
         if title == OF_THE_AGENT:
             agent.add_flags(cast("argparse.ArgumentParser", group))  # takes flags like a parser
         for names, given in flags.items():
-            values = {name: value for name, value in given.items() if name not in ("kind", "help")}
-            kind = KINDS[given.get("kind", "text")]
-            text = given["help"].format(**files)
-            group.add_argument(*names.split(), **kind, **values, help=text)
+            values = {**given, "help": given["help"].format(**files)}
+            kind = KINDS[values.pop("kind", "text")]
+            group.add_argument(*names.split(), **kind, **values)
     parser.set_defaults(**{f"{split}_file": str(path) for split, path in splits.items()})
     return parser
 

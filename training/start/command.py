@@ -43,7 +43,7 @@ from training.start.make_plan import (
     with_runners,
     with_token,
 )
-from training.start.prepare import Rows, noted_rows, prepare
+from training.start.prepare import Rows, prepare
 from training.start.run_folder import write_inputs
 from training.start.run_lock import held
 
@@ -94,15 +94,13 @@ def start(
     agent: Agent, flags: Options, settings: Settings, config: Any, plan: Plan, rows: Rows, last: int
 ) -> int:
     """Start what episodes need, prepare and write the rows, and train to step `last`."""
-    device = plan.engine.device if plan.store.role != "algorithm" else None
+    plays = plan.store.role != "algorithm"
+    device = plan.engine.device if plays else None
     with serve_environment(agent, settings, flags, plan.output.run_dir / "logs", device) as served:
-        if plan.store.role == "algorithm":
-            write_inputs(plan, noted_rows(agent, rows, settings, flags, plays=False), None)
-        else:
-            with closing(agent.open(settings, served)) as opened:
-                prepared = prepare(agent, rows, settings, flags, opened)
-                described = {**opened.description(), HIGHEST: opened.highest}
-                write_inputs(plan, prepared, described)
+        with closing(agent.open(settings, served)) if plays else nullcontext() as opened:
+            prepare(agent, rows, settings, flags, opened)
+            described = {**opened.description(), HIGHEST: opened.highest} if opened else None
+        write_inputs(plan, rows, described)
         os.environ.update(environment(plan.engine.device))  # before the imports that read it
         turns = (settings.min_turns or plan.engine.max_turns, plan.engine.max_turns)
         return run(agent, served, turns, config, plan, last)

@@ -17,14 +17,18 @@ Rows = dict[str, list[Row]]
 
 
 def prepare(
-    agent: Agent, rows: Rows, settings: Settings, options: Options, environment: Environment
-) -> Rows:
-    """Return rows with drafted answers, after agent and judge were asked about them.
+    agent: Agent, rows: Rows, settings: Settings, options: Options, environment: Environment | None
+) -> None:
+    """Draft missing answers in the rows, show the agent's notes, and ask the judge about the tasks.
 
-    Raises AgentError: they cannot be trained on. Raises Failure: what episodes need does not
-    answer, or the judge pays dishonest answers and JUDGE_CHECK is on.
+    environment: None where episodes are played elsewhere: no judge is asked. Raises AgentError: the
+    rows cannot be trained on. Raises Failure: what episodes need does not answer, or the judge pays
+    dishonest answers and JUDGE_CHECK is on.
     """
-    rows = noted_rows(agent, rows, settings, options)
+    for note in agent.check(rows, settings, options, environment is not None):
+        print(note, flush=True)
+    if environment is None:
+        return
     tasks = [agent.task(row, settings) for row in rows["train"]]
     problem = asyncio.run(judge_problem(environment, tasks))
     if problem and settings.judge_check:
@@ -32,7 +36,6 @@ def prepare(
     if problem:
         text = f"WARNING: the judge cannot be trained on, and JUDGE_CHECK=0: {problem}"
         print(text, file=sys.stderr, flush=True)
-    return rows
 
 
 async def judge_problem(environment: Environment, tasks: Sequence[Task]) -> str | None:
@@ -47,15 +50,3 @@ async def judge_problem(environment: Environment, tasks: Sequence[Task]) -> str 
         if problem:
             found.append(f"{name}: {problem}" if name else problem)
     return "\n".join(found) or None
-
-
-def noted_rows(
-    agent: Agent, rows: Rows, settings: Settings, options: Options, plays: bool = True
-) -> Rows:
-    """Return the rows with drafted answers, and show the agent's notes. No judge is asked.
-
-    `plays` is False where episodes are played elsewhere.
-    """
-    for note in agent.check(rows, settings, options, plays):
-        print(note, flush=True)
-    return rows
