@@ -39,6 +39,7 @@ BASE_FLAGS = {
     "batch_size": 8,
     "lora_rank": 0,
 }
+LEARNED = ("epochs", "lr", "batch_size", "seed", "lora_rank")  # flags that change the weights
 
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -97,16 +98,9 @@ def cold_start(given: argparse.Namespace) -> None:
             conversations = (replace(one, tools=one.tools or agent.tools) for one in kept)
         else:
             conversations = agent.demonstrations(given.role, rows, settings)
+        learned = {name: getattr(given, name) for name in LEARNED}
         facts = imported("training.warmup.supervised").warm_up(
-            given.base,
-            conversations,
-            given.out,
-            given.epochs,
-            given.lr,
-            given.batch_size,
-            given.seed,
-            given.lora_rank,
-            anew=given.force,
+            given.base, conversations, given.out, **learned, anew=given.force
         )
     else:
         steps = (given.steps_a, given.steps_b)

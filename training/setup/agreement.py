@@ -36,24 +36,23 @@ LEAST = {
     "trainer.nnodes": 1,
     "trainer.n_gpus_per_node": 1,
 }
-# Keys that a flag or a variable sets: what is done before the engine starts reads that
-FLAG_OF = {
-    "trainer.device": "--device",
-    "trainer.default_local_dir": "--run-dir",
-    "trainer.default_hdfs_dir": "--run-dir",
-    "trainer.resume_mode": "--resume",
-    "trainer.resume_from_path": "--resume",
-    "data.train_files": "--train-file",
-    "data.val_files": "--val-file",
-    "actor_rollout_ref.model.path": "--model",
-    MAX_TURNS_KEY: "--max-turns",
-    TEMPERATURE_KEY: "TEMPERATURE",
-}
 JUDGED = "the agent gives the reward (docs/agents.md)"
-# Keys that change nothing here, or nothing good, and what is to be done instead
+# Keys that no override may change, and what is to be done instead
 INSTEAD = {
+    # What is done before the engine starts reads the flag or the variable
+    "trainer.device": "use --device",
+    "trainer.default_local_dir": "use --run-dir",
+    "trainer.default_hdfs_dir": "use --run-dir",
+    "trainer.resume_mode": "use --resume",
+    "trainer.resume_from_path": "use --resume",
+    "data.train_files": "use --train-file",
+    "data.val_files": "use --val-file",
+    "actor_rollout_ref.model.path": "use --model",
+    MAX_TURNS_KEY: "use --max-turns",
+    TEMPERATURE_KEY: "set TEMPERATURE",
     # verl's own rotation forgets what it saved before a restart, and knows no best step
     "trainer.max_actor_ckpt_to_keep": "use --keep N and --keep-best",
+    # These change nothing here, or nothing good
     "trainer.project_name": "it is the agent's name; --run-dir names the run",
     f"{ROLLOUT}.do_sample": "training samples; leave it out",
     f"{ROLLOUT}.repetition_penalty": "what is trained has none; leave it out",
@@ -96,22 +95,15 @@ def check_agreement(
 ) -> None:
     """Raise ConfigError if these contradict each other.
 
-    own: what keys of FLAG_OF and INSTEAD were before the overrides. origins: these as written, by
-    key.
+    own: what the keys of INSTEAD were before the overrides. origins: these as written, by key.
     """
-    for key, flag in FLAG_OF.items():
-        value = OmegaConf.select(config, key)
-        if key in origins or value != own[key]:
-            # The key itself, or a group that holds it
-            texts = [text for at, text in origins.items() if f"{key}.".startswith(f"{at}.")]
-            raise ConfigError(
-                f"{'; '.join(texts)}: verl's {key} becomes {value}, and {flag} says {own[key]};"
-                f" give {flag} instead"
-            )
     for key, instead in INSTEAD.items():
         value = OmegaConf.select(config, key)
         if value != own[key]:
-            raise ConfigError(f"{key}={value} has no use here: {instead}")
+            # The key itself, or a group that holds it
+            texts = [text for at, text in origins.items() if f"{key}.".startswith(f"{at}.")]
+            seen = "; ".join(dict.fromkeys([*texts, f"{key}={value}"]))
+            raise ConfigError(f"{seen} has no use here, where it is {own[key]}: {instead}")
     needed = {"a run here": VERL_DEFAULTS["run"]["fixed"]}
     if engine.deterministic:
         needed["--deterministic"] = VERL_DEFAULTS["run"]["deterministic"]

@@ -21,7 +21,7 @@ from common.files import replacing
 from common.settings import Settings
 from episodes.agent import Agent, Row
 from episodes.episode import Conversation
-from training.warmup.examples import Batch, ColdStartError, batches, encode_all
+from training.warmup.examples import ColdStartError, batches, encode_all
 from training.warmup.kept_steps import KeptSteps
 from training.warmup.schedule import Schedule
 from training.warmup.supervised import save, train
@@ -84,7 +84,10 @@ def make(
         write_model(model, tokenizer, mastered)
     if examples_b:
         imperfect = batches(examples_b, BATCH_B, tokenizer.pad_token_id, random)
-        learn_imperfect(model, imperfect, steps_b, random)
+        # A gentle rate, so that the model still copies
+        gentle = torch.optim.AdamW(model.parameters(), lr=1e-3, betas=(0.9, 0.98))
+        falling = Schedule(steps_b, max(1, steps_b // 2), WARM_UP)
+        train("phase B", model, [gentle], imperfect, falling, random)
     with replacing(out) as folder:
         write_model(model, tokenizer, folder)
     return {
@@ -100,12 +103,6 @@ def make(
         "torch": torch.__version__,
         **lessons.facts,
     }
-
-
-def learn_imperfect(model: Any, data: Sequence[Batch], steps: int, random: Random) -> None:
-    """Train phase B, at a gentle rate, so that the model still copies."""
-    gentle = torch.optim.AdamW(model.parameters(), lr=1e-3, betas=(0.9, 0.98))
-    train("phase B", model, [gentle], data, Schedule(steps, max(1, steps // 2), WARM_UP), random)
 
 
 def _bare(conversation: Conversation) -> Conversation:
