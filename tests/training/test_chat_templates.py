@@ -1,22 +1,22 @@
 """Chat templates that drop thoughts or know no tools are noticed, and mended where that is safe."""
 
 import json
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 from omegaconf import OmegaConf
 from transformers import AutoTokenizer
-from transformers.utils.chat_template_utils import render_jinja_template
 
 from common.settings import ROOT
+from tests.corpora import public_template
 from tests.training.plans import plan_of
 from training.setup.chat_template import (
     CALL,
     SETTING,
     SWITCH,
     TEMPLATE,
+    TOOL,
     choose_template,
     continues,
     keep_thinking,
@@ -73,10 +73,8 @@ def test_a_template_without_tools_is_replaced_where_the_agent_has_some(keep_thin
 @pytest.mark.parametrize("tools", [False, True])
 def test_without_thinking_a_prompt_continues_the_one_before_token_by_token(tools, tmp_path, capsys):
     """Qwen3's own template made a sequence of every turn: only the last reply has a thought."""
-    package = find_spec("trl")
-    assert package is not None
-    qwen3 = Path(str(package.origin)).with_name("chat_templates") / "qwen3.jinja"
-    (tmp_path / TEMPLATE).write_text(qwen3.read_text())
+    qwen3 = public_template("qwen3")
+    (tmp_path / TEMPLATE).write_text(qwen3)
     plan, run_dir, config = prepared(tmp_path, tools=tools)
     served = choose_template(plan, run_dir, config)
     assert served is not None
@@ -98,7 +96,7 @@ def test_without_thinking_a_prompt_continues_the_one_before_token_by_token(tools
     assert first.endswith("<think>\n\n</think>\n\n")
     held = encode(first) + encode(reply)
     assert encode(second)[: len(held)] == held
-    own = render(qwen3.read_text(), turns, tools)
+    own = render(qwen3, turns, tools)
     assert render(served, turns, tools) == own, "with thinking it is the model's own"
 
 
@@ -106,9 +104,6 @@ CHATML = (
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
-
-
-TOOL = {"type": "function", "function": {"name": "look", "description": "Looks.", "parameters": {}}}
 
 
 def call(number: int, arguments: Any) -> dict[str, Any]:
@@ -126,15 +121,8 @@ TURNS = [
 ]
 
 
-def rendered(template: str, messages: list[dict[str, Any]], tools: bool = True) -> str:
-    told = {"tools": [TOOL] if tools else None, "chat_template": template}
-    asks = messages[-1]["role"] != "assistant"
-    texts, _ = render_jinja_template([messages], add_generation_prompt=asks, **told)
-    return str(texts[0])
-
-
 def test_tools_calls_and_results_are_written_in_words():
-    text = rendered(with_tools(CHATML), TURNS)
+    text = render(with_tools(CHATML), TURNS, tools=True, opened=False)
     assert text.startswith("<|im_start|>system\nBe brief.\n\nTools you can call")
     assert json.dumps(TOOL["function"]) in text
     called = '<tool_call>\n{"name": "look", "arguments": {"at": "药"}}\n</tool_call>\n<tool_call>\n'
@@ -146,8 +134,9 @@ def test_tools_calls_and_results_are_written_in_words():
 
 def test_each_prompt_begins_with_the_one_before_and_its_reply():
     template = with_tools(CHATML)
-    assert rendered(template, TURNS).startswith(rendered(template, TURNS[:5]))
-    assert rendered(template, TURNS[:5]).startswith(rendered(template, TURNS[:2]))
+    first, second = (render(template, TURNS[:count], tools=True) for count in (2, 5))
+    assert second.startswith(first)
+    assert render(template, TURNS, tools=True, opened=False).startswith(second)
 
 
 @pytest.mark.parametrize(

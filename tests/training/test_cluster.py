@@ -17,12 +17,9 @@ from training.setup.cluster import check_nodes_asked
 from training.setup.plan import ConfigError, RunStopped
 
 
-def config_of(
-    nodes: int = 1, gpus: int = 8, mode: str = "sync", tensor: int = 1, **rollout: int
-) -> DictConfig:
-    replica = {"data_parallel_size": 1, "pipeline_model_parallel_size": 1, **rollout}
-    replica["tensor_model_parallel_size"] = tensor
-    trainer = {"nnodes": nodes, "n_gpus_per_node": gpus, "v1": {"trainer_mode": mode}}
+def config_of(nodes: int = 1, gpus: int = 8, tensor: int = 1) -> DictConfig:
+    replica = dict.fromkeys(cluster.REPLICA, 1) | {"tensor_model_parallel_size": tensor}
+    trainer = {"nnodes": nodes, "n_gpus_per_node": gpus}
     return OmegaConf.create({"trainer": trainer, "actor_rollout_ref": {"rollout": replica}})
 
 

@@ -3,7 +3,6 @@
 import json
 import shutil
 from concurrent.futures import ProcessPoolExecutor
-from importlib.util import find_spec
 from multiprocessing import get_context
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from common.settings import ROOT
-from tests.corpora import cases_of
+from tests.corpora import cases_of, public_template
 from tests.messages import missing
 from training.setup import reading, tool_parser
 from training.setup.model_folder import read_template
@@ -52,13 +51,6 @@ def model_of(folder: Path, kind: str, tokens: list[str]) -> Path:
         added.append({**added[-1], "id": id, "content": content, "special": True})
     (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
     return folder
-
-
-def public_template(name: str) -> str:
-    package = find_spec("trl")
-    assert package is not None
-    folder = Path(str(package.origin)).with_name("chat_templates")
-    return (folder / f"{name}.jinja").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")

@@ -54,7 +54,6 @@ def build_summary(
     """Return what `summary.json` holds. `started` is the program's start in Unix seconds."""
     records = [RolloutRecord.of_line(row) for row in read_lines(run_dir / "episodes.jsonl")]
     train = [record for record in records if record.mode == "train"]
-    validation = [record for record in records if record.mode == "val"]
     metrics = [measured(row) for row in read_lines(run_dir / "metrics.jsonl")]
     steps = [data for data in metrics if "timing_s/step" in data]
     counts = {}
@@ -73,7 +72,7 @@ def build_summary(
         "message": message,
         **about,
         "environment": read_object(run_dir / ENVIRONMENT),
-        "rollouts": _rollouts(train),
+        **_of_records(records),
         **{name: counts[name] for name in TRAINED},
         "dropped_tokens": dropped,
         "weight_updates": int(sum(step.get("books/weight_updates", 0) for step in steps)),
@@ -83,24 +82,25 @@ def build_summary(
             "sequences_per_episode": round(counts["sequences"] / episodes, 4) if episodes else None,
             "log_prob_mismatch": max(mismatches, default=None),
         },
-        "reward": _reward(train),
         "course": course_of(steps),
         "counters": sums(record.counters for record in train),
         "measures": means(record.numbers for record in train),
-        "canaries": sum_canaries(records),
         "stop_reasons": dict(Counter(record.stop_reason for record in train if record.stop_reason)),
-        "validation": _validation(validation),
         "seconds": _seconds(run_dir, steps, started),
     }
     for agent, own in sorted(by_agent(records).items()):
-        trained = [record for record in own if record.mode == "train"]
-        summary.setdefault("agents", {})[agent] = {
-            "rollouts": _rollouts(trained),
-            "reward": _reward(trained),
-            "canaries": sum_canaries(own),
-            "validation": _validation([record for record in own if record.mode == "val"]),
-        }
+        summary.setdefault("agents", {})[agent] = _of_records(own)
     return summary
+
+
+def _of_records(records: list[RolloutRecord]) -> dict[str, Any]:
+    train = [record for record in records if record.mode == "train"]
+    return {
+        "rollouts": _rollouts(train),
+        "reward": _reward(train),
+        "canaries": sum_canaries(records),
+        "validation": _validation([record for record in records if record.mode == "val"]),
+    }
 
 
 def course_of(steps: Sequence[Mapping[str, float]]) -> dict[str, Any]:

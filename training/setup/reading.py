@@ -88,16 +88,13 @@ def check_end(model: str, template: str) -> None:
 
 def end_tokens(folder: Path, tokenizer: Any) -> set[int]:
     """Return the ids of the tokens that end a model's text, by any of its files."""
-    found: set[int] = set()
-    for name in ("config.json", "generation_config.json"):
+    found: set[int | None] = set()
+    for name in ("config.json", "generation_config.json", "tokenizer_config.json"):
         if (folder / name).is_file():
-            named = read_json(folder / name, "").get("eos_token_id")
-            listed = named if isinstance(named, list) else [named]
-            found |= {int(one) for one in listed if one is not None}
-    if (folder / "tokenizer_config.json").is_file():
-        token = read_json(folder / "tokenizer_config.json", "").get("eos_token")
-        text = token.get("content") if isinstance(token, dict) else token
-        known = tokenizer.token_to_id(text) if text else None
-        if known is not None:
-            found.add(known)
-    return found
+            settings = read_json(folder / name, "")
+            named = settings.get("eos_token_id")
+            found.update(named if isinstance(named, list) else [named])
+            token = settings.get("eos_token")
+            text = token.get("content") if isinstance(token, dict) else token
+            found.add(tokenizer.token_to_id(text or ""))
+    return {one for one in found if one is not None}
