@@ -62,19 +62,15 @@ def test_the_best_stand_against_the_worst(tmp_path):
     assert len(halves) == 1, "a difference of the margin itself is enough"
 
 
-def test_unscored_and_silent_episodes_are_counted_and_left_out(tmp_path):
+def test_unscored_silent_and_validation_episodes_are_counted_and_left_out(tmp_path):
     silent = {**episode(1.0, "x"), "transcript": None}
     lines = [episode(1.0, "a"), episode(0.0, "b"), episode(None, "c"), episode(0.0), silent]
+    lines.append(episode(0.0, "of a run's validation", mode="val"))
     path = write_lines(tmp_path / "kept.jsonl", lines)
     pairs, left_out = pairs_of_episodes([path], AGENT, margin=0.2)
     assert [replies_of(one) for one in pairs] == [[["a"], ["b"]]]
+    assert left_out.pop("validation episodes") == 1
     assert left_out == {"episodes without a score": 1, "episodes without messages": 2}
-
-
-def test_a_run_s_validation_is_not_learned(tmp_path):
-    lines = [episode(1.0, "a", mode="val"), episode(0.0, "b", mode="val")]
-    path = write_lines(tmp_path / "episodes.jsonl", lines)
-    assert pairs_of_episodes([path], AGENT, margin=0.2) == ([], {"validation episodes": 2})
 
 
 def test_a_pair_of_a_rollout_is_read(tmp_path):

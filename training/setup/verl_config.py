@@ -1,8 +1,8 @@
 """Our few typed settings -> verl's tree. What follows from them is derived here, once."""
 
-import importlib.util
 from dataclasses import dataclass, fields, is_dataclass, replace
 from difflib import get_close_matches
+from importlib.metadata import distribution
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -108,10 +108,7 @@ def build_config(
 
 
 def _verl_defaults() -> DictConfig:
-    spec = importlib.util.find_spec("verl")
-    if spec is None or not spec.submodule_search_locations:
-        raise ConfigError("verl is not installed; install the lock: ./install.sh --repair")
-    folder = Path(next(iter(spec.submodule_search_locations))) / "trainer" / "config"
+    folder = distribution("verl").locate_file("verl/trainer/config")  # verl itself imports torch
     with initialize_config_dir(config_dir=str(folder), version_base=None):
         config = compose("ppo_trainer")
     OmegaConf.set_struct(config, True)

@@ -55,11 +55,8 @@ def make_plan(agent: Agent, options: argparse.Namespace) -> tuple[Plan, dict[str
     purpose = "ci" if options.ci else "full"
     if options.ci_fast:
         purpose = "smoke"
-    model = (
-        options.model
-        or settings.base_model
-        or (bundled_model(agent) if device == "cpu" else GPU_MODEL)
-    )
+    usual = bundled_model(agent) if device == "cpu" else GPU_MODEL
+    model = options.model or settings.base_model or usual
     large = device == "cpu" and is_large(model)
     thought = thought_tokens(model, bool(agent.tools)) if options.thinking else 0
     thoughts = thought * settings.max_turns
