@@ -26,7 +26,7 @@ from tests.messages import missing
 from training.cold_start import main
 from training.warmup import supervised
 from training.warmup.examples import NOT_LEARNED, ColdStartError, batches, encode
-from training.warmup.kept_steps import PreciseAdamW, uninterrupted
+from training.warmup.steps import PreciseAdamW, uninterrupted
 from training.warmup.supervised import learn_padded, learn_trees, save, warm_up
 
 pytestmark = pytest.mark.system

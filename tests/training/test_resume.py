@@ -24,10 +24,9 @@ from training.report.summary import read_lines
 from training.setup.plan import ConfigError
 from training.setup.reading import PARSER, SWITCHES
 from training.start.check import checkpoints_to_come
-from training.start.make_plan import continued, holds_something
+from training.start.make_plan import continued
 from training.start.run import run
-from training.start.run_folder import prepare_run_dir
-from training.start.run_lock import LOCK, held
+from training.start.run_folder import LOCK, held, holds_something, prepare_run_dir
 
 TINY = str(ROOT / "sql_agent" / "tiny_model")
 SHARDS = ("model", "optim", "extra_state")
@@ -266,7 +265,7 @@ def test_runners_for_another_machine_s_run_say_whether_they_failed(
 HOLDS = """
 import sys
 from pathlib import Path
-from training.start.run_lock import held
+from training.start.run_folder import held
 
 with held(Path(sys.argv[1])):
     print("held", flush=True)

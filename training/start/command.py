@@ -44,8 +44,7 @@ from training.start.make_plan import (
     with_token,
 )
 from training.start.prepare import Rows, prepare
-from training.start.run_folder import write_inputs
-from training.start.run_lock import held
+from training.start.run_folder import held, write_inputs
 
 STARTED = Process().create_time()
 SEVERAL = ".venv/bin/python train_agents.py --agents NAME,NAME:2 [flags]; --help beside --agents lists them"

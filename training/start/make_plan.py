@@ -33,13 +33,12 @@ from training.setup.device import choose_device, is_large
 from training.setup.plan import ConfigError, EnginePlan, OutputPlan, Plan, ProxyPlan, StorePlan
 from training.setup.presets import GPU_MODEL, choose, keys_of
 from training.setup.reading import thought_tokens
-from training.start.run_lock import LOCK
+from training.start.run_folder import holds_something
 
 RUNS = WORK / "runs"
 # A process plays so many at once as fast as it plays a thousand (docs/quality.md).
 EPISODES_A_RUNNER = 128
 TRACKERS = ("tensorboard_", "swanlab_", "wandb_")  # how the names of their settings begin
-RECORD_FILES = ("metrics.jsonl", "episodes.jsonl")
 
 
 def run_settings(agent: Agent, options: argparse.Namespace) -> tuple[Settings, Options]:
@@ -169,14 +168,6 @@ def continued(plan: Plan, options: argparse.Namespace) -> tuple[Plan, Path | Non
         keys["trainer.total_training_steps"] = step + 1
     print(said("resuming from {checkpoint}", checkpoint=checkpoint), flush=True)
     return replace(plan, output=replace(plan.output, run_dir=run_dir)), checkpoint, keys
-
-
-def holds_something(run_dir: Path) -> bool:
-    """Return whether a folder has files that are not of a run of ours which played nothing yet."""
-    found = {path.name: path for path in run_dir.iterdir()} if run_dir.is_dir() else {}
-    if found and LOCK not in found:
-        return True
-    return any(name in found and found[name].stat().st_size for name in RECORD_FILES)
 
 
 def read_rows(

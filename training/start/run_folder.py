@@ -1,7 +1,14 @@
-"""Write a run's folder before it begins: rows, configuration, and what scores depend on."""
+"""Hold a run's folder, and write it before the run begins: rows, configuration, and what scores
+depend on.
+"""
 
+import fcntl
 import json
-from collections.abc import Iterable, Mapping
+import os
+import socket
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
@@ -20,14 +27,56 @@ from training.engine.checkpoints import (
 )
 from training.engine.resumable import note_model
 from training.report.summary import ENVIRONMENT, read_lines, read_object
-from training.setup.plan import Plan
-from training.start.make_plan import RECORD_FILES
+from training.setup.plan import ConfigError, Plan
 
+LOCK = "run.lock"
+RECORD_FILES = ("metrics.jsonl", "episodes.jsonl")
 OF_ONE_PART = ("timeline.json", "summary.json", "error.txt", "config.yaml")
 PACKAGES = (
     *("agentlightning", "verl", "vllm", "torch", "transformers", "ray"),
     *("litellm", "openai-agents"),
 )
+
+
+def holds_something(run_dir: Path) -> bool:
+    """Return whether a folder has files that are not of a run of ours which played nothing yet."""
+    found = {path.name: path for path in run_dir.iterdir()} if run_dir.is_dir() else {}
+    if found and LOCK not in found:
+        return True
+    return any(name in found and found[name].stat().st_size for name in RECORD_FILES)
+
+
+@contextmanager
+def held(run_dir: Path) -> Iterator[None]:
+    """Hold the folder's lock in the block. The system frees it when the process ends. A folder made
+    here in which nothing began is removed. Raises ConfigError: a living process has it.
+    """
+    made = not run_dir.exists()
+    run_dir.mkdir(parents=True, exist_ok=True)
+    with (run_dir / LOCK).open("a+", encoding="utf-8") as file:
+        try:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            holder = "another command"
+            with suppress(OSError, ValueError, KeyError):
+                who = json.loads((run_dir / LOCK).read_text(encoding="utf-8"))
+                since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(who["since"]))
+                holder = f"process {who['pid']} on {who['host']} since {since}"
+            raise ConfigError(
+                f"{run_dir} is being trained in by {holder}; wait for that "
+                "command or stop it, or choose another --run-dir"
+            ) from None
+        file.truncate(0)
+        who = {"host": socket.gethostname(), "pid": os.getpid(), "since": time.time()}
+        file.write(json.dumps(who))
+        file.flush()
+        try:
+            yield
+        finally:
+            file.truncate(0)
+            if made and [path.name for path in run_dir.iterdir()] == [LOCK]:
+                (run_dir / LOCK).unlink()
+                run_dir.rmdir()
 
 
 def write_inputs(

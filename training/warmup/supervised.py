@@ -39,8 +39,7 @@ from training.warmup.examples import (
     encode_all,
     groups_of,
 )
-from training.warmup.kept_steps import KeptSteps, PreciseAdamW, uninterrupted
-from training.warmup.schedule import Schedule
+from training.warmup.steps import KeptSteps, PreciseAdamW, Schedule, uninterrupted
 from training.warmup.work_folder import work_folder
 
 WARM_UP_SHARE = 0.1

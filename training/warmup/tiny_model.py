@@ -22,8 +22,7 @@ from common.settings import Settings
 from episodes.agent import Agent, Row
 from episodes.episode import Conversation
 from training.warmup.examples import ColdStartError, batches, encode_all
-from training.warmup.kept_steps import KeptSteps
-from training.warmup.schedule import Schedule
+from training.warmup.steps import KeptSteps, Schedule
 from training.warmup.supervised import save, train
 from training.warmup.tiny_tokenizer import make_tokenizer
 
