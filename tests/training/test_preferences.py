@@ -103,7 +103,7 @@ def test_only_what_the_policy_wrote_is_learned():
     assert TOOL["function"]["description"] in tokenizer.decode(row["rejected"]), "as in episodes"
     assert learned["rejected"].startswith("八。")
     assert "几" not in learned["rejected"]
-    batch = dpo.collator(tokenizer.pad_token_id)([row, row])
+    batch = dpo.collate(tokenizer.pad_token_id, [row, row])
     assert batch["input_ids"].shape == batch["completion_mask"].shape == (4, len(row["chosen"]))
     chosen, rejected = sum(row["chosen_mask"]), sum(row["rejected_mask"])
     assert batch["completion_mask"].sum(1).tolist() == [chosen, chosen, rejected, rejected]

@@ -12,8 +12,9 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -117,26 +118,22 @@ def encoded(pairs: Sequence[Pair], tokenizer: Any, context: int, left_out: LeftO
     return rows
 
 
-def collator(pad: int) -> Callable[[Sequence[dict[str, Any]]], dict[str, torch.Tensor]]:
-    """Return what makes TRL's batch: chosen, then rejected, padded to (2 x pairs, longest)."""
-
-    def collate(rows: Sequence[dict[str, Any]]) -> dict[str, torch.Tensor]:
-        ids = []
-        masks = []
-        for name in SIDES:
-            ids += [torch.tensor(row[name]) for row in rows]
-            masks += [torch.tensor(row[f"{name}_mask"]) for row in rows]
-        batch = {
-            "input_ids": pad_sequence(ids, True, pad),
-            "attention_mask": pad_sequence([torch.ones_like(one) for one in ids], True, 0),
-            "completion_mask": pad_sequence(masks, True, 0),
-        }
-        for name in ("ref_chosen_logps", "ref_rejected_logps"):
-            if name in rows[0]:
-                batch[name] = torch.tensor([row[name] for row in rows])
-        return batch
-
-    return collate
+def collate(pad: int, rows: Sequence[dict[str, Any]]) -> dict[str, torch.Tensor]:
+    """Return TRL's batch: chosen, then rejected, padded to (2 x pairs, longest)."""
+    ids = []
+    masks = []
+    for name in SIDES:
+        ids += [torch.tensor(row[name]) for row in rows]
+        masks += [torch.tensor(row[f"{name}_mask"]) for row in rows]
+    batch = {
+        "input_ids": pad_sequence(ids, True, pad),
+        "attention_mask": pad_sequence([torch.ones_like(one) for one in ids], True, 0),
+        "completion_mask": pad_sequence(masks, True, 0),
+    }
+    for name in ("ref_chosen_logps", "ref_rejected_logps"):
+        if name in rows[0]:
+            batch[name] = torch.tensor([row[name] for row in rows])
+    return batch
 
 
 def last_checkpoint(work: Path) -> str | None:
@@ -201,7 +198,7 @@ def prefer(arguments: argparse.Namespace, pairs: Sequence[Pair], left_out: LeftO
             model=model,
             args=settings_of(work, arguments, len(rows)),
             train_dataset=Dataset.from_list([*rows]),
-            data_collator=collator(tokenizer.pad_token_id),
+            data_collator=partial(collate, tokenizer.pad_token_id),
             processing_class=tokenizer,
             peft_config=adapter(rank) if rank else None,
             callbacks=[Shown()],

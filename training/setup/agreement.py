@@ -190,18 +190,3 @@ def _check_sizes(config: DictConfig, engine: EnginePlan) -> None:
     if n < 2 and compares_groups(config):
         estimator = config.algorithm.adv_estimator
         raise ConfigError(f"{ROLLOUT}.n={n}: {estimator} compares answers and needs at least 2")
-
-
-def last_step(config: DictConfig, n_train: int) -> int:
-    """Return the number of the last step, as verl counts: epochs of whole batches, or fewer.
-
-    Raises ConfigError: `n_train` rows do not fill one batch.
-    """
-    batch = int(config.data.train_batch_size)
-    if n_train < batch:
-        raise ConfigError(
-            f"the training file gives {n_train} rows, fewer than data.train_batch_size={batch}; use"
-            " more rows or a smaller batch"
-        )
-    steps = int(config.trainer.total_epochs) * (n_train // batch)
-    return min(steps, int(config.trainer.total_training_steps or steps))

@@ -13,7 +13,6 @@ from episodes.agent import Row
 from training.engine.checkpoints import checkpoints, step_of
 from training.engine.mixture import draws
 from training.engine.resumable import check_resumable, differences
-from training.setup.agreement import last_step
 from training.setup.cluster import check_nodes_asked
 from training.setup.device import check_libraries
 from training.setup.model_folder import ADAPTER, check_model, read_json, weights_bytes
@@ -37,13 +36,22 @@ def steps_of(
     """
     limit = int(config.data.train_max_samples)
     used = train_rows[:limit] if limit > 0 else train_rows
-    last = last_step(config, len(draws(used, int(config.data.seed))))
-    asked = config.trainer.total_training_steps
-    if asked and asked > last:
-        times = f"trainer.total_epochs={config.trainer.total_epochs}"
-        print(
-            f"the rows give {last} steps by {times}, fewer than the {asked} asked for", flush=True
+    count = len(draws(used, int(config.data.seed)))
+    batch = int(config.data.train_batch_size)
+    if count < batch:
+        raise ConfigError(
+            f"the training file gives {count} rows, fewer than data.train_batch_size={batch}; use"
+            " more rows or a smaller batch"
         )
+    epochs = int(config.trainer.total_epochs)
+    last = epochs * (count // batch)  # verl drops what is left of an epoch
+    asked = int(config.trainer.total_training_steps or last)
+    if asked > last:
+        text = (
+            f"the rows give {last} steps by trainer.total_epochs={epochs}, fewer than the {asked}"
+        )
+        print(f"{text} asked for", flush=True)
+    last = min(last, asked)
     if checkpoint is None:
         return 0, last
     check_resumable(checkpoint, config)

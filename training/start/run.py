@@ -41,11 +41,8 @@ def run(agent: EpisodeAgent, config: DictConfig, plan: Plan, last: int, started:
     `last` is the last step's number, `started` the program's start in Unix seconds.
     """
     if plan.store.role == "runner":
-        print(
-            f"{plan.store.n_runners} runners work for the store "
-            f"at {plan.store.address}; Ctrl-C stops them",
-            flush=True,
-        )
+        work = f"{plan.store.n_runners} runners work for the store at {plan.store.address}"
+        print(f"{work}; Ctrl-C stops them", flush=True)
         trainer = _trainer(plan, None)
         trainer.fit(agent)
         return EXIT_CODES["failed" if trainer.strategy.failed else "interrupted"]
