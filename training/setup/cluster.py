@@ -49,20 +49,18 @@ def check_nodes_found(config: DictConfig) -> None:
     end = time.monotonic() + (JOIN_SECONDS if os.environ.get("RAY_ADDRESS") else 0)
     nodes = int(config.trainer.nnodes)
     gpus = int(config.trainer.n_gpus_per_node)
-    while True:
-        free = free_gpus()
-        if sum(count >= gpus for _, count in free) >= nodes:
-            return
+    free = free_gpus()
+    while sum(count >= gpus for _, count in free) < nodes:
         if time.monotonic() > end:
-            break
+            seen = ", ".join(f"{address}: {count}" for address, count in sorted(free))
+            raise RunStopped(
+                f"the run wants {nodes} x {gpus} GPUs (--n-nodes x --n-gpus), each with "
+                f"{CPUS_PER_GPU} processors; free in this Ray are {seen or 'none'}. Add nodes "
+                "(./restart_ray.sh --address; RAY_CPUS counts more processors than a machine has), "
+                "wait for what holds the others, or ask for fewer"
+            )
         time.sleep(1)  # a scheduler starts its machines in any order
-    seen = ", ".join(f"{address}: {count}" for address, count in sorted(free))
-    raise RunStopped(
-        f"the run wants {nodes} x {gpus} GPUs (--n-nodes x --n-gpus), each with {CPUS_PER_GPU} "
-        f"processors; free in this Ray are {seen or 'none'}. Add nodes (./restart_ray.sh "
-        "--address; RAY_CPUS counts more processors than a machine has), wait for what "
-        "holds the others, or ask for fewer"
-    )
+        free = free_gpus()
 
 
 def free_gpus() -> list[tuple[str, int]]:
