@@ -3,9 +3,7 @@
 A training run has no verdict where evaluations of its agent are compared: these have it.
 """
 
-import json
 from collections.abc import Sequence
-from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -13,7 +11,7 @@ from evaluation.metrics import BETTER, FEW, TOO_FEW, UNCLEAR, WORSE, judge_chang
 from evaluation.report.charts import over_types, validated
 from evaluation.report.demo import RESULT
 from evaluation.report.facts import Comparison, Tally, Validation
-from evaluation.run_folder import EVALUATION, mapping, numbers
+from evaluation.run_folder import EVALUATION, Run, mapping, numbers
 from evaluation.tables import number, points
 
 Card = dict[str, Any]
@@ -49,6 +47,8 @@ def results_of(tallies: Sequence[Tally], compared: Sequence[Comparison]) -> list
 def comparison_card(one: Comparison, base: Tally, tally: Tally) -> Card:
     """Return the card of an evaluation against another, its base."""
     overall = one.result["overall"]
+    given = tally.run.given
+    minutes = numbers(Run(given, EVALUATION, "", given).object_in(RESULT)).get("minutes")
     bounds = None
     if overall["n"] >= FEW:
         bounds = [points(bound, "+.1f") for bound in overall["ci95"]]
@@ -67,7 +67,7 @@ def comparison_card(one: Comparison, base: Tally, tally: Tally) -> Card:
         "facts": [
             ["tasks", overall["n"]],
             ["episodes", base.episodes + tally.episodes],
-            ["minutes", _minutes_of_demo(tally.run.given)],
+            ["minutes", None if minutes is None else number(minutes)],
             ["unscored", base.causes.total() + tally.causes.total()],
         ],
     }
@@ -171,12 +171,3 @@ def evaluation_card(place: int, tally: Tally) -> Card:
     if shown and not few and all(isinstance(bound, int | float) for bound in shown):
         card["bounds"] = [points(bound) for bound in shown]
     return card
-
-
-def _minutes_of_demo(folder: Path) -> str | None:
-    try:
-        found = json.loads((folder / RESULT).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    minutes = numbers(found).get("minutes")
-    return None if minutes is None else number(minutes)

@@ -2,6 +2,7 @@
 
 import asyncio
 import pickle
+from contextlib import closing
 from pathlib import Path
 from random import Random
 
@@ -88,8 +89,7 @@ def test_every_task_has_its_own_agents_budget(agent):
 
 
 def test_gold_and_dishonest_episodes_are_worth_what_their_own_agent_says(agent):
-    environment = agent.open(SETTINGS, {})
-    try:
+    with closing(agent.open(SETTINGS, {})) as environment:
         for row in agent.rows(agent.splits["val"])[:2]:
             task = agent.task(row, SETTINGS)
             known = environment_of(environment, task)
@@ -102,8 +102,6 @@ def test_gold_and_dishonest_episodes_are_worth_what_their_own_agent_says(agent):
             played = play(environment, task, environment.play(task, policy), policy, 60.0)
             assert asyncio.run(played).reward.total is not None
         assert set(environment.description()["agents"]) == {"sql", "diagnosis"}
-    finally:
-        environment.close()
 
 
 def test_lessons_of_the_agents_are_mixed(monkeypatch):

@@ -41,8 +41,8 @@ def typed(message: Message) -> str:
     return f"{FENCE}\n{text}\n{FENCE}" if "\n" in text else text
 
 
-def gold_lines(agent: Agent, name: str) -> str:
-    """The replies of the gold episode of a task of the test file."""
+def gold_lines(agent: Agent, name: str) -> tuple[str, str]:
+    """The replies of the gold episode of a task of the test file, and its question."""
     settings = with_turns(agent, load_settings(), TURNS)
     [row] = [row for row in agent.rows(agent.splits["test"]) if str(row["id"]) == name]
     task = agent.task(row, settings)
@@ -51,7 +51,7 @@ def gold_lines(agent: Agent, name: str) -> str:
     environment.close()
     assert episode is not None
     replies = [message for message in episode.messages if message["role"] == "assistant"]
-    return "".join(f"{typed(message)}\n" for message in replies)
+    return "".join(f"{typed(message)}\n" for message in replies), task.question
 
 
 def run(monkeypatch: pytest.MonkeyPatch, lines: str, *flags: str) -> int:
@@ -65,13 +65,11 @@ def test_every_agent_is_played_by_piped_lines(name, monkeypatch, capsys, has_pac
     has_packages_of(name)
     agent = registry.get(name)
     task = str(agent.rows(agent.splits["test"])[3]["id"])
-    flags = ("--task", task, "--max-turns", str(TURNS[0]))
-    assert run(monkeypatch, gold_lines(agent, task), name, *flags) == 0
+    lines, question = gold_lines(agent, task)
+    assert run(monkeypatch, lines, name, "--task", task, "--max-turns", str(TURNS[0])) == 0
     shown = capsys.readouterr().out
     assert "stop reason: answered" in shown
-    settings = with_turns(agent, load_settings(), TURNS)
-    [row] = [row for row in agent.rows(agent.splits["test"]) if str(row["id"]) == task]
-    assert agent.task(row, settings).question.splitlines()[0] in shown
+    assert question.splitlines()[0] in shown
 
 
 def test_help_and_an_empty_line_cost_no_turn(monkeypatch, capsys):
