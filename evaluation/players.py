@@ -46,14 +46,14 @@ class Player:
 
     def fingerprint(self) -> dict[str, Any]:
         """Return what distinguishes this player, for a folder also a hash of its content."""
-        content: dict[str, Any] = {}
+        # Without a password
+        address = re.sub(r"//[^/@]*@", "//", self.base_url) if self.base_url else None
+        found = {"model": self.name, "kind": self.kind, "base_url": address}
         if self.kind == "served":
             here = Path(self.name).is_dir()
             parts = ("*.safetensors", "*.json", "*.jinja")
-            content["model_digest"] = digest_of(Path(self.name), parts) if here else None
-        # Without a password
-        address = re.sub(r"//[^/@]*@", "//", self.base_url) if self.base_url else None
-        return {"model": self.name, "kind": self.kind, "base_url": address} | content
+            found["model_digest"] = digest_of(Path(self.name), parts) if here else None
+        return found
 
 
 def add_flags(parser: ArgumentParser, settings: Settings) -> None:

@@ -82,12 +82,8 @@ def table(rows: Rows) -> list[str]:
 
 def in_words(tables: Mapping[str, Rows], own: Mapping[str, str]) -> dict[str, Rows]:
     """Return tables with Chinese headings, heads and first cells but questions. own: an agent's names."""
-    known = {
-        **CHINESE,
-        **outcomes.CHINESE,
-        **tomllib.loads(REPORT_WORDS.read_text(encoding="utf-8")),
-        **own,
-    }
+    of_reports = tomllib.loads(REPORT_WORDS.read_text(encoding="utf-8"))
+    known = CHINESE | outcomes.CHINESE | of_reports | dict(own)
 
     def name(cell: str) -> str:
         if cell in known:
