@@ -103,7 +103,9 @@ def _measure(
         verl = VerlLoop(config, trainer.get_llm_client(), plan.engine.max_turns)
 
         def with_runners(name: str) -> float:
-            _record_into(managers[name].plan.store.address)
+            # Two sides share the litellm proxy
+            recorder = managers["litellm"].policy.recorder
+            recorder.endpoint = managers[name].plan.store.address + "/v1/traces"
             seconds, finished = play(managers[name], tasks)
             calls[name] += [record.turns for record, _ in finished]
             sequences.extend(record.sequences for record, _ in finished if name == "litellm")
@@ -156,13 +158,3 @@ def _redirect(side: RolloutManager, address: str) -> None:
     side.policy.address = address
     side.policy.resources = {"train": [], "val": []}
     side._run(side.policy.publish()).result()
-
-
-def _record_into(store: str) -> None:
-    """Let the litellm proxy's recorder write into this store from now on: two sides share it."""
-    from training.proxy.middleware import RecordingMiddleware
-
-    recorder = RecordingMiddleware.default
-    if recorder is None:
-        raise RuntimeError("the litellm proxy has no recorder")
-    recorder.endpoint = store + "/v1/traces"

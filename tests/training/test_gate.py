@@ -1,7 +1,7 @@
 """The gate between calls and weights, and the seeds of calls that two runs agree on."""
 
 import asyncio
-import json
+from typing import Any
 
 import pytest
 
@@ -63,24 +63,24 @@ async def test_a_failing_call_leaves_the_gate():
     gate.close(0.05)
 
 
-def request(text: str, call_id: str = "a") -> bytes:
+def request(text: str, call_id: str = "a") -> dict[str, Any]:
     call = {"id": call_id, "type": "function", "function": {"name": "query", "arguments": "{}"}}
     said = {"role": "assistant", "content": None, "tool_calls": [call]}
     told = {"role": "tool", "tool_call_id": call_id, "content": "[]"}
     messages = [{"role": "user", "content": text}, said, told]
-    return json.dumps({"model": "m", "messages": messages}).encode()
+    return {"model": "m", "messages": messages}
 
 
-def seed(seeds: RequestSeeds, body: bytes) -> int:
-    return int(json.loads(seeds.add(body))["seed"])
+def seed(seeds: RequestSeeds, asked: dict[str, Any]) -> int:
+    return int(seeds.add(asked)["seed"])
 
 
 def test_the_same_questions_get_the_same_seeds_in_any_order():
     first, second = RequestSeeds(42), RequestSeeds(42)
     asked = [request("p", "x"), request("p", "y"), request("q", "z")]
-    seeds = [seed(first, body) for body in asked]
+    seeds = [seed(first, one) for one in asked]
     assert len(set(seeds)) == 3
-    assert sorted(seeds) == sorted(seed(second, body) for body in reversed(asked))
+    assert sorted(seeds) == sorted(seed(second, one) for one in reversed(asked))
 
 
 def test_the_episodes_of_a_group_ask_the_same_and_are_each_sampled_anew():

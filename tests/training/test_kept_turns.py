@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import orjson
 import pytest
 
 from tests.corpora import cases_of
@@ -22,13 +21,11 @@ TAKEN = Taken("reply-1", [1, 2], [3, 4], None)
 def asked_next(finish: str = "tool_calls", attempt: str = "r/a", **changed: Any) -> Any:
     """The second request of an episode, as vLLM gets it."""
     turns = KeptTurns()
-    reply = {"choices": [{"message": REPLY, "finish_reason": finish}]}
-    turns.remember("r/a", orjson.dumps(FIRST), orjson.dumps(reply), TAKEN)
+    turns.remember("r/a", FIRST, {"message": REPLY, "finish_reason": finish}, TAKEN)
     # Clients order a call's fields as they like, and leave out what is null
     call = {"function": {"arguments": '{"sql":"1"}', "name": "look"}, "id": "call-1"}
     said = {"role": "assistant", "tool_calls": [call]}
-    request = {**FIRST, "messages": [ASKED, said, RESULT], **changed}
-    return orjson.loads(turns.add(attempt, orjson.dumps(request)))
+    return turns.add(attempt, {**FIRST, "messages": [ASKED, said, RESULT], **changed})
 
 
 def test_a_request_names_the_turn_that_it_goes_on_from():
@@ -41,10 +38,10 @@ def test_a_call_that_nobody_can_read_is_handed_back_without_arguments():
     turns = KeptTurns()
     unreadable = {"id": "call-1", "function": {"name": "look", "arguments": '"SELECT 1"'}}
     reply = {"message": {**REPLY, "tool_calls": [unreadable]}, "finish_reason": "tool_calls"}
-    turns.remember("r/a", orjson.dumps(FIRST), orjson.dumps({"choices": [reply]}), TAKEN)
+    turns.remember("r/a", FIRST, reply, TAKEN)
     empty = {"id": "call-1", "function": {"name": "look", "arguments": "{}"}}
     request = {**FIRST, "messages": [ASKED, {**REPLY, "tool_calls": [empty]}, RESULT]}
-    asked = orjson.loads(turns.add("r/a", orjson.dumps(request)))
+    asked = turns.add("r/a", request)
     assert asked["chat_template_kwargs"][KEPT]["tokens"] == [1, 2, 3, 4]
 
 

@@ -9,6 +9,7 @@ import hashlib
 import threading
 import time
 from collections import Counter
+from typing import Any
 
 import orjson
 
@@ -74,19 +75,15 @@ class RequestSeeds:
         self._step = step
         self._asked: Counter[bytes] = Counter()
 
-    def add(self, body: bytes) -> bytes:
-        """Return the request with a `seed`. One that is not a completion is returned as it is."""
-        try:
-            request = orjson.loads(body)
-            said = []
-            for message in request["messages"]:
-                # Without the random ids of the calls
-                calls = [call["function"] for call in message.get("tool_calls") or []]
-                said.append([message.get("role"), message.get("content"), calls])
-        except (orjson.JSONDecodeError, KeyError, TypeError):
-            return body
+    def add(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Return the request with a `seed`. Raises KeyError, TypeError: it is no conversation."""
+        said = []
+        for message in request["messages"]:
+            # Without the random ids of the calls
+            calls = [call["function"] for call in message.get("tool_calls") or []]
+            said.append([message.get("role"), message.get("content"), calls])
         asked = hashlib.sha256(orjson.dumps([self.seed, self._step, said])).digest()
         number = self._asked[asked]
         self._asked[asked] += 1
         digest = hashlib.sha256(asked + number.to_bytes(4)).digest()
-        return orjson.dumps({**request, "seed": int.from_bytes(digest[:4]) % SEEDS})
+        return {**request, "seed": int.from_bytes(digest[:4]) % SEEDS}

@@ -36,26 +36,25 @@ class KeptTurns:
     def __init__(self) -> None:
         self._turns: OrderedDict[bytes, Turn] = OrderedDict()
 
-    def add(self, attempt: str, body: bytes) -> bytes:
-        """Return the request with the latest recorded turn of this attempt that it continues."""
-        try:
-            request = orjson.loads(body)
-            prefixes = list(_prefixes(attempt, request, request["messages"]))
-        except (AttributeError, KeyError, TypeError, ValueError):
-            return body
+    def add(self, attempt: str, request: dict[str, Any]) -> dict[str, Any]:
+        """Return the request with the latest recorded turn of this attempt that it continues.
+
+        Raises AttributeError, KeyError, TypeError, ValueError: it is no conversation.
+        """
+        prefixes = [*_prefixes(attempt, request, request["messages"])]
         found = [self._turns[prefix] for prefix in prefixes if prefix in self._turns]
         if not found:
-            return body
+            return request
         turn = {"messages": found[-1].messages, "tokens": found[-1].tokens.tolist()}
         variables = {**(request.get("chat_template_kwargs") or {}), KEPT: turn}
-        return orjson.dumps({**request, "chat_template_kwargs": variables})
+        return {**request, "chat_template_kwargs": variables}
 
-    def remember(self, attempt: str, body: bytes, reply: bytes, taken: Taken) -> None:
-        """Remember the turn of this request and its reply. Forget a reply that was cut: no next
-        turn continues it as the template would.
+    def remember(
+        self, attempt: str, request: dict[str, Any], choice: dict[str, Any], taken: Taken
+    ) -> None:
+        """Remember the turn of a request and its reply. Forget a reply that was cut: no next turn
+        continues it as the template would.
         """
-        request = orjson.loads(body)
-        choice = orjson.loads(reply)["choices"][0]
         if choice["finish_reason"] == "length":
             return
         messages = [*request["messages"], choice["message"]]

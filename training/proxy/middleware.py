@@ -1,46 +1,18 @@
-"""Record every call before the LLM proxy's app, and keep from agents what only training needs."""
+"""Record every call before the proxy's app, and keep from agents what only training needs."""
 
 import re
 import time
-from contextvars import ContextVar
-from typing import ClassVar
+from typing import Any
 
 import orjson
+from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from training.proxy.kept_turns import KeptTurns
 from training.proxy.recorder import CallRecorder, Taken
 
-ROUTE = re.compile(r"^/rollout/([^/]+)/attempt/([^/]+)(/.*)?$")
-
-# A list for each call, empty if a reply has no token ids
-TAKEN: ContextVar[list[Taken]] = ContextVar("TAKEN")
-
-
-def take_from_body(body: bytes) -> bytes:
-    """Move what vLLM wrote about tokens from a completion into the call's `TAKEN`."""
-    call = TAKEN.get(None)
-    if call is None:
-        return body
-    try:
-        reply = orjson.loads(body)
-        choice = reply["choices"][0]
-        if not reply.get("prompt_token_ids") or not choice.get("token_ids"):
-            return body
-        log_probs = choice.pop("logprobs", None)
-        found = [float(token["logprob"]) for token in log_probs["content"]] if log_probs else None
-    except (orjson.JSONDecodeError, KeyError, IndexError, TypeError):
-        return body
-    call.append(
-        Taken(
-            str(reply.get("id")),
-            reply.pop("prompt_token_ids"),
-            choice.pop("token_ids"),
-            found or None,
-        )
-    )
-    return orjson.dumps(reply)
+CALL = re.compile(r"/rollout/([^/]+)/attempt/([^/]+)((?:/v1)?/chat/completions)")
 
 
 class RecordingMiddleware:
@@ -50,62 +22,76 @@ class RecordingMiddleware:
     task and a queue a request.
     """
 
-    # For agent-lightning, which makes the middleware without arguments
-    default: ClassVar[CallRecorder]
-
-    def __init__(self, app: ASGIApp, recorder: CallRecorder | None = None) -> None:
+    def __init__(self, app: ASGIApp, recorder: CallRecorder) -> None:
         self.app = app
-        self._recorder = recorder
+        self.recorder = recorder
         self._turns = KeptTurns()
 
-    @property
-    def recorder(self) -> CallRecorder:
-        """The proxy's recorder, looked up late, since litellm's app outlives a proxy."""
-        return self._recorder or self.default
-
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def until_shutdown() -> Message:
+            message = await receive()
+            if message["type"] == "lifespan.shutdown":  # before the event loop ends
+                await self.recorder.close()
+            return message
+
         if scope["type"] == "lifespan":
+            await self.app(scope, until_shutdown, send)
+        elif route := CALL.fullmatch(scope["path"]):
+            inner = {**scope, "path": route[3], "raw_path": route[3].encode()}
+            for message in await self._recorded(route[1], route[2], inner, receive):
+                await send(message)
+        else:
+            await self.app(scope, receive, send)
 
-            async def until_shutdown() -> Message:
-                message = await receive()
-                if message["type"] == "lifespan.shutdown":  # before the event loop ends
-                    await self.recorder.close()
-                return message
-
-            return await self.app(scope, until_shutdown, send)
-        route = ROUTE.match(scope["path"]) if scope["type"] == "http" else None
-        if route is None:
-            return await self.app(scope, receive, send)
-        path = route[3] or "/"
-        inner: Scope = {**scope, "path": path, "raw_path": path.encode()}
-        recorder = self.recorder
-        reply: list[Message] = []
-        taken: list[Taken] = []
+    async def _recorded(
+        self, rollout_id: str, attempt_id: str, scope: Scope, receive: Receive
+    ) -> list[Message]:
+        """Return the app's reply once it is complete and recorded."""
+        attempt = f"{rollout_id}/{attempt_id}"
         waiting: list[Message] = []  # what the application is given to read
-
-        async def hold_back(message: Message) -> None:
-            reply.append(message)
+        reply: list[Message] = []
 
         async def receive_asked() -> Message:
             return waiting.pop() if waiting else await receive()
 
-        TAKEN.set(taken)
-        attempt = f"{route[1]}/{route[2]}"
-        async with recorder.gate:
+        async def hold_back(message: Message) -> None:
+            reply.append(message)
+
+        async with self.recorder.gate:
             started = time.time()
-            body = await Request(inner, receive).body()
-            if recorder.seeds is not None:
-                body = recorder.seeds.add(body)
-            asked = self._turns.add(attempt, body)
-            waiting.append({"type": "http.request", "body": asked, "more_body": False})
-            length = (b"content-length", str(len(asked)).encode())
-            others = [one for one in scope["headers"] if one[0].lower() != b"content-length"]
-            inner["headers"] = [*others, length]
-            await self.app(inner, receive_asked, hold_back)
-            if taken and reply and reply[0].get("status") == 200:
-                recorder.record(route[1], route[2], taken[0], started)
-                said = b"".join(message.get("body", b"") for message in reply)
-                self._turns.remember(attempt, body, said, taken[0])
-        for message in reply:  # complete and recorded
-            await send(message)
+            request = orjson.loads(await Request(scope, receive).body())
+            asked = request
+            try:
+                if self.recorder.seeds is not None:
+                    asked = self.recorder.seeds.add(request)
+                asked = self._turns.add(attempt, asked)
+            except (AttributeError, KeyError, TypeError, ValueError):
+                pass  # no conversation, as vLLM will say
+            body = orjson.dumps(asked)
+            waiting.append({"type": "http.request", "body": body, "more_body": False})
+            MutableHeaders(scope=scope)["content-length"] = str(len(body))
+            await self.app(scope, receive_asked, hold_back)
+            start, *parts = reply
+            if start["status"] != 200:
+                return reply
+            completion = orjson.loads(b"".join(part.get("body", b"") for part in parts))
+            taken = take(completion)
+            if taken is not None:
+                self.recorder.record(rollout_id, attempt_id, taken, started)
+                self._turns.remember(attempt, request, completion["choices"][0], taken)
+        body = orjson.dumps(completion)
+        MutableHeaders(scope=start)["content-length"] = str(len(body))
+        return [start, {"type": "http.response.body", "body": body}]
+
+
+def take(completion: dict[str, Any]) -> Taken | None:
+    """Remove what vLLM wrote about tokens from a completion, wherever litellm put it."""
+    choice = completion["choices"][0]
+    beside = choice if "token_ids" in choice else choice.get("provider_specific_fields") or {}
+    prompt_ids = completion.pop("prompt_token_ids", None)
+    response_ids = beside.pop("token_ids", None)
+    found = (choice.pop("logprobs", None) or {}).get("content")
+    if not prompt_ids or not response_ids:
         return None
+    log_probs = [float(token["logprob"]) for token in found] if found else None
+    return Taken(str(completion["id"]), prompt_ids, response_ids, log_probs)

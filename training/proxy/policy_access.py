@@ -5,7 +5,6 @@ Rollouts of a prompt group are given the same server, whose prefix cache their t
 
 import logging
 import os
-import re
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,8 +14,11 @@ import httpx
 import orjson
 from agentlightning import LightningStore, LLMProxy, ProxyLLM
 from agentlightning.llm_proxy import ModelConfig
-from agentlightning.utils.server_launcher import PythonServerLauncher, PythonServerLauncherArgs
-from litellm.integrations.custom_logger import CustomLogger
+from agentlightning.utils.server_launcher import (
+    PythonServerLauncher,
+    PythonServerLauncherArgs,
+    noop_context,
+)
 from litellm.proxy._types import LitellmUserRoles, UserAPIKeyAuth
 from litellm.proxy.proxy_server import app, user_api_key_auth
 from litellm.proxy.shutdown.graceful_shutdown_manager import GracefulShutdownManager
@@ -27,16 +29,15 @@ from starlette.middleware.cors import CORSMiddleware
 from common.access import TOKEN, Guard
 from common.connections import bound_launcher
 from episodes.lit_agent import RESOURCE
-from training.proxy.direct import HEALTH, DirectEndpoint, direct_proxy
+from training.proxy.direct import HEALTH, direct_app
 from training.proxy.gate import CallGate, RequestSeeds
-from training.proxy.middleware import TAKEN, RecordingMiddleware
-from training.proxy.recorder import CallRecorder, Taken
+from training.proxy.middleware import CALL, RecordingMiddleware
+from training.proxy.recorder import CallRecorder
 from training.setup.plan import EnginePlan, ProxyPlan, RunStopped
 from training.setup.ports import free_port
 
 START_SECONDS = 90.0
 MOST_BYTES = 32 * 2**20  # of a call: the messages of an episode so far
-CALL = re.compile(r"/rollout/[^/]+/attempt/[^/]+(/v1)?/chat/completions")
 # Parameters by which a request's body decides more than the completion in litellm: another
 # address, another key, what is called back.
 NOT_THE_CALLERS = frozenset(all_litellm_params) - {"metadata"} | {"base_url", "user_config"}
@@ -75,9 +76,6 @@ class PolicyAccess:
 
         The proxy runs in a thread of the trainer's actor, so that it ends with it.
         """
-        recorder = CallRecorder(
-            self.store.otlp_traces_endpoint(), self.gate, self.seeds, self.token
-        )
         host = self.place.host
         port = self.place.port or free_port(host)
         launcher = PythonServerLauncherArgs(
@@ -90,25 +88,17 @@ class PolicyAccess:
             log_level=logging.WARNING,
         )
         if self.place.kind == "direct":
-            self.proxy = direct_proxy(
-                DirectEndpoint(self.servers, self.model, self.log_probs, self.token),
-                recorder,
-                launcher,
-            )
+            app = direct_app(self.servers, self.model, self.log_probs, self.token)
+            self.proxy = server = PythonServerLauncher(app, launcher, noop_context())
         else:
-            models: list[ModelConfig] = []
-            for name, url in self.servers.items():
-                params = {
-                    "model": f"hosted_vllm/{self.model}",
-                    "api_base": f"{url}/v1",
-                    # By its name: agent-lightning writes this into a file.
-                    "api_key": f"os.environ/{TOKEN}",
-                }
-                models.append({"model_name": name, "litellm_params": params})
-            self.proxy = litellm_proxy(models, self.store, recorder, launcher, self.log_probs)
-        server = self.proxy.server_launcher if isinstance(self.proxy, LLMProxy) else self.proxy
+            self.proxy = self._litellm_proxy(launcher)
+            server = self.proxy.server_launcher
+        self.recorder = CallRecorder(
+            self.store.otlp_traces_endpoint(), self.gate, self.seeds, self.token
+        )
+        recorded = RecordingMiddleware(server.app, self.recorder)
         guarded: Any = Guard(
-            server.app, self.token, MOST_BYTES, free=[HEALTH], problem=problem_of, serves=serves
+            recorded, self.token, MOST_BYTES, free=[HEALTH], problem=problem_of, serves=serves
         )
         server.app = guarded
         bound_launcher(server)
@@ -116,6 +106,36 @@ class PolicyAccess:
         self.address = public.rstrip("/") if "://" in public else f"http://{public}:{port}"
         await self.proxy.start()
         await self.publish()
+
+    def _litellm_proxy(self, launcher: PythonServerLauncherArgs) -> LLMProxy:
+        """Return agent-lightning's proxy without its middleware."""
+        # The agent's: litellm would take it for its own, and not start
+        os.environ.pop("DATABASE_URL", None)
+        # One that ended before in this process left its app "shutting down"
+        GracefulShutdownManager.reset()
+
+        async def anyone() -> UserAPIKeyAuth:
+            return UserAPIKeyAuth(user_role=LitellmUserRoles.INTERNAL_USER)
+
+        app.dependency_overrides[user_api_key_auth] = anyone
+        inner = [one for one in app.user_middleware if one.cls is not CORSMiddleware]
+        app.user_middleware[:] = inner
+        models: list[ModelConfig] = []
+        for name, url in self.servers.items():
+            params = {
+                "model": f"hosted_vllm/{self.model}",
+                "api_base": f"{url}/v1",
+                # By its name: agent-lightning writes this into a file.
+                "api_key": f"os.environ/{TOKEN}",
+            }
+            models.append({"model_name": name, "litellm_params": params})
+        return LLMProxy(
+            store=self.store,
+            model_list=models,
+            middlewares=[],
+            callbacks=["return_token_ids", "logprobs"] if self.log_probs else ["return_token_ids"],
+            launcher_args=launcher,
+        )
 
     async def publish(self) -> None:
         for mode, published in self.resources.items():
@@ -172,57 +192,6 @@ def sampling_parameters(config: DictConfig, max_tokens: int, mode: str) -> dict[
         "top_k": int(source.top_k),
         "max_tokens": max_tokens,
     }
-
-
-def litellm_proxy(
-    models: list[ModelConfig],
-    store: LightningStore,
-    recorder: CallRecorder,
-    launcher: PythonServerLauncherArgs,
-    log_probs: bool,
-) -> LLMProxy:
-    """Return agent-lightning's proxy with the recording middleware in place of its own."""
-    # The agent's: litellm would take it for its own, and not start
-    os.environ.pop("DATABASE_URL", None)
-    # One that ended before in this process left its app "shutting down"
-    GracefulShutdownManager.reset()
-    RecordingMiddleware.default = recorder
-
-    async def anyone() -> UserAPIKeyAuth:
-        return UserAPIKeyAuth(user_role=LitellmUserRoles.INTERNAL_USER)
-
-    app.dependency_overrides[user_api_key_auth] = anyone
-    app.user_middleware[:] = [one for one in app.user_middleware if one.cls is not CORSMiddleware]
-    asked = ["return_token_ids", "logprobs"] if log_probs else ["return_token_ids"]
-    return LLMProxy(
-        store=store,
-        model_list=models,
-        middlewares=[RecordingMiddleware],
-        callbacks=[*asked, TakeTokenIds],
-        launcher_args=launcher,
-    )
-
-
-class TakeTokenIds(CustomLogger):
-    """Move a completion's token ids and log-probabilities into the call's `TAKEN`."""
-
-    async def async_post_call_success_hook(
-        self, data: Any, user_api_key_dict: Any, response: Any
-    ) -> Any:
-        taken = TAKEN.get(None)
-        prompt_ids = getattr(response, "prompt_token_ids", None)
-        if taken is None or not prompt_ids or not response.choices:
-            return response
-        choice = response.choices[0]
-        beside = getattr(choice, "provider_specific_fields", None) or {}
-        response_ids = beside.pop("token_ids", None)
-        if response_ids:
-            found = getattr(getattr(choice, "logprobs", None), "content", None)
-            log_probs = [float(token.logprob) for token in found] if found else None
-            taken.append(Taken(str(response.id), prompt_ids, response_ids, log_probs))
-            del response.prompt_token_ids
-            choice.logprobs = None
-        return response
 
 
 def serves(method: str, path: str) -> bool:
