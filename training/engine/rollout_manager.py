@@ -16,7 +16,7 @@ from typing import Any
 import transfer_queue as tq
 from agentlightning.types import EnqueueRolloutRequest
 from omegaconf import DictConfig
-from tensordict import NonTensorData, NonTensorStack, TensorDict
+from tensordict import TensorDict
 
 from training.engine import sequences
 from training.engine.collect import Collector
@@ -87,16 +87,9 @@ class RolloutManager:
     def generate_sequences(self, prompts: TensorDict) -> None:
         """Start the rollouts of verl's batch, one row a prompt group, and return."""
         validate = bool(prompts["validate"]) if "validate" in prompts else False
-        rows: list[Prompt] = [{} for _ in range(len(prompts))]
-        for key, column in prompts.items():
-            if key != "validate":
-                for number, row in enumerate(rows):
-                    if isinstance(column, NonTensorStack):
-                        row[key] = column[number].data
-                    elif isinstance(column, NonTensorData):
-                        row[key] = column.data
-                    else:
-                        row[key] = column[number]
+        rows = [row.to_dict() for row in prompts.unbind(0)]
+        for row in rows:
+            row.pop("validate", None)
         if not validate:
             self._count(len(rows))
         self._run(self._wave(rows, validate)).add_done_callback(self._note_failure)
