@@ -52,58 +52,48 @@ def _deal_micro_batches(
 transformer_impl.prepare_micro_batches = _deal_micro_batches
 
 
-class _OfTrees:
-    """A micro-batch as a tree, mixed in before verl's engine."""
+@EngineRegistry.register("language_model", ["fsdp", "fsdp2"], "cpu")
+class TreeEngine(FSDPEngineWithLMHead):
+    """verl's language model. A micro-batch of T tokens has log-probabilities of shape (T,)."""
 
     def forward_backward_batch(self, data: TensorDict, *arguments: Any, **options: Any) -> Any:
         """Run verl's method, with a mark where model and settings allow a tree."""
         alone = tu.get_non_tensor_data(data, "force_group_size", 1) == 1
         dealt = alone and _flag(data, "use_dynamic_bsz")
         rows = any(_flag(data, name) for name in ROWS)
-        tu.assign_non_tensor(
-            data,
-            prefix_tree=reads_trees(self.module.config) and dealt and not rows,  # type: ignore[attr-defined]  # verl's engine has it
-        )
-        return super().forward_backward_batch(data, *arguments, **options)  # type: ignore[misc]
+        fits = reads_trees(self.module.config) and dealt and not rows
+        tu.assign_non_tensor(data, prefix_tree=fits)
+        return super().forward_backward_batch(data, *arguments, **options)
 
     def prepare_model_inputs(
         self, micro_batch: TensorDict
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the tree as a batch of one. "nodes" (T,) are those of all sequences."""
+        """Return the tree as a batch of one. The nodes that a trained token follows need logits.
+
+        trained (T,): the tokens that one follows. rows: of each of these the row of its logits.
+        """
         if not _flag(micro_batch, "prefix_tree"):
-            return super().prepare_model_inputs(micro_batch)  # type: ignore[misc]
+            return super().prepare_model_inputs(micro_batch)
         tree = grow(_sequences(micro_batch))
+        nodes = torch.tensor([*chain.from_iterable(tree.nodes)])
+        trained = before_trained(micro_batch)
+        asked, rows = nodes[trained].unique(return_inverse=True)
         inputs = {
             "input_ids": torch.tensor([tree.tokens]),
             "position_ids": torch.tensor([tree.positions]),
             "attention_mask": ancestors(tree)[None, None],
+            "logits_to_keep": asked,
         }
-        return inputs, {"nodes": torch.tensor([*chain.from_iterable(tree.nodes)])}
+        return inputs, {"trained": trained, "rows": rows}
 
     def _merged_lora_per_tensor_param(self) -> Iterator[tuple[str, torch.Tensor]]:
         """Yield what vLLM gets, unrounded. verl makes it bfloat16, which loses a small adapter."""
-        module = self.module  # type: ignore[attr-defined]
+        module = self.module
         with merged_lora_context(module, backup_adapters=True):
             weights = normalize_peft_param_name(module.state_dict())
             for name, weight in convert_weight_keys(weights, module).items():
                 whole = weight.full_tensor() if isinstance(weight, DTensor) else weight
                 yield name, whole.detach().clone()  # the module's own is restored behind it
-
-
-@EngineRegistry.register("language_model", ["fsdp", "fsdp2"], "cpu")
-class TreeEngine(_OfTrees, FSDPEngineWithLMHead):
-    """verl's language model. A micro-batch of T tokens has log-probabilities of shape (T,)."""
-
-    def prepare_model_inputs(
-        self, micro_batch: TensorDict
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the tree and the nodes that a trained token follows: these need logits."""
-        inputs, info = super().prepare_model_inputs(micro_batch)
-        if "nodes" in info:
-            info["trained"] = before_trained(micro_batch)
-            asked, info["rows"] = info["nodes"][info["trained"]].unique(return_inverse=True)
-            inputs["logits_to_keep"] = asked
-        return inputs, info
 
     def prepare_model_outputs(
         self,
@@ -113,7 +103,7 @@ class TreeEngine(_OfTrees, FSDPEngineWithLMHead):
         logits_processor_func: Any,
     ) -> dict[str, torch.Tensor]:
         """Return nested log-probabilities (and entropies), 0 for tokens that are not trained."""
-        if "nodes" not in output_args:
+        if not _flag(micro_batch, "prefix_tree"):
             return super().prepare_model_outputs(
                 output, output_args, micro_batch, logits_processor_func
             )
