@@ -36,29 +36,23 @@ def _always(answer: Any) -> Callable[..., Any]:
 
 
 # verl expects torch.cuda's functions of its device module. torch.cpu has only some of them.
+_of_torch = {name: getattr(torch.cpu, name) for name in torch.cpu.__all__}
 DEVICE_MODULE = SimpleNamespace(
+    **_of_torch,
     __name__="training.cpu.verl_platform.DEVICE_MODULE",
-    set_device=_always(None),
-    synchronize=_always(None),
     empty_cache=_always(None),
     ipc_collect=_always(None),
-    current_device=_always("cpu"),
     get_device_name=_always("cpu"),
     memory_allocated=_resident_bytes,
     memory_reserved=_resident_bytes,
     max_memory_allocated=_resident_bytes,
     max_memory_reserved=_resident_bytes,
-    is_available=_always(True),
-    device_count=_always(1),
     reset_peak_memory_stats=_always(None),
     manual_seed=torch.manual_seed,
     manual_seed_all=torch.manual_seed,
     get_rng_state=lambda device=None: torch.get_rng_state(),
     set_rng_state=lambda state, device=None: torch.set_rng_state(state),
     mem_get_info=_memory_info,
-    Stream=torch.cpu.Stream,
-    stream=torch.cpu.stream,
-    current_stream=torch.cpu.current_stream,
 )
 
 
@@ -83,8 +77,4 @@ class CpuPlatform(PlatformBase):
     nvtx_range = _always(contextlib.nullcontext())
     set_device = synchronize = set_allocator_settings = empty_cache = _always(None)
     profiler_start = profiler_stop = cudart = _always(None)
-
-    def manual_seed(self, seed: int) -> None:
-        torch.manual_seed(seed)
-
-    manual_seed_all = manual_seed
+    manual_seed = manual_seed_all = staticmethod(torch.manual_seed)
