@@ -15,7 +15,7 @@ import pytest
 from tests.messages import missing
 from training.engine.watchdog import REPEATS_SECONDS, RESTARTS, WINDOW_SECONDS
 from training.runners import processes as runners
-from training.runners.processes import Budget, Keeper, KeptRunners, Runner
+from training.runners.processes import Keeper, KeptRunners, Runner
 from training.setup.plan import RunStopped
 from training.store.handover import worker_name
 from training.store.store_client import StoreClient
@@ -27,21 +27,21 @@ def ended(begun: float = 0.0, replaced: int | None = None) -> Runner:
     return Runner(0, None, begun, replaced)
 
 
-def test_runners_are_started_again_so_often_in_so_many_minutes():
-    budget = Budget()
+def test_runners_are_started_again_so_often_in_so_many_minutes(keeper):
+    kept, _ = keeper(os._exit)
     for second in range(RESTARTS):
-        assert budget.refusal(ended(), -9, second) is None
-    assert budget.refusal(ended(), -9, WINDOW_SECONDS - 1) is not None
-    assert budget.refusal(ended(), -9, WINDOW_SECONDS) is None, "the first of them is long ago"
-    assert budget.refusal(ended(), -9, WINDOW_SECONDS + 0.5) is not None
+        assert kept.refusal(ended(), -9, second) is None
+    assert kept.refusal(ended(), -9, WINDOW_SECONDS - 1) is not None
+    assert kept.refusal(ended(), -9, WINDOW_SECONDS) is None, "the first of them is long ago"
+    assert kept.refusal(ended(), -9, WINDOW_SECONDS + 0.5) is not None
 
 
 @pytest.mark.parametrize(
     ("code", "replaced", "lived", "again"),
     [(-9, -9, 0, False), (-9, -9, REPEATS_SECONDS, True), (-9, -11, 0, True), (3, None, 0, True)],
 )
-def test_a_cause_that_repeats_is_not_tried_again(code, replaced, lived, again):
-    refusal = Budget().refusal(ended(100, replaced), code, 100 + lived)
+def test_a_cause_that_repeats_is_not_tried_again(code, replaced, lived, again, keeper):
+    refusal = keeper(os._exit)[0].refusal(ended(100, replaced), code, 100 + lived)
     assert (refusal is None) == again
 
 

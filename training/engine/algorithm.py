@@ -61,9 +61,6 @@ class VerlAlgorithm(Algorithm):
         # screen of a successful run would say that the actor's own workers died.
         self._training: Any = None
 
-    def is_async(self) -> bool:
-        return True
-
     async def run(self, train_dataset: Any = None, val_dataset: Any = None) -> None:
         """Serve the store and train. Return when training ended, failed or was interrupted."""
         try:

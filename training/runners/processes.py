@@ -46,22 +46,6 @@ class Runner:
     replaced: int | None = None
 
 
-class Budget:
-    """Decide whether a runner that ended is started again."""
-
-    def __init__(self) -> None:
-        self._restarts: deque[float] = deque(maxlen=RESTARTS)
-
-    def refusal(self, runner: Runner, code: int, now: float) -> str | None:
-        """Return why a runner that ended with this code is not started again, or None if it is."""
-        if runner.replaced == code and now - runner.begun < REPEATS_SECONDS:
-            return "as the one before it did, and is not started again"
-        if len(self._restarts) == RESTARTS and now - self._restarts[0] < WINDOW_SECONDS:
-            return f"and is not started again, after {RESTARTS} times in {WINDOW_SECONDS:.0f} s"
-        self._restarts.append(now)
-        return None
-
-
 class Keeper:
     """The process above the runners. start: begins a runner. say: prints for people."""
 
@@ -72,7 +56,7 @@ class Keeper:
         self.store = store
         self.say = say
         self.runners: list[Runner] = []
-        self.budget = Budget()
+        self._restarts: deque[float] = deque(maxlen=RESTARTS)
 
     def keep(self, count: int, stopped: Callable[[], bool]) -> int:
         """Keep so many runners until `stopped` or none is left. Return the last exit code."""
@@ -93,9 +77,18 @@ class Keeper:
             runner.process.join()
         return code
 
+    def refusal(self, runner: Runner, code: int, now: float) -> str | None:
+        """Return why a runner that ended with this code is not started again, or None if it is."""
+        if runner.replaced == code and now - runner.begun < REPEATS_SECONDS:
+            return "as the one before it did, and is not started again"
+        if len(self._restarts) == RESTARTS and now - self._restarts[0] < WINDOW_SECONDS:
+            return f"and is not started again, after {RESTARTS} times in {WINDOW_SECONDS:.0f} s"
+        self._restarts.append(now)
+        return None
+
     def _replace(self, runner: Runner, code: int) -> None:
         now = time.monotonic()
-        refusal = self.budget.refusal(runner, code, now)
+        refusal = self.refusal(runner, code, now)
         if not refusal:
             self.runners.append(Runner(runner.number, self.start(runner.number), now, code))
         text = (
