@@ -88,14 +88,12 @@ class ToyAgent(agl.LitAgent[dict[str, Any]]):
 @asynccontextmanager
 async def served(
     store: RunStore | None = None, port: int | None = None, token: str | None = None
-) -> AsyncIterator[agl.LightningStoreClient]:
-    """A client of this project's store, served for real; without a token, of agent-lightning's."""
+) -> AsyncIterator[StoreClient]:
+    """A client of this project's store, served for real."""
     store = store or RunStore()
     server = make_server(store, HOST, port or own_port(), "thread", token)
     await server.start()
-    client = (
-        StoreClient(server.endpoint, token) if token else agl.LightningStoreClient(server.endpoint)
-    )
+    client = StoreClient(server.endpoint, token)
     await client.add_resources({})
     try:
         yield client

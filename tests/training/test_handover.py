@@ -12,16 +12,15 @@ from fastapi import HTTPException
 from tests.training.conftest import enqueue, served
 from training.proxy.recorder import OUTAGE_SECONDS
 from training.start.run import deadline_of
-from training.store import handover as handover_module
-from training.store import live_store
-from training.store.handover import Handover, give_up, rules_of, worker_name
+from training.store import live_store, store_client
 from training.store.live_store import RunStore
+from training.store.store_client import give_up, rules_of, worker_name
 
 
 @pytest.fixture(autouse=True)
 def nobody_asks_twice(monkeypatch):
     """Who is not told of news waits longer than any test."""
-    monkeypatch.setattr(handover_module, "WAIT_SECONDS", 3600)
+    monkeypatch.setattr(store_client, "WAIT_SECONDS", 3600)
     monkeypatch.setattr(live_store, "LONGEST_WAIT", 3600)
     monkeypatch.setattr(live_store, "LOOK_SECONDS", 3600)
 
@@ -34,16 +33,15 @@ async def finish(store: Any, *statuses: str) -> None:
 
 async def test_every_ending_is_handed_out_once_and_at_once(store):
     ids = await enqueue(store, [{"name": str(i)} for i in range(3)])
-    handover = Handover(store)
-    asked = asyncio.create_task(handover.ended())
+    asked = asyncio.create_task(store.wait_ended(0))
     await asyncio.sleep(0.2)
     await finish(store, "succeeded", "failed", "succeeded")
-    found = await asyncio.wait_for(asked, 25)
+    last, found = await asyncio.wait_for(asked, 25)
     while len(found) < 3:
-        found += await asyncio.wait_for(handover.ended(), 25)
+        last, more = await asyncio.wait_for(store.wait_ended(last), 25)
+        found += more
     statuses = {rollout.rollout_id: rollout.status for rollout in found}
     assert [statuses[name] for name in ids] == ["succeeded", "failed", "succeeded"]
-    await handover.close()
 
 
 async def test_a_step_whose_answer_was_lost_is_not_queued_twice(monkeypatch):
@@ -66,7 +64,7 @@ async def test_a_step_whose_answer_was_lost_is_not_queued_twice(monkeypatch):
 
 async def test_an_error_of_the_store_delays_an_ending_and_loses_none(monkeypatch):
     """Taken for an answer, it would end the run."""
-    monkeypatch.setattr(handover_module, "UNREACHABLE_SECONDS", 0.0)
+    monkeypatch.setattr(store_client, "UNREACHABLE_SECONDS", 0.0)
 
     class Failing(RunStore):
         asked = 0
@@ -78,13 +76,12 @@ async def test_an_error_of_the_store_delays_an_ending_and_loses_none(monkeypatch
             return await super().wait_ended(after, seconds)
 
     async with served(Failing()) as store:
-        handover = Handover(store)
+        last, found = 0, []
         await enqueue(store, [{"name": "a"}])
         await finish(store, "succeeded")
-        while not (found := await asyncio.wait_for(handover.ended(), 25)):
-            pass
+        while not found:
+            last, found = await asyncio.wait_for(store.wait_ended(last), 25)
         assert [rollout.status for rollout in found] == ["succeeded"]
-        await handover.close()
 
 
 async def test_a_rollout_is_played_three_times_at_most(store, tmp_path):
@@ -96,9 +93,7 @@ async def test_a_rollout_is_played_three_times_at_most(store, tmp_path):
         assert (rollout.rollout_id, rollout.attempt.sequence_id) == (often, number)
         await store.update_attempt(often, rollout.attempt.attempt_id, status=status)
     assert await store.dequeue_rollout() is None
-    handover = Handover(store)
-    [ended] = await handover.ended()
-    await handover.close()
+    _, [ended] = await store.wait_ended(0)
     assert (ended.status, ended.attempt.status) == ("failed", "timeout")
     [once] = await enqueue(store, [{"name": "once"}], **rules)
     await finish(store, "failed")

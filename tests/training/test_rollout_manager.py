@@ -9,7 +9,7 @@ import pytest
 from tests.training.steps import SAMPLING, keys_of, played_by
 from training.engine.playing import read_playing
 from training.setup.plan import RunStopped
-from training.store.handover import MAX_ATTEMPTS
+from training.store.store_client import MAX_ATTEMPTS
 
 GOOD = {"name": "a", "rewards": [1.0, 0.0]}
 OTHER = {"name": "b", "rewards": [0.25, 0.75]}
@@ -19,7 +19,7 @@ DEAD = {"name": "dead", "rewards": [None]}
 @pytest.fixture(autouse=True)
 def no_pause(monkeypatch):
     monkeypatch.setattr("training.engine.watchdog.PAUSE_SECONDS", 0.0)
-    monkeypatch.setattr("training.store.handover.WAIT_SECONDS", 0.1)
+    monkeypatch.setattr("training.store.store_client.WAIT_SECONDS", 0.1)
 
 
 async def test_a_step_is_queued_as_it_was_played(tmp_path, monkeypatch):

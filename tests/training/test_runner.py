@@ -15,19 +15,17 @@ from tests.training.conftest import ToyAgent, enqueue, running, served
 from training.proxy.recorder import SpanSender
 from training.runners import episode_runner
 from training.runners.episode_runner import EpisodeRunner
-from training.store.handover import Handover
+from training.store.store_client import StoreClient
 
 
-async def ends(store: agl.LightningStore, ids: list[str], seconds: float = 60) -> list[Any]:
-    handover = Handover(store)
+async def ends(store: StoreClient, ids: list[str], seconds: float = 60) -> list[Any]:
     found: dict[str, Any] = {}
-    try:
-        async with asyncio.timeout(seconds):
-            while not found.keys() >= {*ids}:
-                found |= {one.rollout_id: one for one in await handover.ended()}
-        return [found[rollout_id] for rollout_id in ids]
-    finally:
-        await handover.close()
+    last = 0
+    async with asyncio.timeout(seconds):
+        while not found.keys() >= {*ids}:
+            last, ended = await store.wait_ended(last)
+            found |= {one.rollout_id: one for one in ended}
+    return [found[rollout_id] for rollout_id in ids]
 
 
 async def emitted(store: agl.LightningStore, rollout_id: str) -> list[str]:

@@ -17,8 +17,7 @@ from training.engine.watchdog import REPEATS_SECONDS, RESTARTS, WINDOW_SECONDS
 from training.runners import processes as runners
 from training.runners.processes import Keeper, KeptRunners, Runner
 from training.setup.plan import RunStopped
-from training.store.handover import worker_name
-from training.store.store_client import StoreClient
+from training.store.store_client import StoreClient, worker_name
 
 FORK = multiprocessing.get_context("fork")
 

@@ -31,8 +31,7 @@ from training.runners.tracing import ProxyTraceToTriplet
 from training.setup.agreement import compares_groups
 from training.setup.plan import Plan, RunStopped
 from training.setup.presets import ROLLOUT
-from training.store.handover import Handover, rules_of
-from training.store.store_client import StoreClient
+from training.store.store_client import StoreClient, rules_of
 
 logger = logging.getLogger(__name__)
 
@@ -78,7 +77,7 @@ class RolloutManager:
         self._news = threading.Event()
         # Unix seconds, by the store's clock, at which the last collected rollout ended
         self.last_end = 0.0
-        self.handover = Handover(self.store)
+        self._last_ending = 0  # its number in the store
         self._turn = asyncio.Lock()  # each ending is handed out once, so one wave plays at a time
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._loop.run_forever, name="rollouts", daemon=True).start()
@@ -134,7 +133,6 @@ class RolloutManager:
             for task in others:
                 task.cancel()
             await asyncio.gather(*others, return_exceptions=True)
-            await self.handover.close()
             await self.store.close()
 
         self._run(end()).result(timeout=120)
@@ -246,7 +244,8 @@ class RolloutManager:
         heard = time.monotonic()
         try:
             while waiting:
-                for rollout in await self.handover.ended():
+                self._last_ending, ended = await self.store.wait_ended(self._last_ending)
+                for rollout in ended:
                     record = waiting.pop(rollout.rollout_id, None)
                     if record is not None:
                         heard = time.monotonic()

@@ -14,7 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentlightning import LightningStore, LightningStoreClient, LitAgent, Runner
+from agentlightning import LitAgent, Runner
 from agentlightning.emitter import emit_reward
 from agentlightning.execution.events import ExecutionEvent
 from agentlightning.store.base import is_finished
@@ -23,7 +23,7 @@ from agentlightning.types import AttemptedRollout, NamedResources, Rollout, Span
 
 from training.proxy.recorder import SpanSender
 from training.runners.tracing import EpisodeTracer
-from training.store.handover import Handover, give_up, worker_name
+from training.store.store_client import StoreClient, give_up, worker_name
 
 logger = logging.getLogger(__name__)
 
@@ -81,9 +81,9 @@ class EpisodeRunner(Runner[Any]):
         self.agent = agent
         agent.set_runner(self)
 
-    def init_worker(self, worker_id: int, store: LightningStore, **kwargs: Any) -> None:
+    def init_worker(self, worker_id: int, store: Any, **kwargs: Any) -> None:
         """Prepare this process. Its tracer assigns what is emitted to the episode that emits it."""
-        self.store = store
+        self.store: StoreClient = store
         self.name = worker_name(os.getpid())
         set_active_tracer(self.tracer)
 
@@ -100,8 +100,7 @@ class EpisodeRunner(Runner[Any]):
         """
         loop = asyncio.get_running_loop()
         loop.set_default_executor(Threads())
-        self._handover = Handover(self.store)
-        self._sender = SpanSender(getattr(self.store, "token", None))
+        self._sender = SpanSender(self.store.token)
         self._resources: dict[str, NamedResources] = {}
         self._slots: dict[str, Slot] = {}
         self._stray: set[asyncio.Task[Any]] = set()
@@ -133,10 +132,8 @@ class EpisodeRunner(Runner[Any]):
                     len(slots),
                     type(error).__name__,
                 )
-        await self._handover.close()
         await self._sender.close()
-        if isinstance(self.store, LightningStoreClient):
-            await self.store.close()
+        await self.store.close()
 
     async def _take(self) -> None:
         while True:
@@ -152,7 +149,7 @@ class EpisodeRunner(Runner[Any]):
                 for rollout in rollouts:
                     self._start(rollout)
                 if not rollouts:
-                    await self._handover.queued()
+                    await self.store.wait_queued()
             except Exception:
                 logger.exception("%s could not take a rollout", self.name)
                 await asyncio.sleep(1)

@@ -25,8 +25,7 @@ from agentlightning import ClientServerExecutionStrategy
 from common.parent import end_with
 from training.engine.watchdog import POLL_SECONDS, REPEATS_SECONDS, RESTARTS, WINDOW_SECONDS
 from training.setup.plan import RunStopped
-from training.store.handover import give_up, worker_name
-from training.store.store_client import StoreClient
+from training.store.store_client import StoreClient, give_up, worker_name
 
 logger = logging.getLogger(__name__)
 

@@ -1,16 +1,36 @@
-"""agent-lightning's client of the store, with the token, and patient with a slow network."""
+"""agent-lightning's client of the store, with the token, and patient with a slow network.
+
+Runners and trainer learn of news by requests that stay open.
+"""
 
 import asyncio
+import contextlib
+import logging
+import platform
 import uuid
 from collections.abc import Sequence
 from typing import Any
 
 import aiohttp
-from agentlightning import LightningStoreClient
-from agentlightning.types import EnqueueRolloutRequest, Rollout
+from agentlightning import LightningStore, LightningStoreClient
+from agentlightning.types import (
+    AttemptedRollout,
+    EnqueueRolloutRequest,
+    Rollout,
+    RolloutConfig,
+)
 
 from training.proxy.recorder import OUTAGE_SECONDS, store_session
+from training.store.store_checks import WAITS
 
+logger = logging.getLogger(__name__)
+
+WAIT_SECONDS = 5.0
+UNREACHABLE_SECONDS = 0.5
+# Above the longest limit of an episode: runners end it earlier, at their own deadline.
+STORE_MARGIN_SECONDS = 60.0
+UNRESPONSIVE_SECONDS = 60.0
+MAX_ATTEMPTS = 3
 LOOK_SECONDS = 0.5  # between two looks whether the store is there again
 # Soon at first: every episode waits for some of its store's answers
 RETRY_SECONDS = (0.1, 0.3, 1.0, 3.0, 5.0)
@@ -61,3 +81,61 @@ class StoreClient(LightningStoreClient):
             return taken or await once(self, marked)
         finally:
             await client.close()
+
+    async def wait_queued(self) -> None:
+        """Return when a rollout waits in the queue, at the latest after WAIT_SECONDS."""
+        await self._wait("queue", {"seconds": WAIT_SECONDS})
+
+    async def wait_ended(self, after: int) -> tuple[int, list[Rollout]]:
+        """Return the last ending's number, and what ended after `after` with its latest attempt,
+        nothing after WAIT_SECONDS.
+        """
+        answer = await self._wait("ended", {"after": after, "seconds": WAIT_SECONDS})
+        if answer is None:
+            return after, []
+        found: list[Rollout] = []
+        for rollout in answer["rollouts"]:
+            # One that was cancelled in the queue has no attempt
+            kind = AttemptedRollout if "attempt" in rollout else Rollout
+            found.append(kind.model_validate(rollout))
+        return answer["last"], found
+
+    async def _wait(self, what: str, body: dict[str, Any]) -> dict[str, Any] | None:
+        session = await self._get_session()
+        url = f"{self.server_address_root}{WAITS}/{what}"
+        try:
+            async with session.post(url, json=body) as response:
+                response.raise_for_status()
+                return dict(await response.json())
+        except (aiohttp.ClientError, TimeoutError) as error:
+            logger.info("the store does not answer at %s (%s)", url, type(error).__name__)
+            await asyncio.sleep(UNREACHABLE_SECONDS)
+            return None
+
+
+def rules_of(episode_timeout: float) -> RolloutConfig:
+    """Return when the store has a rollout of this run played again."""
+    return RolloutConfig(
+        timeout_seconds=episode_timeout + STORE_MARGIN_SECONDS,
+        unresponsive_seconds=UNRESPONSIVE_SECONDS,
+        max_attempts=MAX_ATTEMPTS,
+        retry_condition=["timeout", "unresponsive"],
+    )
+
+
+def worker_name(pid: int) -> str:
+    """Return the name in the store of a runner process on this machine."""
+    return f"runner-{platform.node()}-{pid}"
+
+
+async def give_up(store: LightningStore, worker: str) -> int:
+    """Mark a worker's rollouts unresponsive, so that others play them. Return how many."""
+    abandoned = 0
+    for rollout in await store.query_rollouts(status_in=["preparing", "running"]):
+        if not isinstance(rollout, AttemptedRollout) or rollout.attempt.worker_id != worker:
+            continue
+        abandoned += 1
+        attempt = rollout.attempt.attempt_id
+        with contextlib.suppress(ValueError):  # it ended meanwhile, and was released
+            await store.update_attempt(rollout.rollout_id, attempt, status="unresponsive")
+    return abandoned
