@@ -20,6 +20,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from training.cpu.memory import give_back
@@ -136,12 +137,10 @@ def draw_actor_classes_from_the_system() -> None:
     import ray
     import ray.actor
 
-    class ActorClassID:
-        @staticmethod
-        def from_random() -> Any:
-            return ray.ActorClassID(os.urandom(ray.ActorClassID.size()))
+    def from_random() -> Any:
+        return ray.ActorClassID(os.urandom(ray.ActorClassID.size()))
 
-    ray.actor.ActorClassID = ActorClassID
+    ray.actor.ActorClassID = SimpleNamespace(from_random=from_random)
 
 
 def _answer(listener: socket.socket) -> dict[str, Any] | None:

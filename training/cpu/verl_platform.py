@@ -22,7 +22,6 @@ torch.distributed.init_process_group = _accept_repeated_backend
 
 
 def _memory_info(device: Any = None) -> tuple[int, int]:
-    """Return (free, total) bytes of main memory, as torch.cuda.mem_get_info does for a GPU."""
     memory = psutil.virtual_memory()
     return memory.available, memory.total
 

@@ -87,20 +87,22 @@ def is_checkpoint(path: Path) -> bool:
     return named is not None and (path / "actor").is_dir()
 
 
+def validations(run: Path) -> dict[int, float]:
+    """Return the rewards of a run's validations by step."""
+    rows = [row for row in curve(run) if row["validation"] is not None]
+    return {row["step"]: row["validation"] for row in rows}
+
+
 def best_step(run: Path, steps: Iterable[int]) -> int | None:
     """Return the step of the best validation, of equal ones the last, or None."""
-    among = set(steps)
-    scores = []
-    for row in curve(run):
-        if row["step"] in among and row["validation"] is not None:
-            scores.append((row["validation"], row["step"]))
-    return max(scores)[1] if scores else None
+    found = validations(run)
+    among = found.keys() & set(steps)
+    return max(among, key=lambda step: (found[step], step), default=None)
 
 
 def was_validated(checkpoint: Path) -> bool:
     """Return whether the records of its run hold a validation of this checkpoint."""
-    found = {row["step"]: row["validation"] for row in curve(run_of(checkpoint))}
-    return found.get(step_of(checkpoint)) is not None
+    return step_of(checkpoint) in validations(run_of(checkpoint))
 
 
 def find_checkpoint(resume: str, run_dir: Path | None, runs_dir: Path) -> Path | None:
@@ -168,12 +170,8 @@ def split_adapter(actor: Path, base_model: str) -> None:
     for file in files:
         tensors |= load_file(file)
     adapter = {name: tensor for name, tensor in tensors.items() if ".lora_" in name}
-    if not adapter:
-        raise ValueError(f"{folder} holds no adapter")
     written = json.loads((actor / "lora_train_meta.json").read_text(encoding="utf-8"))
-    rank = int(written["r"])
-    alpha = int(written["lora_alpha"])
-    merged = merge(tensors, alpha / rank)
+    merged = merge(tensors, written["lora_alpha"] / written["r"])
     for file in [*files, *folder.glob("*.safetensors.index.json")]:
         file.unlink()
     save_torch_state_dict(merged, folder)
@@ -181,8 +179,8 @@ def split_adapter(actor: Path, base_model: str) -> None:
     target = actor / ADAPTER_FOLDER
     target.mkdir(exist_ok=True)
     LoraConfig(
-        r=rank,
-        lora_alpha=alpha,
+        r=written["r"],
+        lora_alpha=written["lora_alpha"],
         target_modules=layers,
         task_type="CAUSAL_LM",
         base_model_name_or_path=base_model,
