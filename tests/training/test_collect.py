@@ -16,7 +16,6 @@ from training.engine.records import RolloutRecord
 from training.engine.trajectories import Limits
 from training.engine.watchdog import REWARD_MISSING, SPANS_MISSING
 from training.proxy.recorder import LOG_PROBS_ATTRIBUTE, RESPONSE_ATTRIBUTE
-from training.runners.tracing import ProxyTraceToTriplet
 from training.store.live_store import RunStore
 
 NAMES = {"reply": RESPONSE_ATTRIBUTE, "log_probs": LOG_PROBS_ATTRIBUTE}
@@ -73,7 +72,7 @@ def call_span(ids: dict[str, str], *generated: int, number: int = 1, **attribute
 async def collected(
     store: RunStore, ids: dict[str, str], response: int = 100, merge: bool = True
 ) -> tuple[RolloutRecord, Any]:
-    collector = Collector(store, ProxyTraceToTriplet(), Limits(100, response), merge)
+    collector = Collector(store, Limits(100, response), merge)
     rollout = await store.get_rollout_by_id(ids["rollout_id"])
     assert rollout is not None
     record = RolloutRecord(rollout_id=rollout.rollout_id, group="g", mode="train", step=1)

@@ -22,10 +22,10 @@ from episodes.lit_agent import RESOURCE
 from tests.training.conftest import served
 from tests.training.plans import plan_of
 from tests.training.standins import MODEL, StandInVllm, standing
+from training.engine.collect import ProxyTraceToTriplet
 from training.proxy.gate import RequestSeeds
 from training.proxy.policy_access import PolicyAccess
 from training.proxy.recorder import LOG_PROBS_ATTRIBUTE
-from training.runners.tracing import ProxyTraceToTriplet
 from training.setup.plan import RunStopped
 
 CALLS = "/rollout/ro/attempt/at/v1/chat/completions"

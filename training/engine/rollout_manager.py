@@ -27,7 +27,6 @@ from training.engine.trajectories import Limits
 from training.engine.watchdog import Watch, learnable_groups, silence_limit
 from training.proxy.policy_access import PolicyAccess
 from training.report.summary import measured, read_lines
-from training.runners.tracing import ProxyTraceToTriplet
 from training.setup.agreement import compares_groups
 from training.setup.plan import Plan, RunStopped
 from training.setup.presets import ROLLOUT
@@ -60,9 +59,7 @@ class RolloutManager:
         limits = Limits(
             prompt=config.data.max_prompt_length, response=config.data.max_response_length
         )
-        self.collector = Collector(
-            self.store, ProxyTraceToTriplet(), limits, plan.engine.trajectory_level
-        )
+        self.collector = Collector(self.store, limits, plan.engine.trajectory_level)
         self.watch = Watch(
             int(config.data.train_batch_size) * self.n_train, plan.engine.max_unscored_share
         )

@@ -96,7 +96,6 @@ def merge_calls(calls: Sequence[Call], limits: Limits, merge: bool = True) -> Tr
 
 
 def _why_apart(last: TokenSequence, call: Call, limits: Limits) -> str | None:
-    """Return why a call begins a new sequence, or None if it extends the last one."""
     if not last.is_extended_by(call):
         return "prefix_mismatch"
     whole = len(call.prompt_ids) + len(call.response_ids)

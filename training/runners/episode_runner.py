@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,10 +20,10 @@ from agentlightning.emitter import emit_reward
 from agentlightning.execution.events import ExecutionEvent
 from agentlightning.store.base import is_finished
 from agentlightning.tracer.base import clear_active_tracer, set_active_tracer
+from agentlightning.tracer.dummy import DummyTracer
 from agentlightning.types import AttemptedRollout, NamedResources, Rollout, SpanCoreFields
 
 from training.proxy.recorder import SpanSender
-from training.runners.tracing import EpisodeTracer
 from training.store.store_client import StoreClient, give_up, worker_name
 
 logger = logging.getLogger(__name__)
@@ -32,6 +33,27 @@ TAKEN_AT_ONCE = 8  # rollouts of one dequeue, so that a short queue is shared be
 GIVE_UP_SECONDS = 3.0
 STOP_POLL_SECONDS = 0.2
 LOST = ("timeout", "unresponsive", "failed")
+
+_episode: ContextVar[list[SpanCoreFields]] = ContextVar("episode")
+
+
+class EpisodeTracer(DummyTracer):
+    """Keeps what agents emit apart by asyncio task, which begins with `begin`. The proxy's spans
+    hold the token ids.
+
+    Threads and tasks of an episode belong to it. Outside of any, emitting raises LookupError.
+    """
+
+    def begin(self) -> list[SpanCoreFields]:
+        """Start an episode in the current task. The list fills as the agent emits."""
+        spans: list[SpanCoreFields] = []
+        _episode.set(spans)
+        return spans
+
+    def create_span(self, *args: Any, **named: Any) -> SpanCoreFields:
+        span = super().create_span(*args, **named)
+        _episode.get().append(span)
+        return span
 
 
 class Threads(ThreadPoolExecutor):

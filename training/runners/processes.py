@@ -140,7 +140,6 @@ class KeptRunners(ClientServerExecutionStrategy):
     def _spawn_runners(
         self, runner: Any, store: Any, stop_evt: Any, *, ctx: BaseContext
     ) -> list[Any]:
-        """Start the keeper, which agent-lightning stops, waits for and kills at last."""
         self._news = ctx.SimpleQueue()
         made: Any = ctx
         self._keeper = made.Process(

@@ -24,7 +24,6 @@ from training.engine.checkpoints import latest_checkpoint, step_of
 from training.report.summary import build_summary, show
 from training.runners.episode_runner import EpisodeRunner
 from training.runners.processes import KeptRunners
-from training.runners.tracing import ProxyTraceToTriplet
 from training.setup.chat_template import TEMPLATE
 from training.setup.plan import Plan
 from training.setup.reading import choose_reading
@@ -111,7 +110,6 @@ def _trainer(plan: Plan, algorithm: VerlAlgorithm | None) -> agl.Trainer:
         n_runners=plan.store.n_runners,
         tracer=runner.tracer,
         runner=runner,
-        adapter=ProxyTraceToTriplet(),
         store=StoreClient(plan.store.address, plan.store.token),
         strategy=KeptRunners(plan.store.role, plan.store.n_runners),
     )
