@@ -99,7 +99,7 @@ async def served(
         yield client
     finally:
         await client.close()
-        store.stop_waits()
+        store.closing = True
         await server.stop()
 
 

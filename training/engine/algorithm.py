@@ -126,32 +126,26 @@ def _start_ray(plan: Plan, config: DictConfig) -> Any:
         runtime_env = dict(get_ppo_ray_runtime_env(config))
     elif plan.engine.python:
         runtime_env["py_executable"] = plan.engine.python
-    variables = environment(plan.engine.device, plan.engine.model, config.trainer.n_gpus_per_node)
-    runtime_env["env_vars"] = {**runtime_env.get("env_vars", {}), **variables}
-    runtime_env["env_vars"]["VERL_FILE_LOGGER_PATH"] = str(plan.output.run_dir / "metrics.jsonl")
-    runtime_env["worker_process_setup_hook"] = "training.proxy.doors.guard_sockets"
-    level = logging.INFO if plan.output.debug else logging.ERROR
-    common = {
-        "runtime_env": runtime_env,
-        "log_to_driver": plan.output.debug,
-        "logging_level": level,
+    runtime_env["env_vars"] = {
+        **runtime_env.get("env_vars", {}),
+        **environment(plan.engine.device, plan.engine.model, config.trainer.n_gpus_per_node),
+        "VERL_FILE_LOGGER_PATH": str(plan.output.run_dir / "metrics.jsonl"),
     }
-    stop = signal.getsignal(signal.SIGTERM)
+    runtime_env["worker_process_setup_hook"] = "training.proxy.doors.guard_sockets"
+    options: dict[str, Any] = {}
     if cluster:
         # The token must not stand here: these variables are shown on command lines.
         runtime_env["env_vars"][TOKEN] = ""
-        ray.init(**common)
-        keep_in_ray(str(plan.store.token))
     else:
-        sizes = dict(config.ray_kwargs.ray_init)
-        sizes.pop("runtime_env", None)
-        ray.init(
-            address="local",
-            _node_ip_address="127.0.0.1",
-            include_dashboard=False,
-            **common,
-            **sizes,
-        )
+        options = dict(config.ray_kwargs.ray_init)
+        options |= {"address": "local", "_node_ip_address": "127.0.0.1"}
+        options["include_dashboard"] = False
+    options |= {"runtime_env": runtime_env, "log_to_driver": plan.output.debug}
+    options["logging_level"] = logging.INFO if plan.output.debug else logging.ERROR
+    stop = signal.getsignal(signal.SIGTERM)
+    ray.init(**options)
+    if cluster:
+        keep_in_ray(str(plan.store.token))
     # After Ray's own handler the process aborts within three seconds, whatever it is doing
     signal.signal(signal.SIGTERM, stop)
     check_nodes_found(config)

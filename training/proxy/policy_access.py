@@ -138,11 +138,19 @@ class PolicyAccess:
         )
 
     async def publish(self) -> None:
-        for mode, published in self.resources.items():
-            sampling = sampling_parameters(self.config, self.engine.max_tokens, mode)
+        """Name every server to training and validation, with the sampling of verl's tree."""
+        rollout = self.config.actor_rollout_ref.rollout
+        for mode, source in (("train", rollout), ("val", rollout.val_kwargs)):
+            sampling = {
+                "temperature": float(source.temperature),
+                "top_p": float(source.top_p),
+                "top_k": int(source.top_k),
+                "max_tokens": self.engine.max_tokens,
+            }
             for name in self.servers:
                 llm = ProxyLLM(endpoint=self.address, model=name, sampling_parameters=sampling)
-                published.append((await self.store.add_resources({RESOURCE: llm})).resources_id)
+                added = await self.store.add_resources({RESOURCE: llm})
+                self.resources[mode].append(added.resources_id)
 
     @contextmanager
     def changing_weights(self, step: int) -> Iterator[None]:
@@ -180,18 +188,6 @@ class PolicyAccess:
                         f"{name} at {url} does not answer ({type(error).__name__}). Look for its "
                         "last words in the run folder's logs (memory?), then resume with --resume."
                     ) from error
-
-
-def sampling_parameters(config: DictConfig, max_tokens: int, mode: str) -> dict[str, Any]:
-    """Return the sampling parameters of every policy call, which come from verl's tree alone."""
-    rollout = config.actor_rollout_ref.rollout
-    source = rollout.val_kwargs if mode == "val" else rollout
-    return {
-        "temperature": float(source.temperature),
-        "top_p": float(source.top_p),
-        "top_k": int(source.top_k),
-        "max_tokens": max_tokens,
-    }
 
 
 def serves(method: str, path: str) -> bool:

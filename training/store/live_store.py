@@ -39,7 +39,7 @@ LOOK_SECONDS = 0.5  # between two looks whether the store is about to end
 class RunStore(InMemoryLightningStore):
     """Number endings, wake those who wait, and forget rollouts `release_seconds` after their end.
 
-    Lives on its server's event loop. Only `stop_waits` may be called from elsewhere.
+    Lives on its server's event loop. Only `closing` may be set from elsewhere.
     """
 
     def __init__(self, release_seconds: float = RELEASE_SECONDS) -> None:
@@ -49,7 +49,7 @@ class RunStore(InMemoryLightningStore):
         # Number, Unix seconds, rollout id
         self.ended: deque[tuple[int, float, str]] = deque()
         self.last_ending = 0
-        self.closing = False
+        self.closing = False  # all waiting requests are answered, and later ones at once
 
     async def _post_update_rollout(
         self, rollouts: Sequence[tuple[Rollout, Sequence[str]]], skip_enqueue: bool = False
@@ -67,10 +67,6 @@ class RunStore(InMemoryLightningStore):
         while self.ended and self.ended[0][1] < oldest:
             await self._forget(self.ended.popleft()[2])
 
-    def stop_waits(self) -> None:
-        """Answer all waiting requests within LOOK_SECONDS, and later ones at once."""
-        self.closing = True
-
     async def wait_queued(self, seconds: float) -> int:
         """Return the size of the queue, as soon as there are rollouts or after `seconds`."""
         return await self._wait(self.collections.rollout_queue.size, seconds)
@@ -79,12 +75,7 @@ class RunStore(InMemoryLightningStore):
         """Return the last ending's number and what ended after `after`, at once if any did."""
 
         async def newer() -> list[tuple[int, str]]:
-            found: list[tuple[int, str]] = []
-            for number, _, rollout_id in reversed(self.ended):
-                if number <= after:
-                    break
-                found.append((number, rollout_id))
-            return found[::-1]
+            return [(number, name) for number, _, name in self.ended if number > after]
 
         endings = await self._wait(newer, seconds)
         found = [await self.get_rollout_by_id(rollout_id) for _, rollout_id in endings]
@@ -170,5 +161,5 @@ async def serving(place: StorePlan) -> AsyncIterator[None]:
     try:
         yield
     finally:
-        store.stop_waits()
+        store.closing = True
         await server.stop()
