@@ -54,7 +54,7 @@ def access(kind: str, servers: list[StandInVllm], store: Any, **changes: Any) ->
     policy = {"model": {"path": MODEL}, "rollout": rollout}
     config = OmegaConf.create({"data": {"seed": 42}, "actor_rollout_ref": policy})
     addresses = [f"127.0.0.1:{server.port}" for server in servers]
-    return PolicyAccess(plan.engine, plan.proxy, plan.store.token, config, addresses, store)
+    return PolicyAccess(plan, config, addresses, store)
 
 
 @asynccontextmanager

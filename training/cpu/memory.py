@@ -10,6 +10,4 @@ RETURNED_BYTES = 2**20
 
 def give_back() -> None:
     """Make glibc return every block of a MiB or more as soon as it is freed."""
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    if mallopt:
-        mallopt(M_MMAP_THRESHOLD, RETURNED_BYTES)
+    ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, RETURNED_BYTES)

@@ -20,17 +20,8 @@ from training.engine.watchdog import REWARD_MISSING, SPANS_MISSING
 from training.proxy.recorder import LOG_PROBS_ATTRIBUTE, RESPONSE_ATTRIBUTE
 
 LATE_SPANS_SECONDS = 10.0
-# Of a record's fields those that are not the annotation's, or are read from it with a default
-OF_THE_ENGINE = {
-    "sample",
-    "step",
-    "task_type",
-    "seconds",
-    "reward",
-    "terms",
-    "counters",
-    "canaries",
-}
+# Of a record's fields those that are not the annotation's
+OF_THE_ENGINE = ("sample", "step", "task_type", "seconds")
 FIRST_PAUSE = 0.01
 LONGEST_PAUSE = 0.2
 

@@ -53,9 +53,7 @@ class RolloutManager:
         self.n_val = int(rollout.val_kwargs.n)
         self.compared = compares_groups(config)
         self.store = StoreClient(plan.store.address, plan.store.token)
-        self.policy = PolicyAccess(
-            plan.engine, plan.proxy, plan.store.token, config, servers, self.store
-        )
+        self.policy = PolicyAccess(plan, config, servers, self.store)
         limits = Limits(
             prompt=config.data.max_prompt_length, response=config.data.max_response_length
         )

@@ -33,7 +33,7 @@ from training.proxy.direct import HEALTH, direct_app
 from training.proxy.gate import CallGate, RequestSeeds
 from training.proxy.middleware import CALL, RecordingMiddleware
 from training.proxy.recorder import CallRecorder
-from training.setup.plan import EnginePlan, ProxyPlan, RunStopped
+from training.setup.plan import Plan, RunStopped
 from training.setup.ports import free_port
 
 START_SECONDS = 90.0
@@ -47,17 +47,11 @@ class PolicyAccess:
     """Starts, publishes, checks and stops what stands between agents and vLLM."""
 
     def __init__(
-        self,
-        engine: EnginePlan,
-        proxy: ProxyPlan,
-        token: str | None,
-        config: DictConfig,
-        servers: list[str],
-        store: LightningStore,
+        self, plan: Plan, config: DictConfig, servers: list[str], store: LightningStore
     ) -> None:
-        self.engine = engine
-        self.place = proxy
-        self.token = token
+        self.engine = plan.engine
+        self.place = plan.proxy
+        self.token = plan.store.token
         self.model = config.actor_rollout_ref.model.path
         self.log_probs = bool(config.actor_rollout_ref.rollout.calculate_log_probs)
         self.config = config
@@ -66,7 +60,7 @@ class PolicyAccess:
             self.servers[f"policy-{number}"] = f"http://{server}"
         self.store = store
         self.gate = CallGate()
-        self.seeds = RequestSeeds(int(config.data.seed)) if engine.deterministic else None
+        self.seeds = RequestSeeds(int(config.data.seed)) if plan.engine.deterministic else None
         self.resources: dict[str, list[str]] = {"train": [], "val": []}
         self.address = ""
         self.proxy: LLMProxy | PythonServerLauncher | None = None
