@@ -104,8 +104,7 @@ def _measure(
 
         def with_runners(name: str) -> float:
             # Two sides share the litellm proxy
-            recorder = managers["litellm"].policy.recorder
-            recorder.endpoint = managers[name].plan.store.address + "/v1/traces"
+            managers["litellm"].policy.recorder.store = managers[name].store
             seconds, finished = play(managers[name], tasks)
             calls[name] += [record.turns for record, _ in finished]
             sequences.extend(record.sequences for record, _ in finished if name == "litellm")

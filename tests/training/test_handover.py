@@ -10,11 +10,10 @@ from agentlightning.types import Span
 from fastapi import HTTPException
 
 from tests.training.conftest import enqueue, served
-from training.proxy.recorder import OUTAGE_SECONDS
 from training.start.run import deadline_of
 from training.store import live_store, store_client
 from training.store.live_store import RunStore
-from training.store.store_client import give_up, rules_of, worker_name
+from training.store.store_client import OUTAGE_SECONDS, give_up, rules_of, worker_name
 
 
 @pytest.fixture(autouse=True)

@@ -12,8 +12,9 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from tests.training.conftest import enqueue, served
-from training.proxy import recorder as recorder_module
-from training.proxy.recorder import CallRecorder, SpanSender, Taken
+from training.proxy.recorder import CallRecorder, Taken
+from training.store import store_client
+from training.store.store_client import StoreClient
 
 TOKEN = "token-of-the-store"
 THEN = 1_700_000_000.0  # Unix seconds
@@ -37,11 +38,9 @@ def core(begin: float | None = None, end: float | None = None) -> SpanCoreFields
 async def test_emitted_spans_are_in_the_store_as_they_were_and_in_order():
     """Taken for one, or under another attempt, a reward would be that of other tokens."""
     async with taking() as (store, rollout, attempt):
-        sender = SpanSender(TOKEN)
         spans = [(rollout, attempt, core(*times)) for times in (TIMES, TIMES[:1])]
-        await sender.send(store.otlp_traces_endpoint(), spans)
-        await sender.send(store.otlp_traces_endpoint(), spans[:1])
-        await sender.close()
+        await store.send_spans(spans)
+        await store.send_spans(spans[:1])
         found = list(await store.query_spans(rollout))
     begun, _ = TIMES  # one that says only when it began took no time
     assert [(span.start_time, span.end_time) for span in found] == [TIMES, (begun, begun), TIMES]
@@ -73,7 +72,7 @@ class Answering:
         app.router.add_post("/v1/traces", self.take)
         async with TestServer(app) as server:
             try:
-                yield str(server.make_url("/v1/traces"))
+                yield str(server.make_url("")).rstrip("/")
             finally:
                 self.freed.set()
 
@@ -87,24 +86,24 @@ def pauses(monkeypatch):
         found.append(state.attempt_number)
         return 0.0
 
-    monkeypatch.setattr(recorder_module, "wait_random_exponential", lambda **limits: pause)
+    monkeypatch.setattr(store_client, "wait_random_exponential", lambda **limits: pause)
     return found
 
 
 async def test_spans_are_sent_again_whole_while_the_store_is_away(pauses, monkeypatch, caplog):
     """A store that hangs is away, too; connections are kept."""
-    monkeypatch.setattr(recorder_module, "REQUEST_SECONDS", 0.5)
+    monkeypatch.setattr(store_client, "REQUEST_SECONDS", 0.5)
     store = Answering(503, None)
-    async with store.listening() as endpoint:
-        sender = SpanSender("secret")
-        await sender.send(endpoint, [])
+    async with store.listening() as address:
+        client = StoreClient(address, "secret")
+        await client.send_spans([])
         assert store.posted == [], "nothing to send asks nobody"
-        await sender.send(endpoint, [("ro", "at", core(1.0)), ("ro", "at", core(2.0))])
-        await sender.close()
+        await client.send_spans([("ro", "at", core(1.0)), ("ro", "at", core(2.0))])
+        await client.close()
     assert (len(store.bodies), len(set(store.bodies))) == (3, 1)
     assert store.bodies[0].count(b"why") == 2
     assert pauses == [1, 2]
-    assert len([record for record in caplog.records if record.name == recorder_module.__name__])
+    assert len([record for record in caplog.records if record.name == store_client.__name__])
     headers = {(one.headers["content-type"], one.headers["authorization"]) for one in store.posted}
     assert headers == {("application/x-protobuf", "Bearer secret")}
 
@@ -112,19 +111,19 @@ async def test_spans_are_sent_again_whole_while_the_store_is_away(pauses, monkey
 @pytest.mark.usefixtures("pauses")
 async def test_calls_a_dead_store_did_not_take_are_counted(monkeypatch):
     """Those that came together go together."""
-    monkeypatch.setattr(recorder_module, "OUTAGE_SECONDS", 0.0)
+    monkeypatch.setattr(store_client, "OUTAGE_SECONDS", 0.0)
     store = Answering(503, 503, 503)
-    async with store.listening() as endpoint:
-        recorder = CallRecorder(endpoint)
+    async with store.listening() as address:
+        recorder = CallRecorder(StoreClient(address))
         for number in range(2):
             recorder.record("ro", f"at{number}", Taken("r", [1], [2], None), 1.0)
         while recorder.lost < 2:  # else a call that is on its way is sent again
             await asyncio.sleep(0.01)
         recorder.record("ro", "at2", Taken("r", [1], [2], None), 1.5)
         await recorder.close()
-        sender = SpanSender()
+        client = StoreClient(address)
         with pytest.raises(aiohttp.ClientResponseError):
-            await sender.send(endpoint, [("ro", "at", core())])
-        await sender.close()
+            await client.send_spans([("ro", "at", core())])
+        await client.close()
     assert [body.count(b"llm.hosted_vllm.id") for body in store.bodies] == [2, 1, 0]
     assert recorder.lost == 3

@@ -12,7 +12,6 @@ import pytest
 from agentlightning.types import AttemptedRollout
 
 from tests.training.conftest import ToyAgent, enqueue, running, served
-from training.proxy.recorder import SpanSender
 from training.runners import episode_runner
 from training.runners.episode_runner import EpisodeRunner
 from training.store.store_client import StoreClient
@@ -91,15 +90,15 @@ async def test_an_agent_that_raises_fails_and_is_not_played_again(store):
 
 async def test_a_late_result_of_a_lost_attempt_does_not_count(store, monkeypatch):
     """The first attempt is taken away while it plays, and reports after the second has ended."""
-    agent, send = ToyAgent(), SpanSender.send
+    agent, send = ToyAgent(), StoreClient.send_spans
     reported = asyncio.Event()
 
-    async def note(sender: SpanSender, endpoint: str, spans: Any) -> None:
-        await send(sender, endpoint, spans)
+    async def note(client: StoreClient, spans: Any) -> None:
+        await send(client, spans)
         if agent.released.is_set():
             reported.set()
 
-    monkeypatch.setattr(SpanSender, "send", note)
+    monkeypatch.setattr(StoreClient, "send_spans", note)
     ids = await enqueue(store, [{"name": "a", "block": True, "first_only": True}])
     async with running(EpisodeRunner(4, 90), agent, store):
         while not agent.playing:
@@ -119,15 +118,15 @@ async def test_a_late_result_of_a_lost_attempt_does_not_count(store, monkeypatch
 
 async def test_an_episode_whose_spans_are_lost_is_not_reported_as_played(store, monkeypatch):
     """Reported as ended, it would be an episode nobody knows the reward of."""
-    send, refused = SpanSender.send, list[str]()
+    send, refused = StoreClient.send_spans, list[Any]()
 
-    async def refuse_once(sender: SpanSender, endpoint: str, spans: Any) -> None:
+    async def refuse_once(client: StoreClient, spans: Any) -> None:
         if not refused:
-            refused.append(endpoint)
+            refused.append(spans)
             raise aiohttp.ClientError("away")
-        await send(sender, endpoint, spans)
+        await send(client, spans)
 
-    monkeypatch.setattr(SpanSender, "send", refuse_once)
+    monkeypatch.setattr(StoreClient, "send_spans", refuse_once)
     lost, next_one = await enqueue(store, [{"name": "lost"}, {"name": "the runner goes on"}])
     async with running(EpisodeRunner(1, 30), ToyAgent(), store):
         await ends(store, [next_one])

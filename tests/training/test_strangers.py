@@ -22,12 +22,12 @@ from tests.training.conftest import HOST, enqueue, own_port, served
 from tests.training.plans import plan_of
 from tests.training.test_proxy import access, ask, servers, spans_of, started  # noqa: F401
 from training.proxy import policy_access as proxy
-from training.proxy.recorder import _readable
 from training.setup.plan import ConfigError
 from training.store import __main__ as command
 from training.store import live_store
 from training.store.live_store import RunStore, make_server, serving
 from training.store.store_checks import HEALTH_PATH, check_external
+from training.store.store_client import _readable
 
 TOKEN = "s3cret-of-the-store"
 MALFORMED = 10_000

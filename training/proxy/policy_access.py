@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 import orjson
-from agentlightning import LightningStore, LLMProxy, ProxyLLM
+from agentlightning import LLMProxy, ProxyLLM
 from agentlightning.llm_proxy import ModelConfig
 from agentlightning.utils.server_launcher import (
     PythonServerLauncher,
@@ -35,6 +35,7 @@ from training.proxy.middleware import CALL, RecordingMiddleware
 from training.proxy.recorder import CallRecorder
 from training.setup.plan import Plan, RunStopped
 from training.setup.ports import free_port
+from training.store.store_client import StoreClient
 
 START_SECONDS = 90.0
 MOST_BYTES = 32 * 2**20  # of a call: the messages of an episode so far
@@ -47,7 +48,7 @@ class PolicyAccess:
     """Starts, publishes, checks and stops what stands between agents and vLLM."""
 
     def __init__(
-        self, plan: Plan, config: DictConfig, servers: list[str], store: LightningStore
+        self, plan: Plan, config: DictConfig, servers: list[str], store: StoreClient
     ) -> None:
         self.engine = plan.engine
         self.place = plan.proxy
@@ -87,9 +88,8 @@ class PolicyAccess:
         else:
             self.proxy = self._litellm_proxy(launcher)
             server = self.proxy.server_launcher
-        self.recorder = CallRecorder(
-            self.store.otlp_traces_endpoint(), self.gate, self.seeds, self.token
-        )
+        client = StoreClient(self.store.server_address_root, self.token)
+        self.recorder = CallRecorder(client, self.gate, self.seeds)
         recorded = RecordingMiddleware(server.app, self.recorder)
         guarded: Any = Guard(
             recorded, self.token, MOST_BYTES, free=[HEALTH], problem=problem_of, serves=serves

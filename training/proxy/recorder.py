@@ -1,4 +1,4 @@
-"""Write spans into the store, many with one request: the policy's calls and what agents emit.
+"""Write the policy's calls into the store as spans, many with one request.
 
 agent-lightning's own tracing makes seven OpenTelemetry spans of every call and sends them one call
 at a time, which costs more than the proxy itself. Training needs one, `raw_gen_ai_request`, which
@@ -8,28 +8,14 @@ at a time, which costs more than the proxy itself. Training needs one, `raw_gen_
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import aiohttp
 import orjson
-from agentlightning.semconv import LightningResourceAttributes
 from agentlightning.types import SpanCoreFields, TraceStatus
-from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
-from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import ReadableSpan
-from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
-from opentelemetry.trace import SpanContext, Status, StatusCode
-from tenacity import (
-    AsyncRetrying,
-    before_sleep_log,
-    retry_if_exception_type,
-    stop_after_delay,
-    wait_random_exponential,
-)
 
-from common.access import bearer
 from training.proxy.gate import CallGate, RequestSeeds
+from training.store.store_client import Emitted, StoreClient
 
 logger = logging.getLogger(__name__)
 
@@ -37,20 +23,8 @@ SPAN_NAME = "raw_gen_ai_request"
 LOG_PROBS_ATTRIBUTE = "policy.log_probs"
 RESPONSE_ATTRIBUTE = "llm.hosted_vllm.id"
 ASK_FOR_LOG_PROBS = {"logprobs": True, "top_logprobs": 0}  # of the sampled tokens only
-# Seconds to wait for a store that does not answer: less than the silence that stops a run
-OUTAGE_SECONDS = 150.0
-REQUEST_SECONDS = 30.0
-# Connections of a client to its store. Further requests wait at the client: of a thousand new
-# connections, when so many episodes end at once, the store would drop some
-# (`common.connections.MOST_WAITING`).
-STORE_CONNECTIONS = 8
-PROTOBUF = {"content-type": "application/x-protobuf"}
 # How long a finished call may wait for company. A request to the store costs about that much
 GATHER_SECONDS = 0.005
-
-
-Emitted = tuple[str, str, SpanCoreFields]  # rollout id, attempt id, span
-_ids = RandomIdGenerator()
 
 
 class Taken(NamedTuple):
@@ -62,64 +36,6 @@ class Taken(NamedTuple):
     log_probs: list[float] | None
 
 
-def store_session(token: str | None) -> aiohttp.ClientSession:
-    """Return a session for requests to a store: few connections, and the token, if there is one."""
-    return aiohttp.ClientSession(
-        timeout=aiohttp.ClientTimeout(total=REQUEST_SECONDS),
-        headers=bearer(token),
-        connector=aiohttp.TCPConnector(limit=STORE_CONNECTIONS),
-    )
-
-
-class SpanSender:
-    """Send spans to a store by OTLP, again while it is away. Belongs to one event loop."""
-
-    def __init__(self, token: str | None = None) -> None:
-        self._token = token
-        self._session: aiohttp.ClientSession | None = None
-
-    async def send(self, endpoint: str, spans: Sequence[Emitted]) -> None:
-        """Store these spans in this order. Raises ClientError, TimeoutError after OUTAGE_SECONDS."""
-        if not spans:
-            return
-        if self._session is None:
-            self._session = store_session(self._token)
-        session = self._session
-        body = bytes(encode_spans([_readable(*span) for span in spans]).SerializeToString())
-
-        async def send_spans() -> None:
-            async with session.post(endpoint, data=body, headers=PROTOBUF) as response:
-                response.raise_for_status()
-
-        retrying = AsyncRetrying(
-            stop=stop_after_delay(OUTAGE_SECONDS),
-            wait=wait_random_exponential(multiplier=0.2, max=5.0),
-            retry=retry_if_exception_type((aiohttp.ClientError, TimeoutError)),
-            before_sleep=before_sleep_log(logger, logging.WARNING),
-            reraise=True,
-        )
-        await retrying(send_spans)
-
-    async def close(self) -> None:
-        if self._session is not None:
-            await self._session.close()
-
-
-def _readable(rollout_id: str, attempt_id: str, span: SpanCoreFields) -> ReadableSpan:
-    begin = span.start_time or 0.0
-    names = LightningResourceAttributes
-    owner = {names.ROLLOUT_ID.value: rollout_id, names.ATTEMPT_ID.value: attempt_id}
-    return ReadableSpan(
-        name=span.name,
-        context=SpanContext(_ids.generate_trace_id(), _ids.generate_span_id(), is_remote=False),
-        resource=Resource(owner),
-        attributes=span.attributes,
-        start_time=int(begin * 1e9),
-        end_time=int((span.end_time or begin) * 1e9),
-        status=Status(StatusCode[span.status.status_code], span.status.description),
-    )
-
-
 class CallRecorder:
     """Gather answered calls and send them to the store, in order, on one event loop.
 
@@ -128,17 +44,15 @@ class CallRecorder:
 
     def __init__(
         self,
-        endpoint: str,
+        store: StoreClient,
         gate: CallGate | None = None,
         seeds: RequestSeeds | None = None,
-        token: str | None = None,
     ) -> None:
-        self.endpoint = endpoint
+        self.store = store
         self.gate = gate or CallGate()
         self.seeds = seeds
         self.lost = 0
         self._waiting: list[Emitted] = []
-        self._sender = SpanSender(token)
         self._news = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -171,7 +85,7 @@ class CallRecorder:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
             await self._send_waiting()
-            await self._sender.close()
+            await self.store.close()
 
     async def _send_forever(self) -> None:
         while True:
@@ -185,7 +99,7 @@ class CallRecorder:
         calls = self._waiting
         self._waiting = []
         try:
-            await self._sender.send(self.endpoint, calls)
+            await self.store.send_spans(calls)
         except (aiohttp.ClientError, TimeoutError) as error:
             self.lost += len(calls)
             logger.error("%d calls could not be written to the store: %s", len(calls), error)

@@ -23,7 +23,6 @@ from agentlightning.tracer.base import clear_active_tracer, set_active_tracer
 from agentlightning.tracer.dummy import DummyTracer
 from agentlightning.types import AttemptedRollout, NamedResources, Rollout, SpanCoreFields
 
-from training.proxy.recorder import SpanSender
 from training.store.store_client import StoreClient, give_up, worker_name
 
 logger = logging.getLogger(__name__)
@@ -122,7 +121,6 @@ class EpisodeRunner(Runner[Any]):
         """
         loop = asyncio.get_running_loop()
         loop.set_default_executor(Threads())
-        self._sender = SpanSender(self.store.token)
         self._resources: dict[str, NamedResources] = {}
         self._slots: dict[str, Slot] = {}
         self._stray: set[asyncio.Task[Any]] = set()
@@ -154,7 +152,6 @@ class EpisodeRunner(Runner[Any]):
                     len(slots),
                     type(error).__name__,
                 )
-        await self._sender.close()
         await self.store.close()
 
     async def _take(self) -> None:
@@ -228,7 +225,7 @@ class EpisodeRunner(Runner[Any]):
             await self.store.update_attempt(rollout.rollout_id, attempt, status="failed")
         else:
             spans = [(rollout.rollout_id, attempt, span) for span in episode.result()]
-            await self._sender.send(self.store.otlp_traces_endpoint(), spans)
+            await self.store.send_spans(spans)
             await self.store.update_attempt(rollout.rollout_id, attempt, status="succeeded")
 
     async def _beat(self) -> None:

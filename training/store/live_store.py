@@ -22,9 +22,9 @@ from fastapi import APIRouter, Body
 
 from common.access import Guard
 from common.connections import bound_launcher
-from training.proxy.recorder import OUTAGE_SECONDS
 from training.setup.plan import StorePlan
 from training.store.store_checks import HEALTH_PATH, WAITS
+from training.store.store_client import OUTAGE_SECONDS
 
 logger = logging.getLogger(__name__)
 

@@ -13,18 +13,40 @@ from typing import Any
 
 import aiohttp
 from agentlightning import LightningStore, LightningStoreClient
+from agentlightning.semconv import LightningResourceAttributes
 from agentlightning.types import (
     AttemptedRollout,
     EnqueueRolloutRequest,
     Rollout,
     RolloutConfig,
+    SpanCoreFields,
+)
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
+from opentelemetry.trace import SpanContext, Status, StatusCode
+from tenacity import (
+    AsyncRetrying,
+    before_sleep_log,
+    retry_if_exception_type,
+    stop_after_delay,
+    wait_random_exponential,
 )
 
-from training.proxy.recorder import OUTAGE_SECONDS, store_session
+from common.access import bearer
 from training.store.store_checks import WAITS
 
 logger = logging.getLogger(__name__)
 
+# Seconds to wait for a store that does not answer: less than the silence that stops a run
+OUTAGE_SECONDS = 150.0
+REQUEST_SECONDS = 30.0
+# Connections of a client to its store. Further requests wait at the client: of a thousand new
+# connections, when so many episodes end at once, the store would drop some
+# (`common.connections.MOST_WAITING`).
+STORE_CONNECTIONS = 8
+PROTOBUF = {"content-type": "application/x-protobuf"}
 WAIT_SECONDS = 5.0
 UNREACHABLE_SECONDS = 0.5
 # Above the longest limit of an episode: runners end it earlier, at their own deadline.
@@ -35,6 +57,10 @@ LOOK_SECONDS = 0.5  # between two looks whether the store is there again
 # Soon at first: every episode waits for some of its store's answers
 RETRY_SECONDS = (0.1, 0.3, 1.0, 3.0, 5.0)
 MARK = "batch"  # of a rollout's metadata: with which others it was queued
+
+
+Emitted = tuple[str, str, SpanCoreFields]  # rollout id, attempt id, span
+_ids = RandomIdGenerator()
 
 
 class StoreClient(LightningStoreClient):
@@ -59,7 +85,12 @@ class StoreClient(LightningStoreClient):
         with self._lock:
             session = self._sessions.get(loop)
             if session is None or session.closed:
-                session = self._sessions[loop] = store_session(self.token)
+                session = aiohttp.ClientSession(
+                    timeout=aiohttp.ClientTimeout(total=REQUEST_SECONDS),
+                    headers=bearer(self.token),
+                    connector=aiohttp.TCPConnector(limit=STORE_CONNECTIONS),
+                )
+                self._sessions[loop] = session
         return session
 
     async def enqueue_many_rollouts(
@@ -81,6 +112,29 @@ class StoreClient(LightningStoreClient):
             return taken or await once(self, marked)
         finally:
             await client.close()
+
+    async def send_spans(self, spans: Sequence[Emitted]) -> None:
+        """Store these spans in this order, again while the store is away. Raises ClientError,
+        TimeoutError after OUTAGE_SECONDS.
+        """
+        if not spans:
+            return
+        session = await self._get_session()
+        body = bytes(encode_spans([_readable(*span) for span in spans]).SerializeToString())
+
+        async def send() -> None:
+            url = self.otlp_traces_endpoint()
+            async with session.post(url, data=body, headers=PROTOBUF) as response:
+                response.raise_for_status()
+
+        retrying = AsyncRetrying(
+            stop=stop_after_delay(OUTAGE_SECONDS),
+            wait=wait_random_exponential(multiplier=0.2, max=5.0),
+            retry=retry_if_exception_type((aiohttp.ClientError, TimeoutError)),
+            before_sleep=before_sleep_log(logger, logging.WARNING),
+            reraise=True,
+        )
+        await retrying(send)
 
     async def wait_queued(self) -> None:
         """Return when a rollout waits in the queue, at the latest after WAIT_SECONDS."""
@@ -111,6 +165,21 @@ class StoreClient(LightningStoreClient):
             logger.info("the store does not answer at %s (%s)", url, type(error).__name__)
             await asyncio.sleep(UNREACHABLE_SECONDS)
             return None
+
+
+def _readable(rollout_id: str, attempt_id: str, span: SpanCoreFields) -> ReadableSpan:
+    begin = span.start_time or 0.0
+    names = LightningResourceAttributes
+    owner = {names.ROLLOUT_ID.value: rollout_id, names.ATTEMPT_ID.value: attempt_id}
+    return ReadableSpan(
+        name=span.name,
+        context=SpanContext(_ids.generate_trace_id(), _ids.generate_span_id(), is_remote=False),
+        resource=Resource(owner),
+        attributes=span.attributes,
+        start_time=int(begin * 1e9),
+        end_time=int((span.end_time or begin) * 1e9),
+        status=Status(StatusCode[span.status.status_code], span.status.description),
+    )
 
 
 def rules_of(episode_timeout: float) -> RolloutConfig:
