@@ -44,11 +44,6 @@ class TokenSequence:
     mask: list[int]
     log_probs: list[float] | None = None
 
-    def is_extended_by(self, call: Call) -> bool:
-        """Return whether the call's prompt begins with everything this sequence holds."""
-        held = self.prompt_ids + self.response_ids
-        return call.prompt_ids[: len(held)] == held
-
     def extend(self, call: Call) -> None:
         """Append what came between (mask 0) and what the policy generated (mask 1)."""
         between = call.prompt_ids[len(self.prompt_ids) + len(self.response_ids) :]
@@ -96,7 +91,8 @@ def merge_calls(calls: Sequence[Call], limits: Limits, merge: bool = True) -> Tr
 
 
 def _why_apart(last: TokenSequence, call: Call, limits: Limits) -> str | None:
-    if not last.is_extended_by(call):
+    held = last.prompt_ids + last.response_ids
+    if call.prompt_ids[: len(held)] != held:
         return "prefix_mismatch"
     whole = len(call.prompt_ids) + len(call.response_ids)
     return "length" if whole - len(last.prompt_ids) > limits.response else None

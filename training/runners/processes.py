@@ -16,7 +16,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import wait
-from multiprocessing.context import BaseContext
 from typing import Any
 
 import aiohttp
@@ -137,13 +136,10 @@ class KeptRunners(ClientServerExecutionStrategy):
                 "signal). See run.log in the run folder, then resume with --resume."
             )
 
-    def _spawn_runners(
-        self, runner: Any, store: Any, stop_evt: Any, *, ctx: BaseContext
-    ) -> list[Any]:
+    def _spawn_runners(self, runner: Any, store: Any, stop_evt: Any, *, ctx: Any) -> list[Any]:
         self._news = ctx.SimpleQueue()
-        made: Any = ctx
-        self._keeper = made.Process(
-            target=self._keep, args=(made, runner, store, stop_evt), name="runners"
+        self._keeper = ctx.Process(
+            target=self._keep, args=(ctx, runner, store, stop_evt), name="runners"
         )
         self._keeper.start()
         return [self._keeper]
