@@ -230,7 +230,7 @@ def test_what_a_tree_cannot_compute_has_verl_s_own_way(engines, monkeypatch, set
     monkeypatch.setattr(FSDPEngine, "forward_backward_batch", lambda _, data, *__, **___: data)
     seen = engines[0].forward_backward_batch(batch, None)
     assert tu.get_non_tensor_data(seen, "prefix_tree", None) is trees
-    assert ("nodes" in engines[0].prepare_model_inputs(seen)[1]) is trees
+    assert ("trained" in engines[0].prepare_model_inputs(seen)[1]) is trees
 
 
 def test_every_rank_has_as_many_micro_batches(monkeypatch):
