@@ -20,13 +20,15 @@ SAID = tomllib.loads(Path(__file__).with_name("said.toml").read_text(encoding="u
 HEARD = {name: re.compile("|".join(SAID["heard"][name])) for name in SAID["heard"]}
 ASKING, ADVICE, TAG, EXAMPLE = (HEARD[name] for name in ("asking", "advice", "tag", "example"))
 CLAUSE, ITSELF, BODY, OPENING = (HEARD[name] for name in ("clause", "itself", "body", "opening"))
-MORE, DETAIL, JOINT = (HEARD[name] for name in ("more", "detail", "joint"))
+MORE, DETAIL, JOINT, PREFACE = (HEARD[name] for name in ("more", "detail", "joint", "preface"))
 WHEN = re.compile("(?<!什么)(?<!啥)的时候")  # what stands before it is no more than the occasion
 ONE_CLAUSE = "[^，,。；;.]"  # a letter between the parts of an ask-word
 HAN_RUN = re.compile(r"[\u4e00-\u9fff]+")
 ENGLISH = re.compile(r"[a-z]+")
 STEM = 5  # letters by which an English word is known
 SIDES = frozenset(SAID["heard"]["sides"])
+# A clause with something behind it
+BEFORE = re.compile(r"[^，,。.!！:：?？]*[，,。.!！:：]\s*(?:(?:and|so|but|now)\b\s*)?(?=\S)", re.I)
 SMALL_CHINESE = re.compile(SAID["small"]["chinese"])
 SMALL_ENGLISH = frozenset(SAID["small"]["english"].split())
 
@@ -77,6 +79,16 @@ def content_of(text: str) -> set[str]:
     for run in HAN_RUN.findall(SMALL_CHINESE.sub(" ", text)):
         found.update(run[at : at + 2] for at in range(max(1, len(run) - 1)))
     return found
+
+
+def without_preface(question: str) -> str:
+    """Return a question without the clauses that only lead up to it: "嗯，", "Okay, and "."""
+    while before := BEFORE.match(question):
+        clause = before[0].lower()
+        if asks(clause) or (content_of(clause) and not PREFACE.search(clause)):
+            break
+        question = question[before.end() :]
+    return question
 
 
 def asked_for(question: str, complaint: str) -> list[str]:

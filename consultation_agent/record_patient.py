@@ -28,6 +28,7 @@ from consultation_agent.doctor_questions import (
     pattern_of,
     plain,
     sure_words,
+    without_preface,
 )
 from consultation_agent.recall import complaint_of, recalled
 from consultation_agent.task import ConsultationTask
@@ -88,7 +89,7 @@ class RecordPatient:
 
     def reply_to(self, task: ConsultationTask, question: str, asked: Sequence[Exchange]) -> Reply:
         """Return the patient's reply to a question, after the questions asked before."""
-        question = ONE_THING.sub("", question[:LONGEST])
+        question = without_preface(ONE_THING.sub("", question[:LONGEST]))
         mentioned = told(asked)
         parts = parts_of(question)
         if task.words:

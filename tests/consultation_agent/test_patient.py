@@ -152,6 +152,28 @@ def test_nothing_of_the_record_is_denied_or_told_for_another_thing(question, tex
 
 
 @pytest.mark.parametrize(
+    "lead",
+    [
+        "好的，我明白了。",
+        "嗯，那",
+        "别着急，慢慢说，",
+        "根据您刚才说的，",
+        "为了判断病情，我需要知道，",
+        "Okay, and ",
+        "Hello, I am Dr Smith. ",
+        "To understand this better, ",
+    ],
+)
+def test_what_only_leads_up_to_a_question_changes_nothing(lead):
+    words = {"severity": "十分", "aggravating": "一用力就犯", "relieving": "歇着就好"}
+    task = replace(TASK, words=words, symptoms={"unsteadiness": False})
+    for question in (
+        ["does exercise help?"] if lead.isascii() else ["还能走路吗？", "疼得睡得着吗？"]
+    ):
+        assert asked(f"{lead}{question}", task=task) == asked(question, task=task)
+
+
+@pytest.mark.parametrize(
     ("history", "question"),
     [
         ("爷爷有过结核，我照顾的", "家里人得过肺结核吗？"),
