@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import sys
+from functools import partial
 
 from tools.sandbox.inside.kernel import NEWPID, Settings, fork, readable, system
 from tools.sandbox.inside.supervisor import supervise
@@ -25,20 +26,14 @@ def main(settings: Settings) -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # process 1 hears only signals that it handles
     asker = settings["asker"]
     control = socket.socket(fileno=settings["control"])
+    own = os.open("/proc/self/ns/pid", os.O_RDONLY)
     while asker not in readable(asker, control.fileno()):
         _, lines, *_ = socket.recv_fds(control, 1, 1)
         if not lines:
             return
         with socket.socket(fileno=lines[0]) as line:
-            fork_supervisor(line, settings)
-
-
-def fork_supervisor(line: socket.socket, settings: Settings) -> None:
-    """Fork an episode's supervisor, which answers on `line`."""
-    own = os.open("/proc/self/ns/pid", os.O_RDONLY)
-    if settings["namespaces"]:
-        system("unshare", NEWPID)  # for the next child
-    fork(lambda: supervise(line, settings))
-    if settings["namespaces"]:
-        system("setns", own, NEWPID)
-    os.close(own)
+            if settings["namespaces"]:
+                system("unshare", NEWPID)  # for the next child
+            fork(partial(supervise, line, settings))
+            if settings["namespaces"]:
+                system("setns", own, NEWPID)
