@@ -202,20 +202,15 @@ class SqliteDatabase(Database):
 
     def read_once(self, sql: str, access: Access, deadline: float, max_rows: int) -> Rows:
         end = self.clock() + deadline * (1 - CLEANUP_SHARE)
-        with closing(self.connection()) as pooled:
-            connection = pooled.driver_connection
-            assert isinstance(connection, sqlite3.Connection)
-            return self._read_on(connection, sql, access, end, max_rows)
-
-    def _read_on(
-        self, connection: sqlite3.Connection, sql: str, access: Access, end: float, max_rows: int
-    ) -> Rows:
         tables_read: set[str] = set()
-        connection.set_authorizer(self._authorizer(access, tables_read))
-        connection.set_progress_handler(lambda: self.clock() > end, OPERATIONS_PER_CHECK)
-        _seed(connection)
         was_read = False
+        pooled = self.connection()
+        connection = pooled.driver_connection
+        assert isinstance(connection, sqlite3.Connection)
         try:
+            connection.set_authorizer(self._authorizer(access, tables_read))
+            connection.set_progress_handler(lambda: self.clock() > end, OPERATIONS_PER_CHECK)
+            _seed(connection)
             if access.written:  # compiled, and not run
                 connection.execute(f"EXPLAIN {access.written}").close()
                 was_read = True
@@ -236,6 +231,7 @@ class SqliteDatabase(Database):
             connection.text_factory = _text
             connection.set_progress_handler(None, 0)
             connection.set_authorizer(None)
+            pooled.close()
         return Rows(columns, rows, count, exact, frozenset(tables_read))
 
     def explain(self, error: Exception) -> Exception:
