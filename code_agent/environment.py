@@ -64,7 +64,7 @@ class CodeEnvironment(Environment):
         """Return the context of one isolated episode. Raises EpisodeError: no sandbox."""
         tasks = self.set_of(task.task_set)
         try:
-            files = tuple(tasks.visible(task))
+            files = tuple(path for path in tasks.files(task) if path.is_file())
             if files not in self.sandboxes:
                 self.sandboxes[files] = Sandbox(data=files)
         except (SandboxError, OSError) as error:
@@ -82,13 +82,13 @@ class CodeEnvironment(Environment):
         steps = policy.max_turns
 
         async def respond(reply: str, episode: Episode) -> str | None:
-            step = await game.answer(reply)
+            observation = await game.answer(reply)
             episode.events[:] = game.events
-            if step.done:
-                episode.answer = game.handed.answer if game.handed else None
+            if game.handed:
+                episode.answer = game.handed.answer
                 episode.stop_reason = "answered"
                 return None
-            said = step.observation["env_message"]
+            said = observation["env_message"]
             return prompts.said(said, policy.turns + 1, steps, self.ending == "submit")
 
         opening = prompts.opening(task, tasks.overview, game.permitted, steps)

@@ -1,10 +1,8 @@
 """One episode as a game: replies of a policy in, observations out, until it ends.
 
 game = Game(tasks, tasks.task(0), context, ending="submit")
-step = await game.answer('{"action": "validate_code", "params": {"code": "print(6 * 7)"}}')
+observation = await game.answer('{"action": "validate_code", "params": {"code": "print(6 * 7)"}}')
 """
-
-from dataclasses import dataclass
 
 from code_agent.actions import SAID, EpisodeContext, Observation, as_text, perform, refusal
 from code_agent.judging import Handed
@@ -16,14 +14,8 @@ from code_agent.tasks.base import TaskSet
 LONGEST = 8000
 
 
-@dataclass(frozen=True)
-class Step:
-    observation: Observation
-    done: bool = False
-
-
 class Game:
-    """One episode. handed: the submitted answer, or None. worth: its value, hidden from the policy."""
+    """One episode. handed: what ended it, or None. worth: its value, hidden from the policy."""
 
     def __init__(
         self,
@@ -46,15 +38,15 @@ class Game:
         self.handed: Handed | None = None
         self.worth = 0.0
 
-    async def answer(self, reply: str | Action) -> Step:
+    async def answer(self, reply: str | Action) -> Observation:
         """Take one reply. Raises EpisodeError if the machine failed."""
         if self.handed:
-            return Step(refusal("over"), True)
+            return refusal("over")
         action = read_reply(reply) if isinstance(reply, str) else reply
         if isinstance(action, Malformed):
-            return self._step(Action(""), refusal(action.problem, action.detail))
+            return self._noted(Action(""), refusal(action.problem, action.detail))
         if action.name == "submit" and "submit" in self.permitted:
-            return await self._submit(action)
+            return self._noted(action, await self._submit(action))
         observation = await perform(action, self.context, self.permitted)
         if observation["type"] == "code_execution" and observation["status"] == "SUCCESS":
             self.ran = Handed(observation["printed"], action.params["code"])
@@ -64,9 +56,9 @@ class Game:
                 right = worth >= 1 or worth > self.tasks.success_above(self.task)
                 self.handed = self.ran if right else None
                 observation["env_message"] += "\n" + SAID["right" if right else "not_right"]
-        return self._step(action, observation)
+        return self._noted(action, observation)
 
-    async def _submit(self, action: Action) -> Step:
+    async def _submit(self, action: Action) -> Observation:
         """Hand in the given answer, or else what the last program printed.
 
         A program may print nothing in a set that is judged by what the program left behind.
@@ -80,16 +72,16 @@ class Game:
         elif handed and self.tasks.answered and not handed.answer:
             handed = None
         if handed is None:
-            return self._step(action, refusal("nothing_to_hand_in"))
+            return refusal("nothing_to_hand_in")
         await self._hand_in(handed)
-        return self._step(action, {"type": "submitted", "env_message": SAID["handed_in"]})
+        return {"type": "submitted", "env_message": SAID["handed_in"]}
 
     async def _hand_in(self, handed: Handed) -> float:
         self.worth = await self.tasks.worth(self.task, handed, self.context)
         self.handed = handed
         return self.worth
 
-    def _step(self, action: Action, observation: Observation) -> Step:
+    def _noted(self, action: Action, observation: Observation) -> Observation:
         """Note what came of an action. Return what the policy reads of it."""
         event = Event(
             action.name,
@@ -106,7 +98,7 @@ class Game:
         if left > 0:
             half = self.longest // 2
             said = said[:half] + SAID["cut"].format(left=left) + said[-half:]
-        return Step({**observation, "env_message": said}, self.handed is not None)
+        return {**observation, "env_message": said}
 
 
 def permitted(tasks: TaskSet, ending: str) -> tuple[str, ...]:

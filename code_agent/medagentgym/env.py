@@ -15,7 +15,7 @@ import gymnasium
 
 from code_agent.actions import Observation
 from code_agent.environment import CodeEnvironment
-from code_agent.game import LONGEST, Game, Step
+from code_agent.game import LONGEST, Game
 from code_agent.medagentgym.config import debugger_of
 from code_agent.prompts import opening
 from code_agent.protocol import Action
@@ -109,17 +109,18 @@ class MedAgentEnv(gymnasium.Env[Observation, str]):
             raise RuntimeError("reset the environment before its first step")
         was_over = self.game.handed is not None
         is_name = params or action.isidentifier()
-        taken = Action(action, params) if is_name else action
-        if isinstance(taken, Action) and taken.name in self.action_mapping:
-            result = self.action_mapping[taken.name](**taken.params)
+        if is_name and action in self.action_mapping:
+            result = self.action_mapping[action](**params)
             said = result if isinstance(result, dict) else {"env_message": str(result)}
-            step = Step({"type": "environment_feedback", "env_message": "", **said})
+            observation = {"type": "environment_feedback", "env_message": "", **said}
         else:
-            step = self._run(self.game.answer(taken))
-        self.env_history.append(step.observation)
-        reward = self.game.worth if step.done and not was_over else 0.0
-        info = {"task_info": {"message": step.observation["env_message"], "ending": self.ending}}
-        return step.observation, reward, step.done, False, info
+            taken = Action(action, params) if is_name else action
+            observation = self._run(self.game.answer(taken))
+        self.env_history.append(observation)
+        is_over = self.game.handed is not None
+        reward = self.game.worth if is_over and not was_over else 0.0
+        info = {"task_info": {"message": observation["env_message"], "ending": self.ending}}
+        return observation, reward, is_over, False, info
 
     def close(self) -> None:
         self._end()

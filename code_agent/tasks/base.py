@@ -17,24 +17,24 @@ READING = ("request_info", *CODING)
 
 
 class TaskSet(ABC):
-    """One set in one mode (train, val or test). `actions`: those of MedAgentGym that it permits."""
+    """One set in one mode (train, val or test). `actions`: those of MedAgentGym that it permits.
+
+    folder: what programs see as read-only data, or None if the set has no files.
+    """
 
     name: ClassVar[str]
     actions: ClassVar[tuple[str, ...]] = READING
     overview: str = ""  # describes the set's files, tables and columns for a policy
     shown: ClassVar[tuple[str, ...]] = ()  # the files of its folder that programs see, by name
     answered: ClassVar[bool] = True  # False: judged by what a program left, so it may print nothing
+    folder: Path | None = None
 
     def __init__(self, data_path: Path | str | None = None, mode: str = "test") -> None:
         """Read the rows. Raises AgentError: the mode does not exist, or its rows cannot be read."""
-        self.data_path = None if data_path is None else Path(data_path)
+        if data_path is not None:
+            self.folder = Path(data_path)
         self.mode = "val" if mode == "valid" else mode  # MedAgentGym's name
         self.rows = self.read()
-
-    @property
-    def folder(self) -> Path | None:
-        """The folder that programs see as read-only data, or None if the set has no files."""
-        return self.data_path
 
     @abstractmethod
     def read(self) -> Sequence[Row]:
@@ -62,9 +62,6 @@ class TaskSet(ABC):
     def needed(self, task: CodeTask) -> list[Path]:
         """Return the files without which the task cannot be played."""
         return []
-
-    def visible(self, task: CodeTask) -> list[Path]:
-        return [path for path in self.files(task) if path.is_file()]
 
     def unusable(self, task: CodeTask) -> str:
         """Return why the task cannot be played here, or ""."""

@@ -45,10 +45,7 @@ class EhrDemo(Bundled):
     overview = "Tables are CSV files, such as /data/admissions.csv."
     questions = ROOT / "data" / "code"
     shown = (*(f"{table}.csv" for table in TABLES), "hospital.db")
-
-    @property
-    def folder(self) -> Path:
-        return self.data_path or ROOT / "data" / "ehr" / "tables"
+    folder = ROOT / "data" / "ehr" / "tables"
 
 
 class Calculators(Bundled):

@@ -28,10 +28,10 @@ FILES = {
 
 
 class MedAgentGymSet(TaskSet):
-    """One of the twelve sets. known: its part of gym_set.toml. place: its folder."""
+    """One of the twelve sets. known: its part of gym_set.toml."""
 
     known: ClassVar[dict[str, Any]]
-    place: Path
+    folder: Path
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -42,9 +42,8 @@ class MedAgentGymSet(TaskSet):
             cls.shown = tuple(cls.known["shown"])
 
     def read(self) -> Sequence[Row]:
-        if self.data_path is None:
+        if self.folder is None:
             raise AgentError(f"{self.name} is not part of this repository; {self.known['needs']}")
-        self.place = self.data_path
         path = self._file()
         try:
             if path.suffix == ".json":
@@ -63,11 +62,11 @@ class MedAgentGymSet(TaskSet):
         stems = (self.known["only"],) if "only" in self.known else FILES[self.mode]
         for stem in stems:
             for end in ("jsonl", "json"):
-                path = self.place / f"{stem}.{end}"
+                path = self.folder / f"{stem}.{end}"
                 if path.is_file():
                     return path
         raise AgentError(
-            f"{self.name}: there is no {stems[0]}.jsonl in {self.place}; {self.known['needs']}"
+            f"{self.name}: there is no {stems[0]}.jsonl in {self.folder}; {self.known['needs']}"
         )
 
     def own_answer(self, row: Row) -> Any:

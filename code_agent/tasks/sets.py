@@ -199,7 +199,7 @@ class BioDSBench(MedAgentGymSet):
         }
 
     def files(self, task: CodeTask) -> list[Path]:
-        return [self.place / task.task_type / name for name in task.files]
+        return [self.folder / task.task_type / name for name in task.files]
 
     def needed(self, task: CodeTask) -> list[Path]:
         return self.files(task)
@@ -222,7 +222,7 @@ class Predictions(MedAgentGymSet):
 
     def file_of(self, task: CodeTask, part: str) -> Path:
         """Return the file with the labels of train, val or test."""
-        return self.place / self.known["labels"].format(task=task, part=part)
+        return self.folder / self.known["labels"].format(task=task, part=part)
 
     def columns(self, task: CodeTask) -> tuple[tuple[str, ...], str]:
         """Return the columns that name a case, and the column of its label."""
@@ -282,7 +282,7 @@ class MimicExtract(Predictions):
         return tuple("window_idx" if name == "6_hour_window_id" else name for name in named)
 
     def features(self, task: CodeTask) -> list[Path]:
-        return [self.place / task.files[0] / name for name in self.known["features"]]
+        return [self.folder / task.files[0] / name for name in self.known["features"]]
 
     def files(self, task: CodeTask) -> list[Path]:
         return [*self.features(task), *super().files(task)]

@@ -55,7 +55,7 @@ def test_few_sandboxes_are_kept_for_tasks_with_files_of_their_own(
     environment = opened()
     files = [tables / "patients.csv", tables / "hospital.db"]
     for visible in ([], files[:1], files[1:], files):
-        monkeypatch.setattr(environment.set_of("small"), "visible", lambda task, seen=visible: seen)
+        monkeypatch.setattr(environment.set_of("small"), "files", lambda task, seen=visible: seen)
         assert played(environment, RUN % "print(3)", HAND_IN)[1].score == 1.0
     assert own.left(at_most=1) == 1
 
@@ -98,14 +98,10 @@ def test_oracle_ends_with_predictions_that_are_a_success(
     monkeypatch.setattr(tasks, "worth", worth)
     monkeypatch.setattr(tasks, "success_above", lambda task: commonest)
 
-    async def step() -> tuple[bool, str]:
-        game = Game(tasks, task, environment.context_of(task), "oracle")
-        found = await game.answer(RUN % "print(3)")
-        return found.done, found.observation["env_message"]
-
-    done, said = asyncio.run(step())
-    assert done == ends
-    assert ("not right" in said) != ends
+    game = Game(tasks, task, environment.context_of(task), "oracle")
+    observation = asyncio.run(game.answer(RUN % "print(3)"))
+    assert (game.handed is not None) == ends
+    assert ("not right" in observation["env_message"]) != ends
 
 
 class Meeting(Script):
