@@ -79,7 +79,7 @@ async def perform(
     if action.name == "validate_code":
         return await run_program(program_of(params["code"], context), context)
     if action.name == "terminal":
-        return await run_program(params["cmd"], context, "cmd_result", "sh")
+        return await run_program(params["cmd"], context, "sh")
     said = await context.debugger.debug(params["code"], params["error_msg"])
     return {"type": "debugging_info", "env_message": said}
 
@@ -89,10 +89,7 @@ def refusal(problem: str, detail: str = "") -> Observation:
 
 
 async def run_program(
-    program: str,
-    context: EpisodeContext,
-    kind: str = "code_execution",
-    language: Literal["python", "sh"] = "python",
+    program: str, context: EpisodeContext, language: Literal["python", "sh"] = "python"
 ) -> Observation:
     """Return what a program wrote.
 
@@ -105,6 +102,7 @@ async def run_program(
         said = f"{said}\n{SAID[run.status]}".strip()
     status = "SUCCESS" if run.status == OK else "FAILED"
     ended = {"status": status, "execution_time": run.seconds, "printed": printed}
+    kind = "code_execution" if language == "python" else "cmd_result"
     return {"type": kind, "env_message": said or SAID["nothing_printed"], **ended}
 
 

@@ -13,6 +13,7 @@ from code_agent.actions import EpisodeContext
 from code_agent.debugger import Debugger
 from code_agent.game import Game
 from code_agent.graders import Gold
+from code_agent.judging import why_untelling
 from code_agent.rehearsal import Rehearsed, dishonest_episodes, gold_steps, rehearse, submit
 from code_agent.reward import RUBRIC, record_of, score
 from code_agent.task import CodeTask
@@ -106,7 +107,10 @@ class CodeEnvironment(Environment):
 
     async def why_unusable(self, task: CodeTask) -> str:
         """Return why a task cannot be played here, or "". May run the gold program to find out."""
-        return await self.set_of(task.task_set).why_unusable(task, partial(self.context_of, task))
+        why = self.set_of(task.task_set).unusable(task)
+        if why or not task.context:
+            return why
+        return await why_untelling(task, self.context_of(task))
 
     async def asked(self, question: str, answer: Answer, policy: Policy) -> Episode:
         """Play a question about the tables. Raises AgentError: the ending needs the answer."""

@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from code_agent.actions import OK, EpisodeContext, program_of, run_in
+from code_agent.actions import OK, EpisodeContext, doing_nothing, placed, program_of, run_in
+from code_agent.task import CodeTask
 from episodes.outcomes import EpisodeError
 
 CHUNK = 36_000  # bytes of a file that one run prints. Base64 of a multiple of three can be joined
@@ -33,17 +34,15 @@ class Handed:
     program: str = ""
 
 
-async def why_untelling(program: str, stub: str, context: EpisodeContext) -> str:
-    """Return why the output of a task's own program proves nothing, or "".
-
-    stub: the program with empty functions, or "" if it has none.
-    """
-    printed = [await _alone(program, context) for _ in range(2)]
+async def why_untelling(task: CodeTask, context: EpisodeContext) -> str:
+    """Return why the output of a task's own program proves nothing, or ""."""
+    printed = [await _alone(task.program, context) for _ in range(2)]
     if not all(output and output.strip() for output in printed):
         return "its own program fails here, or prints nothing"
     if printed[0] != printed[1]:
         return OTHERWISE
-    if stub and await _alone(stub, context) == printed[0]:
+    stub = doing_nothing(task.reference)
+    if stub and await _alone(placed(task.context, stub), context) == printed[0]:
         return "a function that does nothing makes the program print the same"
     return ""
 

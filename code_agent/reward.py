@@ -24,9 +24,10 @@ SHOWN = 2000  # characters of what a program printed, in a record
 
 
 def score(episode: Episode) -> Reward:
-    """Return what an episode earns."""
+    """Return what an episode earns. format: the share of replies whose action or program ran."""
     found = success(episode)
-    form = 0.0 if episode.answer is None else well_formed(episode.events)
+    good = sum(not event.problem and not event.raised for event in episode.events)
+    form = 0.0 if episode.answer is None else good / len(episode.events)
     terms = RUBRIC.weigh({"success": found, "format": form})
     return Reward(sum(terms.values()), terms, score=found, counters=counters_of(episode.events))
 
@@ -36,12 +37,6 @@ def success(episode: Episode) -> float:
     if episode.answer is None:
         return 0.0
     return next(event.worth for event in reversed(episode.events) if event.worth is not None)
-
-
-def well_formed(events: Sequence[Event]) -> float:
-    """Return the share of replies that were actions whose programs ran, or 0 without replies."""
-    good = sum(not event.problem and not event.raised for event in events)
-    return good / len(events) if events else 0.0
 
 
 def counters_of(events: Sequence[Event]) -> dict[str, float]:

@@ -81,10 +81,7 @@ def described(value: Any, reads: Collection[str] = ()) -> Any:
         return ["list", [described(part, reads) for part in value]]
     if isinstance(value, NO_VALUES):
         raise TypeError(f"{type(value).__name__} is no value")
-    found = _of_numpy_or_pandas(value)
-    if found is None:
-        found = _moment(value)
-    if found is not None:
+    if found := _of_numpy_or_pandas(value) or _moment(value):
         return found
     attributes = {}
     for name in reads:
@@ -192,9 +189,7 @@ def _restored_index(document: list[Any]) -> Any:
         rows, names = parts
         names = [restored(name) for name in names]
         made = [tuple(restored(part) for part in row) for row in rows]
-        if made:
-            return pd.MultiIndex.from_tuples(made, names=names)
-        return pd.MultiIndex.from_arrays([[] for _ in names], names=names)
+        return pd.MultiIndex.from_tuples(made, names=names)
     column, name = parts
     return pd.Index(_restored_column(column), name=restored(name))
 

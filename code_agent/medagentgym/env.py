@@ -15,7 +15,7 @@ import gymnasium
 
 from code_agent.actions import Observation
 from code_agent.environment import CodeEnvironment
-from code_agent.game import LONGEST, Game
+from code_agent.game import Game
 from code_agent.medagentgym.config import debugger_of
 from code_agent.prompts import opening
 from code_agent.protocol import Action
@@ -87,7 +87,7 @@ class MedAgentEnv(gymnasium.Env[Observation, str]):
         task = self.tasks.task(task_id)
         if why := self.tasks.unusable(task):
             raise AgentError(f"task {task.id} cannot be played here: {why}")
-        self.game = Game(self.tasks, task, self._environment.context_of(task), self.ending, LONGEST)
+        self.game = Game(self.tasks, task, self._environment.context_of(task), self.ending)
         permitted = list(self.game.permitted)
         system, _ = opening(task, self.tasks.overview, permitted, 0)
         goal = f"{task.note}\n{task.question}".strip()

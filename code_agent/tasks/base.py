@@ -1,7 +1,7 @@
 """A set of tasks: where its rows are, how to read them, and what programs may see and do."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -69,10 +69,6 @@ class TaskSet(ABC):
             return f"{self.folder} has none of the set's tables ({', '.join(self.shown[:3])} ...)"
         absent = [str(path) for path in self.needed(task) if not path.is_file()]
         return f"there is no {', '.join(absent)}" if absent else ""
-
-    async def why_unusable(self, task: CodeTask, open_: Callable[[], EpisodeContext]) -> str:
-        """Return why the task cannot be played here, also by what its own program does, or ""."""
-        return self.unusable(task)
 
     def missing(self) -> str:
         """Return what the whole set lacks here, such as a server, or ""."""

@@ -54,13 +54,8 @@ class MedAgentBench(MedAgentGymSet):
         if not row.get(needs):
             raise ValueError(f"{needs} is missing")
         question = f"{row['instruction']} {row.get('context') or ''}".strip()
-        about = {
-            "instruction": row["instruction"],
-            "patient": row.get("eval_MRN"),
-            "sol": row.get("sol"),
-            "kind": kind,
-            "question": question,
-        }
+        about = {"instruction": row["instruction"], "patient": row.get("eval_MRN")}
+        about |= {"sol": row.get("sol"), "kind": kind, "question": question}
         return {"question": question, "reference": json.dumps(about), "task_type": kind}
 
     async def worth(self, task: CodeTask, handed: Handed, context: EpisodeContext) -> float:

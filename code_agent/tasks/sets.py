@@ -5,13 +5,12 @@ import csv
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
-from code_agent.actions import HERE, EpisodeContext, doing_nothing, placed
+from code_agent.actions import HERE, EpisodeContext, placed
 from code_agent.graders import Gold
 from code_agent.judging import (
     Handed,
@@ -20,7 +19,6 @@ from code_agent.judging import (
     prints_the_same,
     read_labels,
     share_predicted,
-    why_untelling,
 )
 from code_agent.settings import CodeSettings
 from code_agent.task import CodeTask
@@ -32,6 +30,7 @@ from episodes.agent import Row
 
 MISSING = ("none", "nan", "nat", "null", "<na>")
 POWER_ROOM = 0.01  # tolerance of a statistical power, relative to its value
+MOUNTED = "/workdir/"  # where BioDSBench's rows say that the tables are
 
 
 class QuerySet(MedAgentGymSet):
@@ -141,12 +140,12 @@ class NPowerAI(MedAgentGymSet):
     def read_row(self, row: Row) -> dict[str, Any]:
         answer = float(row["answer"])
         target = row["estimate_target"]
-        if target not in ("size", "power"):
+        if target == "power":
+            return {"gold": Gold("number", answer, tolerance=abs(answer) * POWER_ROOM)}
+        if target != "size":
             raise ValueError(f"estimate_target is {target!r}, expected size or power")
-        if target == "size":
-            is_whole = answer.is_integer()
-            return {"gold": Gold("integer", int(answer)) if is_whole else Gold("number", answer)}
-        return {"gold": Gold("number", answer, tolerance=abs(answer) * POWER_ROOM)}
+        is_whole = answer.is_integer()
+        return {"gold": Gold("integer", int(answer)) if is_whole else Gold("number", answer)}
 
 
 class BioCoder(MedAgentGymSet):
@@ -166,13 +165,6 @@ class BioCoder(MedAgentGymSet):
         absent = sorted({name for name in found if name not in sys.modules and not find_spec(name)})
         return f"needs the packages {', '.join(absent)}" if absent else ""
 
-    async def why_unusable(self, task: CodeTask, open_: Callable[[], EpisodeContext]) -> str:
-        if why := self.unusable(task):
-            return why
-        stub = doing_nothing(task.reference)
-        program = placed(task.context, stub) if stub else ""
-        return await why_untelling(task.program, program, open_())
-
     async def worth(self, task: CodeTask, handed: Handed, context: EpisodeContext) -> float:
         return float(await prints_the_same(task.program, handed.program, context))
 
@@ -182,7 +174,6 @@ class BioDSBench(MedAgentGymSet):
 
     name = "biodsbench"
     answered = False
-    mounted: ClassVar[str] = "/workdir/"  # where the rows say that the tables are
 
     def read_row(self, row: Row) -> dict[str, Any]:
         histories = row.get("code_histories") or ()
@@ -191,10 +182,10 @@ class BioDSBench(MedAgentGymSet):
         earlier = "".join(map(str, histories))
         program = f"{earlier}\n{row['reference_answer']}"
         begun = f"These programs ran before yours:\n{earlier}\n" if earlier.strip() else ""
-        named = re.findall(rf"{self.mounted}([\w.+-]+)", f"{row['dataframes']}\n{program}")
+        named = re.findall(rf"{MOUNTED}([\w.+-]+)", f"{row['dataframes']}\n{program}")
         return {
-            "note": f"{row['dataframes'] or ''}{begun}".replace(self.mounted, "/data/"),
-            "program": program.replace(self.mounted, "/data/"),
+            "note": f"{row['dataframes'] or ''}{begun}".replace(MOUNTED, "/data/"),
+            "program": program.replace(MOUNTED, "/data/"),
             "files": tuple(sorted(set(named))),
         }
 
@@ -208,9 +199,10 @@ class BioDSBench(MedAgentGymSet):
         return float(await passes_tests(task.reference, context))
 
 
-class Predictions(MedAgentGymSet):
-    """A model to train. The task states the time and memory of a program."""
+class EHRShot(MedAgentGymSet):
+    """A model to train, judged by accuracy. The task states the time and memory of a program."""
 
+    name = "ehrshot"
     answered = False
 
     def __init__(self, data_path: Path | str | None = None, mode: str = "test") -> None:
@@ -260,12 +252,8 @@ class Predictions(MedAgentGymSet):
         return max(labels.values(), default=0) / max(1, labels.total())
 
 
-class EHRShot(Predictions):
-    name = "ehrshot"
-
-
-class MimicExtract(Predictions):
-    """Accuracy. Other metrics cannot be computed from labels."""
+class MimicExtract(EHRShot):
+    """Accuracy too. The set's other metrics cannot be computed from labels."""
 
     name = "mimic_extract"
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import shutil
+from contextlib import closing
 
 import pytest
 
@@ -21,20 +22,21 @@ SETTINGS = Settings.model_construct(
 )
 
 
-def played(tasks: TaskSet, *actions: Action, index: int = 0) -> tuple[Episode, Reward]:
-    """An episode of these actions on a task of the set, and what it earns."""
-    environment = CodeEnvironment(SETTINGS, {}, task_sets={tasks.name: tasks})
-    task = tasks.task(index)
-    policy = Script([str(action) for action in actions], len(actions))
+def played_in(environment: CodeEnvironment, name: str, *texts: str) -> tuple[Episode, Reward]:
+    """An episode of these replies on the first task of a set, and what it earns."""
+    task = environment.set_of(name).task(0)
 
     async def both() -> tuple[Episode, Reward]:
-        episode = await environment.play(task, policy)
+        episode = await environment.play(task, Script(texts, len(texts)))
         return episode, await environment.score(task, episode)
 
-    try:
-        return asyncio.run(both())
-    finally:
-        environment.close()
+    return asyncio.run(both())
+
+
+def played(tasks: TaskSet, *actions: Action) -> tuple[Episode, Reward]:
+    environment = CodeEnvironment(SETTINGS, {}, task_sets={tasks.name: tasks})
+    with closing(environment):
+        return played_in(environment, tasks.name, *map(str, actions))
 
 
 @pytest.fixture(autouse=True)

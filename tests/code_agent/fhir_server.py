@@ -7,7 +7,6 @@ of its own to them.
 
 import csv
 import json
-import threading
 from http.server import ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -38,16 +37,12 @@ class FHIRServer(ThreadingHTTPServer):
         self.moved: dict[str, str] = {}
         self.broken: dict[str, str] = {}
         self.most = 5000
-        threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
 
     def answer(self, resource: str, query: dict[str, list[str]]) -> dict[str, Any] | None:
         if resource == "Patient":
-            rows = [
-                self.patients[name] for name in query.get("identifier", ()) if name in self.patients
-            ]
-            return _bundle(
-                [{"resourceType": "Patient", "birthDate": row["dob"][:10]} for row in rows]
-            )
+            named = [name for name in query.get("identifier", ()) if name in self.patients]
+            born = [self.patients[name]["dob"][:10] for name in named]
+            return _bundle([{"resourceType": "Patient", "birthDate": date} for date in born])
         if resource == "Observation":
             asked = (query.get("patient", [""])[0], query.get("code", [""])[0])
             found = [_observation(*one) for one in self.observations if one[:2] == asked]
@@ -58,12 +53,9 @@ class FHIRServer(ThreadingHTTPServer):
 
 
 def _observation(patient: str, code: str, time: str, value: float) -> dict[str, Any]:
-    known = {
-        "resourceType": "Observation",
-        "subject": {"reference": f"Patient/{patient}"},
-        "code": {"text": code},
-    }
-    return known | {"effectiveDateTime": time, "valueQuantity": {"value": value, "unit": "mg/dL"}}
+    about = {"subject": {"reference": f"Patient/{patient}"}, "code": {"text": code}}
+    measured = {"effectiveDateTime": time, "valueQuantity": {"value": value, "unit": "mg/dL"}}
+    return {"resourceType": "Observation", **about, **measured}
 
 
 def _bundle(resources: list[dict[str, Any]], most: int = PAGE) -> dict[str, Any]:
@@ -89,8 +81,7 @@ class _Handler(JsonHandler):
             self.connection.close()
             return
         found = server.answer(resource, parse_qs(parts.query))
-        status = 200 if found is not None else 404
-        known = found if found is not None else {"resourceType": "OperationOutcome"}
+        known = {"resourceType": "OperationOutcome"} if found is None else found
         text = b"<html>" if failure == "page" else json.dumps(known).encode()
-        status = {"status": 500, "page": 200}.get(failure, status)
+        status = {"status": 500, "page": 200}.get(failure, 404 if found is None else 200)
         self.answer(text, status, Content_Type="application/fhir+json")

@@ -42,34 +42,22 @@ def test_a_section_with_an_unknown_key_is_one_line():
     assert "\n" not in str(caught.value)
 
 
-def test_a_model_explains_and_sees_no_answer(llm):
-    llm.answer = lambda body: json.dumps({"explanation": "The column is named dob."})
-    debugger = Debugger("openai/stand-in", base_url=llm.url, api_key="none")
-    assert asyncio.run(debugger.debug("print(x)", "NameError")) == "The column is named dob."
-    assert "do not know the right answer" in json.dumps(llm.requests[0]["messages"])
-
-
-def test_of_a_long_traceback_the_model_reads_the_end_with_the_error(llm):
+def test_a_model_explains_the_end_of_a_long_traceback_and_sees_no_answer(llm):
     llm.answer = lambda body: json.dumps({"explanation": "Too deep."})
     error = FRAME * 200 + "RecursionError: maximum recursion depth exceeded"
-    assert asyncio.run(
-        Debugger("openai/stand-in", base_url=llm.url, api_key="none").debug("f()", error)
-    )
-    assert "RecursionError" in json.dumps(llm.requests[0]["messages"])
+    debugger = Debugger("openai/stand-in", base_url=llm.url, api_key="none")
+    assert asyncio.run(debugger.debug("f()", error)) == "Too deep."
+    asked = json.dumps(llm.requests[0]["messages"])
+    assert "RecursionError" in asked
+    assert "do not know the right answer" in asked
 
 
 def test_a_sections_limits_are_kept_and_a_model_that_fails_leaves_the_episode_unscored(
     llm, no_waiting
 ):
     llm.answer = lambda body: json.dumps({"explanation": "dob"})
-    section = {
-        "model_type": "vLLM",
-        "model_name": "stand-in",
-        "base_url": llm.url,
-        "max_new_tokens": 77,
-        "temperature": 0.5,
-        "n_retry": 1,
-    }
+    section = {"model_type": "vLLM", "model_name": "stand-in", "base_url": llm.url}
+    section |= {"max_new_tokens": 77, "temperature": 0.5, "n_retry": 1}
     assert asyncio.run(debugger_of(section).debug("x", "y")) == "dob"
     sent = llm.requests[0]
     assert (sent["max_tokens"], sent["temperature"]) == (77, 0.5)

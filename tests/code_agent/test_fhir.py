@@ -12,16 +12,15 @@ from episodes.episode import AgentError
 from episodes.outcomes import EpisodeError
 from tests.code_agent.fhir_server import FHIRServer
 from tests.corpora import cases_of
+from tests.serving import serving
 
 
 @pytest.fixture
 def servers():
     """The FHIR server, and another one on the same machine that nobody may ask."""
     pair = FHIRServer(), FHIRServer()
-    yield pair
-    for server in pair:
-        server.shutdown()
-        server.server_close()
+    with serving(pair[0]), serving(pair[1]):
+        yield pair
 
 
 # What may stand where a resource is expected. {base}: the server's address; {host}, {port}: another

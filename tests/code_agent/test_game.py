@@ -11,27 +11,17 @@ from code_agent.environment import CodeEnvironment
 from code_agent.game import Game
 from code_agent.judging import Handed
 from code_agent.task import CodeTask
-from episodes.episode import Episode, Message, ServiceError, ToolSpec
+from episodes.episode import Episode, Message, ToolSpec
 from episodes.script import Script
 from scoring.rubric import Reward
 from tests.code_agent.cases import COUNT, HAND_IN, RUN, SUBMIT
+from tests.code_agent.conftest import played_in
 from tests.corpora import cases_of
 from tests.own_processes import OwnProcesses
 
 
-def played(environment: CodeEnvironment, *texts: str, index: int = 0) -> tuple[Episode, Reward]:
-    task = environment.set_of("small").task(index)
-
-    async def both() -> tuple[Episode, Reward]:
-        episode = await environment.play(task, Script(texts, len(texts)))
-        return episode, await environment.score(task, episode)
-
-    return asyncio.run(both())
-
-
-def test_a_machine_without_the_sandbox_is_said_before_anything_is_played(opened):
-    with pytest.raises(ServiceError, match="bubblewrap"):
-        asyncio.run(opened().check())
+def played(environment: CodeEnvironment, *texts: str) -> tuple[Episode, Reward]:
+    return played_in(environment, "small", *texts)
 
 
 @pytest.mark.system

@@ -14,15 +14,15 @@ from episodes.outcomes import EpisodeError
 from tests.code_agent.conftest import played
 from tests.code_agent.fhir_server import FHIRServer
 from tests.corpora import cases_of
+from tests.serving import serving
 
 
 @pytest.fixture
 def server(monkeypatch):
     made = FHIRServer()
     monkeypatch.setattr(medagentbench, "base_url", lambda: made.url)
-    yield made
-    made.shutdown()
-    made.server_close()
+    with serving(made):
+        yield made
 
 
 def row(kind: int, instruction: str, patient: str) -> dict[str, Any]:
@@ -53,16 +53,11 @@ def test_a_row_of_the_published_file_has_only_what_its_answer_needs(tmp_path):
 def test_what_the_server_says_is_in_a_variable_of_the_programs(tmp_path, server):
     patient = next(iter(server.patients))
     born = int(server.patients[patient]["dob"][:4])
-    given = row(2, f"What's the age of the patient with MRN of {patient}?", patient)
-    code = (
-        "born = int(bundle['entry'][0]['resource']['birthDate'][:4])\nprint({'GET': [2023 - born]})"
-    )
-    ask = Action(
-        "request_info", {"data_path": f"GET Patient?identifier={patient}", "info_type": "fhir"}
-    )
-    episode, reward = played(
-        opened(tmp_path, given), ask, Action("validate_code", {"code": code}), Action("submit")
-    )
+    tasks = opened(tmp_path, row(2, f"What's the age of {patient}?", patient))
+    asked = {"data_path": f"GET Patient?identifier={patient}", "info_type": "fhir"}
+    age = "2023 - int(bundle['entry'][0]['resource']['birthDate'][:4])"
+    run = Action("validate_code", {"code": f"print({{'GET': [{age}]}})"})
+    episode, reward = played(tasks, Action("request_info", asked), run, Action("submit"))
     assert server.asked[0].startswith("/fhir/Patient?identifier=")
     month = server.patients[patient]["dob"][5:10]
     assert episode.answer == str({"GET": [2023 - born]})
@@ -82,11 +77,8 @@ def test_values_and_payloads_are_compared_and_words_earn_nothing(tmp_path, serve
 def test_values_beyond_the_servers_first_page_count(tmp_path, server):
     """Patients of an intensive care unit have hundreds of values."""
     times = [f"2023-11-13T0{minute // 60}:{minute % 60:02}:00+00:00" for minute in range(200)]
-    server.observations = [
-        ("S1", code, time, float(number))
-        for code in ("MG", "GLU")
-        for number, time in enumerate(times, 1)
-    ]
+    for number, time in enumerate(times, 1):
+        server.observations += [("S1", code, time, float(number)) for code in ("MG", "GLU")]
     assert handed(tmp_path, row(4, "Magnesium?", "S1"), {"GET": [200]}) == 1
     assert handed(tmp_path, row(6, "Average CBG?", "S1"), {"GET": [100.5]}) == 1
     server.most = 200

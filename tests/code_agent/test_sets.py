@@ -37,10 +37,10 @@ def write_set(
     return folder
 
 
-def score(tasks: MedAgentGymSet, *programs: str, index: int = 0) -> float | None:
+def score(tasks: MedAgentGymSet, *programs: str) -> float | None:
     """What an episode earns that runs programs and hands in what the last one printed."""
     runs = [Action("validate_code", {"code": program}) for program in programs]
-    return played(tasks, *runs, Action("submit"), index=index)[1].score
+    return played(tasks, *runs, Action("submit"))[1].score
 
 
 def opened(name: str, folder: Path) -> Any:
@@ -90,12 +90,8 @@ def test_a_program_that_needs_an_absent_package_is_unusable(tmp_path):
     ("context", "solution", "why"), cases_of(__file__, "corpus/telling_programs")
 )
 def test_a_program_that_tells_nothing_is_named_before_any_call(tmp_path, context, solution, why):
-    row = {
-        "problem": "An area.",
-        "signature": "def area(x)",
-        "solution": solution,
-        "context": context.format(here=HERE),
-    }
+    row = {"problem": "An area.", "signature": "def area(x)", "solution": solution}
+    row["context"] = context.format(here=HERE)
     tasks = opened("biocoder", write_set(tmp_path, [row]))
     environment = CodeEnvironment(SETTINGS, {}, task_sets={"biocoder": tasks})
     found = asyncio.run(environment.why_unusable(tasks.task(0)))
@@ -121,13 +117,9 @@ def test_looking_at_a_task_leaves_no_interpreter(tmp_path, plain_processes):
 
 @pytest.mark.parametrize(
     ("name", "mode", "file"),
-    [
-        ("mimic_iii", "test", "valid_tasks.jsonl"),
-        ("treqs", "train", "train_tasks_all.jsonl"),
-        ("treqs", "valid", "val_tasks.jsonl"),
-        ("mimic_iii", "test", "test_tasks.json"),
-    ],
-)
+    [("mimic_iii", "test", "valid_tasks.jsonl"), ("treqs", "train", "train_tasks_all.jsonl"),
+     ("treqs", "valid", "val_tasks.jsonl"), ("mimic_iii", "test", "test_tasks.json")],
+)  # fmt: skip
 def test_files_have_the_names_that_the_reference_ships(tmp_path, name, mode, file):
     row = {"question": "Which?", "query": "select drug from prescriptions", "answer": ["a"]}
     if file.endswith(".json"):  # the test's own file, one list, goes before that of the validation
@@ -188,16 +180,9 @@ print('done')"""
 def test_predictions_are_scored_by_accuracy_over_all_test_cases(tmp_path):
     row = {"task_id": 0, "task_name": "guo_los", "task_description": "Will the stay be long?"}
     folder = write_set(tmp_path, [row], None, "task.jsonl")
-    labels = [
-        ("patient_id", "value"),
-        ("1", "True"),
-        ("2", "False"),
-        ("tensor(3)", "True"),
-        ("4", "False"),
-    ]
-    write_set(
-        folder / "guo_los", [], {"test_labels": labels, "train_labels": labels}, "nothing.jsonl"
-    )
+    labels = [("patient_id", "value"), (1, True), (2, False), ("tensor(3)", True), (4, False)]
+    files = {"test_labels": labels, "train_labels": labels}
+    write_set(folder / "guo_los", [], files, "nothing.jsonl")
     (folder / "clmbr_train.pkl").write_bytes(b"")
     tasks = opened("ehrshot", folder)
     rows = [("patient_id", "prediction"), (1, 1), (2, 0), (3, True), (4, 1)]

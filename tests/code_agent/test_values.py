@@ -138,8 +138,6 @@ def test_an_object_that_agrees_or_exits_is_paid_nothing(judged, program):
     assert not judged(program, TESTS)[0]
 
 
-# Programs that write whatever their interpreter is given to a file; the last line of each test is
-# one that a program after the judging may print.
 # Programs that write whatever their interpreter is given to a file
 READERS = programs("readers")
 AFTER = """
