@@ -8,7 +8,7 @@ import ast
 import json
 import re
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -105,19 +105,18 @@ def grade(answer_text: str, gold: Gold) -> bool:
     if not text or len(text) > LONGEST:
         return False
     seen = _parsed(text)
+    is_ordered = gold.ordered and gold.kind != "set"
     if gold.kind == "table":
-        match = _pairwise if gold.ordered else _one_to_one
-        return match(partial(_same_row, gold), _rows(seen, gold.ordered), gold.value)
+        return _same_rows(gold, _rows(seen, is_ordered), gold.value, is_ordered)
     if gold.kind in SHAPES:
         if isinstance(seen, str):  # text that is not Python is split at lines, else at commas
             seen = [part.strip() for part in text.split("\n" if "\n" in text else ",")]
         elif not isinstance(seen, list | tuple | set):
             seen = [seen]
-        [kind] = gold.items
-        if gold.kind == "set" or not gold.ordered:
-            return _one_to_one(partial(_same_item, gold, kind), seen, gold.value)
-        is_ordered = not isinstance(seen, set)
-        return is_ordered and _pairwise(partial(_same_item, gold, kind), seen, gold.value)
+        rows = [item if isinstance(item, list | tuple | dict) else [item] for item in seen]
+        wanted = [(value,) for value in gold.value]
+        has_no_order = is_ordered and isinstance(seen, set)
+        return not has_no_order and _same_rows(gold, rows, wanted, is_ordered)
     while isinstance(seen, list | tuple | set) and len(seen) == 1:
         [seen] = seen
     return _same(gold, gold.kind, seen, gold.value)
@@ -153,12 +152,6 @@ def _same_date(seen: str, value: str) -> bool:
         return False
 
 
-def _same_item(gold: Gold, kind: str, seen: Seen, value: Any) -> bool:
-    cells = _cells(seen)
-    is_row_of_one = isinstance(cells, list | tuple) and len(cells) == 1
-    return _same(gold, kind, cells[0] if is_row_of_one else seen, value)
-
-
 def _same_row(gold: Gold, row: Seen, wanted: Sequence[Any]) -> bool:
     cells = _cells(row)
     if not isinstance(cells, list | tuple) or len(cells) != len(wanted):
@@ -170,20 +163,17 @@ def _cells(row: Seen) -> Seen:
     return list(row.values()) if isinstance(row, dict) else row
 
 
-def _pairwise(
-    same: Callable[[Seen, Any], bool], seen: Sequence[Seen], wanted: Sequence[Any]
+def _same_rows(
+    gold: Gold, seen: Sequence[Seen], wanted: Sequence[Sequence[Any]], is_ordered: bool
 ) -> bool:
-    return len(seen) == len(wanted) and all(map(same, seen, wanted))
-
-
-def _one_to_one(
-    same: Callable[[Seen, Any], bool], seen: Iterable[Seen], wanted: Sequence[Any]
-) -> bool:
+    same = partial(_same_row, gold)
+    if len(seen) != len(wanted):
+        return False
+    if is_ordered:
+        return all(map(same, seen, wanted))
     # Sorted, an item stands near its value. Else a long answer takes the square of its length
     items = sorted(seen, key=_sorted_by)
     values = sorted(wanted, key=_sorted_by)
-    if len(items) != len(values):
-        return False
     free = dict.fromkeys(range(len(values)))
     owners: dict[int, int] = {}
     for item in range(len(items)):

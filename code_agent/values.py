@@ -176,11 +176,11 @@ def _restored_column(document: list[Any]) -> Any:
     return pd.Series(values, dtype=dtype).array if dtype != "object" else _objects(values)
 
 
-def _objects(values: list[Any], shape: Any = None) -> Any:
+def _objects(values: list[Any]) -> Any:
     array: Any = np.empty(len(values), dtype=object)
     for at, value in enumerate(values):
         array[at] = value
-    return array if shape is None else array.reshape(shape)
+    return array
 
 
 def _restored_index(document: list[Any]) -> Any:
@@ -224,7 +224,7 @@ MAKERS: dict[str, Callable[..., Any]] = {
     "record": _namespace,
     "array": _array,
     "scalar": lambda text: _array(text)[()],
-    "objects": lambda shape, parts: _objects([restored(part) for part in parts], shape),
+    "objects": lambda shape, parts: _objects([restored(part) for part in parts]).reshape(shape),
     "frame": _frame,
     "series": _series,
     "index": _restored_index,
