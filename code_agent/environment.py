@@ -65,7 +65,7 @@ class CodeEnvironment(Environment):
         """Return the context of one isolated episode. Raises EpisodeError: no sandbox."""
         tasks = self.set_of(task.task_set)
         try:
-            files = tuple(path for path in tasks.files(task) if path.is_file())
+            files = tuple(filter(Path.is_file, tasks.files(task)))
             if files not in self.sandboxes:
                 self.sandboxes[files] = Sandbox(data=files)
         except (SandboxError, OSError) as error:

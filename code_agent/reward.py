@@ -42,30 +42,31 @@ def success(episode: Episode) -> float:
 def counters_of(events: Sequence[Event]) -> dict[str, float]:
     """Return numbers to add up."""
     runs = [event for event in events if event.ran]
-    kinds = Counter(event.action for event in events if event.action)
+    kinds = [event.action for event in events if event.action]
     counted = {
         "runs": len(runs),
         "runs_raised": sum(event.raised for event in runs),
         "loops": int(loops(events)),
-        "malformed": sum(not event.action for event in events),
+        "malformed": len(events) - len(kinds),
         "refused": sum(bool(event.action and event.problem) for event in events),
-        **kinds,
+        **Counter(kinds),
     }
     return {name: float(number) for name, number in counted.items()}
 
 
 def facts_of(episode: Episode) -> dict[str, float | None]:
     """Return numbers to average. The share of runs that raised is None if nothing ran."""
-    runs = [event for event in episode.events if event.ran]
-    printed = any(event.printed.strip() and not event.raised for event in runs)
+    counted = counters_of(episode.events)
+    runs = counted["runs"]
+    values = [event for event in episode.events if event.ran and not event.raised]
     return {
         "success": success(episode),
         "steps": float(len(episode.events)),
-        "runs": float(len(runs)),
-        "raised": sum(event.raised for event in runs) / len(runs) if runs else None,
-        "printed_a_value": float(printed),
+        "runs": runs,
+        "raised": counted["runs_raised"] / runs if runs else None,
+        "printed_a_value": float(any(event.printed.strip() for event in values)),
         "handed_in": float(episode.answer is not None),
-        "loops": float(loops(episode.events)),
+        "loops": counted["loops"],
     }
 
 
