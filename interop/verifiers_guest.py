@@ -22,7 +22,6 @@ from lines import LINE_BYTES, Outside
 from verifiers.v1.clients import EvalClientConfig, ModelContext
 from verifiers.v1.configs.agent import agent_config_fields
 from verifiers.v1.dialects.chat import message_to_wire
-from verifiers.v1.env import Env
 from verifiers.v1.harnesses.utils.mcp import call_mcp, connect_mcp
 from verifiers.v1.runtimes import SubprocessConfig
 from verifiers.v1.utils.loaders import load_environment, resolve_env_config
@@ -85,57 +84,43 @@ class Chat(vf.Harness[ChatConfig]):
                     return vf.ProgramResult(exit_code=0, stdout="", stderr="")
 
 
-class Guest:
-    """The environment's tasks, and an endpoint at which the program outside answers."""
+@asynccontextmanager
+async def endpoint(outside: Outside) -> AsyncIterator[str]:
+    """Yield the address at which the program outside answers, for models named as episodes."""
+    key = os.environ[KEY] = secrets.token_hex(16)
 
-    def __init__(self, env: Env[Any], count: int, outside: Outside) -> None:
-        self.env = env
-        self.tasks = list(itertools.islice(env.taskset, count))
-        self.outside = outside
-        self._url = ""
-
-    @asynccontextmanager
-    async def endpoint(self) -> AsyncIterator[None]:
-        os.environ[KEY] = secrets.token_hex(16)
-        application = web.Application(client_max_size=LINE_BYTES)
-        application.router.add_post("/v1/chat/completions", self._complete)
-        runner = web.AppRunner(application)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        self._url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
-        try:
-            yield
-        finally:
-            await runner.cleanup()
-
-    async def _complete(self, request: web.Request) -> web.StreamResponse:
-        if request.headers.get("Authorization") != f"Bearer {os.environ[KEY]}":
+    async def complete(request: web.Request) -> web.StreamResponse:
+        if request.headers.get("Authorization") != f"Bearer {key}":
             return web.json_response({"error": "another key"}, status=401)
         body = await request.json()
-        answer = await self.outside.asked(int(body["model"]), body)
+        answer = await outside.asked(int(body["model"]), body)
         if "error" in answer:
             return web.json_response({"error": {"message": answer["error"]}}, status=400)
         return web.json_response(answer["completion"])
 
-    def listed(self) -> list[dict[str, Any]]:
-        described = [task.data.model_dump() for task in self.tasks]
-        return [{"name": one["name"], "prompt": one["prompt"]} for one in described]
+    application = web.Application(client_max_size=LINE_BYTES)
+    application.router.add_post("/v1/chat/completions", complete)
+    runner = web.AppRunner(application)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    try:
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
+    finally:
+        await runner.cleanup()
 
-    async def play(self, number: int, task: str) -> dict[str, Any]:
-        """Return the rewards and metrics of an episode, and what failed."""
-        client = EvalClientConfig(base_url=self._url, api_key_var=KEY)
-        context = ModelContext(model=str(number), client=client)
-        episode = await self.env.run_episode(self.tasks[int(task)], context)
-        errors = [*episode.errors]
-        rewards: dict[str, float] = {}
-        metrics: dict[str, float] = {}
-        for trace in episode.traces:
-            errors += trace.errors
-            if trace.agent.trainable:
-                rewards |= {name: one.value for name, one in trace.rewards.items() if one}
-                metrics |= {name: one for name, one in trace.metrics.items() if one is not None}
-        failed = "; ".join(f"{error.type}: {error.message}" for error in errors)
-        return {"rewards": rewards, "metrics": metrics, "failed": "" if episode.ok else failed}
+
+def result_of(episode: vf.Episode) -> dict[str, Any]:
+    """Return the rewards and metrics of an episode, and what failed."""
+    errors = [*episode.errors]
+    rewards: dict[str, float] = {}
+    metrics: dict[str, float] = {}
+    for trace in episode.traces:
+        errors += trace.errors
+        if trace.agent.trainable:
+            rewards |= {name: one.value for name, one in trace.rewards.items() if one}
+            metrics |= {name: one for name, one in trace.metrics.items() if one is not None}
+    failed = "; ".join(f"{error.type}: {error.message}" for error in errors)
+    return {"rewards": rewards, "metrics": metrics, "failed": "" if episode.ok else failed}
 
 
 async def main() -> None:
@@ -146,9 +131,16 @@ async def main() -> None:
         if "runtime" not in seat.model_fields_set:
             seat.runtime = SubprocessConfig()
     env = load_environment(config)
-    guest = Guest(env, int(sys.argv[2]), outside)
-    async with guest.endpoint(), env.serving():
-        await outside.serve(guest.listed(), guest.play)
+    tasks = list(itertools.islice(env.taskset, int(sys.argv[2])))
+    listed = [task.data.model_dump(include={"name", "prompt"}) for task in tasks]
+    async with endpoint(outside) as url, env.serving():
+        client = EvalClientConfig(base_url=url, api_key_var=KEY)
+
+        async def play(number: int, task: str) -> dict[str, Any]:
+            context = ModelContext(model=str(number), client=client)
+            return result_of(await env.run_episode(tasks[int(task)], context))
+
+        await outside.serve(listed, play)
 
 
 if __name__ == "__main__":

@@ -18,5 +18,10 @@ def installed(folder: Path, extra: str) -> Path:
 
 
 @pytest.fixture(scope="session")
+def verifiers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return installed(tmp_path_factory.mktemp("verifiers"), "verifiers")
+
+
+@pytest.fixture(scope="session")
 def inspect(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return installed(tmp_path_factory.mktemp("inspect"), "inspect")

@@ -229,11 +229,6 @@ def run(command: list[Any], model: str, folder: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def verifiers(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return installed(tmp_path_factory.mktemp("verifiers"), "verifiers")
-
-
-@pytest.fixture(scope="module")
 def openenv(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return installed(tmp_path_factory.mktemp("openenv"), "openenv")
 

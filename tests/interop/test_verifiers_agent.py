@@ -1,10 +1,7 @@
 """A verifiers environment of somebody else is played as an agent, with its own reward."""
 
 import asyncio
-import os
-import subprocess
 import sys
-import venv
 from contextlib import closing
 from pathlib import Path
 
@@ -139,25 +136,16 @@ def test_a_python_that_is_not_there_or_has_no_verifiers_is_said(tmp_path, capfd)
 
 
 @pytest.mark.nightly
-def test_verifiers_itself_plays_a_task_with_a_tool(tmp_path, monkeypatch):
-    folder = tmp_path / "verifiers"
-    python = Path(os.environ.get("VERIFIERS_PYTHON") or folder / "bin/python")
-    if not python.exists():
-        venv.create(folder, with_pip=True)
-        command = [python, "-m", "pip", "install", "-q", "verifiers==0.4.0"]
-        subprocess.run(command, check=True)
+def test_verifiers_itself_plays_a_task_with_a_tool(verifiers, tmp_path, monkeypatch):
     (tmp_path / "vitals.py").write_text(TASKSET, encoding="utf-8")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    agent = agent_of(tmp_path, python, "vitals")
+    agent = agent_of(tmp_path, verifiers / "python", "vitals")
     measuring = tool_call("measuring_measure", {"sign": "pulse"})
     scored = played(agent, "train", Script([measuring, "72"], 3))
     assert scored.detail == ""
     assert (scored.reward.total, scored.reward.terms) == (1.0, {"right": 1.0})
-    assert [message["role"] for message in scored.episode.messages][-3:] == [
-        "assistant",
-        "tool",
-        "assistant",
-    ]
+    roles = [message["role"] for message in scored.episode.messages]
+    assert roles[-3:] == ["assistant", "tool", "assistant"]
     assert scored.episode.tools[0]["function"]["name"] == "measuring_measure"
     wrong = played(agent, "train", Script([measuring, "80"], 3))
     assert wrong.reward.total == 0.0
