@@ -19,13 +19,8 @@ DOSAGE = {"structured_gt": {"columns": ["dosage"], "rows": [["一次15毫克"]]}
 CASE = Case(
     "朵朵片怎么吃？", "", "朵朵片的用法用量：一次15毫克", ['{"rows":[["一次15毫克"]]}'], DOSAGE
 )
-EMPTY = Case(
-    "花花片怎么吃？",
-    "",
-    "数据库中没有找到花花片。",
-    [],
-    {"structured_gt": {"columns": ["dosage"], "rows": []}},
-)
+NOTHING = {"structured_gt": {"columns": ["dosage"], "rows": []}}
+EMPTY = Case("花花片怎么吃？", "", "数据库中没有找到花花片。", [], NOTHING)
 COLUMN = ["外敷，每晚1次", "外敷，饭前", "含服", "吸入，睡前", "含服，必要时", "一次15毫克"]
 
 

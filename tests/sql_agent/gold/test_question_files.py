@@ -114,9 +114,7 @@ def test_a_row_without_a_split_belongs_to_its_file_s(url, tmp_path, capsys):
 def test_our_own_files_are_valid(capsys):
     files = [ROOT / "data" / f"{split}.parquet" for split in ("train", "val", "test")]
     code, found = report(capsys, *files, "--db", DEFAULT_DATABASE)
-    assert code == 0
-    assert found["problems"] == []
-    assert found["not_checkable"] == 0
+    assert (code, found["problems"], found["not_checkable"]) == (0, [], 0)
     assert found["rows"] == found["valid"] == sum(len(load_rows(file)) for file in files)
 
 
@@ -169,12 +167,8 @@ def test_a_foreign_file_becomes_the_parquet_of_training(tmp_path, capsys):
     assert found["question"] == "戊颗粒的适应症\n是什么？"
     assert found["answer"] == "**戊颗粒**：目赤头痛"
     assert statements(found) == FOREIGN["sql"]
-    assert json.loads(found["evidence"])[0] == {
-        "table": "drugs_info",
-        "row_id": 90001,
-        "field": "indication",
-        "quote": "目赤头痛",
-    }
+    quote = {"row_id": 90001, "field": "indication", "quote": "目赤头痛"}
+    assert json.loads(found["evidence"])[0] == QUOTE | quote
     assert json.loads(found["structured_gt"])["rows"] == [["目赤头痛"]]
     assert json.loads(found["entities"]) == ["戊颗粒"]
 
@@ -194,14 +188,10 @@ def test_the_words_of_a_draft(changes, answer):
 @pytest.mark.system
 @pytest.mark.parametrize("without", [(), ("structured_gt", "evidence"), ("structured_gt", "sql")])
 def test_drafts_of_our_own_rows_earn_the_full_score(without):
-    rows = [
-        dict(one, answer="", **dict.fromkeys(without, ""))
-        for one in load_rows(ROOT / "data" / "test.parquet")
-    ]
+    rows = load_rows(ROOT / "data" / "test.parquet")
+    for one in rows:
+        one |= dict.fromkeys(("answer", *without), "")
     drafted = fill_answers(rows, DEFAULT_DATABASE)
     assert drafted == len(rows) - count_without_reference(rows)
     assert drafted >= 0.9 * len(rows)
-    problems = [
-        finding.problems for finding in Checker(DEFAULT_DATABASE).check(rows) if finding.problems
-    ]
-    assert problems == []
+    assert not any(finding.problems for finding in Checker(DEFAULT_DATABASE).check(rows))

@@ -41,8 +41,7 @@ def measured(request):
     """The scores of a set by kind of answer."""
     judge, found = ReferenceJudge(), defaultdict(list)
     for row in cases_of(__file__, f"answers_{request.param}"):
-        context = row["context"] or []
-        case = Case(row["question"], row["answer"], row["reference"], context, row["gold"])
+        case = Case(row["question"], row["answer"], row["reference"], gold=row["gold"])
         found[row["kind"]].append(judge.compare(case).score)
     return found
 
