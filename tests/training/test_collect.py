@@ -192,22 +192,17 @@ async def test_an_episode_that_never_called_the_policy_is_not_trained(store):
     assert (await collected(store, ids))[0].cause == "no_calls"
 
 
-async def test_a_rollout_that_failed_is_left_out_whatever_it_wrote(store):
-    ids = await attempt(store)
-    await store.add_span(call_span(ids, 3))
-    await report(store, ids, {})
-    await store.update_attempt(**ids, status="failed")
-    record, trajectory = await collected(store, ids)
-    assert (record.cause, record.reward, trajectory.sequences) == ("rollout_failed", None, [])
-
-
-@pytest.mark.parametrize("how", ["timeout", "unresponsive"])
-async def test_what_the_runners_lost_three_times_is_not_called_the_agents_error(store, how):
-    for _ in range(3):
+@pytest.mark.parametrize(("how", "times"), [("failed", 1), ("timeout", 3), ("unresponsive", 3)])
+async def test_a_rollout_without_success_is_left_out_by_its_name(store, how, times):
+    """What the runners lost three times is not called the agent's error."""
+    for _ in range(times):
         ids = await attempt(store)
+        await store.add_span(call_span(ids, 3))
+        await report(store, ids, {})
         await store.update_attempt(**ids, status=how)
-    record, _ = await collected(store, ids)
+    record, trajectory = await collected(store, ids)
     assert (record.cause, record.status) == (f"rollout_{how}", how)
+    assert (record.reward, trajectory.sequences) == (None, [])
 
 
 async def test_more_calls_in_the_trace_than_the_episode_made_are_not_trained(played):

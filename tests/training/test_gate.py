@@ -71,19 +71,15 @@ def request(text: str, call_id: str = "a") -> dict[str, Any]:
     return {"model": "m", "messages": messages}
 
 
-def seed(seeds: RequestSeeds, asked: dict[str, Any]) -> int:
-    return int(seeds.add(asked)["seed"])
-
-
 def test_the_same_questions_get_the_same_seeds_in_any_order():
     first, second = RequestSeeds(42), RequestSeeds(42)
     asked = [request("p", "x"), request("p", "y"), request("q", "z")]
-    seeds = [seed(first, one) for one in asked]
+    seeds = [first.add(one)["seed"] for one in asked]
     assert len(set(seeds)) == 3
-    assert sorted(seeds) == sorted(seed(second, one) for one in reversed(asked))
+    assert sorted(seeds) == sorted(second.add(one)["seed"] for one in reversed(asked))
 
 
 def test_the_episodes_of_a_group_ask_the_same_and_are_each_sampled_anew():
     """With one seed they would be the same episode, with the same reward, and teach nothing."""
     seeds = RequestSeeds(42)
-    assert len({seed(seeds, request("p")) for _ in range(8)}) == 8
+    assert len({seeds.add(request("p"))["seed"] for _ in range(8)}) == 8

@@ -17,7 +17,6 @@ from omegaconf import OmegaConf
 from uvicorn.config import HTTP_PROTOCOLS
 
 from common import connections
-from common.access import TOKEN
 from episodes.lit_agent import RESOURCE
 from tests.training.conftest import served
 from tests.training.plans import plan_of
@@ -168,19 +167,6 @@ async def test_a_deterministic_run_seeds_calls_from_its_seed_and_weights(kind, s
     expected.append(seeds.add(asked)["seed"])
     assert [request["seed"] for request in servers[0].requests] == expected
     assert len(set(expected)) == 3
-
-
-@pytest.mark.parametrize("kind", ["direct", "litellm"])
-async def test_vllm_is_shown_the_run_s_token(kind, servers, monkeypatch):
-    """Else every call would be refused: vLLM asks for it."""
-    monkeypatch.setenv(TOKEN, "drawn")
-    async with served() as store:
-        policy = access(kind, servers, store, store_token="drawn")
-        async with started(policy):
-            rollout = await store.start_rollout(input={})
-            reply = await ask(policy, store, 0, rollout, "一", key="drawn")
-    assert reply.status_code == 200
-    assert servers[0].keys == ["Bearer drawn"]
 
 
 async def test_a_proxy_that_is_gone_is_named(servers, monkeypatch):

@@ -186,7 +186,9 @@ async def test_a_wrong_or_missing_token_is_said():
 
 
 @pytest.mark.parametrize("kind", ["direct", "litellm"])
-async def test_the_proxy_answers_nobody_else(kind, servers):  # noqa: F811
+async def test_the_proxy_answers_nobody_else(kind, servers, monkeypatch):  # noqa: F811
+    """And vLLM, which asks for the token, is shown it."""
+    monkeypatch.setenv("AGL_TOKEN", TOKEN)
     async with served(token=TOKEN) as store:
         policy = access(kind, servers, store, store_token=TOKEN)
         async with started(policy):
@@ -208,7 +210,7 @@ async def test_the_proxy_answers_nobody_else(kind, servers):  # noqa: F811
             assert len(await spans_of(store, rollout.rollout_id, 1)) == 1
             await policy.check_engine()
             published = await store.query_resources()
-    assert len(servers[0].requests) == 1
+    assert servers[0].keys == [f"Bearer {TOKEN}"]
     assert TOKEN not in str(published), "who reads the disk does not know it yet"
 
 
