@@ -19,6 +19,7 @@ from conditions.diagnosis_words import (
     known_words,
     longest_first,
     organs,
+    words_in,
     words_of,
 )
 from conditions.framing import TABLE as FRAMING
@@ -42,17 +43,15 @@ MADE = re.compile(
 )
 # No list, and nothing denied
 MADE_ZH = re.compile(r"\A([^\W不非没无未]{2,12}?)(?:所致|引起|导致)的?(.{2,})")
-BECAUSE = re.compile("|".join(TABLE["said"]["cause"]), re.I)
 SYMPTOM = re.compile(
     rf"\A((?:[\w/-]+ ){{0,3}})(?:{'|'.join(TABLE['said']['symptom'])})s?"
     rf" (?:{'|'.join(TABLE['said']['cause'])}) ",
     re.I,
 )
-FELT = words_of(" ".join(TABLE["said"]["felt"]))
-UNDECIDED = re.compile("|".join(TABLE["said"]["undecided"]), re.I)
-FINDINGS = words_of(" ".join(TABLE["said"]["findings"]))  # that a disease may have or not
-OF_OTHERS = words_of(" ".join(TABLE["said"]["of_others"]))  # beside what the tables do not have
-COURSE = words_of(" ".join([*TABLE["beside"]["course"], *TABLE["one_of"]["severity"]])) | FINDINGS
+FELT = words_in(TABLE["said"]["felt"])
+FINDINGS = words_in(TABLE["said"]["findings"])  # that a disease may have or not
+OF_OTHERS = words_in(TABLE["said"]["of_others"])  # beside what the tables do not have
+COURSE = words_in([*TABLE["beside"]["course"], *TABLE["one_of"]["severity"]]) | FINDINGS
 COURSE_ZH = "|".join(filter(HAN.search, TABLE["beside"]["course"] + TABLE["said"]["findings"]))
 # "not perforated", "non-perforated", "unruptured", 未穿孔: what is denied of a course
 OTHER_COURSE = re.compile(
@@ -61,9 +60,7 @@ OTHER_COURSE = re.compile(
     rf"|(?:未|非|无|没有|不伴有?)(?:明显|合并|发生)?((?:{COURSE_ZH})(?:[、或和及/](?:{COURSE_ZH}))*))[)）]?",
     re.I,
 )
-NOTHING = re.compile("|".join(TABLE["said"]["nothing"]), re.I)
 ABSENT = re.compile(r"(?:\b(?:without|w/o|absent)\b|不伴有?)([^,;.(，；。（]+)", re.I)
-DENIED = re.compile("|".join(TABLE["said"]["denied"]), re.I)
 # A part between marks, and "HIV-negative": it may say what the patient does not have
 PART = re.compile(
     r"(?:[,;(，；（]\s*| (?=rather than ))([^,;()，；（）]+?)[\s.。]*[)）]?\s*(?=$|[,;()，；（）])"
@@ -88,9 +85,10 @@ NO_GRADE = re.compile(
     rf"|[炎癌瘤症病](?![型期级])|{FRAMING['gold']['illness'][0]}",
     re.I,
 )
-ABSENCE = re.compile("|".join(TABLE["said"]["absence"]), re.I)
-EXCLUSION = re.compile("|".join(TABLE["said"]["exclusion"]), re.I)
-TURNED = re.compile("|".join(TABLE["said"]["turned"]), re.I)
+BECAUSE, UNDECIDED, NOTHING, DENIED, ABSENCE, EXCLUSION, TURNED = (
+    re.compile("|".join(TABLE["said"][name]), re.I)
+    for name in ("cause", "undecided", "nothing", "denied", "absence", "exclusion", "turned")
+)
 # A Chinese adjective behind its noun
 ADJECTIVE = re.compile(r"([\u4e00-\u9fff]+)\(([\u4e00-\u9fff]{1,4}[性型])\)")
 DOUBT = re.compile(r"^(?:possible|probable|suspected|likely)\s+", re.I)
@@ -151,14 +149,9 @@ def _is_grade(part: str, gold: Gold) -> bool:
         return False
     if UNDECIDED.search(part) or DENIED.search(part):
         return False
-    names = list[str]()
-    for word in words_of(part):
-        if word.isdigit() or NUMBER.fullmatch(word):
-            continue
-        if word in organs() or word in known_words() - beside() or _contradicts(word, gold):
-            return False
-        names.append(word)
-    return bool(names)
+    words = [one for one in words_of(part) if not (one.isdigit() or NUMBER.fullmatch(one))]
+    naming = organs() | (known_words() - beside())
+    return bool(words) and not any(word in naming or _contradicts(word, gold) for word in words)
 
 
 def _folded(text: str) -> list[str]:

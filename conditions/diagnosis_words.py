@@ -6,8 +6,9 @@ words_of("急性前壁心肌梗塞 (I21.0)")          # {"acute", "前壁", "myo
 import re
 import tomllib
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
+from itertools import chain
 from pathlib import Path
 
 from conditions.table import load_tables
@@ -118,13 +119,16 @@ def _same() -> dict[str, str]:
     return same
 
 
+def words_in(texts: Iterable[str]) -> Words:
+    """Return the words of several texts together."""
+    return frozenset[str]().union(*map(words_of, texts))
+
+
 @cache
 def known_words() -> Words:
     """Return every word of the tables: none of them is another one misspelt."""
-    found = {*beside(), *TABLE["said"]["look_alike"]}
-    for texts in (_same(), _same().values(), *conditions()):
-        found.update(*map(words_of, texts))
-    return frozenset(found)
+    names = chain(_same(), _same().values(), *conditions())
+    return words_in(names) | beside() | {*TABLE["said"]["look_alike"]}
 
 
 @cache
@@ -136,24 +140,18 @@ def diseases() -> frozenset[Words]:
 @cache
 def beside() -> Words:
     """Return the words that may stand beside a diagnosis, with those of which it has only one."""
-    found = set[str]()
-    for texts in _tables_of_words():
-        found.update(*map(words_of, texts))
-    return frozenset(found) - frozenset(TABLE["said"]["changing"])
+    return words_in(_texts_beside()) - {*TABLE["said"]["changing"]}
 
 
-def _tables_of_words() -> Iterable[list[str]]:
+def _texts_beside() -> Iterator[str]:
     for kind in ("beside", "organ", "one_of", "agents"):
-        yield from TABLE[kind].values()
+        yield from chain(*TABLE[kind].values())
 
 
 @cache
 def organs() -> Words:
     """Return the words among them that name places of the body."""
-    found = set[str]()
-    for texts in TABLE["organ"].values():
-        found.update(*map(words_of, texts))
-    return frozenset(found)
+    return words_in(chain(*TABLE["organ"].values()))
 
 
 @cache
@@ -166,16 +164,13 @@ def organs_by_name() -> dict[Words, Words]:
             parts.update(TABLE["felt_in"].get(complaint, ()))
         parts.update(TABLE["also_in"].get(one.en, ()))
         parts.difference_update(TABLE["not_in"].get(one.en, ()))
-        found = set[str]()
-        for part in parts:
-            found.update(*map(words_of, TABLE["organ"][part]))
-        where[words_of(one.en)] = frozenset(found)
+        where[words_of(one.en)] = words_in(chain(*(TABLE["organ"][part] for part in parts)))
     return where
 
 
 @cache
 def _chinese() -> re.Pattern[str]:
-    known = {*_same()}.union(*_tables_of_words())
+    known = {*_same(), *_texts_beside()}
     words = longest_first(word for word in known - {"病"} if HAN.search(word))
     return re.compile(f"{words}|病(?![变情程毒灶理])")  # 病变 is no disease
 

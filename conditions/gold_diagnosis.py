@@ -13,6 +13,7 @@ from conditions.diagnosis_words import (
     conditions,
     organs,
     organs_by_name,
+    words_in,
     words_of,
 )
 
@@ -67,7 +68,7 @@ def gold_of(names: tuple[str, ...]) -> Gold:
         readings=tuple(readings),
         words=frozenset[str]().union(*readings),
         shorter=tuple(shorter),
-        own=frozenset[str]().union(*map(words_of, [*every][:OWN_NAMES])),
+        own=words_in([*every][:OWN_NAMES]),
         elsewhere=organs() - places,
         wider=_wider_than(readings),
         others=tuple(others - readings),
@@ -89,8 +90,8 @@ def _readings_of(names: list[str]) -> set[Words]:
 
 
 def _wider_than(readings: set[Words]) -> Words:
-    found = set[str]()
+    found = list[str]()
     for text, several in TABLE["wider"].items():
         if any(words_of(text) <= name for name in readings):
-            found.update(*map(words_of, several))
-    return frozenset(found)
+            found += several
+    return words_in(found)
