@@ -18,6 +18,7 @@ ROLES = {
     **dict.fromkeys(("patient", "user", "患者", "病人", "human"), "user"),
     "system": "system",
 }
+GOLD = ("diagnosis", "recommendation")
 DETAILS = r"\s*(?:[（(][^（()）\n]{0,40}[)）])?"
 SAID = re.compile(rf"\s*(\w+{DETAILS})\s*[:：]\s*(.*)", re.DOTALL)  # 患者（女，30岁）：我头痛
 SPEAKS = re.compile(
@@ -56,12 +57,12 @@ def read_consultation(row: dict[str, Any]) -> Consultation:
     """Return the consultation of a row of either form, as JSON values. Raises Refused."""
     if "prompt" in row:
         return _reference(row)
-    name = next((name for name in PLAIN if name in row), None)
-    if name is None and {"instruction", "output"} <= row.keys():
+    for name in PLAIN:
+        if name in row:
+            return _plain(row, name)
+    if {"instruction", "output"} <= row.keys():
         return _plain(row | {"messages": _of_instruction(row)}, "messages")
-    if name is None:
-        raise Refused(f"has {shortly(list(row))}, expected prompt and reward_model, or messages")
-    return _plain(row, name)
+    raise Refused(f"has {shortly(list(row))}, expected prompt and reward_model, or messages")
 
 
 def _of_instruction(row: dict[str, Any]) -> list[Message]:
@@ -70,15 +71,12 @@ def _of_instruction(row: dict[str, Any]) -> list[Message]:
     if not all(isinstance(text, str) for text in asked):
         raise Refused(f"instruction and input are {shortly(asked)}, expected texts")
     messages = []
-    for place, pair in items_of(row.get("history"), "history"):
+    exchanges = items_of(row.get("history"), "history")
+    for place, pair in [*exchanges, ("", ["\n".join(asked), row["output"]])]:
         if not isinstance(pair, list) or len(pair) != len(("patient", "doctor")):
             raise Refused(f"{place} is {shortly(pair)}, expected [question, reply]")
         messages += [{"role": "user", "content": pair[0]}, {"role": "gpt", "content": pair[1]}]
-    last = [
-        {"role": "user", "content": "\n".join(asked)},
-        {"role": "gpt", "content": row["output"]},
-    ]
-    return messages + last
+    return messages
 
 
 def _reference(row: dict[str, Any]) -> Consultation:
@@ -93,8 +91,8 @@ def _reference(row: dict[str, Any]) -> Consultation:
             turn["content"] = text_of(TURN.sub("", words), "what the patient says")
     dialogue = _checked(turns)
     record = object_of(row.get("reward_model"), "reward_model")
-    gold = object_of(record.get("ground_truth"), "reward_model.ground_truth")
-    record_text = record.get("enhanced_description")
+    truth = object_of(record.get("ground_truth"), "reward_model.ground_truth")
+    description = record.get("enhanced_description")
     pairs = []
     for place, given in items_of(record.get("patient_information"), "patient_information"):
         pair = object_of(given, place)
@@ -102,28 +100,22 @@ def _reference(row: dict[str, Any]) -> Consultation:
         answer = texts_of(pair.get("patient_response"), f"{place}.patient_response")
         if question and answer:
             pairs.append({"doctor_question": question, "patient_response": answer})
-    if not record_text and not pairs and not dialogue:
+    if not description and not pairs and not dialogue:
         raise Refused(
             "has no patient_information and no enhanced_description, "
             "expected one for the patient to tell"
         )
-    record_text = text_of(record_text, "enhanced_description") if record_text else None
-    named = {
-        "diagnosis": text_of(gold.get("diagnosis"), "ground_truth.diagnosis"),
-        "recommendation": text_of(gold.get("recommendation"), "ground_truth.recommendation"),
-    }
-    case = None
-    if record_text or pairs:
-        case = _case(turns[0]["content"], named, pairs, record_text)
+    description = text_of(description, "enhanced_description") if description else None
+    gold = {name: text_of(truth.get(name), f"ground_truth.{name}") for name in GOLD}
+    told = description or pairs
+    case = _case(turns[0]["content"], gold, pairs, description) if told else None
     return Consultation(dialogue, case)
 
 
 def _plain(row: dict[str, Any], name: str) -> Consultation:
     turns = _turns(row[name], name)
     last = turns.pop()["content"] if turns[-1]["role"] == "assistant" else ""
-    gold = {
-        part: text_of(row[part], part) for part in ("diagnosis", "recommendation") if row.get(part)
-    }
+    gold = {name: text_of(row[name], name) for name in GOLD if row.get(name)}
     dialogue = []
     for turn in turns:
         words = turn["content"]
@@ -150,9 +142,8 @@ def _plain(row: dict[str, Any], name: str) -> Consultation:
         inside = (words.partition("<answer>")[2] or words).partition("</answer>")[0].strip()
         bare = QUESTION.sub("", inside, count=1).strip() or words
         pairs.append({"doctor_question": [bare], "patient_response": [answer["content"]]})
-    case = None
-    if pairs and len(gold) == 2:
-        case = _case(turns[0]["content"], gold, pairs, None)
+    is_case = pairs and len(gold) == len(GOLD)
+    case = _case(turns[0]["content"], gold, pairs, None) if is_case else None
     return Consultation(dialogue, case)
 
 
@@ -232,12 +223,11 @@ def _checked(turns: list[Message]) -> list[Message]:
 
 
 def _case(
-    complaint: str, gold: dict[str, str], pairs: list[Pair], record_text: str | None
+    complaint: str, gold: dict[str, str], pairs: list[Pair], description: str | None
 ) -> dict[str, Any]:
-    record = {
-        "ground_truth": gold,
-        "patient_information": pairs,
-        "enhanced_description": record_text,
+    told = {"patient_information": pairs, "enhanced_description": description}
+    return {
+        "data_source": "medical_consultation",
+        "prompt": [{"role": "user", "content": complaint}],
+        "reward_model": {"ground_truth": gold} | told,
     }
-    prompt = [{"role": "user", "content": complaint}]
-    return {"data_source": "medical_consultation", "prompt": prompt, "reward_model": record}

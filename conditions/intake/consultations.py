@@ -96,12 +96,12 @@ def convert(source: Path, folder: Path, force: bool, say: Callable[[str], None])
         numbered = (case | {"extra_info": {"index": number}} for number, case in enumerate(cases))
         write_parquet(numbered, draft, COLUMNS)
         write_jsonl(folder / DIALOGUES, ({"messages": dialogue} for dialogue in dialogues), force)
-    written = f"{len(cases)} cases, {len(dialogues)} dialogues"
-    repeated = (
+    return (
+        f"{folder}: {count} rows, {len(refused)} refused; "
+        f"{len(cases)} cases, {len(dialogues)} dialogues; "
         f"left out: {len(all_cases) - len(cases)} cases equal to another, "
         f"{len(all_dialogues) - len(dialogues)} dialogues equal to or within another"
     )
-    return f"{folder}: {count} rows, {len(refused)} refused; {written}; {repeated}"
 
 
 def main(arguments: list[str] | None = None) -> int:

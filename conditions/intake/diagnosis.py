@@ -101,9 +101,7 @@ def _shown(value: Any, where: str) -> str:
     if isinstance(value, dict):
         shown = {name: _shown(part, where) for name, part in value.items()}
         return "\n".join(f"{name}: {part}" for name, part in shown.items() if part)
-    if isinstance(value, int | float | Decimal):
-        return str(value)
-    return text_of(value, where)
+    return str(value) if isinstance(value, int | float | Decimal) else text_of(value, where)
 
 
 def read_notes(path: Path, wanted: set[str], say: Say) -> dict[str, Note | Refused]:
@@ -138,9 +136,9 @@ def read_row(
     key = texts_of(item.get("recommended_exam_names"), "recommended_exam_names")
     if not key:
         raise Refused("recommended_exam_names is empty, expected at least one name")
-    if name not in notes:
+    note = notes.get(name)
+    if note is None:
         raise Refused("has no note with a history of that id in --diaggym_ref_data_path")
-    note = notes[name]
     if isinstance(note, Refused):
         raise Refused(f"has a note that cannot be used: {note}")
     text, found = note
@@ -197,9 +195,8 @@ def main(arguments: list[str] | None = None) -> int:
     add("--local_dir", metavar="DIR", help="folder to write into")
     add("--diaggym_ref_data_path", metavar="F", help="DiagGym's notes")
     add("--diagagent_train_data_path", metavar="F", help="cases to train on")
-    spellings = ("--diagagent_test_data_path", "--diaagent_test_data_path")
-    help = "cases to evaluate on; the reference's own spelling is understood"
-    add(*spellings, metavar="F", help=help)
+    spellings = ("--diagagent_test_data_path", "--diaagent_test_data_path")  # the reference's own
+    add(*spellings, metavar="F", help="cases to evaluate on")
     parser.add_argument("--hdfs_dir", help=argparse.SUPPRESS)
     parser.add_argument("--force", action="store_true", help="replace existing files")
     options = parser.parse_args(arguments)
