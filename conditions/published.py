@@ -12,7 +12,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from common.command import UsageError
 
@@ -120,8 +120,8 @@ def case_rows(
         extra = row.get("extra_info")
         known = extra if isinstance(extra, Mapping) else {}
         row.setdefault("task_type", known.get(kind) or "unknown")
-        own = [str(known[name]) for name in names if known.get(name) is not None]
-        given.append(own[0] if own else str(number))
+        own = (str(known[name]) for name in names if known.get(name) is not None)
+        given.append(next(own, str(number)))
     often = Counter(given)
     for number, (name, row) in enumerate(zip(given, rows, strict=True)):
         row.setdefault("id", name if often[name] == 1 else f"{name}/{number}")
@@ -143,7 +143,7 @@ def _cases(rows: Sequence[Record], path: str, reader: Reader) -> list[PublishedC
     found = f"recognised as {reader.name}: {len(cases)} rows are usable"
     if unusable:
         reasons = ", ".join(f"{count} {reason}" for reason, count in unusable.most_common())
-        found = f"{found}; {unusable.total()} are not: {reasons}"
+        found += f"; {unusable.total()} are not: {reasons}"
     if not cases:
         raise UsageError(f"{path} has no usable row; {found}")
     print(f"{path}: {found}", file=sys.stderr)
@@ -186,17 +186,17 @@ def osce_case(row: Record, number: int) -> PublishedCase:
         raise UnusableCase("have no patient")
     who = text_of(patient.get("Demographics") or "")
     recorded = [f"{words(name)}: {text_of(patient[name])}" for name in HISTORY if patient.get(name)]
-    found = list[Finding]()
+    found = list[tuple[str, str, str]]()
     for part in ("Physical_Examination_Findings", "Test_Results"):
         findings = osce.get(part) or {}
         if not isinstance(findings, Mapping):
             raise UnusableCase(f"have {words(part)} without names")
         found += findings_of(findings)
-    often = Counter(one.name for one in found)
+    often = Counter(name for _, name, _ in found)
     named = dict[str, str]()
-    for one in found:
-        name = f"{one.group} {one.name}".strip() if often[one.name] > 1 else one.name
-        named[name] = f"{named[name]}; {one.text}" if name in named else one.text
+    for group, own, text in found:
+        name = f"{group} {own}".strip() if often[own] > 1 else own
+        named[name] = f"{named[name]}; {text}" if name in named else text
     symptoms = patient.get("Symptoms")
     complaint = symptoms.get("Primary_Symptom") if isinstance(symptoms, Mapping) else symptoms
     return PublishedCase(
@@ -210,16 +210,10 @@ def osce_case(row: Record, number: int) -> PublishedCase:
     )
 
 
-class Finding(NamedTuple):
-    """A result, with the name of the group that it stands in."""
-
-    group: str
-    name: str
-    text: str
-
-
-def findings_of(found: Mapping[str, Any], above: str = "") -> Iterator[Finding]:
-    """Yield every examination: a group with results of its own, and each named result."""
+def findings_of(found: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str, str]]:
+    """Yield every examination, a group with results of its own and each named result: the name of
+    the group that it stands in, its own, and its text.
+    """
     for key, value in found.items():
         nameless = bool(above and PARTS.fullmatch(words(key)))
         name = f"{above} {words(key)}" if nameless else words(key)
@@ -227,10 +221,10 @@ def findings_of(found: Mapping[str, Any], above: str = "") -> Iterator[Finding]:
             if any(map(STANDING.fullmatch, value)):
                 name = f"Orthostatic {name}"
             if any(not isinstance(part, Mapping) for part in value.values()):
-                yield Finding(above, name, text_of(value))
+                yield above, name, text_of(value)
             yield from findings_of(value, name)
         elif text_of(value) and not nameless:
-            yield Finding(above, name, text_of(value))
+            yield above, name, text_of(value)
 
 
 def image_case(row: Record, number: int) -> PublishedCase:
@@ -283,28 +277,25 @@ def _items_of(value: Any) -> list[Any]:
 def choice(row: Record, number: int) -> PublishedCase:
     """Return the case of a question. The doctor knows the first item of the context at the start."""
     options = row["options"]
-    if not isinstance(options, dict) or len(options) < 2:
-        raise UnusableCase("have no right option")
     try:
         right = right_letters(row["answer_idx"], options)
     except (ValueError, TypeError):
-        raise UnusableCase("have no right option") from None
+        right = ""
+    if not right or not isinstance(options, dict) or len(options) < 2:
+        raise UnusableCase("have no right option")
     answer = row["answer"]
     told = {str(one).strip() for one in (answer if isinstance(answer, list) else [answer])}
     texts = {str(options[letter]).strip() for letter in right.split(", ")}
     if told != texts and not (len(texts) > 1 and all(text in str(answer) for text in texts)):
         raise UnusableCase("have an answer that is not the text of their option")
     context = _items_of(row["context"])
-    facts = [
-        NUMBER.sub("", fact).strip() for fact in _items_of(row["facts"]) if isinstance(fact, str)
-    ]
-    if not context or not any(facts):
-        raise UnusableCase("have no facts")
-    start = " ".join(str(context[0]).split())
+    facts = [NUMBER.sub("", one).strip() for one in _items_of(row["facts"]) if isinstance(one, str)]
     known = "\n".join(filter(None, facts))
+    if not context or not known:
+        raise UnusableCase("have no facts")
     return PublishedCase(
         id=str(row.get("id", number)),
-        complaint=start,
+        complaint=" ".join(str(context[0]).split()),
         summary=known,
         diagnosis="; ".join(sorted(told)),
         about=known,
