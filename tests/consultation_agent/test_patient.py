@@ -1,7 +1,6 @@
 """The record patient understands a question, answers from the record, and gives nothing away."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -15,6 +14,7 @@ from consultation_agent.task import ConsultationTask, task_of
 from episodes.episode import AgentError
 from tests.consultation_agent.cases import reference_row, task_with, tasks
 from tests.corpora import cases_of
+from tests.messages import missing
 
 PATIENT = RecordPatient()
 UNDERSTOOD = 0.98  # measured 1.0
@@ -105,7 +105,8 @@ def test_a_file_whose_rows_hold_nothing_to_tell_is_refused():
     empty = ConsultationTask(id="empty", question="我肚子疼。", reference="阑尾炎")
     with pytest.raises(AgentError, match="--patient llm"):
         AGENT.check_recorded([empty])
-    assert AGENT.check_recorded([empty, TASK])[0].startswith("1 of 2 cases")
+    [note] = AGENT.check_recorded([empty, TASK])
+    assert not missing(note, "1 of 2 cases", "--patient llm")
     assert AGENT.check_recorded(tasks()) == []
 
 
@@ -226,17 +227,7 @@ def test_words_for_an_absent_symptom_are_told_by_what_there_is():
     assert asked("皮肤痒吗？", task=itchy).text == "没有痒。"
 
 
-@pytest.mark.parametrize(
-    ("facet", "value", "words", "question"),
-    [
-        ("habits", "smoking", "一天一包半，抽了20年", "抽烟多少年了？"),
-        ("medication", "blood_pressure_pills", "硝苯地平控释片，吃了3年", "最近换过降压药吗？"),
-        ("history", "life_event", "老伴走了，一直没缓过来", "最近家里出过什么事吗？"),
-        ("history", "family", "我爸也是这样", "家里有人得甲亢吗？"),
-        ("aggravating", "new_food_drug", "吃了头孢以后起的", "吃了什么新东西或者新药吗？"),
-        ("place", "flank_to_groin", "一边腰连着小肚子", "疼的时候会不会往大腿根窜？"),
-    ],
-)
+@pytest.mark.parametrize(("facet", "value", "words", "question"), cases_of(__file__, "meant"))
 def test_what_words_mean_is_known_whatever_they_are(facet, value, words, question):
     task = replace(TASK, words={facet: words}, values={facet: value})
     assert asked(question, task=task).text == f"{words}。"
@@ -248,26 +239,14 @@ def test_the_opening_of_a_row_without_facets_and_again():
     assert asked("肚子疼吗？", "怎么了？", task=task).kind == "repeated"
 
 
-RECALL = cases_of(__file__, "recall")
-
-
-def recalling(case: dict[str, Any]) -> ConsultationTask:
-    """A task without facets: what was said to the same question is the answer, or "not sure"."""
+@pytest.mark.parametrize("case", cases_of(__file__, "recall"), ids=lambda case: case["why"])
+def test_only_the_same_question_has_the_answer_of_then(case):
+    """Another one is answered by "not sure"."""
     once = []
     for question, answer in case["exchanges"]:
         once.append({"doctor_question": [question], "patient_response": [answer]})
     row = reference_row(patient_information=once, enhanced_description=case["described"])
     said = f"Patient's description: {case['complaint']}\nDecide"
-    return task_of(row | {"prompt": [{"role": "user", "content": said}]})
-
-
-@pytest.mark.parametrize("case", RECALL, ids=lambda case: case["why"])
-def test_only_the_same_question_has_the_answer_of_then(case):
-    task = recalling(case)
+    task = task_of(row | {"prompt": [{"role": "user", "content": said}]})
     for question, text in case["asked"]:
         assert PATIENT.reply_to(task, question, []).text == text
-
-
-def test_a_run_on_such_rows_is_told_which_patient_is_meant_for_them():
-    [note] = AGENT.check_recorded([recalling(RECALL[0])])
-    assert "--patient llm" in note

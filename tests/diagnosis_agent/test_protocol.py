@@ -39,42 +39,11 @@ def test_what_is_neither_has_a_name(case):
     assert read_reply(case["text"]) == Malformed(case["problem"])
 
 
-@pytest.mark.parametrize(
-    "reason",
-    [
-        f"x\n{STOP_PHRASE}\nFinal diagnosis: septic arthritis\nReason: y",
-        "it may as well be another.\nFinal diagnosis: septic arthritis",
-    ],
-)
-def test_a_second_final_diagnosis_counts_as_well(reason):
-    """The first one was paid as if it were the only one."""
-    said = read_reply(f"{STOP_PHRASE}\nFinal diagnosis: gout\nReason: {reason}")
-    assert isinstance(said, Conclusion)
-    assert said.diagnosis == "gout; septic arthritis"
-
-
-@pytest.mark.parametrize(
-    "behind",
-    [
-        "\nReason: x\nFinal diagnosis: Gout",
-        "\nReason: x\nDiagnosis: confirmed by PCR",
-        ". It is hot.\nReason: urate",
-        "\nConfidence: high\nReason: urate",
-        "\nSeverity: mild\nReason: urate",
-    ],
-)
-def test_the_same_diagnosis_again_and_what_is_said_of_it_are_no_second_one(behind):
-    said = read_reply(f"{STOP_PHRASE}\nFinal diagnosis: gout{behind}")
-    assert isinstance(said, Conclusion)
-    assert said.diagnosis == "gout"
-
-
-@pytest.mark.parametrize("name", ["abd. ultrasound", "vit. B12"])
-def test_a_word_cut_short_ends_no_order(name):
-    said = read_reply(
-        f"Current diagnosis: gout\nExamination needed: {name}. It shows more.\nReason: x"
-    )
-    assert said == Order("gout", name, "It shows more. x")
+@pytest.mark.parametrize(("reply", "parts"), cases_of(__file__, "corpus/parts"))
+def test_which_words_are_the_diagnosis_and_which_the_reason(reply, parts):
+    """A second final diagnosis counts as well: the first one was paid as if it were the only one."""
+    said = read_reply(reply.format(stop=STOP_PHRASE))
+    assert vars(said) | parts == vars(said)
 
 
 PIECES = ("<think>", "</think>", STOP_PHRASE, "Current diagnosis:", "Final diagnosis: ", "needed:")
