@@ -24,7 +24,6 @@ def framed_dialogues(path: Path, prompts: Prompts, most_turns: int) -> list[Conv
     already.
     Raises AgentError: the file has no such dialogues, or nothing to learn. Raises FileError.
     """
-
     conversations = []
     for number, row in read_jsonl(path):
         where = f"{path}, line {number}"

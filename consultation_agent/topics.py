@@ -73,10 +73,10 @@ def asked_topics(question: str) -> tuple[Topic, ...]:
 def asked_first(question: str) -> Topic | None:
     """Return the topic that a question is about whatever its ask-words say, or None."""
     asking = asking_of(question)
-    return next(
-        (one for one in topics().values() if one.first.search(asking) and one.ask.search(asking)),
-        None,
-    )
+    for one in topics().values():
+        if one.first.search(asking) and one.ask.search(asking):
+            return one
+    return None
 
 
 def asking_of(question: str) -> str:
