@@ -113,24 +113,14 @@ def task_of(name: str, flags: str) -> Task:
     )
 
 
-@task
-def sql(flags: str = "") -> Task:
-    return task_of("sql", flags)
+def add_task(name: str) -> None:
+    @task(name=name)
+    def of_agent(flags: str = "") -> Task:
+        return task_of(name, flags)
 
 
-@task
-def consultation(flags: str = "") -> Task:
-    return task_of("consultation", flags)
-
-
-@task
-def diagnosis(flags: str = "") -> Task:
-    return task_of("diagnosis", flags)
-
-
-@task
-def code(flags: str = "") -> Task:
-    return task_of("code", flags)
+for bundled in ("sql", "consultation", "diagnosis", "code"):
+    add_task(bundled)
 
 
 @task
