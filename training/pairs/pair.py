@@ -216,9 +216,13 @@ def problem_of(pair: Pair, measured: set[str]) -> str | None:
 
 def longer_wins(pairs: Sequence[Pair]) -> float:
     """Return the share of pairs whose chosen side is the longer one. Equal ones count half."""
-    won = sum(pair.chosen.length > pair.rejected.length for pair in pairs)
-    equal = sum(pair.chosen.length == pair.rejected.length for pair in pairs)
-    return (won + equal / 2) / len(pairs)
+    won = 0.0
+    for pair in pairs:
+        if pair.chosen.length == pair.rejected.length:
+            won += 0.5
+        elif pair.chosen.length > pair.rejected.length:
+            won += 1
+    return won / len(pairs)
 
 
 def counted(left_out: LeftOut) -> str:
