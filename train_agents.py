@@ -6,7 +6,7 @@
 
 import sys
 
-from common.command import imported
+from common.command import start
 
 if __name__ == "__main__":
-    sys.exit(imported("training.start.command").main_of_several())
+    sys.exit(start("training.start.command", "main_of_several"))

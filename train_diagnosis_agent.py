@@ -7,7 +7,7 @@ AGL_MANAGED_STORE=0 .venv/bin/python train_diagnosis_agent.py --llm-proxy --mode
 
 import sys
 
-from common.command import imported
+from common.command import start
 
 if __name__ == "__main__":
-    sys.exit(imported("training.start.command").main("diagnosis"))
+    sys.exit(start("training.start.command", "main", "diagnosis"))

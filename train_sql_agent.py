@@ -7,7 +7,7 @@ AGL_MANAGED_STORE=0 .venv/bin/python train_sql_agent.py --llm-proxy --model DIR 
 
 import sys
 
-from common.command import imported
+from common.command import start
 
 if __name__ == "__main__":
-    sys.exit(imported("training.start.command").main("sql"))
+    sys.exit(start("training.start.command", "main", "sql"))

@@ -54,15 +54,6 @@ def as_typed(text: str) -> str:
     return WRITTEN_ALONE.sub(lambda _: python_here(), text)
 
 
-def imported(module: str) -> Any:
-    """Import the module of a program, or end with one line where a package of the lock is missing."""
-    try:
-        return import_module(module)
-    except ModuleNotFoundError as error:
-        print(f"{Path(sys.argv[0]).name}: {_missing(error)}", file=sys.stderr)
-        sys.exit(UsageError.exit_code)
-
-
 def _missing(error: ModuleNotFoundError) -> str:
     if not error.name or find_spec(error.name.split(".")[0]) is not None:
         raise error  # a part of an installed package is missing: installing again mends nothing
@@ -94,6 +85,19 @@ def run_command(program: str, body: Callable[[], int | None], afterwards: str = 
         text = f"interrupted{note}"
     print(f"{program}: {as_typed(text)}", file=sys.stderr)
     return code
+
+
+def start(module: str, function: str, *arguments: Any) -> int:
+    """Import a module and run its function as a program, and return the exit code.
+
+    Ctrl-C while it is imported ends it with one line, too.
+    """
+
+    def body() -> int | None:
+        result: int | None = getattr(import_module(module), function)(*arguments)
+        return result
+
+    return run_command(Path(sys.argv[0]).name, body)
 
 
 def undecoded(text: str) -> str:

@@ -18,9 +18,10 @@ import os
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 
-from common.command import imported, new_parser, positive, run_command
+from common.command import new_parser, positive, run_command
 from common.settings import load_settings
 from common.stopping import stop_in_order
 from episodes import registry
@@ -99,7 +100,7 @@ def cold_start(given: argparse.Namespace) -> None:
         else:
             conversations = agent.demonstrations(given.role, rows, settings)
         learned = {name: getattr(given, name) for name in LEARNED}
-        facts = imported("training.warmup.supervised").warm_up(
+        facts = import_module("training.warmup.supervised").warm_up(
             given.base, conversations, given.out, **learned, anew=given.force
         )
     else:
@@ -107,7 +108,7 @@ def cold_start(given: argparse.Namespace) -> None:
         digest = hashlib.sha256(json.dumps(rows, default=str).encode()).hexdigest()
         began = {"rows": digest, "steps": list(steps), "seed": given.seed}
         with work_folder(given.out, began, given.force) as work:
-            facts = imported("training.warmup.tiny_model").make(
+            facts = import_module("training.warmup.tiny_model").make(
                 agent, rows, settings, steps, given.seed, given.out, given.mastered, work
             )
     print(json.dumps(facts, ensure_ascii=False))

@@ -2,7 +2,7 @@
 
 import sys
 
-from common.command import imported
+from common.command import start
 
 if __name__ == "__main__":
-    sys.exit(imported("training.start.command").main_of_any(sys.argv[1:]))
+    sys.exit(start("training.start.command", "main_of_any", sys.argv[1:]))

@@ -13,9 +13,10 @@ again. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
 
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 
-from common.command import imported, new_parser, number, positive, run_command
+from common.command import new_parser, number, positive, run_command
 from common.stopping import stop_in_order
 from episodes import registry
 from training.pairs.pair import pairs_asked
@@ -56,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     def prefer() -> None:
         arguments = parser.parse_args(argv)
         pairs, left_out = pairs_asked(registry.get(arguments.agent), arguments)
-        imported("training.pairs.dpo").prefer(arguments, pairs, left_out)
+        import_module("training.pairs.dpo").prefer(arguments, pairs, left_out)
 
     afterwards = "the same command goes on from the last checkpoint"
     return run_command("preferences", prefer, afterwards)

@@ -16,13 +16,14 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import psutil
 
-from common.command import Failure, UsageError, imported, new_parser, run_command
+from common.command import Failure, UsageError, new_parser, run_command
 from common.files import file_digest, replacing
 from common.settings import ROOT, WORK
 from common.stopping import stop_in_order
@@ -224,7 +225,7 @@ def convert(weights: Path, published: Published, draft: Path) -> None:
     ends = [end, *(token for token in others if token is not None)]
     model.generation_config.eos_token_id = [*dict.fromkeys(ends)]
     model.config._name_or_path = published.name  # else a name from within the file
-    imported("training.warmup.supervised").save(model, tokenizer, draft)
+    import_module("training.warmup.supervised").save(model, tokenizer, draft)
     card = CARD.format(**vars(published), parameters=model.num_parameters())
     (draft / "README.md").write_text(card, encoding="utf-8")
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.command import Failure, UsageError, run_command
+from common.command import Failure, UsageError, run_command, start
 from common.settings import SettingsError, load_settings
 from common.terminal import printable
 from tests.messages import missing
@@ -77,6 +77,13 @@ def test_a_missing_package_names_the_installation(capsys):
     said = capsys.readouterr().err
     assert not missing(said, "program: ", "no_such_package", "./install.sh --repair")
     assert said.count("\n") == 1
+
+
+def test_an_interrupt_while_a_program_is_imported_is_one_line(tmp_path, monkeypatch, capsys):
+    (tmp_path / "slow_program.py").write_text("raise KeyboardInterrupt", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert start("slow_program", "main") == 130
+    assert capsys.readouterr().err.count("\n") == 1
 
 
 def test_faults_of_the_program_are_not_hidden(capsys):

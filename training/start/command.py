@@ -12,12 +12,13 @@ import os
 from collections.abc import Callable
 from contextlib import closing, nullcontext
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from psutil import Process
 
-from common.command import as_typed, imported, new_parser, run_command
+from common.command import as_typed, new_parser, run_command
 from common.files import check_temporary
 from common.language import said
 from common.settings import Settings
@@ -109,8 +110,8 @@ def run(
     agent: Agent, served: Options, turns: tuple[int, int], config: Any, plan: Plan, last: int
 ) -> int:
     """Import the engine, which takes seconds, run, and return the exit code."""
-    player = imported("episodes.lit_agent").EpisodeAgent(agent, served, turns)
-    return int(imported("training.start.run").run(player, config, plan, last, STARTED))
+    player = import_module("episodes.lit_agent").EpisodeAgent(agent, served, turns)
+    return int(import_module("training.start.run").run(player, config, plan, last, STARTED))
 
 
 def check_budgets(agent: Agent, rows: Rows, settings: Settings) -> None:
