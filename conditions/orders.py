@@ -163,10 +163,12 @@ def _spelt_like(words: Words, index: Index) -> str | None:
 
 
 def _alike(words: Words, others: Words) -> bool:
+    if len(words) != len(others):
+        return False
     left = list(others)
     for word in words:
         match = next((other for other in left if _same(word, other)), None)
-        if match is None or len(words) != len(others):
+        if match is None:
             return False
         left.remove(match)
     return True

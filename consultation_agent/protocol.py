@@ -272,7 +272,7 @@ def _stand(letters: set[str], behind: str, options: Mapping[str, str]) -> bool:
     others = {*LONE.findall(behind)} & options.keys() - letters
     if letters & against or (others and (against or len(letters) > 1)):
         return False
-    clauses = list(filter(None, (one.strip(" 	_-=") for one in CLAUSES.split(behind))))
+    clauses = list(filter(None, (one.strip(" \t_-=") for one in CLAUSES.split(behind))))
     if clauses and TAKEN_BACK.fullmatch(clauses[0]):
         return False
     for other in (ANOTHER.match(behind), *map(TURNED.fullmatch, clauses)):
