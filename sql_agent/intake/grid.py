@@ -94,11 +94,19 @@ def _completed(header: list[Any], above: list[list[Any]], every: bool = False) -
 
 
 def column_names(header: list[Any]) -> list[str]:
-    """Return the header's column names. A blank one and a repeated one are named by their place."""
+    """Return the header's column names. A blank one and a repeated one are named by their place.
+
+    Raises ValueError: a repeated one is the name of one of our columns.
+    """
     names = ["" if cell is None else str(cell).strip().strip("\ufeff") for cell in header]
     counts = Counter(names)
     columns = []
     for place, name in enumerate(names, start=1):
+        if counts[name] > 1 and is_known(name):
+            raise ValueError(
+                f"it has two columns named {name!r}, {place} and {names.index(name, place) + 1}; "
+                "rename one, or give each table a sheet or file of its own"
+            )
         numbered = f"{name} ({place})" if counts[name] > 1 else name
         columns.append(numbered if name else f"{UNNAMED}{place}")
     return columns
