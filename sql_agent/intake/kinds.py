@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from zipfile import is_zipfile
+from zipfile import BadZipFile, ZipFile
 
 from data.json_rows import LINES
 
@@ -33,8 +33,7 @@ def other_kind(path: Path) -> str:
     with path.open("rb") as file:
         start = file.read(512)
     if kind in OF_KIND and start.startswith(OF_KIND[kind]):
-        is_cut = OF_KIND[kind] == ZIP and not is_zipfile(path)
-        return "damaged or cut off; copy or export it again" if is_cut else ""
+        return _other_zip(path) if OF_KIND[kind] == ZIP else ""
     if seen := binary_kind(start):
         return seen
     text = start.removeprefix(b"\xef\xbb\xbf").lstrip()
@@ -45,6 +44,17 @@ def other_kind(path: Path) -> str:
     if kind in OF_KIND and (b"\0" not in start or start.startswith(UTF_16)):
         return "text; if it is a table with commas or tabs, name it .csv" if text else "empty"
     return ""
+
+
+def _other_zip(path: Path) -> str:
+    try:
+        with ZipFile(path) as package:
+            names = package.namelist()
+    except (BadZipFile, NotImplementedError, UnicodeError):
+        return "damaged or cut off; copy or export it again"
+    if "content.xml" in names or any(name.startswith("xl/") for name in names):
+        return ""
+    return f"a zip file of {', '.join(names[:3])} and not a workbook; unpack it"
 
 
 def binary_kind(start: bytes) -> str:

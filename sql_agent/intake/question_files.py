@@ -139,6 +139,9 @@ def read_records(path: Path) -> Iterator[tuple[int, Row | DataError]]:
     Blank lines of JSONL are skipped. Raises DataError: no such file, or it cannot be read further.
     """
     with refusing(f"{path} cannot be read", DataError):
+        if not path.is_file():
+            seen = "is a folder" if path.is_dir() else "does not exist or is no file"
+            raise DataError(f"{path} {seen}; expected {KINDS} with the columns id and question")
         for number, record in enumerate(_records(path)):
             wrong = f"{path}, row {number}: {record.problem}"
             yield number, DataError(wrong) if record.problem else record.values

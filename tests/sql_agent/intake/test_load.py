@@ -1,6 +1,7 @@
 """load_rows: files of every form become one form, bad ones are refused with the column and the row."""
 
 import json
+import os
 
 import pyarrow as arrow
 import pyarrow.parquet as parquet
@@ -46,11 +47,14 @@ def test_a_file_of_answers_by_id_is_refused_in_a_short_line(tmp_path):
     assert len(str(caught.value)) < 2000
 
 
-def test_a_missing_file_and_a_folder(tmp_path):
+def test_a_missing_file_a_folder_and_a_pipe(tmp_path):
     with pytest.raises(DataError, match=r"none\.parquet"):
         load_rows(tmp_path / "none.parquet")
-    with pytest.raises(DataError, match="directory"):
+    with pytest.raises(DataError, match="is a folder"):
         load_rows(tmp_path)
+    os.mkfifo(tmp_path / "pipe")  # a file is read three times
+    with pytest.raises(DataError, match="no file"):
+        load_rows(tmp_path / "pipe")
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "gbk", "utf-8-sig"])

@@ -4,6 +4,7 @@ import json
 import sqlite3
 from datetime import date
 from pathlib import Path
+from zipfile import ZipFile
 
 import openpyxl
 import pyarrow as arrow
@@ -185,6 +186,20 @@ def test_damaged_files_are_one_line(tmp_path, name, content, encoding, message):
     with pytest.raises(SourceError, match=message) as caught:
         [record for part in open_parts(str(tmp_path / name)) for record in part.records()]
     assert "\n" not in str(caught.value)
+
+
+def test_a_zip_file_that_is_no_workbook_is_named_by_what_it_holds(tmp_path):
+    path = tmp_path / "a.xlsx"
+    with ZipFile(path, "w") as package:
+        package.writestr("drugs.csv", "药品名称")
+    with pytest.raises(SourceError, match=r"drugs\.csv.* unpack"):
+        open_parts(str(path))
+    content = path.read_bytes().replace(
+        b"PK\1\2\x14\3\x14", b"PK\1\2\x14\3\x63"
+    )  # zip's version 9.9
+    path.write_bytes(content)
+    with pytest.raises(SourceError, match="damaged"):
+        open_parts(str(path))
 
 
 @pytest.mark.parametrize(("source", "message"), cases_of(__file__, "sources_not_there"))
