@@ -25,15 +25,16 @@ PLACEHOLDER = re.compile(
 )
 # Short cells that lost what they meant before they came here, and what the message says
 LOST = {
-    re.compile(r"#(?:DIV/0!|REF!|VALUE!|NAME\?|NUM!|NULL!|SPILL!|CALC!|##+)"): (
+    r"#(?:DIV/0!|REF!|VALUE!|NAME\?|NUM!|NULL!|SPILL!|CALC!|##+)": (
         "is what a spreadsheet shows for a formula that failed or a column too narrow"
     ),
-    re.compile(r"[0-9](?:\.[0-9]+)?[Ee]\+[0-9]{2,3}"): (
+    r"[0-9](?:\.[0-9]+)?[Ee]\+[0-9]{2,3}": (
         "has lost its last digits; store it as text in the source"
     ),
-    re.compile(r"\?{2,}"): "has lost its characters; export it again as UTF-8",
-    re.compile(r"同上|同前|[〃″]|(?i:ditto)"): "stands for the cell above; write that out",
+    r"\?{2,}": "has lost its characters; export it again as UTF-8",
+    r"同上|同前|[〃″]|(?i:ditto)": "stands for the cell above; write that out",
 }
+ANY_LOST = re.compile("|".join(LOST))
 SHORT = 32  # characters
 SHOWN = 40  # characters of a cell in a message
 # How exports keep a spreadsheet from reading a number or a formula: ="0690", '0690, '=1.
@@ -79,7 +80,7 @@ def to_text(value: Any, strip_html: bool = False) -> str | None:
     text = _convert(value) or ""
     if strip_html:
         text = re.sub(f"[{CONTROL}]", "", _strip_html(text))
-    text = re.sub("\r\n?", "\n", UNSEEN.sub("", text)).strip()
+    text = UNSEEN.sub("", text).replace("\r\n", "\n").replace("\r", "\n").strip()
     marked = AS_TEXT.fullmatch(text) if text.startswith(("=", "'")) else None
     if marked:
         text = (marked[1] or marked[2] or "").strip()
@@ -90,9 +91,9 @@ def to_text(value: Any, strip_html: bool = False) -> str | None:
     if len(text) <= SHORT:
         if not text or PLACEHOLDER.fullmatch(text):
             return None
-        for form, why in LOST.items():
-            if form.fullmatch(text):
-                raise CellError(f"{text} {why}")
+        if ANY_LOST.fullmatch(text):
+            why = next(said for form, said in LOST.items() if re.fullmatch(form, text))
+            raise CellError(f"{text} {why}")
     if why := _misread(text):
         raise CellError(f"{text[:SHOWN]} {why}")
     in_words = DATE.fullmatch(text)
@@ -115,8 +116,9 @@ def _misread(text: str) -> str:
     """Return how the encoding of a text was read wrongly, or ""."""
     if "\ufffd" in text or "锟斤拷" in text:
         return "has lost characters in an encoding; export it again as UTF-8"
-    is_latin = not text.isascii() and not CHINESE.search(text)
-    for encoding in ("cp1252", "latin-1") if is_latin else ():
+    if text.isascii() or CHINESE.search(text):
+        return ""
+    for encoding in ("cp1252", "latin-1"):
         with suppress(UnicodeError):
             if CHINESE.search(text.encode(encoding).decode("utf-8")):
                 return "is UTF-8 that was read as Latin; export it again as UTF-8"

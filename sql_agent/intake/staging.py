@@ -99,12 +99,12 @@ def clean(
         return {}, [LeftOut(REJECTED, reason=record.problem)]
     cells: dict[str, str] = {}
     rejected: dict[str, LeftOut] = {}  # by column
-    name = readable(record.values.get(item.named))
     for source, column in item.mapping.items():
         value = record.values.get(source)
         written = value.strip() if isinstance(value, str) else ""
-        # The initials of a name with as many characters are no empty cell
-        is_initials = column == INITIALS and written in ("NA", "NAN") and len(written) == len(name)
+        is_initials = column == INITIALS and written in ("NA", "NAN")
+        if is_initials:  # else an empty cell: the name has as many characters
+            is_initials = len(written) == len(readable(record.values.get(item.named)))
         try:
             text = written if is_initials else to_text(value, strip_html)
             if text is None:
