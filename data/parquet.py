@@ -58,8 +58,11 @@ def _type(form: Any) -> Any:
     return {str: arrow.string(), int: arrow.int64()}[form]
 
 
-def parquet_records(path: str | PathLike[str]) -> Iterator[Record]:
-    """Yield the rows of one Parquet file. `read_table` would add columns for folders like `a=b/`."""
+def parquet_records(path: str | PathLike[str], names: list[str] | None = None) -> Iterator[Record]:
+    """Yield the rows of one Parquet file, by other `names` of its columns if given.
+
+    `read_table` would add columns for folders like `a=b/`.
+    """
     import pyarrow as arrow
     from pyarrow.parquet import ParquetFile
 
@@ -70,6 +73,6 @@ def parquet_records(path: str | PathLike[str]) -> Iterator[Record]:
                 if field.type == arrow.float32():  # by its shortest text: 0.1, not 0.10000000149
                     whole = batch.column(place).cast(arrow.string()).cast(arrow.float64())
                     batch = batch.set_column(place, field.name, whole)
-            for row in batch.to_pylist():
+            for row in batch.rename_columns(names or batch.schema.names).to_pylist():
                 number += 1
                 yield as_record(number, row)

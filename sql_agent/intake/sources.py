@@ -114,7 +114,7 @@ def _parts(source: str, kind: str, encoding: str, header_row: int | None) -> lis
         from pyarrow.parquet import read_schema
 
         columns = column_names(read_schema(path).names)
-        return [Part(path.stem, columns, partial(parquet_records, path))]
+        return [Part(path.stem, columns, partial(parquet_records, path, columns))]
     return database_parts(source)
 
 
@@ -198,9 +198,8 @@ def database_parts(source: str, views: bool = False) -> list[Part]:
     if is_file:
         file = f"file:{quote(str(Path(str(url.database)).resolve()))}"
         url = url.set(database=file, query={"mode": "ro", "uri": "true"})
-    engine = sqlalchemy.create_engine(
-        url.set(drivername=DRIVERS.get(url.drivername, url.drivername))
-    )
+    driver = DRIVERS.get(url.drivername, url.drivername)
+    engine = sqlalchemy.create_engine(url.set(drivername=driver))
     found = sqlalchemy.MetaData()
     found.reflect(engine, views=views, resolve_fks=False)
     if not found.tables:

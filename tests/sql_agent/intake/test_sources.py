@@ -238,6 +238,16 @@ def test_a_short_float_of_parquet_is_what_it_was_written_as(tmp_path):
     assert values(part) == [["甲", 0.1], ["乙", None], ["丙", 2.5]]
 
 
+def test_odd_names_of_parquet_are_read_as_those_of_a_sheet(tmp_path):
+    path = tmp_path / "a.parquet"
+    names = [" 药品名称", "", "库位", "库位"]
+    parquet.write_table(arrow.table([["甲"], ["x"], ["A1"], ["A2"]], names), path)
+    (part,) = open_parts(str(path))
+    row = {"药品名称": "甲", "column 2": "x", "库位 (3)": "A1", "库位 (4)": "A2"}
+    assert [record.values for record in part.records()] == [row]
+    assert part.columns == list(row)
+
+
 def test_sqlite_gives_what_it_stores_whatever_a_column_declares(tmp_path):
     path = tmp_path / "药 #1.db"
     with sqlite3.connect(path) as connection:
