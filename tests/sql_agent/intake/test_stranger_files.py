@@ -116,16 +116,20 @@ def test_a_label_of_openfda_is_a_drug(tmp_path):
     label = {
         "id": "0b7f8d1e-1",
         "indications_and_usage": ["For pain"],
-        "openfda": {"generic_name": ["ASPIRIN"], "inner": {"dosage_form": "TABLET"}},
+        "openfda": {
+            "generic_name": ["ASPIRIN"],
+            "manufacturer_name": ["Bayer"],
+            "inner": {"dosage_form": "TABLET"},
+        },
         "active_ingredients": [{"name": "ASPIRIN", "strength": "81 mg"}],
         "barcode": 69012345678901234567,
     }
     source = tmp_path / "label.json"
     source.write_text(json.dumps({"meta": {}, "results": [label]}), encoding="utf-8")
     [row] = imported(source, tmp_path / "my.db")
-    columns = ("med_name", "indication", "form", "component", "med_barcode")
+    columns = ("med_name", "indication", "company_name", "form", "component", "med_barcode")
     assert [row[column] for column in columns] == [
-        *("ASPIRIN", "For pain", "TABLET"),
+        *("ASPIRIN", "For pain", "Bayer", "TABLET"),
         *("ASPIRIN 81 mg", "69012345678901234567"),
     ]
 
