@@ -231,13 +231,12 @@ def main() -> int:
     new_parser(__doc__).parse_args()
     started = time.monotonic()
     failed = []
-    names = list(CHECKS)
-    for looked, what in enumerate(names, start=1):
+    for looked, what in enumerate(CHECKS, start=1):
         row = row_of(what)
         if row.verdict == "failed":
             failed.append(what)
         ends = what == "settings" and row.verdict != "ok"  # the rest depends on them
-        unseen = f"; {', '.join(names[looked:])} were not looked at" if ends else ""
+        unseen = f"; {', '.join([*CHECKS][looked:])} were not looked at" if ends else ""
         fix = f"\n{'':<20}fix: {row.fix}" if row.fix else ""
         print(as_typed(f"{row.verdict:<8} {what:<10} {row.seen}{unseen}{fix}"))
         if ends:

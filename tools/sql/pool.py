@@ -9,13 +9,12 @@ import subprocess
 import sys
 from collections import deque
 from multiprocessing import Pipe
-from pathlib import Path
 from threading import Semaphore
 from typing import Any
 
+from common.settings import ROOT
 from tools.sql.database import CONCURRENT, DatabaseError, Exhausted
 
-ROOT = Path(__file__).resolve().parents[2]
 END_SECONDS = 5.0  # for a worker whose channel is closed
 # How a worker ends where the machine ended it: by the alarm that bounds the wall clock, which a
 # statement alone does not reach, or by a kill from outside.

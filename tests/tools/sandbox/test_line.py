@@ -3,14 +3,17 @@
 import asyncio
 import itertools
 import os
+import select
 import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
+from common.settings import ROOT
 from tests.own_processes import OwnProcesses
 from tools.sandbox import MachineTooSlowError, Sandbox, SandboxError, mounts, probe
 from tools.sandbox import sandbox as sandbox_module
@@ -19,6 +22,9 @@ from tools.sandbox.sandbox import Episode
 
 ANSWER = {"status": "ok", "printed": "1\n", "errors": ""}
 QUESTION = {"source": "x", "language": "python", "deadline": 1.0}
+READER = """import socket, sys
+from tools.sandbox.inside.frames import receive
+print(receive(socket.socket(fileno=int(sys.argv[1]))))"""
 
 
 @pytest.fixture
@@ -111,6 +117,23 @@ async def test_a_line_that_ends_is_no_program_s_fault_and_nobody_is_killed_for_i
         await episode.ask(QUESTION, 5.0)
     assert (episode.line, episode.handle) == (None, -1)
     assert process.poll() is None
+
+
+def test_a_supervisor_that_is_paused_within_a_question_reads_all_of_it():
+    """As `docker pause` and debuggers do: the kernel ends its recv(2) early."""
+    ours, theirs = socket.socketpair()
+    sent = frame(QUESTION)
+    command = [sys.executable, "-c", READER, str(theirs.fileno())]
+    options = {"cwd": ROOT, "pass_fds": [theirs.fileno()], "stdout": subprocess.PIPE}
+    with ours, theirs, subprocess.Popen(command, text=True, **options) as reader:
+        ours.sendall(sent[:9])
+        while select.select([theirs], [], [], 0)[0]:
+            time.sleep(0.01)
+        reader.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, reader.pid, os.WSTOPPED)
+        reader.send_signal(signal.SIGCONT)
+        ours.sendall(sent[9:])
+        assert reader.communicate()[0] == f"{QUESTION}\n"
 
 
 async def test_the_files_of_an_episode_end_with_it(bare):

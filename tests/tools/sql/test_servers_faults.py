@@ -225,7 +225,8 @@ def test_an_account_that_may_do_more_is_said_and_with_strict_refused(site, monke
 
 
 def test_a_table_that_comes_first_on_the_search_path_later_is_not_read(postgres_site):
-    tool, database = QueryTool(postgres_site.url, cache=False), open_database(postgres_site.url)
+    tool = QueryTool(postgres_site.url, limits=Limits(deadline=30), cache=False)
+    database = open_database(postgres_site.url)
     with sites.engine_at(postgres_site.url) as admin:
         with admin.begin() as connection:
             create = "CREATE SCHEMA admin CREATE TABLE disease (id int, cause text)"  # "$user"

@@ -23,9 +23,13 @@ MORE = frame({"more": True})  # a deadline went by, and the program, held up, ha
 
 def receive(line: socket.socket) -> dict[str, Any] | None:
     """Return the next message, or None when the other end was closed."""
-    header = line.recv(HEADER.size, socket.MSG_WAITALL)
-    if len(header) < HEADER.size:
-        return None
-    (size,) = HEADER.unpack(header)
-    text = line.recv(size, socket.MSG_WAITALL)
-    return json.loads(text) if len(text) == size else None
+    data = bytearray()
+    size = HEADER.size
+    while len(data) < size:  # MSG_WAITALL gives fewer to a process that was paused meanwhile
+        part = line.recv(size - len(data))
+        if not part:
+            return None
+        data += part
+        if len(data) == HEADER.size:
+            size += HEADER.unpack(data)[0]
+    return json.loads(data[HEADER.size :])

@@ -192,8 +192,10 @@ class Supervisor:
             for output in outputs:
                 if output.file in ready and not output.read():
                     files.remove(output.file)
+            if done in ready and done == handle:
+                return "ok" if os.waitpid(worker, 0)[1] == 0 else "error"
             if done in ready:
-                return ended(worker) if done == handle else STATUS.get(os.read(done, 1), "crashed")
+                return STATUS.get(os.read(done, 1), "crashed")
             if handle in ready:
                 return "crashed"
             if time.monotonic() >= clock.end and (verdict := clock.verdict()):
@@ -235,7 +237,3 @@ class Supervisor:
             while number := os.waitpid(-1, os.WNOHANG)[0]:
                 if number == self.interpreter:
                     self.interpreter = 0
-
-
-def ended(worker: int) -> str:
-    return "ok" if os.waitpid(worker, 0)[1] == 0 else "error"
