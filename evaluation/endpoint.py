@@ -11,7 +11,6 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from itertools import dropwhile, groupby
 from pathlib import Path
-from reprlib import repr as shortly
 from typing import Annotated, Any, Literal
 
 from fastapi import FastAPI, Request
@@ -46,6 +45,7 @@ CUT = ("length", "max_turns", "context_overflow")  # stop reasons that OpenAI ca
 
 MOST_TEXT = 32_000  # characters
 MOST_MESSAGES = 256
+MOST_SHOWN = 80  # characters of a wrong value
 
 Text = Annotated[str, StringConstraints(max_length=MOST_TEXT)]
 EXPECTED = {  # of the fields below, for people
@@ -172,7 +172,11 @@ def wrong_field(error: ValidationError) -> str:
     value = first["input"]
     if isinstance(value, bytes):  # the body, where it is not JSON
         value = value.decode(errors="replace")
-    seen = "nothing" if first["type"] == "missing" else shortly(value)
+    seen = "nothing" if first["type"] == "missing" else repr(value)
+    if len(seen) > MOST_SHOWN:
+        has_entries = isinstance(value, list | dict)
+        size = f"{len(value)} entries" if has_entries else f"{len(str(value))} characters"
+        seen = f"{seen[:MOST_SHOWN]}... ({size})"
     return f"{place}: got {seen}; expected {expected}"
 
 

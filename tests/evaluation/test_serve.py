@@ -215,8 +215,10 @@ def test_what_cannot_be_answered_is_said_in_one_line(sql, llm, body, status):
     ("body", "named"),
     [
         ('{"messages": [{"role": "user", "content": 5}]}', ("messages.0.content", "5", "32000")),
-        (json.dumps({"messages": [user("药" * 32_001)]}), ("messages.0.content", "32000")),
-        ('{"药": ' + "x" * 100, ('body: got \'{"药": xx',)),
+        (json.dumps({"messages": [user("药" * 32_001)]}), ("messages.0.content", "32001", "32000")),
+        ('{"n": %s}' % ("1" * 100), ("n: got 111", "(100 characters)")),
+        (json.dumps({"case": [[["x" * 30] * 6] * 6] * 6}), ("case: got [[['xx", "(6 entries)")),
+        ('{"药": ' + "x" * 100, ('body: got \'{"药": xx', "(106 characters)")),
     ],
 )
 def test_a_wrong_field_is_told_with_what_was_seen_and_expected(sql, body, named):
@@ -225,6 +227,7 @@ def test_a_wrong_field_is_told_with_what_was_seen_and_expected(sql, body, named)
     reply = httpx.post(url, content=body.encode(), headers=kind, trust_env=False)
     message = reply.json()["error"]["message"]
     assert reply.status_code == 400
+    assert len(message) < 300
     assert not missing(message, *named)
     assert not [word for word in ("constrained", "Input should", "validation") if word in message]
 
