@@ -12,7 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -67,10 +67,10 @@ class Tried:
 
         return asyncio.run(play(self.environment, task, made(), None, TIMEOUT))
 
-    def played(self, task: Task, text: str | Message, dead: Environment | None = None) -> Scored:
-        environment = dead or self.environment
+    def played(self, task: Task, text: str | Message) -> Scored:
         policy = Script([text], turns_of(task, self.settings))
-        return asyncio.run(play(environment, task, environment.play(task, policy), policy, TIMEOUT))
+        episode = self.environment.play(task, policy)
+        return asyncio.run(play(self.environment, task, episode, policy, TIMEOUT))
 
     def gold(self, task: Task) -> Episode:
         episode = asyncio.run(self.environment.gold(task))
@@ -191,10 +191,9 @@ def test_what_a_dead_judge_or_partner_leaves_is_unscored_and_named(
     # A text that is not an answer may need neither judge nor partner, but then gold's first or
     # last reply does
     texts = {"something that is neither empty nor right", *replies[:1], *replies[-1:]}
-    found = []
-    with closing(tried.agent.open(tried.settings.model_copy(update=changed), options)) as dead:
-        for text in sorted(texts):
-            found.append(tried.played(tried.tasks[0], text, dead).reward)
+    with closing(tried.agent.open(tried.settings.model_copy(update=changed), options)) as opened:
+        dead = replace(tried, environment=opened)
+        found = [dead.played(dead.tasks[0], text).reward for text in sorted(texts)]
     assert any(reward.total is None for reward in found)
     assert {reward.unscored for reward in found} <= {*UNSCORED, None}
 

@@ -59,10 +59,10 @@ async def play_by_protocol(
         following = policy.turns + 1
         turns = policy.max_turns
         if isinstance(said, Ending):
-            cut = policy.finish_reason == "length"
+            cut = policy.finish_reason == "length"  # then `end_as_cut` takes the answer back
             episode.events.append(Malformed("cut") if cut else said)
             episode.answer = str(said)
-            episode.stop_reason = "answered"  # which `end_as_cut` takes back
+            episode.stop_reason = "answered"
             return None
         if following > turns:
             episode.events.append(said if isinstance(said, Malformed) else Malformed("too_late"))
