@@ -59,12 +59,9 @@ def _type(form: Any) -> Any:
 
 
 def parquet_records(path: str | PathLike[str], names: list[str] | None = None) -> Iterator[Record]:
-    """Yield the rows of one Parquet file, by other `names` of its columns if given.
-
-    `read_table` would add columns for folders like `a=b/`.
-    """
+    """Yield the rows of one Parquet file, by other `names` of its columns if given."""
     import pyarrow as arrow
-    from pyarrow.parquet import ParquetFile
+    from pyarrow.parquet import ParquetFile  # read_table adds columns for folders like a=b/
 
     with ParquetFile(path) as file:
         number = 0

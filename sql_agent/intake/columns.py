@@ -114,11 +114,11 @@ def guess_table(columns: Iterable[str], name: str = "", given: Given | None = No
     decides for the columns it names.
     """
     given = given or {}
-    said = {column for column in given.values() if column}
-    tables = [table for table in TABLES if said <= TABLES[table].keys()]
-    if said and len(tables) == 1:
+    wanted = {column for column in given.values() if column}
+    tables = [table for table in TABLES if wanted <= TABLES[table].keys()]
+    if wanted and len(tables) == 1:
         return tables[0]
-    found = {table: dict.fromkeys(said, EXACT) for table in tables}
+    found = {table: dict.fromkeys(wanted, EXACT) for table in tables}
     for source in columns:
         ranks = {table: claims(source, table) for table in tables if source not in given}
         surest = max(chain(*(claimed.values() for claimed in ranks.values())), default=0)

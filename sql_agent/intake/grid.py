@@ -94,10 +94,7 @@ def _completed(header: list[Any], above: list[list[Any]], every: bool = False) -
 
 
 def column_names(header: list[Any]) -> list[str]:
-    """Return the header's column names. A blank one and a repeated one are named by their place.
-
-    Raises ValueError: a repeated one is the name of one of our columns.
-    """
+    """Return the columns' names, blank and repeated ones by their place. Raises ValueError."""
     names = ["" if cell is None else str(cell).strip().strip("\ufeff") for cell in header]
     counts = Counter(names)
     columns = []
