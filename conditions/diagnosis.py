@@ -149,9 +149,14 @@ def _is_grade(part: str, gold: Gold) -> bool:
         return False
     if UNDECIDED.search(part) or DENIED.search(part):
         return False
-    words = [one for one in words_of(part) if not (one.isdigit() or NUMBER.fullmatch(one))]
-    naming = organs() | (known_words() - beside())
-    return bool(words) and not any(word in naming or _contradicts(word, gold) for word in words)
+    names = False
+    for word in words_of(part):
+        if word.isdigit() or NUMBER.fullmatch(word):
+            continue
+        if word in organs() or word in known_words() - beside() or _contradicts(word, gold):
+            return False
+        names = True
+    return names
 
 
 def _folded(text: str) -> list[str]:

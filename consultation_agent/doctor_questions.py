@@ -110,8 +110,10 @@ def parts_of(question: str) -> list[str]:
     """
     parts = list[tuple[str, list[str]]]()
     for sentence in _asking_sentences(question):
-        named = [(clause, _asked_by_itself(clause)) for clause in _clauses(sentence)]
-        asking = [(clause, items) for clause, items in named if items]
+        asking = list[tuple[str, list[str]]]()
+        for clause in _clauses(sentence):
+            if items := _asked_by_itself(clause):
+                asking.append((clause, items))
         parts += asking if len(asking) > 1 else [(sentence, _asked_by_itself(sentence))]
     kept = list[str]()
     for number, (part, items) in enumerate(parts):

@@ -223,7 +223,8 @@ def _chosen(said: str, options: Mapping[str, str], several: bool, alone: bool = 
     named = [letter for letter, text in texts.items() if said and text == said.casefold()]
     if len(named) == 1:
         return named[0]
-    letters, behind = (several and _list_of(said, texts)) or _letter_of(said, texts, alone)
+    listed = _list_of(said, texts) if several else None
+    letters, behind = listed or _letter_of(said, texts, alone)
     stands = ALONE.fullmatch(behind) if alone else _stand(letters, behind, options)
     known = letters <= options.keys() and not DENIED.match(behind)
     return ", ".join(sorted(letters)) if known and stands else ""
@@ -272,7 +273,8 @@ def _stand(letters: set[str], behind: str, options: Mapping[str, str]) -> bool:
     others = {*LONE.findall(behind)} & options.keys() - letters
     if letters & against or (others and (against or len(letters) > 1)):
         return False
-    clauses = list(filter(None, (one.strip(" \t_-=") for one in CLAUSES.split(behind))))
+    clauses = [clause.strip(" \t_-=") for clause in CLAUSES.split(behind)]
+    clauses = list(filter(None, clauses))
     if clauses and TAKEN_BACK.fullmatch(clauses[0]):
         return False
     for other in (ANOTHER.match(behind), *map(TURNED.fullmatch, clauses)):

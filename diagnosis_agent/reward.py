@@ -89,7 +89,10 @@ def values_of(task: DiagnosisTask, episode: Episode) -> dict[str, float]:
     conclusion = ending_of(episode)
     right = conclusion is not None and names_it(conclusion.diagnosis, task.names)
     share = examination_values(task, episode)["f1"]
-    return {"diagnosis": float(right)} | ({} if share is None else {"examinations": share})
+    values = {"diagnosis": float(right)}
+    if share is not None:
+        values["examinations"] = share
+    return values
 
 
 def kinds_of(episode: Episode) -> Counter[str]:
