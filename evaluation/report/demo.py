@@ -13,7 +13,7 @@ from episodes.agent import Agent, folder_of
 from episodes.outcomes import counted
 from episodes.words import words_of
 from evaluation.compare import compare, read_evaluation, verdict_line
-from evaluation.run_folder import DEMO, TRAINING, Run
+from evaluation.run_folder import DEMO
 from evaluation.tables import PARTS, Rows, groups_in, in_words, number, show_table, span
 
 BEFORE, TRAIN, AFTER = DEMO
@@ -32,7 +32,7 @@ def build(agent: Agent, folder: Path, facts: dict[str, Any]) -> dict[str, Any]:
     comparison = compare(sides[BEFORE], sides[AFTER])
     summary = json.loads((train / "summary.json").read_text(encoding="utf-8"))
     validation = summary["validation"]
-    steps = Run(train, TRAINING, "", train).steps
+    steps = (train / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
     groups = {}
     for by in PARTS[1:]:
         groups[by] = {name: _difference(part) for name, part in comparison[by].items()}
@@ -45,7 +45,7 @@ def build(agent: Agent, folder: Path, facts: dict[str, Any]) -> dict[str, Any]:
         "headline": agent.columns[0].metric,
         **_difference(comparison["overall"]),
         "verdict": verdict_line(comparison, SIDES),
-        "steps": steps[-1][0] if steps else 0,
+        "steps": int(json.loads(steps[-1])["step"]) if steps else 0,
         **facts,
         PUBLISHED: published,
         "commit": commit(),
