@@ -51,7 +51,7 @@ INSTEAD = {
     MAX_TURNS_KEY: "use --max-turns",
     TEMPERATURE_KEY: "set TEMPERATURE",
     # verl's own rotation forgets what it saved before a restart, and knows no best step
-    "trainer.max_actor_ckpt_to_keep": "use --keep N and --keep-best",
+    "trainer.max_actor_ckpt_to_keep": "all stay, or use --keep N and --keep-best",
     # These change nothing here, or nothing good
     "trainer.project_name": "it is the agent's name; --run-dir names the run",
     f"{ROLLOUT}.do_sample": "training samples; leave it out",
@@ -138,6 +138,9 @@ def _check_mode(config: DictConfig, engine: EnginePlan) -> None:
             raise ConfigError(f"{key}={value}: expected one of {', '.join(names)}")
     if engine.deterministic and engine.device != "cpu":
         raise ConfigError("--deterministic needs --device cpu: a GPU's kernels sum in any order")
+    rate = config.actor_rollout_ref.actor.optim.lr
+    if rate < 0:
+        raise ConfigError(f"{ACTOR}.optim.lr={rate}: expected a number of 0 or more")
     rollout = config.actor_rollout_ref.rollout
     if float(rollout.top_p) != 1.0 or int(rollout.top_k) != -1:
         raise ConfigError(

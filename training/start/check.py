@@ -47,10 +47,8 @@ def steps_of(
     last = epochs * (count // batch)  # verl drops what is left of an epoch
     asked = int(config.trainer.total_training_steps or last)
     if asked > last:
-        text = (
-            f"the rows give {last} steps by trainer.total_epochs={epochs}, fewer than the {asked}"
-        )
-        print(f"{text} asked for", flush=True)
+        given = f"the rows give {last} steps by trainer.total_epochs={epochs}"
+        print(f"{given}, fewer than the {asked} asked for", flush=True)
     last = min(last, asked)
     if checkpoint is None:
         return 0, last
