@@ -13,7 +13,7 @@ import pytest
 
 from common.settings import ROOT, load_settings, reveal
 from episodes import registry
-from episodes.agent import bundled_model
+from episodes.agent import Environment, bundled_model
 from sql_agent.agent import AGENT
 from tests.corpora import cases_of, write_metrics
 from tests.digits_agent.agent import AGENT as DIGITS
@@ -23,6 +23,7 @@ from tests.scoring.judge_servers import Server
 from tests.serving import serving
 from tests.training.conftest import composed_once, served  # noqa: F401 (a fixture)
 from tests.training.plans import plan_of
+from training.report.summary import ENVIRONMENT
 from training.setup.device import SYSTEM_LIBRARIES
 from training.start.arguments import parse
 from training.start.command import main, main_of_any, main_of_several, start
@@ -198,9 +199,13 @@ def test_a_run_trains_on_the_rows_as_they_were_prepared(role, monkeypatch, tmp_p
         "training.start.command.prepare", lambda agent, rows, *_: rows.update(drafted)
     )
     monkeypatch.setattr("training.start.command.run", lambda *arguments: 0)
+    monkeypatch.setattr(Environment, "__len__", lambda _: 0, raising=False)  # a user's may have it
     plan = plan_of(tmp_path, store_role=role)
     rows = {"train": [{"id": "a", "answer": None}], "val": drafted["val"]}
     assert start(AGENT, {}, load_settings(), None, plan, rows, 1) == 0
+    assert (tmp_path / ENVIRONMENT).exists() == (role == "both"), (
+        "written where episodes are played"
+    )
     for name, kept in drafted.items():
         text = (tmp_path / "data" / f"{name}.jsonl").read_text(encoding="utf-8")
         assert [json.loads(line) for line in text.splitlines()] == kept

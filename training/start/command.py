@@ -99,7 +99,9 @@ def start(
     with serve_environment(agent, settings, flags, plan.output.run_dir / "logs", device) as served:
         with closing(agent.open(settings, served)) if plays else nullcontext() as opened:
             prepare(agent, rows, settings, flags, opened)
-            described = {**opened.description(), HIGHEST: opened.highest} if opened else None
+            described = None
+            if opened is not None:
+                described = {**opened.description(), HIGHEST: opened.highest}
         write_inputs(plan, rows, described)
         os.environ.update(environment(plan.engine.device))  # before the imports that read it
         turns = (settings.min_turns or plan.engine.max_turns, plan.engine.max_turns)
