@@ -11,6 +11,7 @@ from sql_agent.agent import AGENT
 from tests.corpora import cases_of
 from tests.messages import missing
 from tests.programs import python
+from tests.training.conftest import verl_s_defaults
 from tests.training.plans import plan_of
 from training.setup import verl_config
 from training.setup.plan import ConfigError
@@ -29,6 +30,15 @@ def build(tmp_path: Path, *overrides: str, device: str = "cpu", n_gpus: int = 1,
     changes.setdefault("max_tokens", AGENT.sizes(device).reply)
     plan = plan_of(tmp_path, device=device, **changes)
     return build_config(plan.engine, tmp_path, FILES, preset, parse_overrides(list(overrides)))
+
+
+def test_verl_may_be_an_editable_install(tmp_path, monkeypatch):
+    """Then a note of it alone lies among the installed packages."""
+    note = tmp_path / "verl-0.9.1.dist-info"
+    note.mkdir()
+    (note / "METADATA").write_text("Metadata-Version: 2.1\nName: verl\nVersion: 0.9.1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert verl_s_defaults.__wrapped__().trainer.total_epochs
 
 
 def test_validation_samples_as_training_does(tmp_path):

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, fields, is_dataclass, replace
 from difflib import get_close_matches
-from importlib.metadata import distribution
+from importlib.util import find_spec
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -108,7 +108,10 @@ def build_config(
 
 
 def _verl_defaults() -> DictConfig:
-    folder = distribution("verl").locate_file("verl/trainer/config")  # verl itself imports torch
+    package = find_spec("verl")  # verl itself imports torch
+    if package is None or package.origin is None:
+        raise ModuleNotFoundError(name="verl")
+    folder = Path(package.origin).with_name("trainer") / "config"
     with initialize_config_dir(config_dir=str(folder), version_base=None):
         config = compose("ppo_trainer")
     OmegaConf.set_struct(config, True)
