@@ -27,7 +27,6 @@ from common.command import Failure, UsageError, new_parser, run_command
 from common.files import file_digest, replacing
 from common.settings import ROOT, WORK
 from common.stopping import stop_in_order
-from training.setup.tool_parser import reply_end
 
 READER = ROOT / "requirements" / "gguf.txt"
 MODELSCOPE = "https://www.modelscope.cn/models"
@@ -249,7 +248,8 @@ def tie(model: Any) -> None:
 
 def end_of_turn(tokenizer: Any) -> int:
     """Return the token that the chat template writes behind a reply."""
-    behind = reply_end(tokenizer.chat_template)
+    turns = [{"role": "user", "content": "?"}, {"role": "assistant", "content": "yes"}]
+    behind = tokenizer.apply_chat_template(turns, tokenize=False).rpartition("yes")[2]
     return int(tokenizer(behind, add_special_tokens=False)["input_ids"][0])
 
 

@@ -182,3 +182,5 @@ def test_a_reply_ends_where_the_template_ends_a_turn():
     tokenizer = AutoTokenizer.from_pretrained(TINY)
     tokenizer.eos_token = "<|endoftext|>"
     assert tokenizer.convert_ids_to_tokens(real_model.end_of_turn(tokenizer)) == "<|im_end|>"
+    tokenizer.chat_template = "{% for one in messages %}{{ one.content + eos_token }}{% endfor %}"
+    assert tokenizer.convert_ids_to_tokens(real_model.end_of_turn(tokenizer)) == "<|endoftext|>"

@@ -131,3 +131,13 @@ def test_a_model_whose_replies_would_never_end_is_named(tmp_path):
     with pytest.raises(ConfigError) as refused:
         reading.check_end(str(folder), read_template(TINY))
     assert not missing(str(refused.value), folder, "<|im_end|>", "<|endoftext|>", "eos_token_id")
+
+
+def test_ends_of_a_model_are_tokens_whatever_else_its_files_say(tmp_path):
+    """Some write a token's number as text. A vocabulary may hold the empty text."""
+    (tmp_path / "config.json").write_text('{"eos_token_id": "2"}')
+    (tmp_path / "tokenizer_config.json").write_text('{"eos_token": null}')
+    tokenizer = SimpleNamespace(token_to_id={"": 9, "</s>": 3}.get)
+    assert reading.end_tokens(tmp_path, tokenizer) == {2}
+    (tmp_path / "tokenizer_config.json").write_text('{"eos_token": {"content": "</s>"}}')
+    assert reading.end_tokens(tmp_path, tokenizer) == {2, 3}

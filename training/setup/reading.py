@@ -88,7 +88,7 @@ def check_end(model: str, template: str) -> None:
 
 def end_tokens(folder: Path, tokenizer: Any) -> set[int]:
     """Return the ids of the tokens that end a model's text, by any of its files."""
-    found: set[int | None] = set()
+    found: set[int | str | None] = set()
     for name in ("config.json", "generation_config.json", "tokenizer_config.json"):
         if (folder / name).is_file():
             settings = read_json(folder / name, "")
@@ -96,5 +96,6 @@ def end_tokens(folder: Path, tokenizer: Any) -> set[int]:
             found.update(named if isinstance(named, list) else [named])
             token = settings.get("eos_token")
             text = token.get("content") if isinstance(token, dict) else token
-            found.add(tokenizer.token_to_id(text or ""))
-    return {one for one in found if one is not None}
+            if text:
+                found.add(tokenizer.token_to_id(text))
+    return {int(one) for one in found if one is not None}
