@@ -125,6 +125,13 @@ def test_a_complaint_of_others_is_not_denied():
         assert asked(question).kind == "unknown"
 
 
+def test_what_another_symptom_sounds_or_lasts_like_is_not_told():
+    words = {"joint_creaking": "走路都听得见", "morning_stiffness": "要一个多小时", "onset": "半年"}
+    task = replace(TASK, words=words, symptoms={"hearing_loss": False})
+    assert asked("耳朵听得见吗？", task=task).text == "没有听力下降。"
+    assert asked("晨僵大概持续多长时间？", task=task).text.startswith("要一个多小时。")
+
+
 def test_a_new_question_about_the_same_facet_is_new():
     task = replace(TASK, words=TASK.words | {"history": "血压高好些年"})
     first = asked("有高血压吗？", task=task)
