@@ -8,17 +8,7 @@ from random import Random
 
 from common.command import UsageError
 from common.settings import ROOT, Settings
-from episodes.agent import (
-    SCORE,
-    Agent,
-    Column,
-    Environment,
-    Lessons,
-    Options,
-    Record,
-    Row,
-    Sizes,
-)
+from episodes.agent import SCORE, Agent, Column, Environment, Lessons, Options, Record, Row, Sizes
 from episodes.episode import AgentError, Conversation
 from episodes.shown import Shown, transcript
 from sql_agent import facts, row_checks

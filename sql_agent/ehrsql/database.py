@@ -112,11 +112,15 @@ class _Drawing:
         met = f"SELECT value FROM json_each(?) WHERE {' AND '.join(texts) or 'TRUE'}"
         return [value for (value,) in self._rows.execute(met, [json.dumps(candidates)])]
 
-    def _written(self, table: str, known: Known, texts: Sequence[str] = ()) -> list[sqlite3.Row]:
-        """Return the rows drawn with these values that meet conditions on their columns."""
+    def _written(self, table: str, known: Known, texts: Sequence[str] = ()) -> list[int]:
+        """Return the rowids of rows with these values that meet conditions on their columns."""
         met = [*(f"{column} IS :{column}" for column in known), *texts]
-        sql = f"SELECT * FROM {table} WHERE {' AND '.join(met) or 'TRUE'} ORDER BY rowid"
-        return self._rows.execute(sql, known).fetchall()
+        sql = f"SELECT rowid FROM {table} WHERE {' AND '.join(met) or 'TRUE'} ORDER BY rowid"
+        return [place for (place,) in self._rows.execute(sql, known)]
+
+    def _at(self, table: str, place: int) -> Known:
+        sql = f"SELECT * FROM {table} WHERE rowid = ?"
+        return dict(self._rows.execute(sql, [place]).fetchone())
 
     def _fill(self, witness: Witness, values: Values) -> bool:
         """Find a value for every cell. Return whether all conditions are met."""
@@ -129,13 +133,13 @@ class _Drawing:
         rows = sorted(witness.rows, key=lambda row: len(row.table.parents))
         for row in sorted(rows, key=lambda row: row.table.name not in entities):
             known = row.known(values)
-            fitting: list[sqlite3.Row] = []
+            fitting: list[int] = []
             if known and row.table.name in entities:
                 names = {cell: column for column, cell in row.cells.items()}
                 texts = _texts(witness.conditions, values, names)
                 fitting = self._written(row.table.name, known, texts)
             if fitting:
-                written = self.random.choice(fitting)
+                written = self._at(row.table.name, self.random.choice(fitting))
                 for column, cell in row.cells.items():
                     values.setdefault(cell, written[column])
                 continue
@@ -160,7 +164,8 @@ class _Drawing:
             if not beside and cell not in values:
                 values[cell] = self._parent(parent, row, values)[key]
             if not beside:
-                beside = list(map(dict, self._written(parent, {key: values[cell]})))
+                found = self._written(parent, {key: values[cell]})
+                beside = [self._at(parent, place) for place in found[:1]]
             above = beside[0] if beside else {}
             for name, own in row.cells.items():
                 if name in above and name in self.schema.keys and name != row.table.key:
@@ -174,7 +179,7 @@ class _Drawing:
         known = {column: value for column, value in known.items() if column in shared}
         fitting = self._written(name, known)
         if fitting and (known or self.random.random() < OLD_PARENT):
-            return dict(self.random.choice(fitting))
+            return self._at(name, self.random.choice(fitting))
         row = Row(table)
         own = {row.cells[column]: value for column, value in known.items()}
         alone = Witness([row], [])
