@@ -57,11 +57,12 @@ def played(answer: str, *results: QueryResult, stop_reason: str = "answered") ->
         ([result(), result(), result()], 0.1),
     ],
 )
-def test_the_total_is_rule_plus_judge(results, rule):
-    judge = Fixed(Verdict(0.4))
+@pytest.mark.parametrize("score", [0.0, 0.4])
+def test_the_total_is_rule_plus_judge(results, rule, score):
+    judge = Fixed(Verdict(score))
     reward = asyncio.run(score_episode(TASK, played("密封", *results), judge, DEFAULT_RUBRIC))
-    assert reward.terms == {"rule": pytest.approx(rule), "judge": pytest.approx(0.4)}
-    assert (reward.total, reward.unscored) == (pytest.approx(rule + 0.4), None)
+    assert reward.terms == {"rule": pytest.approx(rule), "judge": score}
+    assert (reward.total, reward.unscored) == (pytest.approx(rule + score), None)
 
 
 def test_a_judge_without_a_score_leaves_no_total():
