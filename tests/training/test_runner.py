@@ -14,6 +14,8 @@ from agentlightning.types import AttemptedRollout
 from tests.training.conftest import ToyAgent, enqueue, running, served
 from training.runners import episode_runner
 from training.runners.episode_runner import EpisodeRunner
+from training.store import store_client
+from training.store.live_store import RunStore
 from training.store.store_client import StoreClient
 
 
@@ -176,6 +178,35 @@ async def test_a_runner_whose_clock_is_behind_sends_its_heartbeat_by_the_store_s
             for attempt in await store.query_attempts(rollout_id):
                 sent = attempt.last_heartbeat_time
         assert attempt.start_time <= sent <= time.time()
+
+
+async def test_slow_spans_of_some_episodes_do_not_delay_the_heartbeats_of_others(monkeypatch):
+    """Taken for dead, they would be played again. A client's connections are few."""
+    monkeypatch.setattr(store_client, "STORE_CONNECTIONS", 1)
+    asked, answered = asyncio.Event(), threading.Event()
+
+    class Slow(RunStore):
+        async def add_many_spans(self, spans: Any) -> Any:
+            loop.call_soon_threadsafe(asked.set)
+            await asyncio.to_thread(answered.wait)
+            return await super().add_many_spans(spans)
+
+    loop = asyncio.get_running_loop()
+    async with served(Slow()) as store:
+        _, long = await enqueue(store, [{"name": "quick"}, {"name": "long", "sleep": 3600}])
+        other = StoreClient(store.server_address_root)
+        try:
+            async with running(EpisodeRunner(2, 90, heartbeat=0.1), ToyAgent(), store):
+                await asyncio.wait_for(asked.wait(), 30)
+                [before] = await other.query_attempts(long)
+                async with asyncio.timeout(15):
+                    now = before
+                    while now.last_heartbeat_time == before.last_heartbeat_time:
+                        await asyncio.sleep(0.05)
+                        [now] = await other.query_attempts(long)
+        finally:
+            answered.set()
+            await other.close()
 
 
 async def test_a_runner_that_is_stopped_by_its_event_returns_and_gives_back():

@@ -22,7 +22,7 @@ from training.proxy.doors import keep_in_ray
 from training.report.progress import Progress
 from training.setup.cluster import check_nodes_found
 from training.setup.device import environment
-from training.setup.plan import Plan, RunStopped
+from training.setup.plan import ConfigError, Plan, RunStopped
 from training.store.live_store import serving
 
 logger = logging.getLogger(__name__)
@@ -74,9 +74,8 @@ class VerlAlgorithm(Algorithm):
             self.outcome = Outcome("interrupted")
         except Exception as error:
             cause = first_error(error)
-            message = (
-                str(cause) if isinstance(cause, RunStopped) else f"{type(cause).__name__}: {cause}"
-            )
+            told = isinstance(cause, ConfigError | RunStopped)
+            message = str(cause) if told else f"{type(cause).__name__}: {cause}"
             self.outcome = Outcome("failed", message, traceback.format_exc())
 
     async def _train(self) -> None:

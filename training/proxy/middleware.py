@@ -74,8 +74,11 @@ class RecordingMiddleware:
             start, *parts = reply
             if start["status"] != 200:
                 return reply
-            completion = orjson.loads(b"".join(part.get("body", b"") for part in parts))
-            taken = take(completion)
+            try:
+                completion = orjson.loads(b"".join(part.get("body", b"") for part in parts))
+                taken = take(completion)
+            except (IndexError, KeyError, TypeError, ValueError):
+                return reply  # no completion, which its caller may know how to read
             if taken is not None:
                 self.recorder.record(rollout_id, attempt_id, taken, started)
                 self._turns.remember(attempt, request, completion["choices"][0], taken)

@@ -34,7 +34,7 @@ from training.proxy.gate import CallGate, RequestSeeds
 from training.proxy.middleware import CALL, RecordingMiddleware
 from training.proxy.recorder import CallRecorder
 from training.setup.plan import Plan, RunStopped
-from training.setup.ports import free_port
+from training.setup.ports import free_port, require_free
 from training.store.store_client import StoreClient
 
 START_SECONDS = 90.0
@@ -73,6 +73,7 @@ class PolicyAccess:
         """
         host = self.place.host
         port = self.place.port or free_port(host)
+        require_free(host, port, "LLM_PROXY_PORT")
         launcher = PythonServerLauncherArgs(
             host=host,
             port=port,

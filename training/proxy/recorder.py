@@ -43,10 +43,7 @@ class CallRecorder:
     """
 
     def __init__(
-        self,
-        store: StoreClient,
-        gate: CallGate | None = None,
-        seeds: RequestSeeds | None = None,
+        self, store: StoreClient, gate: CallGate | None = None, seeds: RequestSeeds | None = None
     ) -> None:
         self.store = store
         self.gate = gate or CallGate()

@@ -121,6 +121,8 @@ class EpisodeRunner(Runner[Any]):
         """
         loop = asyncio.get_running_loop()
         loop.set_default_executor(Threads())
+        # Connections of their own: slow spans would delay the heartbeats of other episodes
+        self._spans = StoreClient(self.store.server_address_root, self.store.token)
         self._resources: dict[str, NamedResources] = {}
         self._slots: dict[str, Slot] = {}
         self._stray: set[asyncio.Task[Any]] = set()
@@ -146,12 +148,9 @@ class EpisodeRunner(Runner[Any]):
                 await asyncio.wait_for(give_up(self.store, self.name), GIVE_UP_SECONDS)
             # The store may be gone already. Otherwise its watchdog finds these rollouts
             except Exception as error:
-                logger.info(
-                    "%s could not give back %d rollouts (%s)",
-                    self.name,
-                    len(slots),
-                    type(error).__name__,
-                )
+                why = type(error).__name__
+                logger.info("%s could not give back %d rollouts (%s)", self.name, len(slots), why)
+        await self._spans.close()
         await self.store.close()
 
     async def _take(self) -> None:
@@ -225,7 +224,7 @@ class EpisodeRunner(Runner[Any]):
             await self.store.update_attempt(rollout.rollout_id, attempt, status="failed")
         else:
             spans = [(rollout.rollout_id, attempt, span) for span in episode.result()]
-            await self.store.send_spans(spans)
+            await self._spans.send_spans(spans)
             await self.store.update_attempt(rollout.rollout_id, attempt, status="succeeded")
 
     async def _beat(self) -> None:

@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from itertools import takewhile
 from typing import Any
 
 import orjson
@@ -23,6 +24,7 @@ from fastapi import APIRouter, Body
 from common.access import Guard
 from common.connections import bound_launcher
 from training.setup.plan import StorePlan
+from training.setup.ports import require_free
 from training.store.store_checks import HEALTH_PATH, WAITS
 from training.store.store_client import OUTAGE_SECONDS
 
@@ -75,7 +77,8 @@ class RunStore(InMemoryLightningStore):
         """Return the last ending's number and what ended after `after`, at once if any did."""
 
         async def newer() -> list[tuple[int, str]]:
-            return [(number, name) for number, _, name in self.ended if number > after]
+            later = takewhile(lambda one: one[0] > after, reversed(self.ended))
+            return [(number, name) for number, _, name in later][::-1]
 
         endings = await self._wait(newer, seconds)
         found = [await self.get_rollout_by_id(rollout_id) for _, rollout_id in endings]
@@ -155,6 +158,7 @@ async def serving(place: StorePlan) -> AsyncIterator[None]:
     if place.external_address:
         yield
         return
+    require_free(place.host, place.port, "AGL_SERVER_PORT")  # another run may have begun meanwhile
     store = RunStore()
     server = make_server(store, place.host, place.port, "thread", place.token)
     await server.start()

@@ -58,7 +58,6 @@ LOOK_SECONDS = 0.5  # between two looks whether the store is there again
 RETRY_SECONDS = (0.1, 0.3, 1.0, 3.0, 5.0)
 MARK = "batch"  # of a rollout's metadata: with which others it was queued
 
-
 Emitted = tuple[str, str, SpanCoreFields]  # rollout id, attempt id, span
 _ids = RandomIdGenerator()
 
@@ -197,14 +196,11 @@ def worker_name(pid: int) -> str:
     return f"runner-{platform.node()}-{pid}"
 
 
-async def give_up(store: LightningStore, worker: str) -> int:
-    """Mark a worker's rollouts unresponsive, so that others play them. Return how many."""
-    abandoned = 0
+async def give_up(store: LightningStore, worker: str) -> None:
+    """Mark a worker's rollouts unresponsive, so that others play them."""
     for rollout in await store.query_rollouts(status_in=["preparing", "running"]):
         if not isinstance(rollout, AttemptedRollout) or rollout.attempt.worker_id != worker:
             continue
-        abandoned += 1
         attempt = rollout.attempt.attempt_id
         with contextlib.suppress(ValueError):  # it ended meanwhile, and was released
             await store.update_attempt(rollout.rollout_id, attempt, status="unresponsive")
-    return abandoned
