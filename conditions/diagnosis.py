@@ -85,10 +85,13 @@ NO_GRADE = re.compile(
     rf"|[炎癌瘤症病](?![型期级])|{FRAMING['gold']['illness'][0]}",
     re.I,
 )
-BECAUSE, UNDECIDED, NOTHING, DENIED, ABSENCE, EXCLUSION, TURNED = (
-    re.compile("|".join(TABLE["said"][name]), re.I)
-    for name in ("cause", "undecided", "nothing", "denied", "absence", "exclusion", "turned")
-)
+BECAUSE = re.compile("|".join(TABLE["said"]["cause"]), re.I)
+UNDECIDED = re.compile("|".join(TABLE["said"]["undecided"]), re.I)
+NOTHING = re.compile("|".join(TABLE["said"]["nothing"]), re.I)
+DENIED = re.compile("|".join(TABLE["said"]["denied"]), re.I)
+ABSENCE = re.compile("|".join(TABLE["said"]["absence"]), re.I)
+EXCLUSION = re.compile("|".join(TABLE["said"]["exclusion"]), re.I)
+TURNED = re.compile("|".join(TABLE["said"]["turned"]), re.I)
 # A Chinese adjective behind its noun
 ADJECTIVE = re.compile(r"([\u4e00-\u9fff]+)\(([\u4e00-\u9fff]{1,4}[性型])\)")
 DOUBT = re.compile(r"^(?:possible|probable|suspected|likely)\s+", re.I)
