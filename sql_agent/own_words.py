@@ -138,7 +138,7 @@ class _Resolver:
         return found[:MOST_COLUMNS]
 
     def _sources(self, part: exp.Expr, scope: Scope) -> Sources:
-        if isinstance(part, exp.Subquery) and isinstance(part.this, exp.Table):  # (a JOIN b)
+        if isinstance(part, exp.Subquery) and isinstance(part.unnest(), exp.Table):  # (a JOIN b)
             found = self._sources(part.this, scope)
         else:
             if isinstance(part, exp.Table):
