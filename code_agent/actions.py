@@ -9,22 +9,19 @@ import asyncio
 import json
 import re
 import sqlite3
-import tomllib
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from pathlib import Path
 from textwrap import dedent, indent
 from typing import Any, Literal
 
 from code_agent.debugger import Debugger
 from code_agent.lookup import LookupRefused
 from code_agent.protocol import Action
+from common.toml import table_beside
 from episodes.outcomes import EpisodeError
 from tools.sandbox import MachineTooSlowError, Run, Sandbox, SandboxError
 
-ACTIONS: dict[str, dict[str, Any]] = tomllib.loads(
-    Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
-)
+ACTIONS: dict[str, dict[str, Any]] = table_beside(__file__)
 SAID: dict[str, str] = ACTIONS.pop("said")
 OK = "ok"
 TRACEBACK = "Traceback (most recent call last):\n"

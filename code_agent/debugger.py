@@ -4,17 +4,16 @@ Neither sees the task's answer, so `debug` cannot give it away.
 """
 
 import re
-import tomllib
-from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
 
 from common.llm.client import LLMClient
 from common.llm.errors import LLMError
+from common.toml import table_beside
 from episodes.outcomes import EpisodeError
 
-TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+TABLE = table_beside(__file__)
 WORDS: dict[str, str] = TABLE["words"]
 EXPLAINED = [(re.compile(row["pattern"], re.IGNORECASE), row["text"]) for row in TABLE["explained"]]
 LINE = re.compile(r'File "(<[^"]*>)", line (\d{1,6})')

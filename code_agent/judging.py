@@ -6,7 +6,6 @@ import csv
 import io
 import itertools
 import secrets
-import tomllib
 from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,12 +13,13 @@ from pathlib import Path
 
 from code_agent.actions import OK, EpisodeContext, doing_nothing, placed, program_of, run_in
 from code_agent.task import CodeTask
+from common.toml import table_beside
 from episodes.outcomes import EpisodeError
 
 CHUNK = 36_000  # bytes of a file that one run prints. Base64 of a multiple of three can be joined
 MOST_CHUNKS = 125
 ROW = 500  # bytes that a row of predictions may have
-PROGRAMS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+PROGRAMS = table_beside(__file__)
 VALUES = Path(__file__).with_name("values.py").read_text(encoding="utf-8")
 PREDICTIONS = "/scratch/predictions.csv"
 OTHERWISE = "the task's own program prints something else each time"

@@ -1,17 +1,14 @@
 """The words that the policy reads, from prompts.toml."""
 
 import hashlib
-import tomllib
 from collections.abc import Sequence
-from pathlib import Path
 
 from code_agent.actions import ACTIONS
 from code_agent.task import CodeTask
+from common.toml import table_beside
 from episodes.episode import Message
 
-WORDS: dict[str, str] = tomllib.loads(
-    Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
-)
+WORDS: dict[str, str] = table_beside(__file__)
 
 
 def fingerprint() -> str:

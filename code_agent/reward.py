@@ -4,21 +4,18 @@ Nothing is paid before an answer is handed in. Otherwise a policy would learn to
 and stop there.
 """
 
-import tomllib
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from code_agent.protocol import Event, loops
 from code_agent.task import CodeTask
+from common.toml import table_beside
 from episodes.agent import Record
 from episodes.episode import Episode
 from scoring.rubric import Reward, Rubric
 
-RUBRIC = Rubric(
-    tomllib.loads(Path(__file__).with_name("rewards.toml").read_text(encoding="utf-8"))["terms"]
-)
+RUBRIC = Rubric(table_beside(__file__, "rewards.toml")["terms"])
 
 SHOWN = 2000  # characters of what a program printed, in a record
 

@@ -4,17 +4,16 @@ words_of("急性前壁心肌梗塞 (I21.0)")          # {"acute", "前壁", "myo
 """
 
 import re
-import tomllib
 import unicodedata
 from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
 from itertools import chain
-from pathlib import Path
 
+from common.toml import table_beside
 from conditions.table import load_tables
 from scoring.text import simplified
 
-TABLE = tomllib.loads(Path(__file__).with_name("diagnosis.toml").read_text(encoding="utf-8"))
+TABLE = table_beside(__file__, "diagnosis.toml")
 WRITTEN = {re.compile(other): usual for other, usual in TABLE["written"].items()}
 
 Words = frozenset[str]

@@ -5,12 +5,12 @@ unframed("The most likely diagnosis is gout.")       # "gout"
 """
 
 import re
-import tomllib
 from collections.abc import Iterable
-from pathlib import Path
 from typing import NamedTuple
 
-TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+from common.toml import table_beside
+
+TABLE = table_beside(__file__)
 LONGEST = 300  # characters of a sentence in which a lead is looked for
 NAMES = "|".join(f"(?P<{kind}>{'|'.join(patterns)})" for kind, patterns in TABLE["labels"].items())
 LABEL = re.compile(rf"(?:{NAMES})(?:[ \t]{{0,4}}[:：]| [-–—] |[ \t]*\Z)", re.IGNORECASE)

@@ -6,15 +6,14 @@ words that say how an examination is made, then letter by letter.
 """
 
 import re
-import tomllib
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from itertools import chain
-from pathlib import Path
 
 from rapidfuzz.distance import OSA
 
+from common.toml import table_beside
 from conditions.table import load_tables
 
 LONGEST = 120  # characters of an order that are listened to
@@ -38,7 +37,7 @@ SIDE = re.compile(
 )
 SIDES = {"左": "left", "右": "right"}
 
-ORDERS = tomllib.loads(Path(__file__).with_name("orders.toml").read_text(encoding="utf-8"))
+ORDERS = table_beside(__file__, "orders.toml")
 BESIDE = ORDERS["beside"]
 TAIL = re.compile(rf"(?:(?<=\s)|^)(?:{'|'.join(BESIDE['tail'])})(?=\s|$)", re.IGNORECASE)
 JOINED = re.compile(

@@ -4,18 +4,18 @@ advice_value(("多*休息*", "少喝*咖啡*"), "多休息，不要喝咖啡", "
 """
 
 import re
-import tomllib
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from statistics import fmean
 
+from common.toml import table_beside
 from conditions.condition_types import terms
 from conditions.table import chinese_pairs, load_tables
 from consultation_agent.doctor_questions import content_of
 from scoring.text import words_only
 
-WORDS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+WORDS = table_beside(__file__)
 CLAUSE = re.compile(r"[，。；、,;.!！?？\n]")
 LISTED = re.compile(f"、(?!{'|'.join(WORDS['predicate'])})")
 NEGATIONS = "|".join(map(re.escape, sorted(WORDS["negations"], key=len, reverse=True)))

@@ -4,19 +4,18 @@ asked_for("恶心多久了？", "肚子疼")      # ["onset"]
 """
 
 import re
-import tomllib
 from collections.abc import Iterator
 from functools import cache, lru_cache
 from itertools import chain, product
-from pathlib import Path
 from typing import NamedTuple
 
+from common.toml import table_beside
 from conditions.condition_types import Facet, Phrase
 from conditions.table import load_tables
 
 SENTENCE = re.compile(r"[^?？!！。；;\n]+[?？]?")
 CHOICE = re.compile(r"([^\W\d_a-z]{1,2})[不没]\1")  # 疼不疼
-SAID = tomllib.loads(Path(__file__).with_name("said.toml").read_text(encoding="utf-8"))
+SAID = table_beside(__file__, "said.toml")
 HEARD = {name: re.compile("|".join(SAID["heard"][name])) for name in SAID["heard"]}
 ASKING, ADVICE, TAG, EXAMPLE = (HEARD[name] for name in ("asking", "advice", "tag", "example"))
 CLAUSE, ITSELF, BODY, OPENING = (HEARD[name] for name in ("clause", "itself", "body", "opening"))

@@ -1,12 +1,11 @@
 """What consultations need in a process: a patient, the doctor's prompts, a way to pay."""
 
-import tomllib
 from collections.abc import Mapping
-from pathlib import Path
 from random import Random
 from typing import Any
 
 from common.settings import Settings
+from common.toml import table_beside
 from conditions.table import load_tables
 from consultation_agent.advice import all_terms
 from consultation_agent.doctor_questions import SAID
@@ -32,7 +31,7 @@ from scoring.rubric import Reward
 
 ENGLISH = OWN.with_name("prompts_english.toml")  # for rows that are in English
 CHOOSING = OWN.with_name("prompts_options.toml")  # for rows with options
-CANARIES = tomllib.loads(Path(__file__).with_name("canaries.toml").read_text(encoding="utf-8"))
+CANARIES = table_beside(__file__, "canaries.toml")
 
 
 class ConsultationEnvironment(PartnerEnvironment):

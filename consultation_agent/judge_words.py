@@ -1,8 +1,6 @@
 """What an LLM judge reads about this agent's conclusions. The words are in judge_words.toml."""
 
-import tomllib
-from pathlib import Path
-
+from common.toml import table_beside
 from scoring.case import Case
 from scoring.llm_judge import JudgeWords
 
@@ -19,5 +17,5 @@ def material(case: Case) -> dict[str, str | None]:
     }
 
 
-_WORDS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+_WORDS = table_beside(__file__)
 WORDS = JudgeWords(**_WORDS | {"material": material, "known_case": Case(**_WORDS["known_case"])})

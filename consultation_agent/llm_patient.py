@@ -7,7 +7,6 @@ that the model says it mentioned.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +18,7 @@ from common.llm.client import LLMClient, Message
 from common.llm.endpoint import MOST_CONNECTIONS
 from common.llm.errors import LLMError
 from common.settings import reveal
+from common.toml import table_beside
 from conditions.mention import mention
 from conditions.table import load_tables
 from consultation_agent.doctor_questions import SAID
@@ -38,9 +38,7 @@ LONGEST_NAME = 24
 MOST_FACETS = 2  # one question tells of one thing, and of what accompanies it
 MODEL_NAMES = "litellm's name of a model, such as openai/NAME"
 CAUSES = {"malformed": "patient_malformed", "timeout": "patient_timeout"}
-WORDS: dict[str, Any] = tomllib.loads(
-    Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
-)
+WORDS: dict[str, Any] = table_beside(__file__)
 KNOWN = ConsultationTask(**WORDS["known_case"])
 SEXES = {"female": "女", "male": "男"}
 

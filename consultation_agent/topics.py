@@ -5,12 +5,11 @@ found.
 """
 
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
-from pathlib import Path
 
+from common.toml import table_beside
 from consultation_agent.doctor_questions import EXAMPLE, SENTENCE, TAG, asks, plain
 
 NEVER = "(?!)"
@@ -42,7 +41,7 @@ class Topic:
 @cache
 def topics() -> dict[str, Topic]:
     """Return all topics by name, in the order of the file."""
-    table = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+    table = table_beside(__file__)
     found = {}
     for name, columns in table.items():
         asks_for = columns.pop("ask")

@@ -4,12 +4,11 @@ A Case's `context` are the examinations ordered, `gold` has those recommended an
 """
 
 import re
-import tomllib
-from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from common.toml import table_beside
 from conditions.diagnosis import LONGEST
 from scoring.case import Case
 from scoring.llm_judge import JudgeWords
@@ -68,7 +67,7 @@ def material(case: Case) -> dict[str, str | None]:
     return {name: text[:LONGEST_TEXT] or None for name, text in texts.items()}
 
 
-_WORDS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+_WORDS = table_beside(__file__)
 RUBRIC_WORDS = _WORDS.pop("rubrics")
 ADDRESSES = re.compile("|".join(_WORDS.pop("addresses")), re.IGNORECASE)
 CLINICAL_SCORE = re.compile(

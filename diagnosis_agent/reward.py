@@ -5,13 +5,12 @@ earns nothing, and is never shown to it.
 """
 
 import math
-import tomllib
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import fmean
 
+from common.toml import table_beside
 from conditions.diagnosis import names_it
 from conditions.judged import beside_the_rule
 from conditions.orders import covered_by
@@ -25,7 +24,7 @@ from episodes.text_loop import Malformed
 from scoring.case import Case, Judge
 from scoring.rubric import Reward, Rubric
 
-RUBRIC = Rubric(tomllib.loads(Path(__file__).with_name("rewards.toml").read_text("utf-8")))
+RUBRIC = Rubric(table_beside(__file__, "rewards.toml"))
 
 
 @dataclass(frozen=True)

@@ -3,15 +3,12 @@
 A stop reason is the policy's doing and scored. A cause is the machine's and leaves no score.
 """
 
-import tomllib
 from collections.abc import Mapping
-from pathlib import Path
 
 from common.language import is_chinese, said
+from common.toml import table_beside
 
-_LISTS: dict[str, dict[str, str]] = tomllib.loads(
-    Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
-)
+_LISTS: dict[str, dict[str, str]] = table_beside(__file__)
 STOP_REASONS = _LISTS["stop_reasons"]
 UNSCORED = _LISTS["unscored"]
 CHINESE = _LISTS["chinese"]

@@ -6,20 +6,17 @@ may be shared.
 
 import math
 import random
-import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import partial
 from itertools import chain, islice
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 from common.command import UsageError
+from common.toml import table_beside
 from sql_agent.tables import ASKABLE, NAME_COLUMN, Cells
 
-words = SimpleNamespace(
-    **tomllib.loads(Path(__file__).with_name("vocabulary.toml").read_text(encoding="utf-8"))
-)
+words = SimpleNamespace(**table_beside(__file__, "vocabulary.toml"))
 
 SEED = 20250101
 FICTIONAL = "fictional"  # the source of such rows

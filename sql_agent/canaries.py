@@ -4,12 +4,11 @@ A run's judge gets both before the start, and bad ones beside some episodes (CAN
 """
 
 import re
-import tomllib
 from collections.abc import Callable, Sequence
 from itertools import chain
-from pathlib import Path
 from random import Random
 
+from common.toml import table_beside
 from scoring.case import Case
 from scoring.text import words_only
 from sql_agent.judge.fold import fragments
@@ -22,7 +21,7 @@ MEASURED = re.compile(
     r"\d\s*[a-zA-Z%度克毫微升片粒丸袋支瓶包滴次岁天日周月年小分个]|^\d+(?:\.\d+)?$"
 )
 
-_TEXTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+_TEXTS = table_beside(__file__)
 NOTHING_FOUND: str = _TEXTS["nothing_found"]
 TO_THE_JUDGE: list[str] = _TEXTS["to_the_judge"]
 PRAISE: list[str] = _TEXTS["praise"]

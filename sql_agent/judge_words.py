@@ -1,9 +1,8 @@
 """The texts that an LLM judge reads about this agent's answers, from `judge_words.toml`."""
 
 import json
-import tomllib
-from pathlib import Path
 
+from common.toml import table_beside
 from scoring.case import Case
 from scoring.llm_judge import JudgeWords
 
@@ -25,5 +24,5 @@ def material(case: Case) -> dict[str, str | None]:
     }
 
 
-_WORDS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+_WORDS = table_beside(__file__)
 WORDS = JudgeWords(**_WORDS | {"material": material, "known_case": Case(**_WORDS["known_case"])})

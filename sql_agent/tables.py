@@ -4,10 +4,8 @@ Every column but `id` is text. The last, `source`, says where a row comes from: 
 entity, general facts), "fictional" (made by rule), else data a user brought.
 """
 
-import tomllib
 from collections.abc import Iterable
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Column, Connection, Index, Integer, MetaData, String, Table, Text
@@ -15,7 +13,9 @@ from sqlalchemy.dialects.mysql import LONGTEXT
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.schema import CreateColumn
 
-_LISTED = tomllib.loads(Path(__file__).with_name("tables.toml").read_text(encoding="utf-8"))
+from common.toml import table_beside
+
+_LISTED = table_beside(__file__, "tables.toml")
 # By table and column: the Chinese word that is the column's comment in the database, and other
 # words for it.
 WORDS: dict[str, dict[str, list[str]]] = {name: table["columns"] for name, table in _LISTED.items()}

@@ -4,7 +4,6 @@ gym_set.toml says what each set permits and shows, and which files it needs.
 """
 
 import json
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -12,12 +11,11 @@ from typing import Any, ClassVar
 from code_agent.task import CodeTask
 from code_agent.tasks.base import TaskSet
 from common.jsonl import read_jsonl
+from common.toml import table_beside
 from episodes.agent import Row
 from episodes.episode import AgentError
 
-TABLE: dict[str, dict[str, Any]] = tomllib.loads(
-    Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
-)
+TABLE: dict[str, dict[str, Any]] = table_beside(__file__)
 # Names of a mode's file in the reference's folders, the first that is there counts. mimic_iii and
 # eicu ship the tasks of their tests as valid_tasks.
 FILES = {

@@ -7,10 +7,8 @@ from the server when an answer is graded.
 import asyncio
 import json
 import re
-import tomllib
 from collections.abc import Mapping
 from datetime import date, datetime, timedelta
-from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -23,13 +21,12 @@ from code_agent.task import CodeTask
 from code_agent.tasks.fhir import Bundle, alive, fetch
 from code_agent.tasks.gym_set import MedAgentGymSet
 from common.settings import load_settings
+from common.toml import table_beside
 from episodes.agent import Row
 from episodes.episode import AgentError
 from episodes.outcomes import EpisodeError
 
-TABLE: dict[str, Any] = tomllib.loads(
-    Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
-)
+TABLE: dict[str, Any] = table_beside(__file__)
 NOW = datetime.fromisoformat(TABLE["now"])
 PAYLOADS = TABLE["payload"]
 CLOSE = 1e-3

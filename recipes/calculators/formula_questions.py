@@ -7,16 +7,16 @@ of calculators.toml and a call of it. Some calculators are in the test file alon
 import inspect
 import json
 import re
-import tomllib
 from collections.abc import Callable, Mapping
 from datetime import date, timedelta
 from functools import cache
-from pathlib import Path
 from random import Random
 from string import Template
 from typing import Any
 
-_TABLE = tomllib.loads(Path(__file__).with_name("calculators.toml").read_text(encoding="utf-8"))
+from common.toml import table_beside
+
+_TABLE = table_beside(__file__, "calculators.toml")
 SAID: dict[str, dict[str, Any]] = _TABLE["said"]
 CALCULATORS: dict[str, dict[str, Any]] = _TABLE["calculators"]
 ROWS = {"train": 12, "val": 2, "test": 6}  # rows of each calculator

@@ -8,12 +8,12 @@ is flawed the way hurried doctors are, which reinforcement learning can turn aro
 """
 
 import re
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
 
+from common.toml import table_beside
 from conditions.condition_types import Phrase, Tables
 from conditions.table import FOLDER, load_tables
 from consultation_agent.protocol import OWN, Conclusion, Malformed, Question, read_reply
@@ -25,10 +25,8 @@ from episodes.prompts import Prompts, load_prompts
 from recipes.doctors.bayes import Value, posterior
 from recipes.doctors.consultation_cases import ROWS, draw_cases
 
-WORDINGS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
-FURTHER = tomllib.loads(
-    Path(__file__).with_name("lesson_wordings.toml").read_text(encoding="utf-8")
-)
+WORDINGS = table_beside(__file__)
+FURTHER = table_beside(__file__, "lesson_wordings.toml")
 HAN = re.compile("[\u4e00-\u9fff]")
 ADVISED = 2  # items of advice, of four
 BUDGETS = (6, 6, 6, 6, 2, 3, 4, 5, 7)

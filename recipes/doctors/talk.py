@@ -5,18 +5,15 @@ talk.fact(tables.symptoms["fever"])         # "好像量了，38度7，要紧吗
 talk.opening("headache", age=35)            # "您好，医生，我头疼。要不要紧啊？"
 """
 
-import tomllib
 from collections.abc import Sequence
-from pathlib import Path
 from random import Random
 from typing import Any
 
+from common.toml import table_beside
 from conditions.condition_types import Phrase, Tables
 from recipes.doctors.speech import Speech
 
-TALK: dict[str, Any] = tomllib.loads(
-    Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
-)
+TALK: dict[str, Any] = table_beside(__file__)
 
 
 class Talk:

@@ -10,7 +10,6 @@ that a guess earns little.
 import json
 import re
 import sqlite3
-import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
@@ -21,10 +20,9 @@ from typing import Any
 
 from common.files import read_only_uri
 from common.terminal import watched
+from common.toml import table_beside
 
-TEMPLATES: dict[str, dict[str, Any]] = tomllib.loads(
-    Path(__file__).with_name("hospital_templates.toml").read_text(encoding="utf-8")
-)
+TEMPLATES: dict[str, dict[str, Any]] = table_beside(__file__, "hospital_templates.toml")
 PREAMBLE = "import pandas as pd"  # before each template's program
 ROWS = {"train": 960, "val": 96, "test": 320}
 SHARES = {"train": 0.62, "val": 0.14, "test": 0.24}  # of the names that a slot may have

@@ -9,9 +9,7 @@ correct. `tiny_model_card.md` has the numbers.
 import json
 import re
 import string
-import tomllib
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from random import Random
 from string import Template
 from typing import Any
@@ -21,11 +19,12 @@ from code_agent.protocol import Action
 from code_agent.rehearsal import Rehearsed, rehearse, submit
 from code_agent.task import CodeTask
 from code_agent.tasks import get_task_class
+from common.toml import table_beside
 from episodes.agent import Lessons, Row
 from episodes.episode import Conversation
 from recipes.hospital.hospital_questions import PREAMBLE, TEMPLATES
 
-TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+TABLE = table_beside(__file__)
 SHARES = TABLE["shares"]
 FLAWS = TABLE["flaws"]
 SLIPS = TABLE["slips"]

@@ -5,12 +5,12 @@ texts, `{name}` is the entity, `{word}` a search word, a disease or a filter val
 """
 
 import random
-import tomllib
 from dataclasses import dataclass
 from itertools import cycle
-from pathlib import Path
 
-_TEXTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+from common.toml import table_beside
+
+_TEXTS = table_beside(__file__)
 _COLUMNS = {
     column: texts for table in _TEXTS["columns"].values() for column, texts in table.items()
 }

@@ -4,19 +4,19 @@ JSON and JSONL hold sessions or messages, tables (CSV, TSV, Excel, Parquet) a me
 `chat_export.toml` lists the names of columns and keys, English and Chinese.
 """
 
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from common.toml import table_beside
 from data.json_rows import LINES
 from data.records import SourceError
 from sql_agent.intake.cells import EXACT
 from sql_agent.intake.grid import Part
 from sql_agent.intake.sources import WITH_HEADERS, open_parts
 
-_TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+_TABLE = table_beside(__file__)
 NAMES: dict[str, list[str]] = {field: text.split() for field, text in _TABLE["names"].items()}
 USER_ROLES = frozenset(_TABLE["roles"]["user"].split())
 OTHER_ROLES = frozenset(_TABLE["roles"]["other"].split())

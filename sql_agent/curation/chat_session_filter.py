@@ -14,7 +14,6 @@ import argparse
 import json
 import re
 import sys
-import tomllib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -24,6 +23,7 @@ from common.command import Failure, new_parser, run_command
 from common.files import refuse_existing, refuse_inputs, replacing
 from common.jsonl import write_jsonl
 from common.terminal import watched
+from common.toml import table_beside
 from scoring.text import words_only
 from sql_agent.curation.chat_export import OTHER_ROLES, USER_ROLES, Message, read_messages
 from sql_agent.curation.llm_filter import beside, digest
@@ -38,7 +38,7 @@ SHORTEST, LONGEST = 4, 200  # characters of a question
 SPARE = 1_000  # characters of greetings and pictures around a question of the allowed length
 NEEDED = 2  # least characters of a question without its general words
 
-_TEXTS = tomllib.loads(Path(__file__).with_name("chat_questions.toml").read_text(encoding="utf-8"))
+_TEXTS = table_beside(__file__, "chat_questions.toml")
 _PARTS = {name: "|".join(text.split()) for name, text in _TEXTS["words"].items()}
 _PARTS["marks"] = _TEXTS["marks"]
 RE: dict[str, re.Pattern[str]] = {}

@@ -12,18 +12,17 @@ model}. OUT.dropped.jsonl has the others. Other columns pass through. The LLM is
 import argparse
 import json
 import sys
-import tomllib
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, Field
 
+from common.toml import table_beside
 from sql_agent.curation.llm_filter import LLMFilter, Row, digest, run_filter
 from sql_agent.tables import TABLES
 
 LONGEST_QUESTION = 2_000  # characters shown to the LLM
-_TEXTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+_TEXTS = table_beside(__file__)
 TYPES: dict[str, str] = _TEXTS["types"]
 # Columns that questions are never about
 WORKING_COLUMNS = {"id", "med_name_initial", "created_at", "create_at", "update_at", "source"}

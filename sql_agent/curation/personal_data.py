@@ -8,13 +8,12 @@ product behind its name (条形码, 追溯码, NDC). Names are found only by a l
 """
 
 import re
-import tomllib
 import unicodedata
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from common.settings import ROOT
+from common.toml import table_beside
 
 CHINESE_DIGITS = str.maketrans(
     "〇零一二三四五六七八九幺壹贰叁肆伍陆柒捌玖", "001234567891123456789"
@@ -29,7 +28,7 @@ BIRTHDAY = re.compile(
     r"[1-9][0-9]{5}(?:(?:18|19|20)[0-9]{2}|[0-9]{2}(?=[0-9]{7}$))(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])"
 )
 
-_TABLES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+_TABLES = table_beside(__file__)
 _PARTS = {name: text.replace("\n", "") for name, text in _TABLES["parts"].items()}
 
 Span = tuple[int, int]

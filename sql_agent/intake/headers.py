@@ -6,19 +6,18 @@ Synonyms are in `sql_agent/tables.toml`, the words around them and patterns in `
 """
 
 import re
-import tomllib
 import unicodedata
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from pathlib import Path
 
 from rapidfuzz import fuzz, process
 
+from common.toml import table_beside
 from scoring.text import simplified
 from sql_agent.tables import NAME_COLUMN, TABLES, WORDS
 
-_LISTED = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+_LISTED = table_beside(__file__)
 UNITS: dict[str, str] = _LISTED["units"]
 # What the cells of a column look like, where its name is not sure
 CELLS = {column: re.compile(text, re.I) for column, text in _LISTED["cells"].items()}

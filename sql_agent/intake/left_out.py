@@ -3,19 +3,18 @@ names of columns that stand once more (on each page, in a second language, as nu
 """
 
 import re
-import tomllib
 import unicodedata
 from collections.abc import Mapping
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
+from common.toml import table_beside
 from data.records import Record, SourceError
 from sql_agent.intake.cells import readable
 from sql_agent.intake.columns import Planned, guess_table
 from sql_agent.intake.headers import claims, is_word
 
-_LISTED = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+_LISTED = table_beside(__file__)
 
 
 def _any_of(name: str) -> str:

@@ -7,14 +7,13 @@ heads.leads("y的贮藏是")                   # False
 """
 
 import re
-import tomllib
 from collections.abc import Iterable
-from pathlib import Path
 
+from common.toml import table_beside
 from scoring.text import words_only
 from sql_agent.judge.fold import HAS_WORD
 
-TABLE = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
+TABLE = table_beside(__file__, "words.toml")
 LONGEST = 120  # characters of a head
 SHORTEST_DENIAL = 3  # characters of the question that may be repeated although they deny
 

@@ -7,16 +7,16 @@ import os
 import shutil
 import sys
 import sysconfig
-import tomllib
 from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from common.toml import table_beside
 from tools.sandbox.errors import SandboxError
 
 HELP = "docs/safety.md says what a machine or container must allow"
-_SHOWN = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+_SHOWN = table_beside(__file__)
 SYSTEM: list[str] = _SHOWN["system"]
 DEVICES: list[str] = _SHOWN["devices"]
 LIBRARIES: dict[str, str] = _SHOWN["libraries"]

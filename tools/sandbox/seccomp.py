@@ -6,13 +6,12 @@ flags the filter can read. Calls that need a capability are not listed: programs
 
 import platform
 import struct
-import tomllib
-from pathlib import Path
 
+from common.toml import table_beside
 from tools.sandbox.errors import SandboxError
 
 MACHINES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}  # AUDIT_ARCH_*
-_CALLS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+_CALLS = table_beside(__file__)
 # By name, numbers on x86_64 and on aarch64, or the one of both
 REFUSED: dict[str, list[int]] = _CALLS["refused"]
 OWN: dict[str, list[int]] = _CALLS["own"]  # calls whose first argument, a process, must be 0

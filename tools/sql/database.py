@@ -9,12 +9,10 @@ import os
 import re
 import threading
 import time
-import tomllib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, NamedTuple
 
@@ -25,10 +23,11 @@ from sqlalchemy.pool import PoolProxiedConnection
 from sqlglot import exp
 
 from common.command import Failure, UsageError
+from common.toml import table_beside
 from tools.sql.scopes import fold
 
 LOG = logging.getLogger(__name__)
-ENGINES = tomllib.loads(Path(__file__).with_name("engines.toml").read_text(encoding="utf-8"))
+ENGINES = table_beside(__file__, "engines.toml")
 # Each is imported when it is used, so that its driver is needed only then.
 CLASSES = {
     "sqlite": "tools.sql.sqlite:SqliteDatabase",

@@ -7,11 +7,9 @@ engine reads the statement as it was written, too, and the connection refuses wh
 
 import logging
 import re
-import tomllib
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import lru_cache
-from pathlib import Path
 from typing import NamedTuple
 
 import sqlglot
@@ -21,6 +19,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.parser import Parser
 from sqlglot.tokens import Token, TokenType
 
+from common.toml import table_beside
 from tools.sql.bounds import JOINING, Refused, check_tokens, constant_length, inserted
 from tools.sql.dialects import called, engine_dialect, mark_names, same_words, spelled, written_name
 from tools.sql.scopes import Scopes, fold
@@ -60,7 +59,7 @@ LABEL = re.compile(r"sql(?:query)?\s*[:：\n]\s*(?=select\b|with\b)", re.IGNOREC
 FENCE = re.compile(r"```(?:sql\s|(?!select|with)\w*\s*\n)?(.*?)```", re.DOTALL | re.IGNORECASE)
 JOINING_NAMES = ("json_array", "json_object", "_build_array", "_build_object")
 
-_LISTS = tomllib.loads(Path(__file__).with_name("allowed.toml").read_text(encoding="utf-8"))
+_LISTS = table_beside(__file__, "allowed.toml")
 _ALLOWED: dict[str, dict[str, frozenset[str]]] = {}
 for _part, _texts in _LISTS.items():
     _ALLOWED[_part] = {name: frozenset(text.split()) for name, text in _texts.items()}

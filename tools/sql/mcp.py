@@ -18,7 +18,6 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from io import TextIOWrapper
-from pathlib import Path
 from threading import Thread
 from typing import Annotated, Any
 
@@ -38,11 +37,12 @@ from pydantic import Field
 from common.command import Failure, UsageError, new_parser, run_command
 from common.settings import ROOT, load_settings
 from common.stopping import STDOUT, stop_in_order
+from common.toml import table_beside
 from tools.sql.query import QueryTool
 from tools.sql.result import compact
 from tools.sql.settings import DatabaseSettings
 
-ENGLISH = tomllib.loads(Path(__file__).with_name("english.toml").read_text(encoding="utf-8"))
+ENGLISH = table_beside(__file__, "english.toml")
 MOST_BYTES = 256_000  # of a message. A statement may have 20,000
 SECONDS_TO_ANSWER = 30.0  # after stdin was closed
 READ_BYTES = 65_536

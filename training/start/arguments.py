@@ -1,7 +1,6 @@
 """The flags of the training command (`flags.toml`) and the agent's own, in groups."""
 
 import argparse
-import tomllib
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NoReturn, cast
@@ -9,6 +8,7 @@ from typing import Any, NoReturn, cast
 from common import command
 from common.command import number
 from common.settings import below_root
+from common.toml import table_beside
 from episodes import registry
 from episodes.agent import Agent
 from episodes.turns import turns
@@ -21,7 +21,7 @@ USAGE = """Train the {name} agent.
 
 Further key=value and +key=value go to verl. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
 """
-FLAGS = tomllib.loads(Path(__file__).with_name("flags.toml").read_text(encoding="utf-8"))
+FLAGS = table_beside(__file__, "flags.toml")
 # Keys of verl that are changed most often
 KEYS = {
     "trainer.total_training_steps": "steps (--ci: 20, --ci-fast: 1)",
