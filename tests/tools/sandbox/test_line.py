@@ -95,7 +95,8 @@ async def test_one_that_waited_for_a_processor_is_the_machine_s(line, monkeypatc
     waits = itertools.count(3600.0, share * 0.3)
     monkeypatch.setattr(sandbox_module, "GRACE", 0.25)
     monkeypatch.setattr(sandbox_module, "SHARE", 1000.0)
-    assert sandbox_module.waiting_time(episode.handle) > 0
+    with os.fdopen(os.pidfd_open(os.getpid())) as own:  # one that has waited: this one
+        assert sandbox_module.waiting_time(own.fileno()) > 0
     monkeypatch.setattr(
         sandbox_module, "waiting_time", lambda handle: {episode.handle: next(waits)}[handle]
     )
