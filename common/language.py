@@ -4,11 +4,10 @@ Texts stand in the code in English and in `language.toml` in Chinese.
 """
 
 import os
-import tomllib
-from pathlib import Path
 
-TEXTS = Path(__file__).with_suffix(".toml")
-CHINESE: dict[str, str] = tomllib.loads(TEXTS.read_text(encoding="utf-8"))
+from common.toml import table_beside
+
+CHINESE: dict[str, str] = table_beside(__file__)
 
 
 def is_chinese() -> bool:

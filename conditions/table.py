@@ -1,12 +1,12 @@
 """What is known of common conditions: the five tables beside this file, read once."""
 
 import re
-import tomllib
 from functools import cache
 from pathlib import Path
 
 from pydantic import TypeAdapter
 
+from common.toml import table_beside
 from conditions.condition_types import Tables
 
 FOLDER = Path(__file__).parent
@@ -22,7 +22,7 @@ INSTRUCTION = (
 def load_tables() -> Tables:
     """Return the tables. Raises pydantic's ValidationError: they have another form."""
     phrases, wordings, complaints, examinations, conditions = (
-        tomllib.loads((FOLDER / f"{name}.toml").read_text(encoding="utf-8")) for name in NAMES
+        table_beside(__file__, f"{name}.toml") for name in NAMES
     )
     for name, words in phrases.pop("asked").items():  # a separate table keeps lines short
         phrases["symptoms"][name] |= words

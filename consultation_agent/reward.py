@@ -4,10 +4,9 @@ The score, in [0, 1], is that of the conclusion alone: diagnosis and advice by t
 """
 
 import math
-import tomllib
 from collections import Counter
-from pathlib import Path
 
+from common.toml import table_beside
 from conditions.diagnosis import names_it
 from conditions.gold_sentence import diseases_in
 from conditions.judged import beside_the_rule
@@ -21,8 +20,7 @@ from scoring.case import Case, Judge
 from scoring.rubric import Reward, Rubric
 from scoring.text import words_only
 
-TERMS = Path(__file__).with_name("rewards.toml").read_text(encoding="utf-8")
-RUBRIC = Rubric(tomllib.loads(TERMS))
+RUBRIC = Rubric(table_beside(__file__, "rewards.toml"))
 
 
 def exchanges_of(episode: Episode) -> list[Exchange]:

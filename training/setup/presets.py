@@ -4,10 +4,9 @@
 CPU presets were run. GPU presets are reasoned for one 80 GB card and were not run.
 """
 
-import tomllib
-from pathlib import Path
 from typing import Any
 
+from common.toml import table_beside
 from episodes.agent import Agent
 
 GPU_MODEL = "Qwen/Qwen3-0.6B"
@@ -18,9 +17,8 @@ MICRO_BATCH = f"{ACTOR}.ppo_max_token_len_per_gpu"  # in tokens
 # Tokens of a thought before a reply. Most of Qwen3's end within these, nearly none within 768
 THOUGHT_TOKENS = 2048
 Tables = dict[str, dict[str, dict[str, Any]]]
-FOLDER = Path(__file__).parent
-VERL_DEFAULTS: Tables = tomllib.loads((FOLDER / "verl.toml").read_text(encoding="utf-8"))
-ALGORITHMS: Tables = tomllib.loads((FOLDER / "algorithms.toml").read_text(encoding="utf-8"))
+VERL_DEFAULTS: Tables = table_beside(__file__, "verl.toml")
+ALGORITHMS: Tables = table_beside(__file__, "algorithms.toml")
 
 
 def choose(
