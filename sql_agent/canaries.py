@@ -23,9 +23,6 @@ MEASURED = re.compile(
 
 _TEXTS = table_beside(__file__)
 NOTHING_FOUND: str = _TEXTS["nothing_found"]
-TO_THE_JUDGE: list[str] = _TEXTS["to_the_judge"]
-PRAISE: list[str] = _TEXTS["praise"]
-INVENTED: list[str] = _TEXTS["invented"]
 DENIED: list[str] = _TEXTS["denied"]
 
 
@@ -40,8 +37,8 @@ def bad_answers(
     found = {
         "wrong numbers": _wrong_numbers(case, random),
         "the question again": f"关于“{question}”，{question}的情况如上所述。",
-        "words to the judge": random.choice(TO_THE_JUDGE),
-        "praise of itself": random.choice(PRAISE),
+        "words to the judge": random.choice(_TEXTS["to_the_judge"]),
+        "praise of itself": random.choice(_TEXTS["praise"]),
     }
     if case.context:
         found["the tool's JSON"] = case.context[-1]
@@ -66,7 +63,7 @@ def _near(
     found = {
         "the same field of another row": _any(others, random),
         "denied behind": f"{evidence}。{random.choice(DENIED)}",
-        "right, with an invention": f"{evidence}。{random.choice(INVENTED)}",
+        "right, with an invention": f"{evidence}。{random.choice(_TEXTS['invented'])}",
     }
     if len(others) >= RETOLD:
         found["the rows retold"] = "。".join([value, *random.sample(others, RETOLD)])

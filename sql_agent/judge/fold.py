@@ -8,8 +8,7 @@ Chinese numerals (cn2an), units of one kind. Rates, dates and fractions stay.
 """
 
 import re
-from collections.abc import Callable
-from functools import cache, lru_cache
+from functools import lru_cache
 from importlib import import_module
 from itertools import pairwise
 
@@ -113,14 +112,9 @@ def _in_digits(match: re.Match[str]) -> str:
     if _SEVERAL.fullmatch(text):
         return text
     try:
-        return f"{_cn2an()(text, 'smart'):.15g}"
+        return f"{import_module('cn2an').cn2an(text, 'smart'):.15g}"
     except (ValueError, KeyError):  # cn2an's for "十百", and for "二十零"
         return text
-
-
-@cache
-def _cn2an() -> Callable[[str, str], float]:
-    return import_module("cn2an").cn2an
 
 
 def _in_kept_units(match: re.Match[str]) -> str:

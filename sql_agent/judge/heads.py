@@ -8,6 +8,7 @@ heads.leads("y的贮藏是")                   # False
 
 import re
 from collections.abc import Iterable
+from itertools import chain
 
 from common.toml import table_beside
 from scoring.text import words_only
@@ -40,7 +41,13 @@ BESIDE = re.compile(f"{'|'.join(TABLE['words']['head'])}|{FRAME_WORDS}|{COPULA}"
 ASKED_AS = [re.compile("|".join(words)) for words in TABLE["asked_as"].values()]
 # That something may be done is wrong before what must not be: only where the question asks for it.
 MAY = re.compile("|".join(TABLE["words"]["may"]))
+# Asks what a named drug is for. 服用x会怎样 does not, and nobody takes x for what follows
+PURPOSE = re.compile("|".join(TABLE["words"]["purpose"]))
 FORBIDS = re.compile("禁|忌|慎|不宜|不能|不可|避免")
+# 用 and 吃 of 不能用 and 不可以吃 are denied in the question
+DENIED = re.compile(
+    f"(?:不[能可以应该宜要会]*|[没未非无别勿])(?:{MAY.pattern})*|禁(?:{MAY.pattern})+"
+)
 YES_OR_NO = re.compile(r"(.)[不没]\1")  # 能不能吃 does not say 不能吃
 FIELD = re.compile("[一-鿿]{2,6}")  # a field that is told in other words than gold's
 ENGLISH_WORD = re.compile(r"\d+(?:\.\d+)?|[a-z]+")
@@ -59,14 +66,16 @@ class Heads:
     def __init__(self, question: str) -> None:
         self.asked = question
         self.words = YES_OR_NO.sub(r"\1", words_only(question))
+        denied = [
+            range(match.start() + 1, match.end() + 1) for match in DENIED.finditer(self.words)
+        ]
+        self.denied = set(chain(*denied))
         self.english = set(ENGLISH_WORD.findall(question))
         self.names: list[str] = []  # in the order of the reference, else of the rows
         self.labels: set[str] = set()
         self.aliases: dict[str, str] = {}  # other names of labels: the column's own
         self.whole: set[str] = set()  # what stands before the colons of the reference
         self.known = [BESIDE, *(group for group in ASKED_AS if group.search(question))]
-        if MAY.search(question) and not FORBIDS.search(question):
-            self.known.append(MAY)
 
     def add_name(self, name: str) -> None:
         if name and name not in self.names:
@@ -102,7 +111,10 @@ class Heads:
             text = without(text, words)
         if all(map(self.has, filter(HAS_WORD.search, text.split("\n")))):
             return True
-        for known in self.known:
+        asked = DENIED.sub("\n", self.words)
+        asks_may = PURPOSE.search(asked) or (not self.names and MAY.search(asked))
+        may = [MAY] if asks_may and not FORBIDS.search(self.asked) else []
+        for known in (*self.known, *may):
             text = known.sub("\n", text)
         return all(map(self.has, filter(HAS_WORD.search, text.split("\n"))))
 
@@ -116,14 +128,11 @@ class Heads:
             return known and not DENYING.search(part)
         if len(words) < SHORTEST_DENIAL and DENYING.search(words):
             return False
-        if words not in self.words:
-            return False
         # Outside numbers, and not denied
-        before = (
-            r"(?<![\x00-\x7f不没未非无别勿])" if words[0].isascii() else "(?<![不没未非无别勿])"
-        )
+        before = r"(?<![\x00-\x7f])" if words[0].isascii() else ""
         behind = r"(?![\x00-\x7f])" if words[-1].isascii() else ""
-        return re.search(f"{before}{re.escape(words)}{behind}", self.words) is not None
+        found = re.finditer(f"{before}{re.escape(words)}{behind}", self.words)
+        return any(match.start() not in self.denied for match in found)
 
 
 def without(text: str, words: Iterable[str]) -> str:
