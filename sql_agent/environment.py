@@ -66,13 +66,13 @@ async def play_with_queries(
 class SqlEnvironment(Environment):
     """Plays and scores. Raises UsageError: REWARD_TERMS or REWARD_SCALE is unusable.
 
-    evaluating: the answer is judged even if the reward does not need it. Without a judge no answer
-    is honest or dishonest.
+    evaluating: the answer is judged even if the reward does not need it, and no result is kept: a
+    served agent tells of now. Without a judge no answer is honest or dishonest.
     """
 
     def __init__(self, settings: SqlSettings, evaluating: bool = False) -> None:
         self.settings = settings
-        self.tool = QueryTool(settings.database_url, settings.tables)
+        self.tool = QueryTool(settings.database_url, settings.tables, cache=not evaluating)
         self.judge: Judge = choose_judge(settings, WORDS, ReferenceJudge())
         self.rubric = rubric_from(settings)
         if evaluating and "judge" not in self.rubric.weights:

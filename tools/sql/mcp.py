@@ -232,8 +232,8 @@ def run(argv: Sequence[str] | None, settings: DatabaseSettings) -> None:
         raise UsageError("--tables names no table; expected names joined by commas")
     if sys.stdin is None or sys.stdout is None:
         raise UsageError("stdin or stdout is closed; an MCP client starts this with both open")
-    server = build(QueryTool(settings.database_url, settings.tables))
-    asyncio.run(serve(server))
+    tool = QueryTool(settings.database_url, settings.tables, cache=False)  # data change
+    asyncio.run(serve(build(tool)))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

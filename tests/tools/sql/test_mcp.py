@@ -79,6 +79,8 @@ async def test_flags_choose_database_and_tables(database):
         assert (await call(session, "list_tables"))["tables"] == ["disease"]
         sql = "SELECT id FROM drugs_info"
         assert (await call(session, "query_database_by_sql", sql=sql))["status"] == "error"
+        now = {"name": "query_database_by_sql", "sql": "SELECT julianday('now')"}
+        assert (await call(session, **now))["rows"] != (await call(session, **now))["rows"]
 
 
 @pytest.mark.parametrize(("sql", "key", "english"), cases_of(__file__, "both_languages"))
