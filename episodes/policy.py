@@ -28,6 +28,7 @@ CONTEXT_OVERFLOW = re.compile(
 )
 REPLY_SECONDS = 600.0  # of one request
 ATTEMPTS = 3
+BUSY_ATTEMPTS = 12  # in about 90 s: a limit of requests a minute passes, an empty account does not
 FIELDS_OF_CALLS = ("id", "type", "function", "index", "name", "arguments")
 SHOWN = 200  # characters of what is wrong with a reply
 
@@ -54,7 +55,7 @@ def endpoint_elsewhere(
     model: str, base_url: str | None = None, api_key: str | None = None, **sampling: Any
 ) -> Endpoint:
     """Return the endpoint of a model by litellm's name. Requests are adapted to what it takes."""
-    patience = Patience(ATTEMPTS, ATTEMPTS * REPLY_SECONDS)
+    patience = Patience(ATTEMPTS, ATTEMPTS * REPLY_SECONDS, busy_attempts=BUSY_ATTEMPTS)
     translated = base_url is None
     chat = LLMEndpoint(model, base_url, api_key, REPLY_SECONDS, patience, translated)
     return Endpoint(base_url or "", model, chat_model=chat, **sampling)

@@ -30,6 +30,7 @@ class Patience:
     budget: float
     longest_wait: float = LONGEST_WAIT
     pauses_count: bool = False
+    busy_attempts: int = 0  # where it says 429, if they are more
     _resume: float = field(default=0.0, init=False)  # on the monotonic clock
 
     async def ask(self, attempt: Callable[[], Awaitable[Result]], who: str) -> Result:
@@ -54,7 +55,8 @@ class Patience:
                         last = error
                     if self.pauses_count or not last.retry_after:
                         failures += 1
-                        if failures == self.attempts:
+                        most = self.busy_attempts if last.status == 429 else 0
+                        if failures >= max(self.attempts, most):
                             raise last
                     await self._wait(last, ends, spread)
                     spread = min(self.longest_wait, 2 * spread)

@@ -42,6 +42,7 @@ SCORED = {
     "half a letter in a thought": [ASKS, reply(content=f"<think>\ud83d</think>{ANSWER}")],
     "a page of HTML once": [ASKS, Fault(200, body="<html>gateway</html>"), SAYS],
     "busy three times": [BUSY, BUSY, ASKS, BUSY, SAYS],
+    "busy, who knows how long": [*[Fault(429)] * 9, ASKS, SAYS],
     "two calls, both the first": [TWICE, SAYS],
 }
 REFUSES = {
