@@ -137,7 +137,7 @@ def report_of(agent: Agent, scores: Scores) -> Report:
     counted = ("turns", "unfinished", "pass@k", "tokens", "seconds")
     rows: list[Sequence[str]] = [("group", "tasks", "score [95 %]", *own, *counted)]
     for name, part in groups_in(scores).items():
-        rows.append([name, *_cells(columns, part)])
+        rows.append([name, *_cells(columns, part, scores["k"])])
     note = said(
         "Points are 100 x the share or score; what each column means: docs/evaluate-and-serve.md."
     )
@@ -157,16 +157,17 @@ def groups_in(scores: Scores) -> dict[str, Any]:
     return groups
 
 
-def _cells(columns: Sequence[Column], part: Scores) -> list[str]:
+def _cells(columns: Sequence[Column], part: Scores, k: int) -> list[str]:
     cells = [str(part["n"]), _with_interval(part, "score", "ci95")]
     for column in columns:
         cells.append(_with_interval(part, column.metric, f"{column.metric}_ci95"))
-    by_k = part["pass@k"]
+    most = max(part["pass@k"], key=int, default=str(k))
+    passed = points(part["pass@k"].get(most))
     return [
         *cells,
         number(part["turns"], ".2f"),
         points(part["unfinished"]),
-        points(by_k[max(by_k, key=int)] if by_k else None),
+        passed if most == str(k) else f"{passed} (k={most})",  # some task has unscored episodes
         number(part["tokens"]["completion"], ".0f"),
         number(part["latency"] and part["latency"]["p50"], ".2f"),
     ]

@@ -10,7 +10,7 @@ from evaluation import metrics
 from evaluation.metrics import SUCCESS, interval, pass_at
 from sql_agent.agent import AGENT
 from tests.episodes.guessing_agent import GuessingAgent
-from tests.evaluation.evaluations import record
+from tests.evaluation.evaluations import evaluation, record
 
 
 def scores_of(records: list[dict[str, Any]]) -> dict[str, Any]:
@@ -75,10 +75,13 @@ def test_pass_at_k_is_the_share_of_draws(samples, successes, k):
     assert pass_at(samples, successes, k) == pytest.approx(sum(map(any, draws)) / len(draws))
 
 
-def test_passes_go_up_to_the_samples_every_question_has():
+def test_passes_go_up_to_the_samples_every_question_has(tmp_path):
     of_a = [record("a", SUCCESS), record("a", 0.0), record("a", 0.0)]
-    scores = scores_of([*of_a, record("b", SUCCESS), record("b", SUCCESS)])
-    assert scores["pass@k"] == pytest.approx({"1": (1 / 3 + 1) / 2, "2": (2 / 3 + 1) / 2})
+    records = [*of_a, record("b", SUCCESS), record("b", SUCCESS), record("b", None)]
+    passes = scores_of(records)["pass@k"]
+    assert passes == pytest.approx({"1": (1 / 3 + 1) / 2, "2": (2 / 3 + 1) / 2})
+    table = (evaluation(tmp_path / "out", records, k=3) / "table.md").read_text(encoding="utf-8")
+    assert "83.3 (k=2)" in table, "which is no pass@3"
 
 
 @pytest.mark.parametrize(("truth", "n"), [(0.7, 100), (0.97, 10), (0.97, 30), (0.9, 10)])
