@@ -1,9 +1,4 @@
-"""Who may ask a server of this project, and how much: the token AGL_TOKEN and bounds on requests.
-
-require_token(host, token, "--host")                                        # before it listens
-uvicorn.run(Guard(app, token, MOST_BYTES, free=("/health",)), host=host)    # around the whole ASGI app
-client.get(url, headers=bearer(token))
-"""
+"""Who may ask a server of this project, and how much: the token AGL_TOKEN and bounds on requests."""
 
 import hmac
 import ipaddress

@@ -109,7 +109,7 @@ class Settings(BaseSettings):
     def _is_decoded(cls, value: object) -> object:
         if isinstance(value, str) and undecoded(value):
             raise ValueError("not in the locale's encoding; if it names a file, rename that")
-        return value
+        return value.strip() if isinstance(value, str) else value  # a copied key has a line break
 
     @field_validator("agl_token")
     @classmethod

@@ -15,7 +15,7 @@ from typing import Any
 
 from common.command import UsageError, number, positive
 from common.language import said
-from common.llm.endpoint import providers
+from common.llm.endpoint import providers, without_secrets
 from common.settings import Settings, reveal
 from episodes import registry
 from episodes.agent import Agent, Environment, Options
@@ -46,8 +46,8 @@ class Player:
 
     def fingerprint(self) -> dict[str, Any]:
         """Return what distinguishes this player, for a folder also a hash of its content."""
-        # Without a password
-        address = re.sub(r"//[^/@]*@", "//", self.base_url) if self.base_url else None
+        # Without a password or a key
+        address = self.base_url and re.sub(r"//[^/]*@", "//", self.base_url.split("?")[0])
         found = {"model": self.name, "kind": self.kind, "base_url": address}
         if self.kind == "served":
             here = Path(self.name).is_dir()
@@ -81,14 +81,16 @@ def find_player(model: str, base_url: str | None, settings: Settings) -> Player:
     """Return the player of `--model`. Raises UsageError: no folder, provider, hub id or name."""
     if not model:
         raise UsageError(f"the model has no name; expected a {MODELS}")
-    if base_url:
-        return Player("endpoint", model, base_url.rstrip("/"))
-    if Path(model).is_dir():
+    if not base_url and Path(model).is_dir():
         return Player("served", str(Path(model).resolve()))
-    if "/" in model:
+    if not base_url and "/" in model:
         return Player("litellm" if model.split("/")[0] in providers() else "served", model)
-    if settings.openai_base_url:
-        return Player("endpoint", model, settings.openai_base_url.rstrip("/"))
+    address = (base_url or settings.openai_base_url or "").strip().rstrip("/")
+    if address and not re.match(r"https?://.", address, re.IGNORECASE):
+        shown = without_secrets(address)
+        raise UsageError(f"the base URL is {shown!r}; expected one like http://HOST:8000/v1")
+    if address:
+        return Player("endpoint", model, address)
     raise UsageError(
         f"--model {model!r} is no folder, no hub id (owner/name) and no "
         "litellm name (provider/name); for a model of an OpenAI-compatible "

@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 
 from pydantic import BaseModel, ValidationError
 
-from common.llm.endpoint import Body, LLMEndpoint, load_litellm
+from common.llm.endpoint import Body, LLMEndpoint, load_litellm, without_secrets
 from common.llm.errors import LLMError, clean
 from common.llm.replies import FILTERED, FILTERED_STATUS, LENGTH, text_of, thought_of, tokens_in
 from common.llm.retry import LONGEST_WAIT, Patience
@@ -85,8 +85,8 @@ class LLMClient:
 
     @property
     def endpoint(self) -> str | None:
-        """The base URL without a password in it."""
-        return clean(self.chat_model.base_url) if self.chat_model.base_url else None
+        """The base URL without a password or key in it."""
+        return self.chat_model.base_url and without_secrets(self.chat_model.base_url)
 
     async def ask(
         self,

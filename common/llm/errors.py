@@ -94,7 +94,7 @@ def one_line(text: str, api_key: str | None) -> str:
     for secret in sorted({api_key or "", *named}, key=len, reverse=True):
         if len(secret) >= SHORTEST_SECRET:
             text = text.replace(secret, "***")
-    text = re.sub(r"//[^/@\s]+@", "//***@", text)
+    text = re.sub(r"//[^/\s]+@", "//***@", text)
     return " ".join(text.split("Traceback (most recent call last)")[0].split())
 
 

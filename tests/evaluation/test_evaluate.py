@@ -238,10 +238,13 @@ def test_what_model_means(tmp_path, monkeypatch):
     assert find_player("anthropic/some-model", "http://h/v1/", settings).base_url == "http://h/v1"
     with pytest.raises(UsageError, match="--base-url"):
         find_player("some-model", None, settings)
-    settings = Settings(_env_file=None, openai_base_url="http://h/v1/")
+    with pytest.raises(UsageError, match="h:8000/v1"):
+        find_player("some-model", "h:8000/v1", settings)
+    settings = Settings(_env_file=None, openai_base_url="http://h/v1/\r\n")  # as it was copied
     found = find_player("some-model", None, settings)
     assert found == Player("endpoint", "some-model", "http://h/v1")
-    assert "secret" not in str(find_player("m", "http://user:secret@h/v1", settings).fingerprint())
+    for url in ("http://user:se@secret@h/v1", "http://h/v1?key=secret"):
+        assert "secret" not in str(find_player("m", url, settings).fingerprint())
     here, there = (find_player("m", url, settings) for url in ("http://h/v1", "http://g/v1"))
     assert here.fingerprint() != there.fingerprint(), "another model of the same name"
 
