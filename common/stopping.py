@@ -8,8 +8,6 @@ import signal
 import time
 from threading import Thread, main_thread
 
-STDOUT = 1
-STDERR = 2
 NUDGES = 5
 NUDGE_SECONDS = 0.1
 
@@ -28,7 +26,7 @@ def stop_in_order() -> None:
     if signal.SIGHUP in signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGHUP]):
         return
     signal.signal(signal.SIGURG, lambda *_: None)  # only wakes; nothing else here uses it
-    terminals = [number for number in (STDOUT, STDERR) if os.isatty(number)]
+    terminals = [number for number in (1, 2) if os.isatty(number)]  # stdout and stderr
 
     def end_at_hangup() -> None:
         signal.sigwait([signal.SIGHUP])

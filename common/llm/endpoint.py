@@ -12,6 +12,7 @@ import os
 import re
 import warnings
 from collections.abc import AsyncGenerator
+from contextlib import suppress
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
@@ -71,15 +72,17 @@ async def post(
     except (aiohttp.ClientError, OSError) as error:
         why = clean(str(error), key)
         raise LLMError(f"{who}: no connection ({why})", "connection") from None
+    if reply.status < 300:
+        with suppress(ValueError, RecursionError):
+            return value_in(text)
+    asked = f" (asked: {reply.method} {without_secrets(str(reply.url))})"
+    # A redirect may have made a GET of it
+    hint = asked if reply.history or reply.status == NOT_FOUND else ""
+    if reply.status == 401 and not key:
+        hint = " (no API key was sent)"
     if reply.status >= 300:
-        hint = " (no API key was sent)" if reply.status == 401 and not key else ""
-        if reply.status == NOT_FOUND:
-            hint = f" (asked at {without_secrets(url)})"
         raise of_status(who, reply.status, one_line(text, key), reply.headers, hint)
-    try:
-        return value_in(text)
-    except (ValueError, RecursionError):
-        raise LLMError(f"{who}: expected JSON, got {clean(text, key)!r}", "malformed") from None
+    raise LLMError(f"{who}: expected JSON, got {clean(text, key)!r}{hint}", "malformed")
 
 
 async def _session() -> aiohttp.ClientSession:
@@ -107,7 +110,8 @@ async def _open_pool(loop: asyncio.AbstractEventLoop) -> Pool:
 def proxy_of(url: str) -> str | None:
     """Return the environment's proxy: aiohttp's `trust_env` costs two threads a request."""
     parts = urlsplit(url)
-    return None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme)
+    proxy = None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme)
+    return f"http://{proxy}" if proxy and "://" not in proxy else proxy  # as curl reads it
 
 
 class Provider(NamedTuple):

@@ -47,6 +47,12 @@ def test_a_wrong_address_is_named_and_asked_once(llm, address, shown):
     assert failed.value.cause == "refused"
 
 
+def test_where_a_redirect_led_is_named(llm):
+    llm.faults = [Fault(301, {"Location": "/v1/moved"})]
+    with pytest.raises(EpisodeError, match=r"GET .*/v1/moved"):
+        asked(policy(llm.url))
+
+
 @pytest.mark.parametrize(("status", "words"), cases_of(__file__, "context_words"))
 def test_every_server_has_its_words_for_a_prompt_that_does_not_fit(llm, status, words):
     llm.faults = [Fault(status, body=words)] * 3

@@ -58,14 +58,15 @@ def test_every_client_reaches_this_machine_past_the_proxy(client, server, proxie
     assert done.stdout.strip() == "200", done.stderr
 
 
-def test_a_model_elsewhere_is_asked_through_the_proxy(monkeypatch):
+@pytest.mark.parametrize("scheme", ["http://", ""])
+def test_a_model_elsewhere_is_asked_through_the_proxy(monkeypatch, scheme):
     with ThreadingHTTPServer(("127.0.0.1", 0), Answer) as proxy:
         proxy.asked = []  # type: ignore[attr-defined]
         Thread(target=proxy.serve_forever, daemon=True).start()
         for name in (*NAMES, *EXCEPTIONS):
             monkeypatch.delenv(name, raising=False)
             monkeypatch.delenv(name.upper(), raising=False)
-        monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{proxy.server_address[1]}")
+        monkeypatch.setenv("http_proxy", f"{scheme}127.0.0.1:{proxy.server_address[1]}")
         proxy_of.cache_clear()
         asyncio.run(post("http://models.invalid/v1/x", {}, timeout=60))
         proxy.shutdown()
