@@ -102,6 +102,7 @@ def compare(a: Evaluation, b: Evaluation) -> dict[str, Any]:
         raise UsageError(f"{a.folder} and {b.folder} have no question in common (id and text)")
     episodes = [b.episodes[name] for name in both]
     result = {
+        "headline": registry.get(a.scores["agent"]).columns[0].metric,
         "a": a.summary(),
         "b": b.summary(),
         "same_data": a.scores["data"]["sha256"] == b.scores["data"]["sha256"],
@@ -174,7 +175,7 @@ def report_of(result: dict[str, Any], names: Sequence[str] = NAMES) -> Report:
                 answers = [shortened(one["answer"] or f"({one['stop_reason']})") for one in sides]
                 rows.append([change["question"], *scores, *answers, change["id"]])
             tables[f"{len(changes)} questions {name}{most}"] = rows
-    facts = []
+    facts = [said("compared is the {measure}", measure=result["headline"].replace("_", " "))]
     for name, side in zip(names, SIDES, strict=True):
         facts.append(f"{name}: {result[side]['model']} ({result[side]['folder']})")
     facts += [*conditions(result, names), verdict_line(result, names)]

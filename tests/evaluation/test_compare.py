@@ -55,7 +55,8 @@ def test_the_report_shows_what_changed_most_and_what_differs(tmp_path, capsys, m
     b = evaluation(tmp_path / "b", after, model="n", judge="llm", max_turns=5)
     assert compare.main([str(a), str(b)]) == 0
     text = capsys.readouterr().out
-    assert not missing(text, f"m ({a})", f"n ({b})", "judge was reference in A and llm in B")
+    named = ("is the score", f"m ({a})", f"n ({b})", "judge was reference in A and llm in B")
+    assert not missing(text, *named)
     assert text.count("CONDITIONS DIFFER") == 2, "what is the same in both is no condition"
     assert "NOT COMPLETE: 1 episodes of A" in text
     with monkeypatch.context() as chinese:
@@ -144,8 +145,9 @@ def test_two_agents_are_not_compared_and_the_headline_is_the_agents(tmp_path, ca
     assert compare.main([str(a), str(b)]) == 2
     assert "sql agent" in capsys.readouterr().err
     change(a, agent="guessing")
-    overall = compared(a, b, capsys)["overall"]
-    assert (overall["n"], overall["difference"]) == (1, -0.25)
+    result = compared(a, b, capsys)
+    overall = result["overall"]
+    assert (result["headline"], overall["n"], overall["difference"]) == ("silent", 1, -0.25)
 
 
 def change(folder: Path, **values: Any) -> None:
