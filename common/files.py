@@ -1,9 +1,4 @@
-"""Write outputs that appear complete or not at all, and replace nothing without --force.
-
-refuse_existing(Path("table.parquet"), force=False)     # before the work
-with replacing(Path("table.parquet")) as draft:         # a file or a folder
-    draft.write_bytes(...)
-"""
+"""Write outputs that appear complete or not at all, and replace nothing without --force."""
 
 import hashlib
 import os

@@ -32,6 +32,7 @@ class Patience:
     pauses_count: bool = False
     busy_attempts: int = 0  # where it says 429, if they are more
     _resume: float = field(default=0.0, init=False)  # on the monotonic clock
+    _told: bool = field(default=False, init=False)  # that it is busy
 
     async def ask(self, attempt: Callable[[], Awaitable[Result]], who: str) -> Result:
         """Return the result of the first attempt that succeeds. `who` names the endpoint.
@@ -58,6 +59,9 @@ class Patience:
                         most = self.busy_attempts if last.status == 429 else 0
                         if failures >= max(self.attempts, most):
                             raise last
+                        if most and not self._told:
+                            self._told = True
+                            log.warning("%s; it is asked again, which is said once", last)
                     await self._wait(last, ends, spread)
                     spread = min(self.longest_wait, 2 * spread)
         except TimeoutError:
