@@ -103,12 +103,6 @@ class RolloutManager:
         self.watch.note_update()
         return records
 
-    def take_validation_records(self) -> list[RolloutRecord]:
-        """Return the validation's rollouts delivered since the last call."""
-        records = self.validation_records
-        self.validation_records = []
-        return records
-
     def take_trained_records(self, sessions: Iterable[str]) -> list[RolloutRecord]:
         """Return the records an update trains on. Drop those over verl's bound of age."""
         taken = [self.delivered.pop(session) for session in sessions]

@@ -80,7 +80,9 @@ class LightningTrainer(PPOTrainerSync):
     def _validate(self) -> dict[str, float]:
         """Return verl's metrics, which of several episodes a task have more than means, and ours."""
         metrics: dict[str, float] = super()._validate()
-        mean = validation_of(self.agent_loop_manager.take_validation_records())["mean"]
+        manager = self.agent_loop_manager
+        mean = validation_of(manager.validation_records)["mean"]
+        manager.validation_records = []
         return metrics if mean is None else {**metrics, VALIDATION: mean}
 
     def _update_actor(self, batch: KVBatchMeta, metrics: dict) -> KVBatchMeta:
@@ -144,7 +146,8 @@ class LightningTrainer(PPOTrainerSync):
         found = {f"timing_s/{name}": seconds for name, seconds in self.timing_raw.items()}
         found |= self.step_metrics
         found["timing_s/step"] = time.time() - self.step_begin
-        return {name: value for name, value in found.items() if _is_number(value)}
+        numbers = {name: value for name, value in found.items() if isinstance(value, int | float)}
+        return {name: value for name, value in numbers.items() if math.isfinite(value)}
 
     def _account(self, batch: KVBatchMeta) -> dict[str, float]:
         """Return the metrics of an update. Raises RunStopped: batch and records differ."""
@@ -186,10 +189,6 @@ class LightningTrainer(PPOTrainerSync):
             if course.get("worse"):
                 logger.warning("the last %d steps and the first: %s", STEPS, told(course))
         return {**metrics, **played}
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and math.isfinite(value)
 
 
 class AppendingLogger(tracking.FileLogger):
