@@ -25,7 +25,7 @@ from tests.digits_agent.agent import AGENT as DIGITS
 from tests.messages import missing
 from training.cold_start import main
 from training.warmup import supervised
-from training.warmup.examples import NOT_LEARNED, ColdStartError, batches, encode
+from training.warmup.examples import NOT_LEARNED, ColdStartError, batches, encode, groups_of
 from training.warmup.steps import PreciseAdamW, uninterrupted
 from training.warmup.supervised import learn_padded, learn_trees, save, warm_up
 
@@ -300,6 +300,14 @@ def test_a_warm_up_learns_episodes_of_the_budget_that_a_run_has(
     assert main(["consultation", *flags]) == 0
     said = [told.messages[1]["content"].splitlines()[-1] for told in warmed_up_on]
     assert said == ["第1轮，共6轮。", "Turn 1 of 6.", "第1轮，共5轮。"]
+
+
+@pytest.mark.parametrize("count", [1, 8, 9, 15, 24])
+def test_every_demonstration_is_learned(count):
+    lessons = [{"input_ids": [number], "labels": [number]} for number in range(count)]
+    groups = groups_of(lessons, 8, Random(0))
+    assert sorted(one["input_ids"][0] for group in groups for one in group) == [*range(count)]
+    assert max(map(len, groups)) <= 8
 
 
 @pytest.mark.parametrize("tokens", [2048, 40], ids=["one tree", "several"])

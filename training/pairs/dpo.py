@@ -205,7 +205,9 @@ def prefer(arguments: argparse.Namespace, pairs: Sequence[Pair], left_out: LeftO
         )
         trainer.remove_callback(PrinterCallback)
         trainer.train(resume_from_checkpoint=last_checkpoint(work))
-        curve = _curve(trainer.state.log_history)
+        shown = ("step", *METRICS)
+        steps = [line for line in trainer.state.log_history if "loss" in line]
+        curve = [{name: round(line[name], 5) for name in shown if name in line} for line in steps]
         trained = trainer.accelerator.unwrap_model(trainer.model)
         if isinstance(trained, PeftModel):
             trained = trained.merge_and_unload()
@@ -225,9 +227,3 @@ def prefer(arguments: argparse.Namespace, pairs: Sequence[Pair], left_out: LeftO
             text = json.dumps(facts | {"curve": curve}, ensure_ascii=False, indent=1) + "\n"
             (draft / FACTS).write_text(text, encoding="utf-8")
     print(json.dumps(facts | {"last": curve[-1]}, ensure_ascii=False))
-
-
-def _curve(history: Sequence[dict[str, float]]) -> list[dict[str, float]]:
-    shown = ("step", *METRICS)
-    steps = [line for line in history if "loss" in line]
-    return [{name: round(line[name], 5) for name in shown if name in line} for line in steps]

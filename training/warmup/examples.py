@@ -3,6 +3,8 @@
 import copy
 import json
 from collections.abc import Sequence
+from itertools import pairwise
+from math import ceil
 from random import Random
 from typing import Any
 
@@ -96,7 +98,7 @@ def batches(
 def groups_of(
     examples: Sequence[Example], size: int, random: Random, alike: bool = False
 ) -> list[Sequence[Example]]:
-    """Return groups of `size` examples. Fewer examples make one group. A remainder is left out.
+    """Return groups that hold every example: of `size`, or smaller ones where that does not divide.
 
     `alike`: examples of similar length, which is faster but gives decisions away: without a query a
     conversation is short.
@@ -107,4 +109,6 @@ def groups_of(
         return len(example["input_ids"]) + noise if alike else noise
 
     order = sorted(examples, key=place)
-    return [order[at : at + size] for at in range(0, max(1, len(order) - size + 1), size)]
+    count = ceil(len(order) / size)
+    ends = [number * len(order) // count for number in range(count + 1)]
+    return [order[begin:end] for begin, end in pairwise(ends)]
