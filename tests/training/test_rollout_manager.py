@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from tests.training.steps import SAMPLING, keys_of, played_by
-from training.engine.playing import read_playing
+from training.engine.playing import FILE
+from training.report.summary import read_object
 from training.setup.plan import RunStopped
 from training.store.store_client import MAX_ATTEMPTS
 
@@ -29,7 +30,7 @@ async def test_a_step_is_queued_as_it_was_played(tmp_path, monkeypatch):
         known = {rollout.rollout_id for rollout in await run.store.query_rollouts()}
         records = run.manager.take_step_records()
         trained = run.manager.take_trained_records(["a_0", "a_1", "b_0", "b_1"])
-    assert read_playing(tmp_path) == {"mode": "train", "step": 3, "ended": 4, "of": 4}
+    assert read_object(tmp_path / FILE) == {"mode": "train", "step": 3, "ended": 4, "of": 4}
     assert run.queue.statuses("train") == {"a": "finished", "b": "finished"}
     assert [len(server.requests) for server in run.engine] == [2, 4]
     sequences = ["a_0_0", "a_1_0", "b_0_0", "b_0_1", "b_1_0", "b_1_1"]

@@ -30,11 +30,3 @@ class Playing:
         if all_ended or time.monotonic() - self._written >= SECONDS:
             self._written = time.monotonic()
             write_text(self._path, json.dumps(self._counted), force=True)
-
-
-def read_playing(run_dir: Path) -> dict[str, Any]:
-    """Return `mode`, `step`, `ended` and `of`, or {} where nothing has ended yet."""
-    try:
-        return dict(json.loads((run_dir / FILE).read_text(encoding="utf-8")))
-    except FileNotFoundError:
-        return {}

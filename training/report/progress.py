@@ -10,10 +10,10 @@ from pathlib import Path
 from common.jsonl import NewLines
 from common.language import said
 from episodes.outcomes import counted
-from training.engine.playing import read_playing
+from training.engine.playing import FILE
 from training.engine.records import validation_reward
 from training.engine.watchdog import DIFFER, MISMATCH
-from training.report.summary import CUT, REWARD, ROLLOUTS, measured, read_timeline
+from training.report.summary import CUT, REWARD, ROLLOUTS, measured, read_object, read_timeline
 from training.setup.plan import MAX_UNSCORED_SHARE
 
 SECONDS_A_LINE = 30.0  # inside a step; a shorter one is a line alone
@@ -36,7 +36,7 @@ class Progress:
         # Steps that ended since the start, and when the last one did
         self._ended = 0
         self._last_end = self.started
-        self._playing = read_playing(run_dir)
+        self._playing = read_object(run_dir / FILE)
         self._said = self.started
         self._say(said("starting Ray, verl and vLLM"))
 
@@ -62,8 +62,8 @@ class Progress:
                 left = (self.steps - row["step"]) * (self._last_end - began) / self._ended
                 line += said(", about {time} left", time=timedelta(seconds=round(left)))
             self._say(line)
-            self._playing = read_playing(self.run_dir)
-        playing = read_playing(self.run_dir)
+            self._playing = read_object(self.run_dir / FILE)
+        playing = read_object(self.run_dir / FILE)
         if playing != self._playing and time.time() - self._said >= SECONDS_A_LINE:
             self._playing = playing
             text = "validation: {ended} of {of} episodes played"
