@@ -60,7 +60,7 @@ class EpisodeRecord:
         for one in fields(self):
             value = getattr(self, one.name)
             if one.name == "own":
-                found.update(value)
+                found.update({**value, **found})  # never in the place of what was measured
             elif value is not None or one.name not in NOT_ALWAYS:
                 found[one.name] = value
         # A model may write half of a surrogate pair, which no UTF-8 file can hold

@@ -48,6 +48,11 @@ def test_what_an_agent_records_may_be_of_numpy():
     assert found == {"share": 0.5, "found": True, "ranks": [1, 2], "nested": [{"n": 3}]}
 
 
+def test_an_agent_records_nothing_in_the_place_of_what_was_measured():
+    line = record_of(scored(Reward(1.0, {}, score=1.0)), {"score": 37, "turns": 9, "bed": 4}).line()
+    assert (line["score"], line["turns"], line["bed"]) == (1.0, 1, 4)
+
+
 def test_an_episode_that_has_a_score_is_learned_from(tmp_path, capsys):
     file = tmp_path / "episodes.jsonl"
     good = record_of(scored(Reward(1.0, {})), {}).line()
