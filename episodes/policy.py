@@ -147,8 +147,9 @@ class ChatPolicy(Policy):
         self.completion_tokens += tokens
         self.finish_reason = ending
         most = self.endpoint.max_tokens
-        if self.finish_reason == "tool_calls" and most is not None and tokens >= most:
-            self.finish_reason = LENGTH  # vLLM does not say so of a reply that has a call
+        # vLLM says so of a cut reply as well. One beyond the limit has thoughts that DashScope lets be
+        if self.finish_reason == "tool_calls" and tokens == most:
+            self.finish_reason = LENGTH
         return message
 
     def _sent_back(self, message: Message) -> Message:

@@ -35,6 +35,7 @@ def stream(*calls: dict[str, Any]) -> Fault:
 
 ASKS = reply("tool_calls", content=None, tool_calls=[call(SQL, id="c1")])
 SAYS = reply(content=ANSWER)
+THINKS = json.loads(ASKS.body) | {"usage": {"prompt_tokens": 9, "completion_tokens": 2000}}
 TWICE = stream(call("SELECT 1", id="c1", index=0), call(SQL, id="c2", index=0))
 BUSY = Fault(429, {"retry_after_ms": "1"}, '{"error": {"message": "slow down"}}')
 SCORED = {
@@ -43,6 +44,7 @@ SCORED = {
     "a page of HTML once": [ASKS, Fault(200, body="<html>gateway</html>"), SAYS],
     "busy three times": [BUSY, BUSY, ASKS, BUSY, SAYS],
     "busy, who knows how long": [*[Fault(429)] * 9, ASKS, SAYS],
+    "a thought that no limit bounds": [Fault(200, body=json.dumps(THINKS)), SAYS],
     "two calls, both the first": [TWICE, SAYS],
 }
 REFUSES = {
