@@ -16,8 +16,10 @@ from conditions.diagnosis_words import (
     words_in,
     words_of,
 )
+from conditions.table import load_tables
 
 NEVER = "(?!)"  # a pattern that nothing matches
+WITHIN_DAYS = {"sudden", "hours", "days"}  # what only begins so is not chronic
 OWN_NAMES = 2  # of a condition, in English and Chinese; all others are aliases
 # What is acute although it does not say so: an inflammation, an attack
 ACUTE = re.compile("(?:itis|炎)$|^(?:exacerbation|attack)$")
@@ -31,7 +33,7 @@ class Gold(NamedTuple):
     readings: tuple[Words, ...]  # one of each name
     words: Words  # of all readings
     shorter: tuple[Words, ...]  # readings without an "acute" that may be left out
-    own: Words  # of its own names
+    own: Words  # of its own names, and "acute" where it always is
     elsewhere: Words  # organs in which it is not
     wider: Words  # of what it is a kind of
     others: tuple[Words, ...]  # names of other conditions
@@ -62,13 +64,18 @@ def gold_of(names: tuple[str, ...]) -> Gold:
     causes = [
         several for name, several in TABLE["other_cause"].items() if words_of(name) in readings
     ]
+    own = words_in([*every][:OWN_NAMES])
+    for condition in load_tables().conditions.values():
+        is_it = {condition.en, condition.zh} <= every.keys() & set(names)
+        if is_it and condition.facets["onset"].keys() <= WITHIN_DAYS:
+            own |= {"acute"}
     return Gold(
         outside=outside,
         names=tuple(every),
         readings=tuple(readings),
         words=frozenset[str]().union(*readings),
         shorter=tuple(shorter),
-        own=words_in([*every][:OWN_NAMES]),
+        own=own,
         elsewhere=organs() - places,
         wider=_wider_than(readings),
         others=tuple(others - readings),
