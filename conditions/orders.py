@@ -24,7 +24,7 @@ BRACKETS = re.compile(r"\([^()]*\)")
 SPELLINGS = {
     re.compile(r"(?<=[a-z])['’]s?\b"): "",  # Kernig's sign
     re.compile(r"\b([a-z])(?:-(?=[a-z])| (?=ray|dimer|reactive))"): r"\1",  # x-ray, D dimer
-    re.compile(r"\bc ?(?:&|and) ?s\b"): "culture",  # culture and sensitivity
+    re.compile(r"\bm?c ?(?:&|and) ?s\b"): "culture",  # culture and sensitivity
     re.compile(r"\b(\d+)[- ]?(?:hours?|hrs?|h)\b"): r"\1hour",
     re.compile(r"\bright[- ]heart(?= cath)"): "rightheart",  # a side is no part of a name
     re.compile(r"\bupper (?:extremit(?:y|ies)|limbs?)\b"): "arm",
@@ -64,7 +64,7 @@ def named(text: str, own: Iterable[str] = ()) -> str | None:
     text = unicodedata.normalize("NFKC", text)
     outside, _, inside = text.partition("(")
     if outside.strip().lower() == "".join(re.findall(r"\b[a-z]", inside.lower())):
-        text, outside = inside, ""  # UA (uric acid)
+        text = inside  # UA (uric acid)
     if _are_several(text, by_words):
         return None
     ways: list[Callable[[str], str | None]] = [
@@ -75,7 +75,7 @@ def named(text: str, own: Iterable[str] = ()) -> str | None:
         lambda part: _spelt_like(words_of(part), by_words),
         lambda part: _spelt_like(words_of(part), _by_words()),
     ]
-    parts = [part for part in (text, outside, inside) if words_of(part)]
+    parts = [part for part in (text, BRACKETS.sub("", text), inside) if words_of(part)]
     for way in ways:
         for part in parts:
             if found := way(part):
@@ -110,7 +110,8 @@ def table_key(name: str) -> str | None:
 
 def _are_several(text: str, own: Index) -> bool:
     """Return whether a text is no name and its parts are names of more than one examination."""
-    known = {**own, **_by_further_words(), **_by_words()}
+    further = {words_of(text): name for name, text in _further_names()}
+    known = {**own, **further, **_by_words()}
     if words_of(text) in known:
         return False
     parts = list(filter(None, map(words_of, JOINED.split(BRACKETS.sub("", text)))))
@@ -128,7 +129,7 @@ def _are_several(text: str, own: Index) -> bool:
 
 def _without_the_rest(text: str) -> str | None:
     head, *rest = TAIL.split(text, maxsplit=1)
-    found = _by_bare_words().get(_bare(head)) or _together(head)
+    found = _plainly(text) or _by_bare_words().get(_bare(head)) or _together(head)
     if not found:
         return None
     key = table_key(found)
@@ -192,11 +193,6 @@ def _by_words() -> Index:
     for name, text in _names():
         names[words_of(text)] = name
     return names
-
-
-@cache
-def _by_further_words() -> Index:
-    return {words_of(text): name for name, text in _further_names()}
 
 
 @cache
