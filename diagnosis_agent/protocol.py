@@ -27,7 +27,8 @@ ANOTHER = re.compile(r"final diagnosis ?[:：]|最终诊断[:：]", re.IGNORECAS
 SENTENCE_END = re.compile(
     r"(?<=\w{3}[.!?])(?<!\b(?i:abd|vit|lat|ant|sup|inf|ext|int|art|ven)\.) |(?<=[)\]][.!?]) "
 )
-ITEM = re.compile(r"\A(?:[-•>]|\d{1,2}[.)]) ")
+ITEM = re.compile(r"\A(?:[-–•>] |\d{1,2}(?:[.)] |、))")
+LISTED = re.compile(r"[:：] ?" + ITEM.pattern.removeprefix(r"\A"))
 SPACE = re.compile(r"[^\S\n]+")
 MARKDOWN = re.compile(r"[*`#]+|__+")
 
@@ -123,6 +124,8 @@ def _conclusion(text: str) -> Order | Conclusion | Malformed:
             distinct[name.casefold()] = distinct.pop(name.casefold(), name)
         return _whole(Conclusion("; ".join(distinct.values()), why.strip()))
     labelled = [line for line in lines if _names_a_diagnosis(line)] or lines[:1]
+    if any(map(LISTED.search, labelled)):  # the items of a list are no reason
+        labelled += [line for line in lines if ITEM.match(line) and line not in labelled]
     names = list[str]()
     reason = list[str]()
     for line in labelled:
