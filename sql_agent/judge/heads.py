@@ -31,7 +31,8 @@ _FRAME = "|".join(TABLE["words"]["frame"])
 _ENGLISH = "|".join(TABLE["words"]["english"])
 FRAME_WORDS = rf"{_FRAME}|(?<![a-z])(?:{_ENGLISH})(?![a-z])"
 FRAME = re.compile(rf"(?:(?>{FRAME_WORDS}) ?)++")  # possessive: "查到" is a word, and two
-ADVICE = re.compile("|".join(TABLE["words"]["advice"]))
+_WHEN, _HOW, _ADVICE = ("|".join(TABLE["words"][name]) for name in ("when", "how", "advice"))
+ADVICE = re.compile(rf"(?=[若如])(?:{_WHEN})+|(?:{_WHEN})*(?:{_HOW})*(?:{_ADVICE})")
 # No frame alone: "是" and "以上" may be what is asked for
 ALONE = re.compile(
     "[是有为到的了所已中里上本据以下]+"
@@ -66,9 +67,7 @@ class Heads:
     def __init__(self, question: str) -> None:
         self.asked = question
         self.words = YES_OR_NO.sub(r"\1", words_only(question))
-        denied = [
-            range(match.start() + 1, match.end() + 1) for match in DENIED.finditer(self.words)
-        ]
+        denied = [range(one.start() + 1, one.end() + 1) for one in DENIED.finditer(self.words)]
         self.denied = set(chain(*denied))
         self.english = set(ENGLISH_WORD.findall(question))
         self.names: list[str] = []  # in the order of the reference, else of the rows
