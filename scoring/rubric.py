@@ -39,10 +39,9 @@ class Rubric:
         outside = {name: value for name, value in values.items() if not 0 <= value <= 1}
         if outside:
             raise ValueError(f"values of terms lie in [0, 1], got {outside}")
-        weights = self.weights.items()
         return {
             name: values[name] * weight * self.factor(name, values)
-            for name, weight in weights
+            for name, weight in self.weights.items()
             if name in values
         }
 

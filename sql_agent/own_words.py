@@ -268,12 +268,10 @@ def _texts(text: str) -> Literals:
 
 def _literals(node: exp.Expr) -> Literals:
     """Return a literal as a cell would show it."""
-    if isinstance(node, exp.Boolean):
+    if isinstance(node, exp.Boolean) or node.is_number:
         return frozenset({float(node.this)})
     if isinstance(node, exp.HexString):
         digits = str(node.this)
         text = bytes.fromhex("0" * (len(digits) % 2) + digits).decode(errors="replace")
         return _texts(text) | {float(int(digits[-16:] or "0", 16))}
-    if isinstance(node, exp.Literal) and not node.is_string:
-        return frozenset({float(node.this)})
     return _texts(str(node.this))

@@ -26,7 +26,6 @@ from sql_agent.intake.question_files import DataError, read_records
 from sql_agent.settings import SqlSettings
 from tools.sql.query import DEFAULT_TABLES
 
-STATES = ("valid", "not_checkable", "invalid")
 SHOWN_PROBLEMS = 20
 
 
@@ -88,7 +87,7 @@ def report_on(findings: Sequence[Finding]) -> dict[str, Any]:
     states = Counter(finding.state for finding in findings)
     return {
         "rows": len(findings),
-        **{name: states[name] for name in STATES},
+        **{name: states[name] for name in ("valid", "not_checkable", "invalid")},
         "without_answer": sum(not finding.row.get("answer") for finding in findings),
         "problems": problems,
     }

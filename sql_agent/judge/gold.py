@@ -15,7 +15,7 @@ from typing import Any
 
 from scoring.text import words_only
 from sql_agent.judge.fold import HAS_WORD, fold, pieces
-from sql_agent.judge.heads import COPULA, ENDING, JOINT, Heads, is_free
+from sql_agent.judge.heads import COPULA, ENDING, JOINT, TABLE, Heads, is_free
 from sql_agent.judge.nothing import abstains
 
 Places = dict[str, set[tuple[str, str]]]  # facts, with their owners and labels
@@ -29,6 +29,7 @@ AND_BEFORE = re.compile("^(?:以及|还有|另有|和|and |or )(?=.)")
 # What makes another number of the one that it stands beside
 OTHER_NUMBER = re.compile(r"[-+.~<>≤≥≠±≈/∕^%\d]")
 MEASURES = "种个款类项例名位家样味条盒张床"
+ALIKE, DIFFERENT = ("|".join(TABLE["compared"][name]) for name in ("alike", "different"))
 HAS_LETTER = re.compile(r"[^\W\d_]")
 COUNT = re.compile(rf"(?:一?共计?|总共|合计|总计|有)*(\d+)[{MEASURES}]?")
 MEASURE = re.compile(f"[{MEASURES}]?")
@@ -45,7 +46,7 @@ class Gold:
     """forms: ways to tell all of it, each by its facts. places: owners and fields of each fact.
 
     wholes: texts that are all of it. number: how many there are, if that is the whole answer. rows:
-    how an answer may count gold's rows.
+    how an answer may count gold's rows, or compare two.
     """
 
     def __init__(
@@ -85,7 +86,13 @@ class Gold:
             self._take(told)
         self.rows: re.Pattern[str] | None = None
         if columns and rows and not self.number:
-            self.rows = re.compile(rf"(?<![\d.]){len(rows)}[{MEASURES}](?!.*{NEAR})")
+            claims = [rf"(?<![\d.]){len(rows)}[{MEASURES}](?!.*{NEAR})"]
+            if len(rows) == len(columns) == 2:
+                are_alike = any(fold(one) == fold(other) for one, other in zip(*rows, strict=True))
+                right, wrong = (ALIKE, DIFFERENT) if are_alike else (DIFFERENT, ALIKE)
+                claims += ["2者", right]
+                self.heads.words = re.sub(wrong, lambda one: "\n" * len(one[0]), self.heads.words)
+            self.rows = re.compile("|".join(claims))
             self.heads.known.insert(0, self.rows)
 
     def _take(self, form: Places) -> None:
@@ -100,7 +107,7 @@ class Gold:
             self.number = found[1] if found else ""
 
     def counts_rows(self, piece: str) -> bool:
-        """Return whether the piece says how many rows gold has, and claims nothing else."""
+        """Return whether the piece counts or compares gold's rows, and claims nothing else."""
         return self.rows is not None and bool(self.rows.search(piece)) and self.heads.asks(piece)
 
     def trailing_facts(self, piece: str) -> tuple[list[str], str]:
