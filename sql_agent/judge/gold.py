@@ -36,7 +36,8 @@ MEASURE = re.compile(f"[{MEASURES}]?")
 NEAR = "(?:以[上下内外]|左右|上下)"  # behind a count: not that many
 ABOUT = re.compile(f".{NEAR}")
 MORE = re.compile("[多余来]")  # so does this, but words begin with it, too: 来自, 多潘立酮
-COURTESY_BEHIND = re.compile("(?:医生|医师|大夫|先生|女士|呢|哦|呀)$")
+# Not behind a fact, where words of the question may stand: another item, or what limits it
+LIMITING = re.compile(rf"{NEAR}|{JOINT}|{OTHER_NUMBER.pattern}|.*\?")
 PROGRAM = re.compile(
     r'^\W*[{\[]\s*["\[{]|"?(?:columns|rows|row_count)"?\s*:|"\w+"\s*:\s*["\[\d]|\|\s*:?-{2,}'
 )
@@ -116,7 +117,7 @@ class Gold:
         if head is not None:
             return [self.number_fact], head
         found: list[str] = []
-        rest = piece if self.trailing_fact(piece) else COURTESY_BEHIND.sub("", piece)
+        rest = piece if self.trailing_fact(piece) else self._without_tail(piece)
         joint = True
         while joint and (fact := self.trailing_fact(rest)):
             found.append(fact)
@@ -125,6 +126,15 @@ class Gold:
             joint = rest != before.strip()
         is_headed = not rest or (not joint and self.heads.leads(rest))
         return (found, rest) if found and is_headed else ([], piece)
+
+    def _without_tail(self, piece: str) -> str:
+        """Return the piece up to its last fact if courtesies or what was asked for follow."""
+        found = [fact for fact in self.places if fact in piece and fact not in self.heads.asked]
+        end = max([piece.rfind(fact) + len(fact) for fact in found], default=0)
+        tail = piece[end:]
+        # With names they may turn it: 头痛时服用甲片
+        is_open = not (self.number or self.heads.names or LIMITING.match(tail))
+        return piece[:end] if is_free(tail) or (is_open and self.heads.asks(tail)) else piece
 
     def _before_number(self, piece: str) -> str | None:
         """Return what stands before the count in a sentence about the question, or None."""

@@ -47,7 +47,7 @@ PURPOSE = re.compile("|".join(TABLE["words"]["purpose"]))
 FORBIDS = re.compile("禁|忌|慎|不宜|不能|不可|避免")
 # 用 and 吃 of 不能用 and 不可以吃 are denied in the question
 DENIED = re.compile(
-    f"(?:不[能可以应该宜要会]*|[没未非无别勿])(?:{MAY.pattern})*|禁(?:{MAY.pattern})+"
+    f"(?:不[能可以应该宜要会是]*|[没未非无别勿])(?:{MAY.pattern})*|禁(?:{MAY.pattern})+"
 )
 YES_OR_NO = re.compile(r"(.)[不没]\1")  # 能不能吃 does not say 不能吃
 FIELD = re.compile("[一-鿿]{2,6}")  # a field that is told in other words than gold's
