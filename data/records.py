@@ -25,6 +25,8 @@ NOT_CP1252 = re.compile(
     "[\u00a0-\u00bf\u00df-\u017f\u0391-\u03c9\u0410-\u044f\u2000-\u2fff\u3000-\u303f\uff00-\uffef]"
     "|[\u00c0-\u00de][A-Za-z]|[\u4e00-\u9fff]{2}"
 )
+# Bytes that may be inside a character, in two halves of which a cut text fits no encoding
+IN_CHARACTER = bytes(range(ord("0"), 256))
 # What exports of hospitals are written in. Among all that charset-normalizer knows, a short text
 # in GBK looks like Japanese or Korean.
 GUESSED = ["gb18030", "big5", "cp1252", "utf_16_le", "utf_16_be"]
@@ -77,7 +79,10 @@ def detect_encoding(path: Path) -> str:
     if not marked:
         with path.open("rb") as file:
             lines = islice((line for line in file if not line.isascii()), 500)
-            telling = start if b"\0" in start else b"".join(lines)[:PIECE]
+            text = b"".join(lines)
+        if len(text) > PIECE:
+            text = text[:PIECE].rstrip(IN_CHARACTER) or text[:PIECE]
+        telling = start if b"\0" in start else text
         guess = from_bytes(telling, cp_isolation=tried).best()
         found = guess.encoding if guess else ""
         other = None if b"\0" in start else _line_in_utf8(path, found)

@@ -106,6 +106,15 @@ def test_a_file_wholly_in_another_encoding_is_read_whatever_a_line_looks_like(
     assert encoding.upper() in part.note
 
 
+@pytest.mark.parametrize("name", ["甲片", "甲片x"])
+def test_no_long_file_is_cut_within_a_character(tmp_path: Path, name: str) -> None:
+    (tmp_path / "a.csv").write_text(
+        f"药品名称,适应症\n{name},{'头痛' * 20_000}", encoding="gb18030"
+    )
+    (part,) = open_parts(str(tmp_path / "a.csv"))
+    assert values(part)[0][0] == name
+
+
 def test_a_file_in_two_encodings_is_refused_with_both_lines(tmp_path: Path) -> None:
     lines = ["药品名称,适应症", "甲片,头痛", "乙片,咳嗽痰多发热"]
     content = b"\n".join([lines[0].encode("gbk"), lines[1].encode("gbk"), lines[2].encode()])
