@@ -75,7 +75,8 @@ def explain(error: Exception, litellm: Any, model: str, api_key: str | None) -> 
     if isinstance(error, litellm.APIConnectionError) or NO_CONNECTION.search(words):
         return LLMError(f"{model}: no connection ({text})", "connection")
     if "Missing credentials" in words:
-        return LLMError(f"{model}: no API key; set TEACHER_API_KEY", "setup")
+        own = ", ".join(litellm.validate_environment(model)["missing_keys"]) or "the provider's"
+        return LLMError(f"{model}: no API key; set {own}, or for a judge TEACHER_API_KEY", "setup")
     # litellm empties the headers of error.response
     headers = getattr(error, "litellm_response_headers", None) or {}
     if status:

@@ -15,6 +15,7 @@ from common.llm.endpoint import load_litellm
 from common.llm.errors import LLMError, wait_in
 from tests.common.llm_server import KEY, Fault, replying
 from tests.corpora import cases_of
+from tests.messages import missing
 
 
 class Verdict(BaseModel):
@@ -109,7 +110,7 @@ def test_a_missing_key_is_named(llm, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     error = refusal(LLMClient("openai/stand-in"))  # at the provider's own address
     assert error.cause == "setup"
-    assert "TEACHER_API_KEY" in str(error)
+    assert not missing(str(error), "set OPENAI_API_KEY", "TEACHER_API_KEY")
     llm.answer = lambda body: GOOD
     assert ask(LLMClient("openai/stand-in", base_url=llm.url)).certain  # many servers ask for none
     assert llm.keys == {None}
