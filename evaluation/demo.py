@@ -103,11 +103,11 @@ def demo(arguments: argparse.Namespace, argv: Sequence[str]) -> None:
         "demonstrations": arguments.warm_up,
         "command": shlex.join([python_here(), "-m", "evaluation.demo", *argv]),
     }
-    result = build(agent, folder, facts)
-    text = json.dumps(result, ensure_ascii=False, indent=1)
-    write_text(folder / RESULT, f"{text}\n", force=False)
-    show(result)
-    write_text(folder / REPORT, read([folder]).html(), force=False)
+    if not (folder / RESULT).exists():  # else it was ended before it had its page
+        text = json.dumps(build(agent, folder, facts), ensure_ascii=False, indent=1)
+        write_text(folder / RESULT, f"{text}\n", force=False)
+    show(json.loads((folder / RESULT).read_text(encoding="utf-8")))
+    write_text(folder / REPORT, read([folder]).html(), force=True)
     print(folder / REPORT)
     print(folder, flush=True)
 

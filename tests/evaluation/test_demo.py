@@ -144,6 +144,10 @@ def test_an_interrupted_demo_goes_on(tmp_path, commands, monkeypatch, capsys):
     assert demo.main([*flags, "--seed", "2"]) == 2
     assert demo.main(flags) == 0
     assert read_result(folder)["gain"] == pytest.approx(160 / 3)
+    (folder / "report.html").unlink()  # as a kill at the end leaves it
+    monkeypatch.setattr(demo, "run_part", lambda *_: None)
+    assert demo.main(flags) == 0
+    assert (folder / "report.html").is_file()
 
 
 @pytest.mark.system
