@@ -201,7 +201,6 @@ def evaluate(agent: Agent, arguments: argparse.Namespace, settings: Settings) ->
         print(f"{folder} has these scores already; --force plays it again", file=sys.stderr)
         scores = results.read_scores(folder)
     else:
-        folder.mkdir(parents=True, exist_ok=True)
         output = folder / results.EPISODES
         others = [folder / results.SCORES, folder / results.TABLE]
         with open_journal(output, config, force=arguments.force, others=others) as journal:

@@ -226,6 +226,11 @@ def test_a_player_without_a_name_is_not_gold(data, tmp_path, capsys, flags):
     assert "expected" in capsys.readouterr().err
 
 
+def test_a_file_is_no_folder_of_results(data, capsys):
+    assert evaluate.main(["sql", "--data", str(data), "--out", str(data), "--gold"]) == 2
+    assert "no folder" in capsys.readouterr().err
+
+
 def test_what_model_means(tmp_path, monkeypatch):
     settings = Settings(_env_file=None)
     assert find_player(str(tmp_path), None, settings).kind == "served"
