@@ -91,6 +91,7 @@ class Access:
     own_names: frozenset[str] = frozenset()
     named: frozenset[str] = frozenset()
     written: str = ""
+    kept: int = 4_000  # characters of a server's cell
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from tools.sql.database import (
     StatementError,
     SyntaxRefused,
 )
-from tools.sql.server import GRACE, KEPT_CHARACTERS, Columns, ServerDatabase
+from tools.sql.server import GRACE, Columns, ServerDatabase
 
 LOG = logging.getLogger(__name__)
 SETTINGS = ENGINES["mysql"]
@@ -95,13 +95,13 @@ class MysqlDatabase(ServerDatabase):
         return [(column[0], column[1] not in SHORT_TYPES) for column in cursor.description]
 
     def first_cut(
-        self, cursor: Any, sql: str, columns: Columns, max_rows: int
+        self, cursor: Any, sql: str, columns: Columns, max_rows: int, kept: int
     ) -> list[tuple[Any, ...]]:
         # Not cut by a statement around it: MariaDB forgets the order of a subquery with long texts.
         # A row is no longer than the server's max_allowed_packet
         with cursor.connection.cursor(SSCursor) as stream:
             stream.execute(self.limited(sql, max_rows))
-            return [tuple(map(_cut, row)) for row in stream]
+            return [_cut(row, kept) for row in stream]
 
     @staticmethod
     @lru_cache(maxsize=256)
@@ -150,8 +150,8 @@ class MysqlDatabase(ServerDatabase):
         return SyntaxRefused(said) if code in SETTINGS["syntax"] else StatementError(said)
 
 
-def _cut(cell: Any) -> Any:
-    return cell[:KEPT_CHARACTERS] if isinstance(cell, (str, bytes)) else cell
+def _cut(row: tuple[Any, ...], kept: int) -> tuple[Any, ...]:
+    return tuple(cell[:kept] if isinstance(cell, (str, bytes)) else cell for cell in row)
 
 
 @lru_cache(maxsize=256)

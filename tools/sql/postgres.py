@@ -30,7 +30,7 @@ from tools.sql.database import (
 )
 from tools.sql.dialects import engine_dialect
 from tools.sql.guard import COLLECTING, FUNCTIONS
-from tools.sql.server import KEPT_CHARACTERS, Columns, ServerDatabase, names_of
+from tools.sql.server import Columns, ServerDatabase, names_of
 
 SETTINGS = ENGINES["postgres"]
 # Whose fault the states are that begin like this
@@ -127,12 +127,12 @@ class PostgresDatabase(ServerDatabase):
         ]
 
     def first_cut(
-        self, cursor: Any, sql: str, columns: Columns, max_rows: int
+        self, cursor: Any, sql: str, columns: Columns, max_rows: int, kept: int
     ) -> list[tuple[Any, ...]]:
         cells = []
         for number, (_, long) in enumerate(columns):
             name = f"c{number}"
-            cells.append(f"left(CAST({name} AS text), {KEPT_CHARACTERS})" if long else name)
+            cells.append(f"left(CAST({name} AS text), {kept})" if long else name)
         shown = f"WITH shown({names_of(columns)}) AS ({sql}) SELECT {', '.join(cells)} FROM shown"
         return self._run(cursor, f"{shown} LIMIT {max_rows}")
 

@@ -151,8 +151,9 @@ class QueryTool:
             near = self._hint(hint_for_refusal, refusal, database, self.allowed_tables)
             return Answer(self._failed(str(refusal), near, database, sql))
         try:
+            kept = max(Access.kept, self.limits.max_cell)
             access = Access(
-                self.allowed_tables, statement.own_names, statement.tables, statement.written
+                self.allowed_tables, statement.own_names, statement.tables, statement.written, kept
             )
             rows = database.read(
                 statement.sql, access, end - database.clock(), self.limits.max_rows

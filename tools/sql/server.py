@@ -34,7 +34,6 @@ from tools.sql.database import (
     SyntaxRefused,
 )
 
-KEPT_CHARACTERS = 4_000  # of one text cell. A result shows less
 MAX_COLUMNS = 1_600  # as many as a table of PostgreSQL may have
 GRACE = 0.15  # seconds after the deadline in which the server may stop by itself
 EARLY = 0.2  # of the deadline: what a server may measure otherwise
@@ -112,9 +111,9 @@ class ServerDatabase(Database):
 
     @abstractmethod
     def first_cut(
-        self, cursor: Any, sql: str, columns: Columns, max_rows: int
+        self, cursor: Any, sql: str, columns: Columns, max_rows: int, kept: int
     ) -> list[tuple[Any, ...]]:
-        """Return the first rows in the statement's order, their cells cut to KEPT_CHARACTERS."""
+        """Return the first rows in the statement's order, their cells cut to `kept` characters."""
 
     def renamable(self, sql: str, columns: Columns) -> str:
         """Return `sql` as a subquery whose columns may get other names."""
@@ -205,7 +204,7 @@ class ServerDatabase(Database):
         if not columns:
             raise GuardFault("no columns")
         self.set_deadline(cursor, max(SHORTEST, end - time.monotonic()))
-        rows = self.first_cut(cursor, sql, columns, max_rows + 1)
+        rows = self.first_cut(cursor, sql, columns, max_rows + 1, access.kept)
         found = Rows([name for name, _ in columns], rows[:max_rows], len(rows), True, access.named)
         if len(rows) <= max_rows:
             return found

@@ -4,7 +4,9 @@ import pytest
 from sqlalchemy import create_engine, inspect, text
 
 from recipes.build_database import DEFAULT_PATH
+from sql_agent.gold.draft import fill_answers
 from sql_agent.intake.import_database import main
+from sql_agent.intake.question_files import COLUMNS
 from sql_agent.intake.target import REPLACE, Target, TargetError
 from sql_agent.tables import TABLES
 from tests.messages import missing
@@ -48,6 +50,11 @@ def test_both_tables_arrive_with_comments_and_index_all_or_nothing(url, capsys):
     assert rows(url, "drugs_info") == rows(source, "drugs_info")
     assert main([*arguments, "--replace"]) == 0
     assert rows(url, "disease") == rows(source, "disease")
+    long = "药" * 6_000
+    Target(url, REPLACE).write({"drugs_info": [{"id": 5, "med_name": "甲片", "storage": long}]})
+    row = dict.fromkeys(COLUMNS, "") | {"sql": "SELECT storage FROM drugs_info"}
+    fill_answers([row], url)
+    assert long in row["answer"]
 
 
 def test_a_table_of_postgres_without_a_key_and_with_odd_types_is_read(postgres, tmp_path):
