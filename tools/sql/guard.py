@@ -94,7 +94,7 @@ class Statement(NamedTuple):
 
     sql: its regenerated text. written: its own text, without what stands around it, or "" where it
     has the same words. own_names: folded names that its WITH defines. tables: the allowed tables it
-    names. comparisons: the first columns that `=` or LIKE compares with texts, without wildcards.
+    names. comparisons: the first columns that `=`, IN or LIKE compares with texts, without wildcards.
     """
 
     sql: str
@@ -351,10 +351,10 @@ def _check_function(name: str, dialect: str) -> None:
 
 def _comparisons(tree: exp.Query) -> tuple[tuple[str, str], ...]:
     found = []
-    for node in tree.find_all(exp.EQ, exp.Like, exp.ILike):
-        column = node.this
-        value = node.expression
-        text = value.name.strip("%_ ") if isinstance(value, exp.Literal) and value.is_string else ""
-        if isinstance(column, exp.Column) and text:
-            found.append((fold(column.name), text))
+    for node in tree.find_all(exp.EQ, exp.In, exp.Like, exp.ILike):
+        column = node.this.this if isinstance(node.this, (exp.Lower, exp.Upper)) else node.this
+        for value in node.expressions or [node.expression]:
+            is_text = isinstance(column, exp.Column) and isinstance(value, exp.Literal)
+            if is_text and value.is_string and (text := value.name.strip("%_ ")):
+                found.append((fold(column.name), text))
     return tuple(found[:4])

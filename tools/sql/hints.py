@@ -41,7 +41,7 @@ CHINESE_SIGNS = {"‘": "'", "’": "'", "“": '"', "”": '"', "、": ",", "�
 QUOTED = {TokenType.STRING, TokenType.IDENTIFIER, TokenType.NATIONAL_STRING}
 # How the three engines name a column or a function that is not there.
 UNKNOWN_COLUMN = re.compile(
-    r"no such column: (\S+)|column (\S+) does not exist|Unknown column '([^']+)'"
+    r"no such column: (\S+)|column (.+?) does not exist|Unknown column '([^']+)'"
 )
 UNKNOWN_FUNCTION = re.compile(
     r"no such function: (\S+)|function (\w+)\(.*\) does not exist|FUNCTION (\S+) does not exist"
@@ -133,11 +133,13 @@ def hint_for_error(
     if owners:
         return shorten(neutralise(f"{name} 是表 {'、'.join(owners)} 的列"), MAX_HINT)
     named = [columns[table] for table in statement.tables or allowed_tables]
-    return _near("列", name, chain.from_iterable(named))
+    is_quoted = database.dialect == "postgres" and f'"{name}"' in statement.sql.lower()
+    text = "文本要用单引号，双引号里是名称。" if is_quoted else ""
+    return _near("列", name, chain.from_iterable(named)) or text
 
 
 def hint_for_empty(statement: Statement, database: Database) -> str | None:
-    """Return values near the first text without rows, "" without any, None if it takes long."""
+    """Return values near the first text that is none, "" without any, None if it takes long."""
     columns = _columns(database, statement.tables)
     for name, text in statement.comparisons:
         for table in sorted(statement.tables):
@@ -150,7 +152,7 @@ def hint_for_empty(statement: Statement, database: Database) -> str | None:
                 return None
             except StatementError:
                 continue  # no text column, for instance
-            if values:
+            if values and text not in values:  # else another condition finds nothing
                 quoted = "、".join(f"“{value}”" for value in values)
                 return shorten(neutralise(f"{name} 中相近的值：{quoted}"), MAX_HINT)
     return ""
@@ -187,9 +189,9 @@ def is_near(text: str, value: str) -> bool:
 
     A looser measure finds other names with the same ending, and another drug is dangerous.
     """
-    shorter, longer = sorted((text, value), key=len)
+    shorter, longer = sorted((text.lower(), value.lower()), key=len)
     is_part = len(shorter) > 1 and shorter in longer
-    return is_part or Levenshtein.distance(text, value) <= slips(text)
+    return is_part or Levenshtein.distance(shorter, longer) <= slips(text)
 
 
 def slips(text: str) -> int:
@@ -200,10 +202,12 @@ def slips(text: str) -> int:
 def _search(text: str, column: str, table: str, database: Database) -> str:
     """Return the values that share most of the text's first eight pairs of characters."""
     pieces = sorted({text[at : at + 2] for at in range(max(1, len(text) - 1))}, key=text.find)[:8]
-    likes = [exp.column(column, quoted=True).like(f"%{piece}%") for piece in pieces]
+    name = exp.column(column, quoted=True)
+    like = name.ilike if database.dialect == "postgres" else name.like  # others fold letters
+    likes = [like(f"%{piece}%") for piece in pieces]
     score: exp.Expression = exp.Literal.number(0)
-    for like in likes:
-        found = exp.case().when(like.copy(), exp.Literal.number(1)).else_(exp.Literal.number(0))
+    for match in likes:
+        found = exp.case().when(match.copy(), exp.Literal.number(1)).else_(exp.Literal.number(0))
         score = exp.Add(this=score, expression=found)
     return (
         exp.select(exp.column(column, quoted=True), exp.alias_(score, "shared"))

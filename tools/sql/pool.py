@@ -16,8 +16,7 @@ from common.settings import ROOT
 from tools.sql.database import CONCURRENT, DatabaseError, Exhausted
 
 END_SECONDS = 5.0  # for a worker whose channel is closed
-# How a worker ends where the machine ended it: by the alarm that bounds the wall clock, which a
-# statement alone does not reach, or by a kill from outside.
+# By the alarm that bounds the wall clock, which no statement alone reaches, or by a kill from outside
 NOT_BY_THE_STATEMENT = (-signal.SIGALRM, -signal.SIGKILL, -signal.SIGTERM)
 
 

@@ -50,8 +50,7 @@ SETTINGS = ENGINES["sqlite"]
 SYNTAX = re.compile("syntax error|unrecognized token|incomplete input")
 STATEMENT_CODES = {getattr(sqlite3, f"SQLITE_{name}") for name in SETTINGS["statement_codes"]}
 
-# SQLite keeps the text of CREATE TABLE, so "name TEXT, -- what it is" is where a column's comment
-# can live.
+# A column's comment can live in the text of CREATE TABLE: "name TEXT, -- what it is".
 COLUMN_COMMENT = re.compile(
     r"""^\s*["`\[]?(\w+)["`\]]?[^\n]*?(?:--\s*|/\*\s*)([^\n*]+)""", re.MULTILINE
 )

@@ -19,7 +19,7 @@ def test_a_wrong_name_gets_the_near_ones(tool, sql, hint):
     assert message["hint"].startswith(hint)
 
 
-@pytest.mark.parametrize("form", ["= '{}'", "LIKE '%{}%'"])
+@pytest.mark.parametrize("form", ["= '{}'", "LIKE '%{}%'", "IN ('龘', '{}') AND form = '片剂'"])
 def test_an_empty_result_gets_the_near_values(tool, form):
     (name,) = tool.run("SELECT med_name FROM drugs_info WHERE id = 5").rows[0]
     wrong = name[0] + "龘" + name[2:]
@@ -30,14 +30,17 @@ def test_an_empty_result_gets_the_near_values(tool, form):
 
 
 def test_a_table_named_by_a_reserved_word_gets_the_near_values_too(made):
-    script = """CREATE TABLE "order" (name TEXT); INSERT INTO "order" VALUES ('空腹血糖');"""
+    script = """CREATE TABLE "order" (name TEXT);
+    INSERT INTO "order" VALUES ('空腹血糖'), ('HbA1c');"""
     tool = made(script, "order")
     assert "空腹血糖" in tool.run("SELECT * FROM \"order\" WHERE name = '空腹血塘'").hint
+    assert "HbA1c" in tool.run("SELECT * FROM \"order\" WHERE upper(name) = 'HBA1C%'").hint
 
 
 def test_without_anything_near_there_is_no_hint(tool):
     for sql in (
         "SELECT id FROM disease WHERE id = -1",
+        "SELECT id FROM drugs_info WHERE form = '片剂' AND id < 0",  # a value that is there
         "SELECT id FROM disease WHERE disease_name = '龘龘多氏病'",  # the ending of many others
         "SELECT disease_name FROM disease WHERE id = '10龘'",  # numbers have the same digits
     ):
