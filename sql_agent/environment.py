@@ -146,17 +146,14 @@ class SqlEnvironment(Environment):
         return found
 
     def column(self, name: str) -> Sequence[str]:
-        """Return some values of a column, read once, or [] if it is missing or cannot be read.
-
-        The episode beside this reports a lost database.
-        """
+        """Return some values of a column, read once, or [] if it is missing or cannot be read."""
         if name not in self._columns:
             texts: list[str] = []
             for table in sorted(self.tool.allowed_tables) if name.isidentifier() else ():
                 sql = f"SELECT DISTINCT {name} FROM {table} WHERE {name} IS NOT NULL"
                 try:
                     result = self.tool.run(sql)
-                except DatabaseError:
+                except DatabaseError:  # the episode beside this reports it
                     return ()
                 texts += [str(value) for (value,) in result.rows] if result.ok else []
             self._columns[name] = texts

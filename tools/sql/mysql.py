@@ -59,6 +59,7 @@ class MysqlDatabase(ServerDatabase):
         # Of other types the server's own text is shown: no Python type has 838:59:59 or 0000-00-00
         read = connection.decoders.items()
         connection.decoders = {kind: reader for kind, reader in read if kind in SHORT_TYPES}
+        connection.decoders[FIELD_TYPE.BIT] = int.from_bytes  # so that BIT(1) shows as 0 or 1
         with connection.cursor() as cursor:
             for name, value in SETTINGS["session"].items():
                 try:

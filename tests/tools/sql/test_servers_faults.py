@@ -66,6 +66,8 @@ def test_a_column_has_postgresqls_name(postgres_site):
     )
     assert result.columns == ["substr", "char_length", "date_part"]
     assert result.rows == [["b", 2, 2024]]
+    asked = 'SELECT id FROM disease WHERE cause = "血 钾"'
+    assert "单引号" in QueryTool(postgres_site.url).run(asked).hint
 
 
 def test_a_connection_is_writable_for_nobody_and_clean_afterwards(site, tool):
@@ -93,6 +95,15 @@ def test_text_is_read_as_the_guard_reads_it_in_whatever_mode_the_server_is(mysql
         finally:
             connection.exec_driver_sql(f"SET GLOBAL sql_mode = '{mode}'")
     assert list(answer.rows) == [("\\",)]
+
+
+def test_a_bit_is_a_number(mysql_site):
+    with administered(mysql_site) as connection:
+        connection.exec_driver_sql("CREATE TABLE beds AS SELECT id FROM disease LIMIT 1")
+        connection.exec_driver_sql("ALTER TABLE beds ADD taken bit(1) DEFAULT 1, ADD flags bit(9)")
+        found = QueryTool(mysql_site.url, ["beds"], cache=False).run("SELECT * FROM beds")
+        connection.exec_driver_sql("DROP TABLE beds")
+    assert found.rows == [[1, 1, None]]
 
 
 def test_a_broken_connection_is_replaced_once(site, tool):
