@@ -9,12 +9,14 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from difflib import get_close_matches
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NoReturn
 
 from common.proxies import ask_directly
 from common.startup import read_as_utf8
@@ -57,7 +59,8 @@ def as_typed(text: str) -> str:
 def _missing(error: ModuleNotFoundError) -> str:
     if not error.name or find_spec(error.name.split(".")[0]) is not None:
         raise error  # a part of an installed package is missing: installing again mends nothing
-    return f"the package {error.name} is missing; install the lock: ./install.sh --repair"
+    mended = "take the Python in .venv, or install the lock again: ./install.sh --repair"
+    return f"{sys.executable} lacks the package {error.name}; {mended}"
 
 
 def run_command(program: str, body: Callable[[], int | None], afterwards: str = "") -> int:
@@ -113,15 +116,29 @@ def undecoded(text: str) -> str:
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse that refuses words with bytes that are not in the locale's encoding."""
+    """argparse that tells an error in one line, and refuses words that are not in the locale's encoding."""
+
+    words: Sequence[str] = ()
+    instead: Mapping[str, str] = MappingProxyType({})  # what to use for flags that do not exist
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        for word in sys.argv[1:] if args is None else args:
+        self.words = sys.argv[1:] if args is None else args
+        for word in self.words:
             if problem := undecoded(word):
                 self.error(problem)
         return super().parse_known_args(args, namespace)
+
+    def error(self, message: str) -> NoReturn:
+        for flag in [word.split("=")[0] for word in self.words if word.startswith("--")]:
+            known = any(name.startswith(flag) for name in self._option_string_actions)
+            near = get_close_matches(flag, self._option_string_actions, 1)
+            if flag in self.instead:
+                message += f"; {self.instead[flag]}"
+            elif near and not known:
+                message += f"; did you mean {near[0]} by {flag}?"
+        self.exit(2, as_typed(f"error: {message}; see {self.prog} --help\n"))
 
 
 def new_parser(doc: str | None, **options: Any) -> argparse.ArgumentParser:

@@ -21,7 +21,7 @@ from recipes.questions.split import Families, Owners, deal
 from recipes.questions.streams import STREAMS, Pool, Rates, usable
 from scoring.case import Case
 from sql_agent.curation.near_duplicates import NearDuplicates
-from sql_agent.intake.question_files import Row, in_several, nested
+from sql_agent.intake.question_files import Row, nested
 from sql_agent.judge.reference import ReferenceJudge
 from tools.sql.query import QueryTool
 
@@ -216,9 +216,15 @@ def confirmed(draft: Draft, tool: QueryTool, judge: ReferenceJudge) -> list[list
 
 def overlap(splits: Mapping[str, Iterable[Row]]) -> list[str]:
     """Return what occurs in the entities of more than one split, read from the rows alone."""
-    return in_several(
+    return _in_several(
         (thing, split)
         for split, rows in splits.items()
         for row in rows
         for thing in nested(row, "entities")
     )
+
+
+def _in_several(things: Iterable[tuple[str, str]]) -> list[str]:
+    """Return what occurs in more than one split, given things with a split each."""
+    counts = Counter(thing for thing, _ in set(things))
+    return sorted(thing for thing, splits in counts.items() if splits > 1)

@@ -154,9 +154,9 @@ def filter_messages(arguments: argparse.Namespace) -> None:
     if arguments.report:
         write_jsonl(arguments.report, [report], arguments.force)
     print(
-        f"{report['messages']:,} messages, {report['kept']:,} candidate questions; dropped because",
-        *(f"{count:>12,}  {reason}" for reason, count in report["dropped"].items()),
-        *(f"{count:>12,}  (masked: {kind})" for kind, count in report["masked"].items()),
+        f"{report['messages']:,} messages, {report['kept']:,} candidate questions",
+        *(f"{count:>12,}  dropped: {reason}" for reason, count in report["dropped"].items()),
+        *(f"{count:>12,}  masked: {kind}" for kind, count in report["masked"].items()),
         sep="\n",
         file=sys.stderr,
     )

@@ -7,7 +7,6 @@ empty one. `sql` is a statement or a JSON list (see `statements`). `structured_g
 """
 
 import json
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, count
 from os import PathLike
@@ -271,9 +270,3 @@ def statements(row: Row) -> list[str]:
 def nested(row: Row, column: str) -> Any:
     """Return the value of a column of JSON text: a list, or for `structured_gt` a dict or None."""
     return json.loads(row[column] or ("null" if column == "structured_gt" else "[]"))
-
-
-def in_several(things: Iterable[tuple[str, str]]) -> list[str]:
-    """Return what occurs in more than one split, given things with a split each."""
-    counts = Counter(thing for thing, _ in set(things))
-    return sorted(thing for thing, splits in counts.items() if splits > 1)

@@ -75,7 +75,8 @@ class SqliteDatabase(Database):
         self.url = url.set(database=str(path)).render_as_string(hide_password=False)
         if not path.is_file():
             raise DatabaseError(
-                f"no database at {path}; run .venv/bin/python -m data.build_database, or set DATABASE_URL"
+                f"no database at {path}; mend its address (DATABASE_URL or a flag), or make the bundled "
+                "one: .venv/bin/python -m data.build_database"
             )
         # Its default pool for files would not be bounded
         self._engine = create_engine(

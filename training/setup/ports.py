@@ -23,6 +23,6 @@ def require_free(host: str, port: int, setting: str) -> None:
             probe.bind((host, port))
         except OSError as error:
             raise ConfigError(
-                f"cannot listen on {host}:{port} ({error.strerror}); set {setting} to a free port "
-                "and an IPv4 address of this machine"
+                f"cannot listen on {host}:{port} ({error.strerror}); set {setting} to a free port; "
+                f"{host} must be an IPv4 address of this machine"
             ) from None

@@ -1,9 +1,8 @@
 """The flags of the training command (`flags.toml`) and the agent's own, in groups."""
 
 import argparse
-from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, NoReturn, cast
+from typing import Any, cast
 
 from common import command
 from common.command import number
@@ -51,19 +50,7 @@ INSTEAD = {
 }
 
 
-class Parser(command.Parser):
-    """A parser that suggests the flag an unknown one was probably meant to be."""
-
-    def error(self, message: str) -> NoReturn:
-        unknown = [word.split("=")[0] for word in message.split() if word.startswith("--")]
-        near = get_close_matches(unknown[0], list(self._option_string_actions)) if unknown else []
-        hint = f"; did you mean {near[0]}?" if near and "unrecognized" in message else ""
-        if unknown and unknown[0] in INSTEAD:
-            hint = f"; there is no such flag: {INSTEAD[unknown[0]]}"
-        self.exit(2, command.as_typed(f"error: {message}{hint}\nsee {self.prog} --help\n"))
-
-
-def parser_of(agent: Agent) -> Parser:
+def parser_of(agent: Agent) -> command.Parser:
     """Return the parser of an agent's training command, its flags in the groups of `flags.toml`."""
     program = f"{command.WRITTEN} {' '.join(registry.training_command(agent.name))}"
     if command.CALLED:
@@ -72,7 +59,7 @@ def parser_of(agent: Agent) -> Parser:
     told = ["key=value of verl that are changed most often (defaults: docs/settings.md):"]
     for key, meaning in KEYS.items():
         told.append(f"  {key}: {meaning}")
-    parser = Parser(
+    parser = command.Parser(
         prog=program,
         usage=f"{program} [flags] [key=value ...]",
         description=USAGE.format(name=agent.name, program=program),
@@ -80,6 +67,7 @@ def parser_of(agent: Agent) -> Parser:
         allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.instead = INSTEAD
     splits = {split: agent.splits[split] for split in ("train", "val")}
     files = {split: below_root(path) for split, path in splits.items()}
     for title, flags in FLAGS.items():
