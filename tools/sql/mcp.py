@@ -36,7 +36,7 @@ from pydantic import Field
 
 from common.command import Failure, UsageError, new_parser, run_command
 from common.settings import ROOT, load_settings
-from common.stopping import STDOUT, stop_in_order
+from common.stopping import stop_in_order
 from common.toml import table_beside
 from tools.sql.query import QueryTool
 from tools.sql.result import compact
@@ -216,7 +216,7 @@ async def serve(server: FastMCP) -> None:
             await inner.run(read, write, inner.create_initialization_options())
     except* (BrokenPipeError, anyio.BrokenResourceError):  # the client is gone
         with open(os.devnull, "w") as nowhere:
-            os.dup2(nowhere.fileno(), STDOUT)  # what is buffered goes nowhere at the exit
+            os.dup2(nowhere.fileno(), 1)  # what stdout buffers goes nowhere at the exit
     if pipes.too_long:
         raise Failure(f"a message on stdin has over {MOST_BYTES} bytes")
 
