@@ -10,7 +10,7 @@ import json
 import re
 import sqlite3
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from textwrap import dedent, indent
 from typing import Any, Literal
 
@@ -25,7 +25,7 @@ ACTIONS: dict[str, dict[str, Any]] = table_beside(__file__)
 SAID: dict[str, str] = ACTIONS.pop("said")
 OK = "ok"
 TRACEBACK = "Traceback (most recent call last):\n"
-FENCE = re.compile(r"```\w*[ \t]*")
+FENCE = re.compile(r"```\w*")
 HERE = "<<insert solution here>>"  # where a context has room for the policy's program
 
 Observation = dict[str, Any]
@@ -93,7 +93,13 @@ async def run_program(
     printed: standard output, the only part that counts as an answer. status: SUCCESS or FAILED.
     """
     run = await run_in(context, program, language)
-    said = own_frames(run.output.rstrip())
+    names = {node.id for node in nodes_of(program) if isinstance(node, ast.Name)}
+    has_room = language == "python" and not context.frame and not run.printed.strip()
+    if run.status == OK and has_room and "answer" in names:
+        # Not an `answer` that only a function or class has
+        shown = await run_in(context, "if 'answer' in globals():\n    print(answer)")
+        run = replace(shown, seconds=run.seconds + shown.seconds, errors=run.errors + shown.errors)
+    said = f"{run.printed}{own_frames(run.errors)}".rstrip()
     printed = run.printed.rstrip() if run.status == OK else said
     if run.status in SAID:
         said = f"{said}\n{SAID[run.status]}".strip()
@@ -138,20 +144,13 @@ async def run_in(
 
 
 def program_of(code: str, context: EpisodeContext) -> str:
-    """Return a program in the task's frame, or with a print of its `answer`, without its block.
-
-    An `answer` that only a function or class has is not printed.
-    """
+    """Return a program in the task's frame, if it has one, and without its block."""
     code = code.removeprefix("\ufeff")
     opened, _, block = code.lstrip().partition("\n")
-    if block and FENCE.fullmatch(opened):
+    if block and FENCE.fullmatch(opened.rstrip()):
         before, _, last = block.rstrip().rpartition("\n")
         code = before if last.strip() == "```" else block
-    if context.frame:
-        return placed(context.frame, code)
-    names = {node.id for node in nodes_of(code) if isinstance(node, ast.Name)}
-    printed = f"{code}\nif 'answer' in globals():\n    print(answer)"
-    return printed if "answer" in names and "print" not in names else code
+    return placed(context.frame, code) if context.frame else code
 
 
 def placed(context: str, code: str) -> str:

@@ -177,6 +177,8 @@ def test_a_refusal_is_an_observation(opened, reply, said):
         "import warnings; warnings.warn('a note'); print(3)",
         "import logging; logging.warning('a note'); print(3)",
         "import os; os.system('echo a note >&2'); print(3)",
+        "import os; os.system('echo a note >&2; echo 3'); answer = 3",
+        "import warnings; warnings.warn('a note'); answer = 3; never = lambda: print(4)",
     ],
 )
 def test_the_answer_is_standard_output_and_standard_error_is_shown(opened, noise, ending):
@@ -195,7 +197,7 @@ def test_an_answer_that_a_function_has_is_not_printed(opened):
 
 
 @pytest.mark.usefixtures("bubblewrap")
-@pytest.mark.parametrize("block", ["```python\n{}\n```", "\ufeff\n```\n{}", "```py \n{}\n```\n"])
+@pytest.mark.parametrize("block", ["```python\n{}\n```", "\ufeff\n```\n{}", "```py \r\n{}\n```\n"])
 def test_a_block_of_markdown_around_a_program_is_no_part_of_it(opened, block):
     code = block.format("s = '```'\nprint(3)").replace("\n", "\\n")
     assert played(opened(), RUN % code, HAND_IN)[1].score == 1.0
@@ -204,14 +206,15 @@ def test_a_block_of_markdown_around_a_program_is_no_part_of_it(opened, block):
 @pytest.mark.usefixtures("bubblewrap")
 def test_a_shell_command_and_an_explanation(opened):
     error = "NameError: name 'n' is not defined"
+    twice = "for n in 1 2; do ls /data; echo 'Traceback (most recent call last):'; done"
     episode, _ = played(
         opened(),
-        '{"action": "terminal", "params": {"cmd": "ls /data"}}',
+        f'{{"action": "terminal", "params": {{"cmd": "{twice}"}}}}',
         f'{{"action": "debug", "params": {{"code": "print(n)", "error_msg": "{error}"}}}}',
         SUBMIT % "3",
     )
     heard = [str(message["content"]) for message in episode.messages if message["role"] == "user"]
-    assert "patients.csv" in heard[1]
+    assert heard[1].count("patients.csv") == 2, "nothing between two tracebacks is left out"
     assert "n was never given a value" in heard[2]
 
 
