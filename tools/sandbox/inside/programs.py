@@ -48,6 +48,8 @@ def interpret(commands: socket.socket, settings: Settings) -> None:
         report = FAILED
         with suppress(BaseException):  # of an exception that cannot even be printed
             report = execute(source, f"<program {number}>", names.__dict__)
+        with suppress(BaseException):  # an alarm would end a later program
+            signal.setitimer(signal.ITIMER_REAL, 0)
         for stream in streams:
             with suppress(BaseException):  # it was closed
                 stream.flush()
