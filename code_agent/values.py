@@ -12,7 +12,7 @@ import json
 import re
 import types
 import zlib
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, ItemsView, KeysView, Mapping, ValuesView
 from contextlib import suppress
 from typing import Any
 
@@ -77,7 +77,7 @@ def described(value: Any, reads: Collection[str] = ()) -> Any:
         if isinstance(value, tuple) and hasattr(value, "_fields"):
             return ["named", list(value._fields), parts]
         return [next(kind.__name__ for kind in PLAIN if isinstance(value, kind)), parts]
-    if isinstance(value, collections.deque | type({}.keys()) | type({}.values())):
+    if isinstance(value, collections.deque | KeysView | ValuesView | ItemsView):
         return ["list", [described(part, reads) for part in value]]
     if isinstance(value, NO_VALUES):
         raise TypeError(f"{type(value).__name__} is no value")
