@@ -42,6 +42,7 @@ TOKEN = re.compile(
 PYTHON = re.compile(r"""[\[({'"]|[\w.]+\(""")  # how a value begins that is more than a word
 TRUE = {"true", "yes", "1"}
 FALSE = {"false", "no", "0"}
+MISSING = {"none", "nan", "nat", "null", "<na>"}  # what stands for None, in small letters
 SCALARS = ("number", "integer", "text", "date", "boolean")
 SHAPES = ("set", "list", "table")
 Seen = Any  # a parsed text: a text for each scalar, and lists, tuples, sets and dicts of these
@@ -56,10 +57,10 @@ class Gold:
     """A typed answer. Raises GoldError if its parts contradict each other or a set repeats an item.
 
     kind: number, integer, text, date, boolean, set, list or table. value: the scalar (a date as ISO
-    text), or a tuple of items or rows. items: the kind of a set's or list's items, or of each of a
-    table's columns. lower, upper: inclusive limits of a number. Without them it may differ by
-    `tolerance`, by default a millionth (a whole number: the rounding of a sum), also inside a set,
-    list or table. ordered: whether the order of a list's items or a table's rows counts.
+    text), None if it is missing, or a tuple of items or rows. items: the kind of the items, or of
+    each of a table's columns. lower, upper: inclusive limits of a number. Without them it may
+    differ by `tolerance`, by default a millionth (a whole number: the rounding of a sum), also
+    inside a set, list or table. ordered: whether the order of items or rows counts.
     """
 
     kind: str
@@ -127,6 +128,8 @@ def _same(gold: Gold, kind: str, seen: Seen, value: Any) -> bool:
     if not isinstance(seen, str):
         return False
     seen = seen.strip()
+    if value is None:
+        return seen.casefold() in MISSING
     if kind == "text":
         plain = re.sub(r"[ \t]+", " ", seen).casefold()
         return plain == re.sub(r"[ \t]+", " ", value).casefold()
@@ -243,7 +246,7 @@ def _parsed(text: str) -> Seen:
         return source
     try:
         tree = ast.parse(_with_commas(source), mode="eval")
-        value = ast.literal_eval(_Unwrapped().visit(tree) if "(" in source else tree)
+        value = ast.literal_eval(_Unwrapped().visit(tree))
         said_aside = source.count("#") != repr(value).count("#")  # a comment is part of the answer
         return text if said_aside else _plain(value)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError, OverflowError):
@@ -261,6 +264,9 @@ def _with_commas(text: str) -> str:
 
 class _Unwrapped(ast.NodeTransformer):
     """Replaces what shows a value or a collection by what it shows, and dates by their ISO text."""
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        return ast.Constant(node.id) if node.id.casefold() in MISSING else node
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)

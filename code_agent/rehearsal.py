@@ -59,10 +59,7 @@ def rehearse(tasks: TaskSet, task: CodeTask, turns: int, steps: Sequence[Rehears
 def gold_text(task: CodeTask) -> str:
     """Return the gold value as a program prints it."""
     assert task.gold is not None
-    value = task.gold.value
-    if isinstance(value, tuple):
-        value = [list(row) if isinstance(row, tuple) else row for row in value]
-    return str(value)
+    return str(json.loads(json.dumps(task.gold.value)))  # with lists instead of tuples
 
 
 def gold_steps(task: CodeTask) -> list[Rehearsed]:

@@ -47,8 +47,6 @@ class TaskSet(ABC):
     def __len__(self) -> int:
         return len(self.rows)
 
-    # What a task needs and shows
-
     def tables(self) -> list[Path]:
         """Return the files that `shown` names, in any case. Others may hold answers."""
         names = {name.lower() for name in self.shown}
@@ -79,8 +77,6 @@ class TaskSet(ABC):
         if not self.shown:
             raise LookupRefused("this task has no tables")
         return look_up(self.tables(), name, kind, keyterm)
-
-    # What an answer is worth
 
     def score(self, task: CodeTask, answer: str) -> float:
         """Return the value of an answer, 0 to 1, to a task with a gold."""

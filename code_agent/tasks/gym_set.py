@@ -67,10 +67,6 @@ class MedAgentGymSet(TaskSet):
             f"{self.name}: there is no {stems[0]}.jsonl in {self.folder}; {self.known['needs']}"
         )
 
-    def own_answer(self, row: Row) -> Any:
-        """Return the row's own answer, which must earn 1, or None if a program gives it."""
-        return row.get(self.known.get("answer", ""))
-
     def task(self, index: int) -> CodeTask:
         row = self.rows[index]
         try:

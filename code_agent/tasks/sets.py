@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from code_agent.actions import HERE, EpisodeContext, placed
-from code_agent.graders import Gold
+from code_agent.graders import MISSING, Gold
 from code_agent.judging import (
     Handed,
     Labels,
@@ -28,7 +28,6 @@ from code_agent.tasks.sql_answers import gold_of_query, tables_in
 from common.settings import load_settings
 from episodes.agent import Row
 
-MISSING = ("none", "nan", "nat", "null", "<na>")
 POWER_ROOM = 0.01  # tolerance of a statistical power, relative to its value
 MOUNTED = "/workdir/"  # where BioDSBench's rows say that the tables are
 
@@ -54,8 +53,8 @@ class QuerySet(MedAgentGymSet):
         return f"{self.folder} lacks tables of its query: {', '.join(absent)}" if absent else ""
 
     def score(self, task: CodeTask, answer: str) -> float:
-        """Score an answer. None stands for an empty result, for which pandas has other names."""
-        missing = task.reference in ("None", "") and answer.strip().lower() in MISSING
+        """Score an answer. None, by any of its names, stands for an empty result, too."""
+        missing = not task.reference and answer.strip().casefold() in MISSING
         return 1.0 if missing else super().score(task, answer)
 
 
@@ -126,8 +125,8 @@ class MedCalcBench(MedAgentGymSet):
 
 
 def _unquoted(text: str) -> str:
-    """Return a text without quotes and spaces, except spaces between two numbers."""
-    plain = re.sub(r"['\"]", "", text).casefold()
+    """Return a text without quotes, brackets and spaces, except spaces between two numbers."""
+    plain = re.sub(r"['\"()\[\]]", " ", text).strip().casefold()
     plain = re.sub(r"\s+", "", re.sub(r"(?<=\d)\s+(?=\d)", "_", plain))
     return re.sub(r"\b0+(?=\d+/|\d{1,2}/\d{4}$)", "", plain) if "/" in plain else plain
 

@@ -82,13 +82,16 @@ def _tree(query: str) -> Any:
 
 
 def kind_of(texts: Sequence[str]) -> str:
-    """Return the common kind of the texts. Numbers with leading zeros are text (codes)."""
-    if all(NUMBER.fullmatch(text) and not re.match(r"[+-]?0\d", text) for text in texts):
+    """Return the common kind of the texts that are there. Numbers like 041 are text (codes)."""
+    there = [text for text in texts if text != "None"]
+    if all(NUMBER.fullmatch(text) and not re.match(r"[+-]?0\d", text) for text in there):
         return "number"
-    return "date" if all(DATE.fullmatch(text) for text in texts) else "text"
+    return "date" if all(DATE.fullmatch(text) for text in there) else "text"
 
 
 def value_of(text: str, kind: str) -> Any:
+    if text == "None":
+        return None
     if kind != "number":
         return text
     return int(text) if WHOLE.fullmatch(text) else float(text)  # a float has no 17 digits
