@@ -107,10 +107,14 @@ class CodeEnvironment(Environment):
 
     async def why_unusable(self, task: CodeTask) -> str:
         """Return why a task cannot be played here, or "". May run the gold program to find out."""
-        why = self.set_of(task.task_set).unusable(task)
-        if why or not task.context:
+        tasks = self.set_of(task.task_set)
+        why = tasks.unusable(task)
+        if why or tasks.answered or not task.program:
             return why
-        return await why_untelling(task, self.context_of(task))
+        context = self.context_of(task)
+        why = await why_untelling(task, context)
+        await self.leave(context)
+        return why
 
     async def asked(self, question: str, answer: Answer, policy: Policy) -> Episode:
         """Play a question about the tables. Raises AgentError: the ending needs the answer."""

@@ -8,10 +8,10 @@ import itertools
 import secrets
 from base64 import b64decode
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from code_agent.actions import OK, EpisodeContext, doing_nothing, placed, program_of, run_in
+from code_agent.actions import OK, EpisodeContext, doing_nothing, nodes_of, program_of, run_in
 from code_agent.task import CodeTask
 from common.toml import table_beside
 from episodes.outcomes import EpisodeError
@@ -35,14 +35,20 @@ class Handed:
 
 
 async def why_untelling(task: CodeTask, context: EpisodeContext) -> str:
-    """Return why the output of a task's own program proves nothing, or ""."""
+    """Return why a task's own program proves nothing, by its output or tests, or ""."""
+    if not task.context:
+        apart = replace(context, episode=f"{context.episode}/own")
+        ran = await run_in(apart, task.program)
+        passed = ran.status == OK and await passes_tests(task.reference, apart)
+        await apart.sandbox.end(apart.episode)
+        return "" if passed else "its own program fails here, or its values do not pass the tests"
     printed = [await _alone(task.program, context) for _ in range(2)]
     if not all(output and output.strip() for output in printed):
         return "its own program fails here, or prints nothing"
     if printed[0] != printed[1]:
         return OTHERWISE
     stub = doing_nothing(task.reference)
-    if stub and await _alone(placed(task.context, stub), context) == printed[0]:
+    if stub and await _alone(program_of(stub, context), context) == printed[0]:
         return "a function that does nothing makes the program print the same"
     return ""
 
@@ -69,7 +75,7 @@ async def passes_tests(tests: str, context: EpisodeContext) -> bool:
 
     The tests run in an interpreter that runs no line of these programs and gets their values as
     data (`values.py`), so the programs never see them. After the last test it prints a word that
-    only this call knows. Raises EpisodeError: the tests do not parse.
+    only this call knows.
     """
     file = f"/scratch/.values-{secrets.token_hex(8)}"
     passed = secrets.token_hex(16)
@@ -86,13 +92,8 @@ async def passes_tests(tests: str, context: EpisodeContext) -> bool:
 
 
 def names_in(tests: str) -> tuple[list[str], list[str]]:
-    """Return the names and attributes that tests read. Raises EpisodeError: they do not parse."""
-    try:
-        nodes = list(ast.walk(ast.parse(tests)))
-    except (SyntaxError, ValueError, RecursionError) as error:
-        raise EpisodeError(
-            "task_unusable", f"the task's own tests are no program: {error}"
-        ) from None
+    """Return the names and attributes that tests read, none if they do not parse."""
+    nodes = nodes_of(tests)
     names = {node.id for node in nodes if isinstance(node, ast.Name)}
     read = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
     own = {*dir(builtins), "np", "pd"}

@@ -23,8 +23,6 @@ FARTHEST = 0.5
 MOST_VALUES = 20_000  # different values of a column that are counted or compared with a term
 SQLITE = (".db", ".sqlite", ".sqlite3")
 
-Table = tuple[list[str], Iterator[tuple[str, ...]]]
-
 
 class LookupRefused(ValueError):
     """The requested item does not exist. The message says what does."""
@@ -119,7 +117,7 @@ def term(path: Path, table: str, keyterm: str) -> str:
 
 
 @contextmanager
-def opened(path: Path, table: str) -> Iterator[Table]:
+def opened(path: Path, table: str) -> Iterator[tuple[list[str], Iterator[tuple[str, ...]]]]:
     """Yield columns and rows of a table, as texts."""
     if path.suffix.lower() == ".csv":
         csv.field_size_limit(sys.maxsize)

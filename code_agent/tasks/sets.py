@@ -19,6 +19,7 @@ from code_agent.judging import (
     prints_the_same,
     read_labels,
     share_predicted,
+    why_untelling,
 )
 from code_agent.settings import CodeSettings
 from code_agent.task import CodeTask
@@ -27,6 +28,7 @@ from code_agent.tasks.medagentbench import MedAgentBench
 from code_agent.tasks.sql_answers import gold_of_query, tables_in
 from common.settings import load_settings
 from episodes.agent import Row
+from episodes.outcomes import EpisodeError
 
 POWER_ROOM = 0.01  # tolerance of a statistical power, relative to its value
 MOUNTED = "/workdir/"  # where BioDSBench's rows say that the tables are
@@ -195,7 +197,10 @@ class BioDSBench(MedAgentGymSet):
         return self.files(task)
 
     async def worth(self, task: CodeTask, handed: Handed, context: EpisodeContext) -> float:
-        return float(await passes_tests(task.reference, context))
+        passed = await passes_tests(task.reference, context)
+        if not passed and (why := await why_untelling(task, context)):
+            raise EpisodeError("task_unusable", why)
+        return float(passed)
 
 
 class EHRShot(MedAgentGymSet):

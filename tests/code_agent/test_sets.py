@@ -158,6 +158,10 @@ def test_values_in_variables_pass_the_rows_tests(tmp_path):
     assert tasks.unusable(task).endswith("7/ages.csv")
     (folder / "7" / "others.csv").rename(folder / "7" / "ages.csv")
     assert score(tasks, "mean_age = 49\nprint(mean_age)") == 0.0
+    for flaw in ({"reference_answer": "mean_age = 49"}, {"test_cases": "assert mean_age =="}):
+        write_set(folder, [row | flaw])
+        with pytest.raises(EpisodeError, match="task_unusable: its own program"):
+            score(opened("biodsbench", folder), "mean_age = 49")
 
 
 @pytest.mark.parametrize("histories", ["None", "[]", "", None])
