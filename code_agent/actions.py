@@ -25,6 +25,8 @@ ACTIONS: dict[str, dict[str, Any]] = table_beside(__file__)
 SAID: dict[str, str] = ACTIONS.pop("said")
 OK = "ok"
 TRACEBACK = "Traceback (most recent call last):\n"
+# Frames of programs, of modules and scripts in /scratch, and of what a command gives Python
+OWN_FRAME = re.compile(r'  File "(<program|/scratch/|<stdin>|<string>)')
 FENCE = re.compile(r"```\w*")
 HERE = "<<insert solution here>>"  # where a context has room for the policy's program
 
@@ -112,17 +114,15 @@ async def run_program(
 def own_frames(output: str) -> str:
     """Return an output whose traceback, if any, shows only the frames of the policy's programs."""
     before, begun, traceback = output.partition(TRACEBACK)
-    if not begun:
-        return output
     kept = list[str]()
     foreign = False
     for line in traceback.rsplit(TRACEBACK, 1)[-1].splitlines():
         if line.startswith("  File "):
-            foreign = not line.startswith('  File "<program')
+            foreign = not OWN_FRAME.match(line)
         foreign = foreign and line.startswith("  ")
         if not foreign and line.strip(" ^~"):
             kept.append(line)
-    return f"{before}{TRACEBACK}" + "\n".join(kept)
+    return f"{before}{begun}" + "\n".join(kept)
 
 
 async def run_in(

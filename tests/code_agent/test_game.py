@@ -206,7 +206,7 @@ def test_a_block_of_markdown_around_a_program_is_no_part_of_it(opened, block):
 @pytest.mark.usefixtures("bubblewrap")
 def test_a_shell_command_and_an_explanation(opened):
     error = "NameError: name 'n' is not defined"
-    twice = "for n in 1 2; do ls /data; echo 'Traceback (most recent call last):'; done"
+    twice = "for n in 1 2; do ls /data; echo 'Traceback (most recent call last):'; done; echo '1 / 0' > a.py; python a.py"
     episode, _ = played(
         opened(),
         f'{{"action": "terminal", "params": {{"cmd": "{twice}"}}}}',
@@ -215,6 +215,7 @@ def test_a_shell_command_and_an_explanation(opened):
     )
     heard = [str(message["content"]) for message in episode.messages if message["role"] == "user"]
     assert heard[1].count("patients.csv") == 2, "nothing between two tracebacks is left out"
+    assert '"/scratch/a.py", line 1' in heard[1], "a script is the policy's own, too"
     assert "n was never given a value" in heard[2]
 
 
