@@ -106,7 +106,7 @@ def _apart(text: str) -> str:
 
 
 def _singular(text: str) -> str:
-    return PLURAL.sub(r"\1", text)
+    return PLURAL.sub(r"\1", re.sub(r"(?<=[a-z]{3})ies(?![a-z\d])", "y", text))
 
 
 @cache
