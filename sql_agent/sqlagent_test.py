@@ -16,6 +16,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from common.command import Failure, new_parser, run_command
+from common.llm.endpoint import without_secrets
 from common.settings import load_settings, reveal
 from episodes.episode import Scored
 from episodes.play_and_score import play
@@ -80,8 +81,8 @@ def run(argv: Sequence[str] | None) -> int:
     scored = asyncio.run(play(environment, task, episode, policy, settings.episode_timeout))
     if scored.detail:
         raise Failure(
-            f"{scored.detail} ({scored.reward.unscored}); is {arguments.base_url} running and "
-            f"serving {arguments.model!r}?"
+            f"{scored.detail} ({scored.reward.unscored}); is "
+            f"{without_secrets(arguments.base_url)} running and serving {arguments.model!r}?"
         )
     show(scored)
     print(f"judge: {environment.description()['judge']}")

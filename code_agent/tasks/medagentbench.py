@@ -20,6 +20,7 @@ from code_agent.settings import CodeSettings
 from code_agent.task import CodeTask
 from code_agent.tasks.fhir import Bundle, alive, fetch
 from code_agent.tasks.gym_set import MedAgentGymSet
+from common.llm.endpoint import without_secrets
 from common.settings import load_settings
 from common.toml import table_beside
 from episodes.agent import Row
@@ -88,9 +89,8 @@ def base_url() -> str:
     """Return the server's address with a final slash. Raises AgentError: not an HTTP address."""
     base = load_settings().of(CodeSettings).fhir_base_url
     if not re.fullmatch(r"https?://[^\s/?#@]+(/[^\s?#]*)?", base):
-        raise AgentError(
-            f"FHIR_BASE_URL is {base!r}; expected an address such as http://localhost:8080/fhir/"
-        )
+        seen = without_secrets(base)
+        raise AgentError(f"FHIR_BASE_URL is {seen!r}; expected one like http://HOST:8080/fhir/")
     return f"{base.rstrip('/')}/"
 
 

@@ -42,6 +42,8 @@ def test_without_an_endpoint_it_says_what_to_give(monkeypatch, capsys):
 
 
 def test_an_endpoint_that_is_not_there_is_one_message(capsys):
-    assert sqlagent_test.main(["--base-url", "http://127.0.0.1:9/v1", "--model", "m"]) == 1
+    url = "http://me:secret@127.0.0.1:9/v1"
+    assert sqlagent_test.main(["--base-url", url, "--model", "m"]) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert "127.0.0.1:9" in line
+    assert "secret" not in line
