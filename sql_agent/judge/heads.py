@@ -88,18 +88,20 @@ class Heads:
         return not rest or rest in self.whole or self.asks(rest) or self._is_alike(rest)
 
     def _is_alike(self, head: str) -> bool:
-        """Return whether the head is an asked name with a field in other words: "x的储存方法"."""
+        """Return whether the head is a field in other words, of a name: "x的储存方法", "贮藏条件"."""
         for name in self.names:
             label = head.removeprefix(name).removeprefix("的")
-            if head.startswith(f"{name}的") and FIELD.fullmatch(label):
+            if FIELD.fullmatch(label):
                 asked = MAY.sub("", self.words.replace(name, ""))  # without the 能 of 可能
                 letters = "".join([asked, *self.labels])
                 own = BESIDE.sub("", label)  # all may be 方法
                 shared = sum(letter in letters for letter in own)
+                # Without the name it may be a part of the field: 儿童用量
+                enough = 2 * shared if head.startswith(f"{name}的") else shared
                 # A field's name ends with its noun. 可能, 曾经 and the like stand behind it
                 ends = own[-1:] in letters or label[-1] in "".join(self.labels)
                 denies = DENYING.search(label) or FORBIDS.search(label)
-                return ends and 2 * shared >= len(own) and not denies
+                return ends and enough >= len(own) and not denies
         return False
 
     def asks(self, text: str) -> bool:

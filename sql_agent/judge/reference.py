@@ -118,7 +118,7 @@ class _Reading:
         heads = self.gold.heads
         named = piece in heads.names or piece in heads.labels
         is_asked_before = sign == "?" and not self.said
-        closed = sign in {":", "(", ")"} or is_asked_before or ENDING.search(piece) is not None
+        closed = sign in {*":()】]"} or is_asked_before or ENDING.search(piece) is not None
         if not named and not (closed and heads.leads(piece)):
             return False
         self._enter(piece)
