@@ -50,7 +50,7 @@ def bad_answers(
 
 def _near(
     case: Case, names: Sequence[str], column: Callable[[str], Sequence[str]], random: Random
-) -> dict[str, str | None]:
+) -> dict[str, str]:
     """Return wrong answers that resemble the right one."""
     cells = [cell for cell in _gold_cells(case) if cell[1] not in names] or _gold_cells(case)
     evidence = next(iter(honest_answers(case).values()), None)
@@ -61,13 +61,13 @@ def _near(
     others = [text for text in column(field) if any(part not in right for part in fragments(text))]
     strangers = [text for text in others if _is_other(text, right)]
     found = {
-        "the same field of another row": _any(others, random),
+        "the same field of another row": random.choice(others or [""]),
         "denied behind": f"{evidence}。{random.choice(DENIED)}",
         "right, with an invention": f"{evidence}。{random.choice(_TEXTS['invented'])}",
     }
     if len(others) >= RETOLD:
         found["the rows retold"] = "。".join([value, *random.sample(others, RETOLD)])
-    against = _wrong_numbers(case, random) or _any(strangers, random)
+    against = _wrong_numbers(case, random) or random.choice(strangers or [""])
     if against:
         found["right, beside a contradiction"] = f"{evidence}。另有记录为：{against}。"
     if names and all(text != names[0] for _, text in cells):
@@ -75,7 +75,7 @@ def _near(
     if len(names) == 1 and names[0] in case.reference:
         asked = words_only(case.question + case.reference)
         known = chain(*map(column, NAME_COLUMN.values()))
-        another = _any([name for name in known if _is_other(name, asked)], random)
+        another = random.choice([name for name in known if _is_other(name, asked)] or [""])
         found["said of another"] = another and case.reference.replace(names[0], another)
     return found
 
@@ -108,10 +108,6 @@ def _wrong_numbers(case: Case, random: Random) -> str | None:
     for text in [value for _, value in _gold_cells(case)] or [case.reference]:
         found += [NUMBER.sub(wrong, part) for part in fragments(text) if MEASURED.search(part)]
     return "，".join(found) or None
-
-
-def _any(texts: Sequence[str], random: Random) -> str | None:
-    return random.choice(texts) if texts else None
 
 
 def _is_other(value: str, right: str) -> bool:

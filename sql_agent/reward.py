@@ -230,8 +230,7 @@ async def score_episode(task: SqlTask, episode: Episode, judge: Judge, rubric: R
         return Reward(math.fsum(weighted.values()), weighted, counters=counters)
     start = time.perf_counter()
     case = case_of(task, episode)
-    degenerate = Verdict(0.0, {"degenerate": 1.0})
-    verdict = degenerate if says_nothing(case) else await judge.judge(case)
+    verdict = Verdict(0.0, {"degenerate": 1.0}) if says_nothing(case) else await judge.judge(case)
     parts = {f"judge_{name}": part for name, part in verdict.parts.items() if name != "degenerate"}
     counters |= {
         "judge_seconds": round(time.perf_counter() - start, 6),

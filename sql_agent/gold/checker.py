@@ -203,8 +203,7 @@ def check_answer(finding: Finding) -> None:
     table = nested(row, "structured_gt")
     evidence = nested(row, "evidence")
     if not table and not evidence and not finding.results:
-        unchecked = "there is neither SQL nor evidence to check it with"
-        finding.unchecked.append(("answer", unchecked))
+        finding.unchecked.append(("answer", "there is neither SQL nor evidence to check it with"))
         return
     question = row["question"]
     answer = row["answer"]

@@ -32,11 +32,11 @@ MEASURES = "种个款类项例名位家样味条盒张床"
 ALIKE, DIFFERENT = ("|".join(TABLE["compared"][name]) for name in ("alike", "different"))
 HAS_LETTER = re.compile(r"[^\W\d_]")
 COUNT = re.compile(rf"(?:一?共计?|总共|合计|总计|有)*(\d+)[{MEASURES}]?")
-MEASURE = re.compile(f"[{MEASURES}]?")
 NEAR = "(?:以[上下内外]|左右|上下)"  # behind a count: not that many
 ABOUT = re.compile(f".{NEAR}")
 MORE = re.compile("[多余来]")  # so does this, but words begin with it, too: 来自, 多潘立酮
-# Not behind a fact, where words of the question may stand: another item, or what limits it
+# Not behind a fact, where words of the question may stand: another item, or what limits it. Where
+# gold has names they may turn the fact: 头痛时服用甲片
 LIMITING = re.compile(rf"{NEAR}|{JOINT}|{OTHER_NUMBER.pattern}|.*\?")
 PROGRAM = re.compile(
     r'^\W*[{\[]\s*["\[{]|"?(?:columns|rows|row_count)"?\s*:|"\w+"\s*:\s*["\[\d]|\|\s*:?-{2,}'
@@ -132,7 +132,6 @@ class Gold:
         found = [fact for fact in self.places if fact in piece and fact not in self.heads.asked]
         end = max([piece.rfind(fact) + len(fact) for fact in found], default=0)
         tail = piece[end:]
-        # With names they may turn it: 头痛时服用甲片
         is_open = not (self.number or self.heads.names or LIMITING.match(tail))
         return piece[:end] if is_free(tail) or (is_open and self.heads.asks(tail)) else piece
 
@@ -143,7 +142,7 @@ class Gold:
         for found in re.finditer(self.number, piece):
             head = piece[: found.start()]
             behind = piece[found.end() :]
-            tail = MEASURE.sub("", behind, count=1)
+            tail = behind[1:] if behind[:1] in MEASURES else behind
             apart = not OTHER_NUMBER.match(head[-1:]) and not OTHER_NUMBER.match(behind)
             begins_word = tail != behind and len(tail) > 1 and tail[:2] in self.heads.asked
             more = MORE.match(tail) and not begins_word
