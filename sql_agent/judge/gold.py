@@ -7,7 +7,7 @@ gold.trailing_facts("x的贮藏是避光")  # (["避光"], "x的贮藏是")
 
 import json
 import re
-from collections import defaultdict
+from collections import ChainMap, defaultdict
 from collections.abc import Collection, Sequence
 from functools import lru_cache
 from itertools import chain
@@ -16,10 +16,12 @@ from typing import Any
 from scoring.text import words_only
 from sql_agent.judge.fold import HAS_WORD, fold, pieces
 from sql_agent.judge.heads import COPULA, ENDING, JOINT, TABLE, Heads, is_free
-from sql_agent.judge.nothing import abstains
+from sql_agent.judge.nothing import CHINESE, abstains
+from sql_agent.tables import WORDS
 
 Places = dict[str, set[tuple[str, str]]]  # facts, with their owners and labels
 
+FIELD_WORDS = ChainMap(*WORDS.values())  # of the columns that the import knows
 LINE_END = re.compile(r"[;。\n]")
 COPULA_INSIDE = re.compile(COPULA)
 JOINTS = re.compile(JOINT)
@@ -67,6 +69,10 @@ class Gold:
         names = [{fold(name), fold(name.replace("_", " "))} for name in columns]
         self.heads.labels |= set().union(*names)
         told = _of_reference(reference, self.heads, set(map(fold, cells)))
+        self.heads.letters = "".join(self.heads.labels)
+        for name, aliases in zip(columns, names, strict=True):
+            aliases.update(map(fold, filter(CHINESE.search, FIELD_WORDS.get(name.lower(), ()))))
+        self.heads.labels |= set().union(*names)
         form = _of_rows(rows, self.heads, told)
         for fact, places in form.items():
             # A draft may not say whose a value is: name:甲,dosage:1片

@@ -72,6 +72,7 @@ class Heads:
         self.english = set(ENGLISH_WORD.findall(question))
         self.names: list[str] = []  # in the order of the reference, else of the rows
         self.labels: set[str] = set()
+        self.letters = ""  # of the labels that gold itself has
         self.aliases: dict[str, str] = {}  # other names of labels: the column's own
         self.whole: set[str] = set()  # what stands before the colons of the reference
         self.known = [BESIDE, *(group for group in ASKED_AS if group.search(question))]
@@ -93,13 +94,13 @@ class Heads:
             label = head.removeprefix(name).removeprefix("的")
             if FIELD.fullmatch(label):
                 asked = MAY.sub("", self.words.replace(name, ""))  # without the 能 of 可能
-                letters = "".join([asked, *self.labels])
+                letters = asked + self.letters
                 own = BESIDE.sub("", label)  # all may be 方法
                 shared = sum(letter in letters for letter in own)
                 # Without the name it may be a part of the field: 儿童用量
                 enough = 2 * shared if head.startswith(f"{name}的") else shared
                 # A field's name ends with its noun. 可能, 曾经 and the like stand behind it
-                ends = own[-1:] in letters or label[-1] in "".join(self.labels)
+                ends = own[-1:] in letters or label[-1] in self.letters
                 denies = DENYING.search(label) or FORBIDS.search(label)
                 return ends and enough >= len(own) and not denies
         return False
