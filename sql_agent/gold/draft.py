@@ -4,6 +4,7 @@ A row without gold stays without an answer and is judged without a reference.
 """
 
 import re
+from collections import ChainMap
 from collections.abc import Iterable
 from typing import Any
 
@@ -14,9 +15,7 @@ from sql_agent.intake.question_files import Row, count_without_reference, nested
 from sql_agent.tables import NAME_COLUMN, TABLES
 from tools.sql.query import QueryResult, QueryTool
 
-LABELS: dict[str, str] = {}
-for _columns in TABLES.values():
-    LABELS |= _columns
+LABELS = ChainMap(*TABLES.values())
 NAMES = frozenset(NAME_COLUMN.values())
 COUNTED = re.compile(r"count\(.*\)")
 NOTHING_FOUND = "数据库中没有找到相关内容。"

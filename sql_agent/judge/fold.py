@@ -4,7 +4,7 @@
     pieces("密封，避光。")             # (("密封", ","), ("避光", "。"))
 
 Folded: width (NFKC), case, traditional characters (OpenCC), markup, list marks, white space,
-Chinese numerals (cn2an), units of one kind. Rates, dates and fractions stay.
+Chinese numerals (cn2an), units of one kind, dates. Rates and fractions stay.
 """
 
 import re
@@ -48,6 +48,7 @@ _CHINESE_GAP = re.compile(r"(?<=[一-鿿]) (?=[一-鿿])")
 _NEEDLESS_GAP = re.compile(r"(?<=[^\x00-\x7f]) | (?=[^\x00-\x7f])|(?<=\d) (?=[a-z%~])")
 _PERCENT = re.compile(r"百分之(\d+(?:\.\d+)?)")
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+_DATE = re.compile(r"(?<!\d)(\d{4})[年/-](\d\d?)[月/-](\d\d?)(?!\d)日?(?: 00:00:00(?!\.))?")
 _BELOW_ZERO = re.compile("(?:零下(?:摄氏)?|(?<!正)负)(?=[0-9一二两三四五六七八九十])")
 _NUMERAL = re.compile(
     "(?!一(?:下|般|共|些|样|起|直|定|切))[零〇一二两三四五六七八九十百千万亿]{1,20}(?:点[零〇一二三四五六七八九]{1,9})?"
@@ -88,7 +89,8 @@ def fold(text: str) -> str:
     text = _without_numbering(text)
     text = MARKUP.sub("", LIST_MARK.sub("", NEGATIVE.sub("(阴性)", text)))
     text = simplified(text.replace("&lt;", "<").replace("&gt;", ">"))
-    text = narrow(text).lower().translate(_STROKES)
+    text = narrow(text).lower().translate(_STROKES).replace(">=", "≥").replace("<=", "≤")
+    text = _DATE.sub(lambda date: "-".join(part.zfill(2) for part in date.groups()), text)
     text = _CHINESE_GAP.sub(",", _GAPS.sub(" ", text))
     text = _THOUSANDS.sub("", _NEEDLESS_GAP.sub("", text))
     text = _NUMERAL.sub(_in_digits, _BELOW_ZERO.sub("-", text))

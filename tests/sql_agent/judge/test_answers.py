@@ -104,7 +104,7 @@ def test_other_numbers_stay_other(one, other):
 
 
 # The share of the answers of a kind that the judge must pay, or must not pay, as their author says.
-# Many right ones are in forms that it does not know: rates, dates, fractions, comparisons, English.
+# Many right ones are in forms that it does not know: rates, fractions, comparisons, English.
 AGREED = {
     "number_form": 0.37, "unit": 0.64, "short_gold": 0.87, "frame": 0.83, "number_wrong": 1.0, "short_wrong": 1.0,
 }  # fmt: skip
