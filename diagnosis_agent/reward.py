@@ -60,7 +60,7 @@ def _key_by_order(task: DiagnosisTask, episode: Episode) -> list[set[str]]:
 
 
 def counted(task: DiagnosisTask, episode: Episode) -> list[Result]:
-    """Return the results of orders that are paid or charged: all but the first of an optional one."""
+    """Return the results that are paid or charged. The first of an optional examination is neither."""
     free = {own_name(name) for name in task.optional}
     results = results_of(episode)
     return [one for one in results if one.kind == "repeated" or own_name(one.name) not in free]
@@ -139,7 +139,7 @@ async def score(
     if conclusion and not addresses_the_judge(conclusion.diagnosis):
         values = values_of(task, episode)
         if judge:
-            # Of the policy's own words a judge sees the diagnosis, and orders not meant for it
+            # A judge reads the policy's diagnosis, and its orders but those that address the judge
             orders = counted(task, episode)
             names = dict.fromkeys(one.name for one in orders if one.kind != "unavailable")
             ordered = [name for name in names if not addresses_the_judge(name)]

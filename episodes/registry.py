@@ -75,7 +75,7 @@ def add_agent(parser: ArgumentParser, argv: Sequence[str] | None) -> Agent | Non
     known = names()
     words = sys.argv[1:] if argv is None else argv
     named = [at for at, word in enumerate(words) if word in known]
-    # A word behind a flag may be its value
+    # A word behind a flag may be its value, so it is taken last
     named.sort(key=lambda at: at > 0 and words[at - 1].startswith("--"))
     name = words[named[0]] if named else None
     choices = [name] if name else known

@@ -99,7 +99,7 @@ class Schedule:
 class KeptSteps:
     """Saves the steps of a training in a folder, and restores them.
 
-    model: if the optimizers do not keep its weights. every: seconds between two savings.
+    model: only where the optimizers do not keep its weights. every: seconds between two savings.
     """
 
     def __init__(
