@@ -1,6 +1,7 @@
 """Is the learning signal right? verl's own advantages, and a real run with an adapter."""
 
 import json
+import shutil
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +12,7 @@ from common.settings import ROOT
 from tests.runs import Run
 from tests.training.rollouts import rolled_out
 from training.engine.watchdog import MISMATCH, check_advantages
-from training.setup.plan import RunStopped
+from training.setup.plan import ConfigError, RunStopped
 
 pytestmark = pytest.mark.engine
 TINY_MODEL = ROOT / "sql_agent" / "tiny_model"
@@ -97,3 +98,17 @@ def test_a_micro_batch_without_a_token_to_train_teaches_nothing():
     assert log_prob.grad is not None
     assert not log_prob.grad.any()
     assert all(isinstance(value, float | int) for value in metrics.values())
+
+
+def test_a_model_without_all_its_weights_is_not_trained_with_random_ones(tmp_path):
+    from safetensors.torch import save_file
+    from transformers import AutoModelForCausalLM
+
+    import training.engine.verl_mends  # noqa: F401 (refuses it)
+
+    folder = shutil.copytree(TINY_MODEL, tmp_path / "model")
+    tensors = load_file(folder / "model.safetensors")
+    del tensors[LAYER]
+    save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+    with pytest.raises(ConfigError, match=LAYER):
+        AutoModelForCausalLM.from_pretrained(folder)

@@ -26,7 +26,6 @@ from training.engine.records import RolloutRecord, leave_out_lone
 from training.engine.trajectories import Limits
 from training.engine.watchdog import Watch, learnable_groups, silence_limit
 from training.proxy.policy_access import PolicyAccess
-from training.report.summary import measured, read_lines
 from training.setup.agreement import compares_groups
 from training.setup.plan import Plan, RunStopped
 from training.setup.presets import ROLLOUT
@@ -65,8 +64,6 @@ class RolloutManager:
         self.step_records: list[RolloutRecord] = []
         self.drawn = 0  # tasks since the last update, where equal groups are replaced
         self.validation_records: list[RolloutRecord] = []
-        rows = read_lines(plan.output.run_dir / "metrics.jsonl")  # of the run before a resume
-        self.course: list[dict[str, float]] = [measured(row) for row in rows]
         self.delivered: dict[str, RolloutRecord] = {}
         self._failure: BaseException | None = None
         self._news = threading.Event()

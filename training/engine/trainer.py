@@ -32,7 +32,7 @@ from training.engine.watchdog import (
     learnable_groups,
     session_of,
 )
-from training.report.summary import STEPS, course_of, read_timeline, told
+from training.report.summary import read_timeline
 from training.setup.agreement import compares_groups
 from training.setup.chat_template import SETTING, TEMPLATE
 from training.setup.plan import Plan, RunStopped
@@ -182,12 +182,6 @@ class LightningTrainer(PPOTrainerSync):
             }
         records = self.agent_loop_manager.take_step_records()
         played = step_metrics(records, "episodes", compared)
-        steps = self.agent_loop_manager.course
-        steps.append(played)
-        if len(steps) % STEPS == 0:
-            course = course_of(steps)
-            if course.get("worse"):
-                logger.warning("the last %d steps and the first: %s", STEPS, told(course))
         return {**metrics, **played}
 
 

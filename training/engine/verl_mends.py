@@ -4,14 +4,16 @@ from typing import Any
 
 import torch
 from torch.utils.checkpoint import checkpoint
-from transformers import GenerationConfig
+from transformers import GenerationConfig, modeling_utils
 from verl.trainer.ppo import core_algos
 from verl.utils import torch_functional
 from verl.utils.checkpoint import fsdp_checkpoint_manager
 
+from training.setup.model_folder import COPY_AGAIN
+from training.setup.plan import ConfigError
+
 # Rows of logits that are in 32 bit at once: 300 MB with a vocabulary of 150,000
 ROWS = 512
-
 
 _bypass_loss = core_algos.get_policy_loss_fn("bypass_mode")
 
@@ -35,6 +37,19 @@ def _grpo_in_64_bit(token_level_rewards: torch.Tensor, *args: Any, **options: An
 
 core_algos.compute_grpo_outcome_advantage = _grpo_in_64_bit
 core_algos.ADV_ESTIMATOR_REGISTRY["grpo_vectorized"] = _grpo_in_64_bit  # the same numbers
+
+
+_report = modeling_utils.log_state_dict_report
+
+
+def _refuse_random_weights(*, loading_info: Any, **about: Any) -> None:
+    if missing := sorted(loading_info.missing_keys):  # transformers draws them, and logs it
+        named = f"lacks {len(missing)} of its weights, such as {missing[0]}"
+        raise ConfigError(f"{about['pretrained_model_name_or_path']} {named}; {COPY_AGAIN}")
+    _report(loading_info=loading_info, **about)
+
+
+modeling_utils.log_state_dict_report = _refuse_random_weights
 
 
 def _log_probs_in_chunks(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:

@@ -42,7 +42,7 @@ FACTS = "preferences.json"
 # Flags that change the weights
 LEARNS = ("epochs", "lr", "batch_size", "lora_rank", "seed", "beta")
 SIDES = ("chosen", "rejected")
-METRICS = ("loss", "rewards/accuracies", "rewards/margins", "logps/chosen", "logps/rejected")
+LOGGED = ("step", "loss", "rewards/accuracies", "rewards/margins", "logps/chosen", "logps/rejected")
 CHECKPOINTS = 10  # in the course of a training
 KEPT = 2
 STATE = "trainer_state.json"  # a checkpoint's last file
@@ -205,9 +205,8 @@ def prefer(arguments: argparse.Namespace, pairs: Sequence[Pair], left_out: LeftO
         )
         trainer.remove_callback(PrinterCallback)
         trainer.train(resume_from_checkpoint=last_checkpoint(work))
-        shown = ("step", *METRICS)
         steps = [line for line in trainer.state.log_history if "loss" in line]
-        curve = [{name: round(line[name], 5) for name in shown if name in line} for line in steps]
+        curve = [{name: round(line[name], 5) for name in LOGGED if name in line} for line in steps]
         trained = trainer.accelerator.unwrap_model(trainer.model)
         if isinstance(trained, PeftModel):
             trained = trained.merge_and_unload()

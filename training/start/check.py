@@ -7,6 +7,7 @@ from pathlib import Path
 
 from omegaconf import DictConfig
 
+from common.access import require_token
 from common.files import check_writable
 from common.proxies import why_unusable
 from episodes.agent import Row
@@ -17,7 +18,8 @@ from training.setup.cluster import check_nodes_asked
 from training.setup.device import check_libraries
 from training.setup.model_folder import ADAPTER, check_model, read_json, weights_bytes
 from training.setup.plan import ConfigError, OutputPlan, Plan
-from training.store.store_checks import check_proxy, check_store
+from training.setup.ports import require_free
+from training.store.store_checks import check_store
 
 # Bytes of a checkpoint for each byte of a model folder whose weights have 16 bit: everything is
 # saved in 32 bit, the weights twice (for verl, and as a model folder) and the two moments of AdamW
@@ -74,7 +76,8 @@ def check_ready(plan: Plan, config: DictConfig, done: int, last: int) -> None:
     if trains:
         there = len(checkpoints(plan.output.run_dir))
         check_disk(plan, checkpoints_to_come(config, plan.output, done, last, there))
-        check_proxy(plan.proxy, plan.store.token)
+        require_token(plan.proxy.host, plan.store.token, "LLM_PROXY_HOST")
+        require_free(plan.proxy.host, plan.proxy.port, "LLM_PROXY_PORT")
         check_nodes_asked(config)
 
 

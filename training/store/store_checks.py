@@ -6,7 +6,7 @@ import httpx
 
 from common.access import bearer, require_token
 from common.proxies import ask_directly
-from training.setup.plan import ConfigError, ProxyPlan, StorePlan
+from training.setup.plan import ConfigError, StorePlan
 from training.setup.ports import require_free
 
 CHECK_SECONDS = 5.0
@@ -33,12 +33,6 @@ def check_store(store: StorePlan) -> None:
     elif store.role != "runner":
         require_token(store.host, store.token, "AGL_SERVER_HOST")
         require_free(store.host, store.port, "AGL_SERVER_PORT")
-
-
-def check_proxy(proxy: ProxyPlan, token: str | None) -> None:
-    """Raise ConfigError if the proxy cannot listen where it is to, or would without a token."""
-    require_token(proxy.host, token, "LLM_PROXY_HOST")
-    require_free(proxy.host, proxy.port, "LLM_PROXY_PORT")
 
 
 def check_external(address: str, token: str | None = None) -> None:
