@@ -85,6 +85,12 @@ def test_the_chosen_side_becomes_likelier(tmp_path, capsys):
     assert not work_path(tmp_path / "out").exists()
 
 
+def test_one_batch_of_pairs_is_learned(tmp_path):
+    pairs_file(tmp_path, 3)
+    assert main(command(tmp_path, "out")) == 0
+    assert margin(tmp_path / "out") > margin(TINY)
+
+
 def test_only_what_the_policy_wrote_is_learned():
     _, tokenizer, context = dpo.load(SQL, tools=True, thinking=False)
     prompt = [{"role": "system", "content": "查。"}, {"role": "user", "content": "几？"}]

@@ -47,6 +47,7 @@ CHECKPOINTS = 10  # in the course of a training
 KEPT = 2
 STATE = "trainer_state.json"  # a checkpoint's last file
 WARM_UP = 0.1
+FEW = 20  # steps, of which none is lost: the first of a warm-up has the rate 0
 Row = dict[str, list[int]]
 
 
@@ -155,7 +156,7 @@ def settings_of(work: Path, arguments: argparse.Namespace, pairs: int) -> DPOCon
         output_dir=str(work),
         num_train_epochs=arguments.epochs,
         learning_rate=arguments.lr,
-        warmup_steps=max(1, round(WARM_UP * steps)),
+        warmup_steps=round(WARM_UP * steps) if steps > FEW else 0,
         per_device_train_batch_size=arguments.batch_size,
         seed=arguments.seed,
         save_steps=max(1, round(steps / CHECKPOINTS)),
