@@ -14,7 +14,16 @@ from common.language import said
 from data.records import SourceError
 from sql_agent.intake.cells import readable
 from sql_agent.intake.grid import UNNAMED, Part
-from sql_agent.intake.headers import CELLS, EXACT, LONGEST, claims, is_word, normalise, with_unit
+from sql_agent.intake.headers import (
+    CELLS,
+    EXACT,
+    LONGEST,
+    claims,
+    is_known,
+    is_word,
+    normalise,
+    with_unit,
+)
 from sql_agent.tables import NAME_COLUMN, TABLE_WORDS, TABLES
 
 Given = Mapping[str, str | None]  # a mapping file: source column, our column
@@ -151,9 +160,12 @@ def sample(part: Part) -> dict[str, list[str]]:
 
 
 def _refuse_names_as_rows(item: Planned, cells: list[str]) -> None:
-    """Refuse a table that lies on its side: its first column holds the names of columns."""
-    names = [cell for cell in cells if is_word(cell) and cell != item.named]
-    if len(names) > 1 and 2 * len(names) > len(cells):
+    """Refuse a table that lies on its side: its first column holds the names of columns. In the text
+    of a leaflet they stand before their texts: 适应症：头痛.
+    """
+    is_name, share = (is_known, 3) if len(item.part.columns) == 1 else (is_word, 2)
+    names = [cell for cell in cells if is_name(cell) and cell != item.named]
+    if len(names) > 1 and share * len(names) > len(cells):
         raise SourceError(
             f"{item.part.name}: below {item.named!r} stand the names of columns "
             f"({listed(names)}); turn the table, so that each row is a drug or a disease"
