@@ -175,6 +175,6 @@ def with_unit(header: str, text: str) -> str:
     """Return a bare number with the unit at the end of its column's name or in its brackets."""
     number = unicodedata.normalize("NFKC", text)
     # The place behind a repeated name is passed over: 有效期(月) (3)
-    ending = r"[\W_]([^\W_]+)\W*(?: \(\d+\))?$"
+    ending = r"[\W_]([^\W_]+|%|°c)\W*(?: \(\d+\))?$"
     unit = re.search(ending, _plain(header)) if NUMBER.fullmatch(number) else None
     return number + UNITS[unit[1]] if unit and unit[1] in UNITS else text
