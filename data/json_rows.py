@@ -6,6 +6,7 @@ from decimal import Decimal
 from functools import partial
 from itertools import starmap
 from pathlib import Path
+from reprlib import repr as shortly
 from typing import IO, Any
 
 import ijson
@@ -19,6 +20,20 @@ SHOWN = 60  # characters of a bad line in a message
 LONGEST = 32 * 1024 * 1024  # characters of a bad file that are looked at
 
 Rows = Callable[[], Iterator[Record]]
+
+
+class Once(dict[str, Any]):
+    """An object of JSON. Of a key that it has twice the parsers would keep the last value only."""
+
+    def __init__(self, pairs: Iterable[tuple[str, Any]] = ()) -> None:
+        super().__init__()
+        for key, value in pairs:
+            self[key] = value
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        first = self.setdefault(key, value)
+        if first is not value and first != value:
+            raise ValueError(f"{key!r} is twice in an object: {shortly(first)}, {shortly(value)}")
 
 
 def json_tables(path: Path, encoding: str) -> dict[str, Rows]:
@@ -67,14 +82,15 @@ def _are_lines(file: IO[str], are_expected: bool) -> bool:
     """Return whether a text has an object a line. Where lines are expected, "[" begins a list."""
     filled = filter(str.strip, file)
     first = next(filled, "")
-    if are_expected and not first.lstrip().startswith("["):
+    if first.lstrip().startswith("["):
+        return False
+    if are_expected:
         return True
     try:
-        is_object = isinstance(_of_line(first), dict)
-        second = next(filled, "")
+        is_next = next(filled, "").lstrip().startswith("{")  # else a line may be the whole file
+        return is_next and isinstance(_of_line(first), dict)
     except (ValueError, RecursionError):
         return False
-    return is_object and second.lstrip().startswith("{")
 
 
 def _places_of_lists(file: IO[str]) -> list[str]:
@@ -93,11 +109,12 @@ def _places_of_lists(file: IO[str]) -> list[str]:
 
 
 def _list_records(place: str, file: IO[str]) -> Iterator[Record]:
-    return starmap(as_record, enumerate(ijson.items(json_events(file), place), start=1))
+    items = ijson.items(json_events(file), place, map_type=Once)
+    return starmap(as_record, enumerate(items, start=1))
 
 
 def _object_records(file: IO[str]) -> Iterator[Record]:
-    found: Any = next(ijson.items(json_events(file), ""), {})
+    found: Any = next(ijson.items(json_events(file), "", map_type=Once), {})
     if not isinstance(found, dict | list):
         raise ValueError(f"it is a JSON {type(found).__name__}; expected a list of objects")
     rows = _rows_of(found) if isinstance(found, dict) else found
@@ -137,7 +154,8 @@ def line_records(lines: Iterable[str]) -> Iterator[Record]:
 
 def _of_line(line: str) -> Any:
     """Return the value of a line, which may begin a file put behind another, or end in a comma."""
-    return json.loads(line.lstrip("\ufeff").rstrip().removesuffix(","))
+    text = line.lstrip("\ufeff").rstrip().removesuffix(",")
+    return json.loads(text, object_pairs_hook=Once)
 
 
 def _why_no_json(file: IO[str]) -> str:
