@@ -5,6 +5,7 @@ JSON and JSONL hold sessions or messages, tables (CSV, TSV, Excel, Parquet) a me
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from common.toml import table_beside
 from data.json_rows import LINES
 from data.records import SourceError
 from sql_agent.intake.cells import EXACT
-from sql_agent.intake.grid import Part
+from sql_agent.intake.grid import SEARCHED, Part
 from sql_agent.intake.sources import WITH_HEADERS, open_parts
 
 _TABLE = table_beside(__file__)
@@ -41,7 +42,11 @@ def read_messages(path: Path, encoding: str | None = None) -> Iterator[Message]:
     parts = open_parts(str(path), encoding)
     if kind in WITH_HEADERS and not all(_has(part, "text") for part in parts):
         # A message such as 副作用 is the name of a column elsewhere, and was taken for one
-        parts = open_parts(str(path), encoding, header_row=1)
+        for row in range(1, SEARCHED + 1):
+            with suppress(SourceError):
+                parts = open_parts(str(path), encoding, header_row=row)
+            if any(_has(part, "text") for part in parts):
+                break
     where = "line" if kind in LINES else "row"
     readable = [part for part in parts if _has(part, "text") or _has(part, "messages")]
     if not readable:
