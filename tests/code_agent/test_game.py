@@ -175,7 +175,6 @@ def test_a_refusal_is_an_observation(opened, reply, said):
     "noise",
     [
         "import warnings; warnings.warn('a note'); print(3)",
-        "import logging; logging.warning('a note'); print(3)",
         "import os; os.system('echo a note >&2'); print(3)",
         "import os; os.system('echo a note >&2; echo 3'); answer = 3",
         "import warnings; warnings.warn('a note'); answer = 3; never = lambda: print(4)",
@@ -192,7 +191,6 @@ def test_the_answer_is_standard_output_and_standard_error_is_shown(opened, noise
 @pytest.mark.usefixtures("bubblewrap")
 def test_an_answer_that_a_function_has_is_not_printed(opened):
     episode, _ = played(opened(), RUN % "def f():\\n    answer = 3\\n    return answer\\nx = f()")
-    assert "NameError" not in str(episode.messages)
     assert episode.events[0].status == "SUCCESS"
 
 

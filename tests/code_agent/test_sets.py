@@ -153,15 +153,14 @@ def test_values_in_variables_pass_the_rows_tests(tmp_path):
     assert "x = 1" in task.note
     assert score(tasks, f"{task.program}\nprint(mean_age)") == 1.0
     assert score(tasks, task.program) == 1.0, "what the variables hold counts, printed or not"
-    assert tasks.unusable(task) == ""
-    (folder / "7" / "ages.csv").rename(folder / "7" / "others.csv")
-    assert tasks.unusable(task).endswith("7/ages.csv")
-    (folder / "7" / "others.csv").rename(folder / "7" / "ages.csv")
     assert score(tasks, "mean_age = 49\nprint(mean_age)") == 0.0
     for flaw in ({"reference_answer": "mean_age = 49"}, {"test_cases": "assert mean_age =="}):
         write_set(folder, [row | flaw])
         with pytest.raises(EpisodeError, match="task_unusable: its own program"):
             score(opened("biodsbench", folder), "mean_age = 49")
+    assert tasks.unusable(task) == ""
+    (folder / "7" / "ages.csv").rename(folder / "7" / "others.csv")
+    assert tasks.unusable(task).endswith("7/ages.csv")
 
 
 @pytest.mark.parametrize("histories", ["None", "[]", "", None])
