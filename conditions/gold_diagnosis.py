@@ -66,7 +66,7 @@ def gold_of(names: tuple[str, ...]) -> Gold:
     ]
     own = words_in([*every][:OWN_NAMES])
     for condition in load_tables().conditions.values():
-        is_it = {condition.en, condition.zh} <= every.keys() & set(names)
+        is_it = {condition.en, *condition.aliases_en} <= set(names)
         if is_it and condition.facets["onset"].keys() <= WITHIN_DAYS:
             own |= {"acute"}
     return Gold(

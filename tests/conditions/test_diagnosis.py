@@ -62,7 +62,8 @@ def test_an_abbreviation_of_a_long_name_is_read_once_through():
 def test_of_a_kind_that_one_of_the_names_has_another_one_is_wrong():
     assert not names_it("chronic pericarditis", ["acute pericarditis", "pericarditis"])
     assert not names_it("severe croup", ["mild croup", "croup"])
-    assert not names_it("慢性荨麻疹", ["urticaria", "荨麻疹", "hives"])  # it begins within days
+    in_days = ["urticaria", "hives", "acute urticaria"]  # of a condition that begins within days
+    assert not any(names_it(said, in_days) for said in ("慢性荨麻疹", "chronic hives"))
     assert names_it("Chronic urticaria", ["urticaria"])
 
 
