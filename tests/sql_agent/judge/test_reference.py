@@ -104,7 +104,9 @@ def test_a_share_of_gold_earns_its_share_and_many_guesses_nothing():
     assert worth(answer="共有七种。", **counted) == worth(answer="7", **counted) == 1
 
 
-@pytest.mark.parametrize("repeated", ["查到有共计", "不 ", "一亿", "{[", "<a ", "共有12种"])
+@pytest.mark.parametrize(
+    "repeated", ["查到有共计", "不 ", "一亿", "{[", "<a ", "共有12种", "咨询内科内科"]
+)
 def test_reading_a_repeated_text_ends(repeated):
     """Reading ends: a pattern that could split such a text in many ways tried all of them."""
     counted = {"question": "几种药？", "rows": [{"count": 12}]}
