@@ -115,7 +115,7 @@ class Gold:
 
     def counts_rows(self, piece: str) -> bool:
         """Return whether the piece counts or compares gold's rows, and claims nothing else."""
-        return self.rows is not None and bool(self.rows.search(piece)) and self.heads.asks(piece)
+        return self.rows is not None and self.heads.asks(piece) and bool(self.rows.search(piece))
 
     def trailing_facts(self, piece: str) -> tuple[list[str], str]:
         """Return the final facts and the head before them, or no facts if the head says more."""
