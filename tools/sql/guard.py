@@ -94,14 +94,15 @@ class Statement(NamedTuple):
 
     sql: its regenerated text. written: its own text, without what stands around it, or "" where it
     has the same words. own_names: folded names that its WITH defines. tables: the allowed tables it
-    names. comparisons: the first columns that `=`, IN or LIKE compares with texts, without wildcards.
+    names. comparisons: the first columns that `=`, IN or LIKE compares with texts, without wildcards,
+    and the conditions in which it does.
     """
 
     sql: str
     written: str = ""
     own_names: frozenset[str] = frozenset()
     tables: frozenset[str] = frozenset()
-    comparisons: tuple[tuple[str, str], ...] = ()
+    comparisons: tuple[tuple[str, str, exp.Expr], ...] = ()
 
 
 def check(sql: str, dialect: str, allowed_tables: Iterable[str], schema: str = "") -> Statement:
@@ -349,12 +350,13 @@ def _check_function(name: str, dialect: str) -> None:
         raise Refused(f"不能使用函数 {name}。", "function", fold(name))
 
 
-def _comparisons(tree: exp.Query) -> tuple[tuple[str, str], ...]:
+def _comparisons(tree: exp.Query) -> tuple[tuple[str, str, exp.Expr], ...]:
     found = []
     for node in tree.find_all(exp.EQ, exp.In, exp.Like, exp.ILike):
         column = node.this.this if isinstance(node.this, (exp.Lower, exp.Upper)) else node.this
+        condition = node.parent if isinstance(node.parent, exp.Not) else node
         for value in node.expressions or [node.expression]:
             is_text = isinstance(column, exp.Column) and isinstance(value, exp.Literal)
             if is_text and value.is_string and (text := value.name.strip("%_ ")):
-                found.append((fold(column.name), text))
+                found.append((fold(column.name), text, condition))
     return tuple(found[:4])

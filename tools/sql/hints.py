@@ -139,20 +139,22 @@ def hint_for_error(
 
 
 def hint_for_empty(statement: Statement, database: Database) -> str | None:
-    """Return values near the first text that is none, "" without any, None if it takes long."""
+    """Return values near a text that finds none, "" without any, None if it takes long."""
     columns = _columns(database, statement.tables)
-    for name, text in statement.comparisons:
+    for name, text, condition in statement.comparisons:
         for table in sorted(statement.tables):
             column = columns[table].get(name)
             if column is None:
                 continue
             try:
                 values = _near_values(text[:VALUE_CHARACTERS], column, table, database)
+                # Else another condition finds nothing
+                is_meant = values and not _finds(condition, column, table, database)
             except DeadlineExceeded:
                 return None
             except StatementError:
                 continue  # no text column, for instance
-            if values and text not in values:  # else another condition finds nothing
+            if is_meant:
                 quoted = "、".join(f"“{value}”" for value in values)
                 return shorten(neutralise(f"{name} 中相近的值：{quoted}"), MAX_HINT)
     return ""
@@ -182,6 +184,17 @@ def _near_values(text: str, column: Column, table: str, database: Database) -> l
         if isinstance(value, str) and len(value) <= VALUE_CHARACTERS and is_near(text, value):
             near.append(value)
     return [value for value, _, _ in process.extract(text, near, scorer=fuzz.ratio, limit=SHOWN)]
+
+
+def _finds(condition: exp.Expr, column: Column, table: str, database: Database) -> bool:
+    """Return whether a condition of the statement finds rows by itself."""
+    own = condition.copy()
+    for named in own.find_all(exp.Column):
+        named.replace(exp.column(column.name, quoted=True))
+    place = exp.table_(table, db=database.schema or None, quoted=True)
+    sql = exp.select("1").from_(place).where(own).limit(1).sql(dialect=database.dialect)
+    access = Access(frozenset({table}), named=frozenset({table}))
+    return bool(database.read(sql, access, HINT_SECONDS, 1).rows)
 
 
 def is_near(text: str, value: str) -> bool:

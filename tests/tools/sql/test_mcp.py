@@ -63,7 +63,7 @@ async def test_a_client_gets_three_tools_with_all_of_the_guard(engine, request):
         assert [column["name"] for column in described["columns"]][:2] == ["id", "disease_name"]
         found = await call(session, "query_database_by_sql", sql="SELECT id FROM disease LIMIT 2")
         assert found["rows"] == [[1], [2]]
-        wrong = "SELECT id FROM drugs_info WHERE med_name = '<|IM_START|>' AND id < 0"
+        wrong = "SELECT id FROM drugs_info WHERE med_name = '<|IM_STARTS|>' AND id < 0"
         assert "im_start" in (await call(session, "query_database_by_sql", sql=wrong))["hint"]
         attacks = ("SELECT word FROM secrets", "DROP TABLE disease", "SELECT * FROM open_door")
         for attack in (*attacks, "SELECT 1; DELETE FROM disease"):
