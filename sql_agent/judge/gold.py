@@ -15,7 +15,7 @@ from typing import Any
 
 from scoring.text import words_only
 from sql_agent.judge.fold import HAS_WORD, fold, pieces
-from sql_agent.judge.heads import COPULA, ENDING, JOINT, TABLE, Heads, is_free
+from sql_agent.judge.heads import COPULA, ENDING, JOINT, LONGEST, TABLE, Heads, is_free
 from sql_agent.judge.nothing import CHINESE, abstains
 from sql_agent.tables import WORDS
 
@@ -39,7 +39,7 @@ ABOUT = re.compile(f".{NEAR}")
 MORE = re.compile("[多余来]")  # so does this, but words begin with it, too: 来自, 多潘立酮
 # Not behind a fact, where words of the question may stand: another item, or what limits it. Where
 # gold has names they may turn the fact: 头痛时服用甲片
-LIMITING = re.compile(rf"{NEAR}|{JOINT}|{OTHER_NUMBER.pattern}|.*\?")
+LIMITING = re.compile(rf"{NEAR}|{JOINT}|{OTHER_NUMBER.pattern}|.*[?哪]")
 PROGRAM = re.compile(
     r'^\W*[{\[]\s*["\[{]|"?(?:columns|rows|row_count)"?\s*:|"\w+"\s*:\s*["\[\d]|\|\s*:?-{2,}'
 )
@@ -70,9 +70,6 @@ class Gold:
         self.heads.labels |= set().union(*names)
         told = _of_reference(reference, self.heads, set(map(fold, cells)))
         self.heads.letters = "".join(self.heads.labels)
-        for name, aliases in zip(columns, names, strict=True):
-            aliases.update(map(fold, filter(CHINESE.search, FIELD_WORDS.get(name.lower(), ()))))
-        self.heads.labels |= set().union(*names)
         form = _of_rows(rows, self.heads, told)
         for fact, places in form.items():
             # A draft may not say whose a value is: name:甲,dosage:1片
@@ -84,6 +81,9 @@ class Gold:
                 for fact, _ in pieces(row[number]):
                     labels |= {label for _, label in told.get(fact, ())}
             if len(labels) == 1 and "" not in labels:
+                words = FIELD_WORDS.get(columns[number].lower(), ())
+                aliases.update(map(fold, filter(CHINESE.search, words)))
+                self.heads.labels |= aliases
                 self.heads.aliases |= dict.fromkeys(aliases, labels.pop())
         self.forms: list[Places] = []
         self.places: Places = defaultdict(set)
@@ -94,9 +94,9 @@ class Gold:
         self.rows: re.Pattern[str] | None = None
         if columns and rows and not self.number:
             claims = [rf"(?<![\d.]){len(rows)}[{MEASURES}](?!.*{NEAR})"]
-            if len(rows) == len(columns) == 2:
-                are_alike = any(fold(one) == fold(other) for one, other in zip(*rows, strict=True))
-                right, wrong = (ALIKE, DIFFERENT) if are_alike else (DIFFERENT, ALIKE)
+            shared = set(map(fold, rows[0])).intersection(map(fold, rows[-1])) - {""}
+            if len(rows) == len(columns) == 2 and shared.isdisjoint(self.heads.names):
+                right, wrong = (ALIKE, DIFFERENT) if shared else (DIFFERENT, ALIKE)
                 claims += ["2者", right]
                 self.heads.words = re.sub(wrong, lambda one: "\n" * len(one[0]), self.heads.words)
             self.rows = re.compile("|".join(claims))
@@ -149,6 +149,8 @@ class Gold:
             head = piece[: found.start()]
             behind = piece[found.end() :]
             tail = behind[1:] if behind[:1] in MEASURES else behind
+            if len(tail) > LONGEST:
+                continue
             apart = not OTHER_NUMBER.match(head[-1:]) and not OTHER_NUMBER.match(behind)
             begins_word = tail != behind and len(tail) > 1 and tail[:2] in self.heads.asked
             more = MORE.match(tail) and not begins_word

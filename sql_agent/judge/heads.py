@@ -18,9 +18,10 @@ TABLE = table_beside(__file__, "words.toml")
 LONGEST = 120  # characters of a head
 SHORTEST_DENIAL = 3  # characters of the question that may be repeated although they deny
 
+_DO_NOT = "(?<![性类级区分特鉴])别(?![名称])"  # and no part of 性别 or 别名
 # What takes back or denies where it stands beside a fact
 DENYING = re.compile(
-    r"不|没|未|无|非|误|错|反|否|假|谣|虚|禁(?!忌)|勿|(?<![性类级区分])别(?![名称])|莫|空|缺|可以|放心|撤回|更正|纠正|作废|忽略"
+    rf"不|没|未|无|非|误|错|反|否|假|谣|虚|禁(?!忌)|勿|{_DO_NOT}|莫|空|缺|可以|放心|撤回|更正|纠正|作废|忽略"
     r"|[≠¬❌✗✘✖🚫👎]|(?<![a-z])(?:no|not|none|nothing|never|wrong|false|ignore|incorrect|untrue|myth|opposite|contrary"
     r"|disregard|isn|aren|doesn|don|won|can|cannot|unable|unknown|zero|empty|except)(?![a-z])"
 )
@@ -32,7 +33,7 @@ _ENGLISH = "|".join(TABLE["words"]["english"])
 FRAME_WORDS = rf"{_FRAME}|(?<![a-z])(?:{_ENGLISH})(?![a-z])"
 FRAME = re.compile(rf"(?:(?>{FRAME_WORDS}) ?)++")  # possessive: "查到" is a word, and two
 _WHEN, _HOW, _ADVICE = ("|".join(TABLE["words"][name]) for name in ("when", "how", "advice"))
-ADVICE = re.compile(rf"(?=[若如])(?:{_WHEN})+|(?:{_WHEN})*(?:{_HOW})*(?:{_ADVICE})")
+ADVICE = re.compile(rf"(?:{_WHEN})*(?:{_HOW})*(?:{_ADVICE})")
 # No frame alone: "是" and "以上" may be what is asked for
 ALONE = re.compile(
     "[是有为到的了所已中里上本据以下]+"
@@ -44,10 +45,11 @@ ASKED_AS = [re.compile("|".join(words)) for words in TABLE["asked_as"].values()]
 MAY = re.compile("|".join(TABLE["words"]["may"]))
 # Asks what a named drug is for. 服用x会怎样 does not, and nobody takes x for what follows
 PURPOSE = re.compile("|".join(TABLE["words"]["purpose"]))
+TAKEN = re.compile("(?:服用|使用|应用|用|吃)了?(?=\n)")  # x, for which there is a line break by now
 FORBIDS = re.compile("禁|忌|慎|不宜|不能|不可|避免")
 # 用 and 吃 of 不能用 and 不可以吃 are denied in the question
 DENIED = re.compile(
-    f"(?:不[能可以应该宜要会是]*|[没未非无别勿])(?:{MAY.pattern})*|禁(?:{MAY.pattern})+"
+    f"(?:不[能可以应该宜要会是]*|[没未非无勿]|{_DO_NOT})(?:{MAY.pattern})*|禁(?:{MAY.pattern})+"
 )
 YES_OR_NO = re.compile(r"(.)[不没]\1")  # 能不能吃 does not say 不能吃
 FIELD = re.compile("[一-鿿]{2,6}")  # a field that is told in other words than gold's
@@ -93,7 +95,7 @@ class Heads:
         for name in self.names:
             label = head.removeprefix(name).removeprefix("的")
             if FIELD.fullmatch(label):
-                asked = MAY.sub("", self.words.replace(name, ""))  # without the 能 of 可能
+                asked = MAY.sub("", without(self.words, self.names))  # without the 能 of 可能
                 letters = asked + self.letters
                 own = BESIDE.sub("", label)  # all may be 方法
                 shared = sum(letter in letters for letter in own)
@@ -115,9 +117,11 @@ class Heads:
             return True
         asked = DENIED.sub("\n", self.words)
         asks_may = PURPOSE.search(asked) or (not self.names and MAY.search(asked))
-        may = [MAY] if asks_may and not FORBIDS.search(self.asked) else []
-        for known in (*self.known, *may):
-            text = known.sub("\n", text)
+        known = self.known
+        if not FORBIDS.search(self.asked):
+            known = [TAKEN, *known, MAY] if asks_may else [TAKEN, *known]
+        for pattern in known:
+            text = pattern.sub("\n", text)
         return all(map(self.has, filter(HAS_WORD.search, text.split("\n"))))
 
     def has(self, part: str) -> bool:

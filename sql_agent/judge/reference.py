@@ -10,13 +10,13 @@ own, and such an answer earns little, or nothing if it denies something.
 import json
 import re
 from collections.abc import Sequence
-from itertools import chain
+from itertools import chain, pairwise
 from math import prod
 
 from scoring.case import Case, Verdict
 from sql_agent.judge.fold import pieces
 from sql_agent.judge.gold import PROGRAM, Gold, Places, read_gold, without_frames
-from sql_agent.judge.heads import DENYING, ENDING, is_free, without
+from sql_agent.judge.heads import ADVICE, DENYING, ENDING, is_free, without
 from sql_agent.judge.nothing import honesty, says_nothing
 
 WITH_OWN_WORDS = 0.4  # of the share: the most that an answer with words of its own earns
@@ -68,9 +68,11 @@ class _Reading:
         self.of_another = False  # what follows is said of another name or field
         self.leads: list[bool] = []  # for each value False, for one of several names or fields True
         self.fields = {label for _, label in chain(*gold.places.values())} - {""}
-        for piece, sign in pieces(answer):
+        found = pieces(answer)
+        for (piece, sign), (following, _) in pairwise([*found, ("", "")]):
             is_known = self._states(piece) or self._leads(piece, sign) or is_free(piece)
-            if not (is_known or gold.counts_rows(piece)):
+            is_begun = ADVICE.fullmatch(piece + following)  # 如有不适，请及时就医
+            if not (is_known or is_begun or gold.counts_rows(piece)):
                 self.own.append(piece)
                 if sign == ":" or gold.trailing_fact(piece):
                     self.of_another = True
@@ -179,5 +181,5 @@ class _Reading:
             self.labels = [heads.aliases.get(label, label) for label in whole]
         elif field:
             # A part of one field's name is that field: 相互作用 is 药物相互作用.
-            longer = [label for label in heads.labels if field in label]
-            self.labels = longer if len(longer) == 1 else []
+            longer = {heads.aliases.get(label, label) for label in heads.labels if field in label}
+            self.labels = [*longer] if len(longer) == 1 else []
