@@ -141,7 +141,7 @@ def test_a_doctor_is_warmed_up_on_dialogues_and_a_patient_on_the_record_patients
     dialogues = write_lines(tmp_path / "dialogues.jsonl", [{"messages": turns}])
     base = ("consultation", "--base", str(tmp_path / "base"), "--out")
     told = ("--dialogues", str(dialogues))
-    assert cold_start(capsys, *base, str(tmp_path / "doctor"), *told)["steps"] == 1
+    assert cold_start(capsys, *base, str(tmp_path / "doctor"), *told)["steps"] == 2
     agent = registry.get("consultation")
     file = write_lines(tmp_path / "rows.jsonl", agent.rows(agent.splits["val"])[:1])
     rows = ("--train-file", str(file), "--role", "patient", "--epochs", "0.1")

@@ -182,10 +182,7 @@ def warm_up(
         check_memory(count_weights(find_model(base)), dtype, all_weights=not lora_rank)
     model, tokenizer, context = load_model(base, dtype)
     fitting = _examples(base, conversations, tokenizer, context)
-    steps = max(1, round(epochs * len(fitting) / batch_size))
     random = Random(seed)
-    rise = max(1, round(WARM_UP_SHARE * steps))
-    schedule = Schedule(steps, max(1, steps - rise), rise)
     torch.manual_seed(seed)
     adapted = get_peft_model(model, adapter(lora_rank)) if lora_rank else None
     if torch.cuda.is_available() or not reads_trees(model.config):
@@ -198,10 +195,13 @@ def warm_up(
         data = groups_of(fitting, batch_size, random)
         if is_large(base):
             save_memory(model)
+    steps = max(1, round(epochs * len(data)))
+    rise = max(1, round(WARM_UP_SHARE * steps))
+    schedule = Schedule(steps, max(1, steps - rise), rise)
     # Before the optimizers, which hold copies of the weights beside them
     model.to("cuda" if torch.cuda.is_available() else "cpu")
     weights = [weight for weight in model.parameters() if weight.requires_grad]
-    print(f"{steps} steps of {batch_size} examples", file=sys.stderr)
+    print(f"{steps} steps of up to {batch_size} examples", file=sys.stderr)
     began = {
         "base": digest_of(find_model(base), MODEL_FILES),
         "examples": hashlib.sha256(json.dumps(fitting).encode()).hexdigest(),
