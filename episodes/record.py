@@ -57,10 +57,11 @@ class EpisodeRecord:
     def line(self) -> dict[str, Any]:
         """Return the record as JSON values, without what was not recorded."""
         found: dict[str, Any] = {}
+        names = {one.name for one in fields(self)}
         for one in fields(self):
             value = getattr(self, one.name)
-            if one.name == "own":
-                found.update({**value, **found})  # never in the place of what was measured
+            if one.name == "own":  # never under a name of the schema
+                found.update({name: part for name, part in value.items() if name not in names})
             elif value is not None or one.name not in NOT_ALWAYS:
                 found[one.name] = value
         # A model may write half of a surrogate pair, which no UTF-8 file can hold

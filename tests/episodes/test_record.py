@@ -49,8 +49,9 @@ def test_what_an_agent_records_may_be_of_numpy():
 
 
 def test_an_agent_records_nothing_in_the_place_of_what_was_measured():
-    line = record_of(scored(Reward(1.0, {}, score=1.0)), {"score": 37, "turns": 9, "bed": 4}).line()
-    assert (line["score"], line["turns"], line["bed"]) == (1.0, 1, 4)
+    own = {"score": 37, "turns": 9, "canaries": "yellow", "own": 1, "bed": 4}
+    record = EpisodeRecord.of_line(record_of(scored(Reward(1.0, {}, score=1.0)), own).line())
+    assert (record.score, record.turns, record.canaries, record.own) == (1.0, 1, None, {"bed": 4})
 
 
 def test_an_episode_that_has_a_score_is_learned_from(tmp_path, capsys):
