@@ -107,9 +107,11 @@ class Settings(BaseSettings):
     @field_validator("*", mode="before")
     @classmethod
     def _is_decoded(cls, value: object) -> object:
-        if isinstance(value, str) and undecoded(value):
+        if not isinstance(value, str):
+            return value
+        if undecoded(value):
             raise ValueError("not in the locale's encoding; if it names a file, rename that")
-        return value.strip() if isinstance(value, str) else value  # a copied key has a line break
+        return value.strip() or value  # a copied key has a line break
 
     @field_validator("agl_token")
     @classmethod
