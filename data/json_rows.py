@@ -22,7 +22,7 @@ LONGEST = 32 * 1024 * 1024  # characters of a bad file that are looked at
 Rows = Callable[[], Iterator[Record]]
 
 
-class Once(dict[str, Any]):
+class Object(dict[str, Any]):
     """An object of JSON. Of a key that it has twice the parsers would keep the last value only."""
 
     def __init__(self, pairs: Iterable[tuple[str, Any]] = ()) -> None:
@@ -31,9 +31,10 @@ class Once(dict[str, Any]):
             self[key] = value
 
     def __setitem__(self, key: str, value: Any) -> None:
-        first = self.setdefault(key, value)
-        if first is not value and first != value:
-            raise ValueError(f"{key!r} is twice in an object: {shortly(first)}, {shortly(value)}")
+        # ijson fills a list or an object after it stands here: two of them may not be equal
+        if key in self and (self[key] != value or isinstance(value, list | dict)):
+            raise ValueError(f"{key!r} is twice in an object, first as {shortly(self[key])}")
+        super().__setitem__(key, value)
 
 
 def json_tables(path: Path, encoding: str) -> dict[str, Rows]:
@@ -89,7 +90,7 @@ def _are_lines(file: IO[str], are_expected: bool) -> bool:
     try:
         is_next = next(filled, "").lstrip().startswith("{")  # else a line may be the whole file
         return is_next and isinstance(_of_line(first), dict)
-    except (ValueError, RecursionError):
+    except (json.JSONDecodeError, RecursionError):
         return False
 
 
@@ -109,12 +110,12 @@ def _places_of_lists(file: IO[str]) -> list[str]:
 
 
 def _list_records(place: str, file: IO[str]) -> Iterator[Record]:
-    items = ijson.items(json_events(file), place, map_type=Once)
+    items = ijson.items(json_events(file), place, map_type=Object)
     return starmap(as_record, enumerate(items, start=1))
 
 
 def _object_records(file: IO[str]) -> Iterator[Record]:
-    found: Any = next(ijson.items(json_events(file), "", map_type=Once), {})
+    found: Any = next(ijson.items(json_events(file), "", map_type=Object), {})
     if not isinstance(found, dict | list):
         raise ValueError(f"it is a JSON {type(found).__name__}; expected a list of objects")
     rows = _rows_of(found) if isinstance(found, dict) else found
@@ -155,7 +156,7 @@ def line_records(lines: Iterable[str]) -> Iterator[Record]:
 def _of_line(line: str) -> Any:
     """Return the value of a line, which may begin a file put behind another, or end in a comma."""
     text = line.lstrip("\ufeff").rstrip().removesuffix(",")
-    return json.loads(text, object_pairs_hook=Once)
+    return json.loads(text, object_pairs_hook=Object)
 
 
 def _why_no_json(file: IO[str]) -> str:

@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,8 +24,6 @@ NOT_CP1252 = re.compile(
     "[\u00a0-\u00bf\u00df-\u017f\u0391-\u03c9\u0410-\u044f\u2000-\u2fff\u3000-\u303f\uff00-\uffef]"
     "|[\u00c0-\u00de][A-Za-z]|[\u4e00-\u9fff]{2}"
 )
-# Bytes that may be inside a character, in two halves of which a cut text fits no encoding
-IN_CHARACTER = bytes(range(ord("0"), 256))
 # What exports of hospitals are written in. Among all that charset-normalizer knows, a short text
 # in GBK looks like Japanese or Korean.
 GUESSED = ["gb18030", "big5", "cp1252", "utf_16_le", "utf_16_be"]
@@ -77,12 +74,7 @@ def detect_encoding(path: Path) -> str:
     # Rows of UTF-16 have zeros, for their ends at least. A short text in GBK without one decodes too
     tried = [name for name in GUESSED if b"\0" in start or "utf" not in name]
     if not marked:
-        with path.open("rb") as file:
-            lines = islice((line for line in file if not line.isascii()), 500)
-            text = b"".join(lines)
-        if len(text) > PIECE:
-            text = text[:PIECE].rstrip(IN_CHARACTER) or text[:PIECE]
-        telling = start if b"\0" in start else text
+        telling = start if b"\0" in start else _lines_not_ascii(path)
         guess = from_bytes(telling, cp_isolation=tried).best()
         found = guess.encoding if guess else ""
         other = None if b"\0" in start else _line_in_utf8(path, found)
@@ -98,6 +90,17 @@ def detect_encoding(path: Path) -> str:
         f"encodings tried ({', '.join(tried)}); save it in one encoding, "
         "or give --encoding where the command has it"
     )
+
+
+def _lines_not_ascii(path: Path) -> bytes:
+    """Return the first of these lines, each whole: half a character fits no encoding."""
+    found = b""
+    with path.open("rb") as file:
+        for line in file:
+            found += b"" if line.isascii() else line
+            if len(found) > PIECE:
+                break
+    return found
 
 
 def _line_in_utf8(path: Path, guess: str) -> int | None:

@@ -30,7 +30,7 @@ from common.files import refuse_existing, replacing
 from common.terminal import watched
 from conditions.intake.consultation_rows import Refused, items_of, object_of, text_of, texts_of
 from conditions.table import INSTRUCTION
-from data.json_rows import Once, json_events
+from data.json_rows import Object, json_events
 from data.parquet import DIAGNOSIS, Form, write_parquet
 from data.records import SourceError, detect_encoding, refusing
 
@@ -61,9 +61,9 @@ def read_records(path: Path) -> Iterator[tuple[str, Any]]:
         events = json_events(file)
         first = next(events)
         if first[1] == "start_map":
-            yield from ijson.kvitems(chain([first], events), "", map_type=Once)
+            yield from ijson.kvitems(chain([first], events), "", map_type=Object)
         elif first[1] == "start_array":
-            items = ijson.items(chain([first], events), "item", map_type=Once)
+            items = ijson.items(chain([first], events), "item", map_type=Object)
             for number, item in enumerate(items, start=1):
                 name = item.get("note_id") if isinstance(item, dict) else None
                 yield f"number {number}" if name in (None, "") else str(name), item

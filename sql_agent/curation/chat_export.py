@@ -14,9 +14,10 @@ from common.toml import table_beside
 from data.json_rows import LINES
 from data.records import SourceError
 from sql_agent.intake.cells import EXACT
-from sql_agent.intake.grid import SEARCHED, Part
+from sql_agent.intake.grid import Part
 from sql_agent.intake.sources import WITH_HEADERS, open_parts
 
+SEARCHED = 6  # first rows in which a header is searched, each time in a file opened anew
 _TABLE = table_beside(__file__)
 NAMES: dict[str, list[str]] = {field: text.split() for field, text in _TABLE["names"].items()}
 USER_ROLES = frozenset(_TABLE["roles"]["user"].split())
@@ -44,9 +45,10 @@ def read_messages(path: Path, encoding: str | None = None) -> Iterator[Message]:
         # A message such as 副作用 is the name of a column elsewhere, and was taken for one
         for row in range(1, SEARCHED + 1):
             with suppress(SourceError):
-                parts = open_parts(str(path), encoding, header_row=row)
-            if any(_has(part, "text") for part in parts):
-                break
+                found = open_parts(str(path), encoding, header_row=row)
+                if any(_has(part, "text") and (row == 1 or _names_who(part)) for part in found):
+                    parts = found
+                    break
     where = "line" if kind in LINES else "row"
     readable = [part for part in parts if _has(part, "text") or _has(part, "messages")]
     if not readable:
@@ -67,6 +69,10 @@ def read_messages(path: Path, encoding: str | None = None) -> Iterator[Message]:
 
 def _has(part: Part, field: str) -> bool:
     return any(_plain(column) in NAMES[field] for column in part.columns)
+
+
+def _names_who(part: Part) -> bool:
+    return _has(part, "role") or _has(part, "session")
 
 
 def _messages_of(record: dict[str, Any], where: str, number: str) -> Iterator[Message]:

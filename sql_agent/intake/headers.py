@@ -174,7 +174,8 @@ def is_word(cell: str) -> bool:
 def with_unit(header: str, text: str) -> str:
     """Return a bare number with the unit at the end of its column's name or in its brackets."""
     number = unicodedata.normalize("NFKC", text)
-    # The place behind a repeated name is passed over: 有效期(月) (3)
-    ending = r"[\W_]([^\W_]+|%|°c)\W*(?: \(\d+\))?$"
+    # The place behind a repeated name is passed over: 有效期(月) (3). A rate in brackets, (次/周), is
+    # no unit, but one in two languages is: (月/months)
+    ending = r"(?:[^\w/]|_|^[^(]*/|[月年天日]/(?=[a-z]))([^\W_]+|%|°c)\W*(?: \(\d+\))?$"
     unit = re.search(ending, _plain(header)) if NUMBER.fullmatch(number) else None
     return number + UNITS[unit[1]] if unit and unit[1] in UNITS else text

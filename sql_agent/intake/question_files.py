@@ -18,7 +18,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from common.command import UsageError
 from common.files import replacing
-from data.json_rows import Once, line_records
+from data.json_rows import Object, line_records
 from data.parquet import parquet_records
 from data.records import Record, as_record, compact, detect_encoding, refusing
 from sql_agent.intake.columns import listed
@@ -165,7 +165,7 @@ def _records(path: Path) -> Iterator[Record]:
         if first.startswith("{"):
             yield from line_records(chain([first], filled))
         elif first.startswith("["):
-            found = json.loads(first + file.read(), object_pairs_hook=Once)
+            found = json.loads(first + file.read(), object_pairs_hook=Object)
             yield from map(as_record, count(1), found)
         else:
             seen = f"begins with {first[0]!r}" if first else "is empty"

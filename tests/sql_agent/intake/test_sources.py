@@ -106,10 +106,10 @@ def test_a_file_wholly_in_another_encoding_is_read_whatever_a_line_looks_like(
     assert encoding.upper() in part.note
 
 
-@pytest.mark.parametrize("name", ["甲片", "甲片x"])
+@pytest.mark.parametrize("name", ["1", "12"])
 def test_no_long_file_is_cut_within_a_character(tmp_path: Path, name: str) -> None:
     (tmp_path / "a.csv").write_text(
-        f"药品名称,适应症\n{name},{'头痛' * 20_000}", encoding="gb18030"
+        f"med_name,indication\n{name},{'头痛' * 20_000}", encoding="gb18030"
     )
     (part,) = open_parts(str(tmp_path / "a.csv"))
     assert values(part)[0][0] == name

@@ -113,7 +113,8 @@ def test_the_text_of_a_leaflet_is_no_list_of_drugs(tmp_path, capsys, end):
 
 
 @pytest.mark.parametrize(
-    ("column", "cell", "stored_as"), [("主要成份（%）", "0.9", "0.9%"), ("贮藏(℃)", "25", "25℃")]
+    ("column", "cell", "stored_as"),
+    [("主要成份（%）", "0.9", "0.9%"), ("贮藏(℃)", "25", "25℃"), ("用量（次/周）", "3", "3")],
 )
 def test_no_bare_number_loses_the_unit_of_its_column(tmp_path, column, cell, stored_as):
     source = save_csv(tmp_path / "a.csv", [["药品名称", column], ["甲片", cell]])
