@@ -219,7 +219,7 @@ def named_in(sentence: str) -> tuple[tuple[int, int, AskWord], ...]:
 
 
 def _matches(sentence: str, between: str) -> list[tuple[AskWord, int, int]]:
-    here = {part: words for part, words in _ask_words().items() if part in sentence}
+    here = {part: words for part, words in ask_words().items() if part in sentence}
     found = list[tuple[AskWord, int, int]]()
     for words in here.values():
         for word in words:
@@ -245,7 +245,8 @@ def pattern_of(parts: tuple[str, ...], between: str = ".") -> re.Pattern[str]:
 
 
 @cache
-def _ask_words() -> dict[str, list[AskWord]]:
+def ask_words() -> dict[str, list[AskWord]]:
+    """Return all readings of ask-words by their first part. Other parts have none."""
     tables = load_tables()
     by_part: dict[str, list[AskWord]] = {}
     things: dict[str, Phrase | Facet] = {**tables.general, **tables.symptoms, **tables.facets}

@@ -30,6 +30,7 @@ from consultation_agent.doctor_questions import (
     sure_words,
     without_preface,
 )
+from consultation_agent.likeness import likely_item
 from consultation_agent.recall import complaint_of, recalled
 from consultation_agent.task import ConsultationTask
 from consultation_agent.topics import Topic, asked_first, asked_topics, asking_of, topics
@@ -129,6 +130,12 @@ class _Part:
             return [_opening(self.task.opening, self.task, self.mentioned)]
         if self.first and self.first.kind == "of another":
             return [self._of_topic(self.first)]
+        heard = self._by_words()
+        understood = {facet.partition(":")[0] for reply in heard for facet in reply.facets}
+        item = likely_item(asking_of(self.question), self.task, understood)
+        return [self._of_item(item)] if item else heard
+
+    def _by_words(self) -> list[Reply]:
         of_itself = not (self.first or self.sides or "还是" in self.question)
         if self.task.complaint and of_itself and asks_whether(self.question, self.task.complaint):
             return [self._complaint()]
