@@ -193,9 +193,9 @@ def _sorted_by(item: Any) -> list[tuple[Decimal, str]]:
     cells = _cells(item)
     keys = []
     for cell in cells if isinstance(cells, list | tuple) else [cells]:
-        text = " ".join(str(cell).split())
-        number = NUMBER.fullmatch(text)
-        keys.append((Decimal(text.replace(",", "")) if number else Decimal(0), text.casefold()))
+        text = " ".join(str(cell).split()).casefold()
+        number = Decimal(text.replace(",", "")) if NUMBER.fullmatch(text) else Decimal(0)
+        keys.append((number, "" if text in MISSING else text))
     return keys
 
 
@@ -245,7 +245,7 @@ def _parsed(text: str) -> Seen:
     if not PYTHON.match(source):
         return source
     try:
-        tree = ast.parse(_with_commas(source), mode="eval")
+        tree = ast.parse(_with_commas(source.replace("<NA>", "None")), mode="eval")
         value = ast.literal_eval(_Unwrapped().visit(tree))
         said_aside = source.count("#") != repr(value).count("#")  # a comment is part of the answer
         return text if said_aside else _plain(value)

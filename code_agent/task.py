@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from code_agent.graders import Gold
+from code_agent.graders import Gold, GoldError
 from episodes import row_files
 from episodes.agent import Row
 from episodes.episode import AgentError, Task
@@ -67,6 +67,8 @@ def task_of(row: Row) -> CodeTask:
 def gold_of(stored: dict[str, Any]) -> Gold:
     """Return the gold that a row stores as JSON. Raises GoldError, or TypeError: unknown name."""
     value = stored["value"]
+    if value is None:
+        raise GoldError("the gold value is null")
     if isinstance(value, list):
         value = tuple(tuple(item) if isinstance(item, list) else item for item in value)
     return Gold(**stored | {"value": value, "items": tuple(stored.get("items", ()))})

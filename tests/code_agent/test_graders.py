@@ -41,6 +41,9 @@ def test_a_long_answer_in_another_order_is_graded_in_time():
     gold = Gold("set", tuple(range(-3000, 3000)), items=("integer",))
     begun = time.process_time()
     assert grade(", ".join(f"{value:+}" for value in reversed(gold.value)), gold)
+    texts = tuple(f"drug {number}" for number in range(2500))
+    with_missing = Gold("list", texts + (None,) * 2500, items=("text",), ordered=False)
+    assert grade("\n".join([*texts, *["<NA>"] * 2500]), with_missing)
     assert time.process_time() - begun < 10
 
 

@@ -25,7 +25,7 @@ ROW = {
 @pytest.mark.parametrize(
     "wrong",
     [{"gold": "{"}, {"gold": '{"kind": "date"}'}, {"gold": '{"kind": "date", "value": "soon"}'}, {"gold": None},
-     {"gold": '{"kind": "integer", "value": 1, "colour": 2}'}, {"gold": "[]"}],
+     {"gold": '{"kind": "integer", "value": 1, "colour": 2}'}, {"gold": "[]"}, {"gold": '{"kind": "date", "value": null}'}],
 )  # fmt: skip
 def test_a_row_without_a_gold_is_refused_by_its_id(wrong):
     with pytest.raises(AgentError, match="x/1"):
