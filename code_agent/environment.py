@@ -111,9 +111,12 @@ class CodeEnvironment(Environment):
         why = tasks.unusable(task)
         if why or tasks.answered or not task.program:
             return why
-        context = self.context_of(task)
-        why = await why_untelling(task, context)
-        await self.leave(context)
+        try:
+            context = self.context_of(task)
+            why = await why_untelling(task, context)
+            await self.leave(context)
+        except EpisodeError as error:  # the machine failed
+            why = str(error)
         return why
 
     async def asked(self, question: str, answer: Answer, policy: Policy) -> Episode:

@@ -38,9 +38,11 @@ async def why_untelling(task: CodeTask, context: EpisodeContext) -> str:
     """Return why a task's own program proves nothing, by its output or tests, or ""."""
     if not task.context:
         apart = replace(context, episode=f"{context.episode}/own")
-        ran = await run_in(apart, task.program)
-        passed = ran.status == OK and await passes_tests(task.reference, apart)
-        await apart.sandbox.end(apart.episode)
+        try:
+            ran = await run_in(apart, task.program)
+            passed = ran.status == OK and await passes_tests(task.reference, apart)
+        finally:
+            await apart.sandbox.end(apart.episode)
         return "" if passed else "its own program fails here, or its values do not pass the tests"
     printed = [await _alone(task.program, context) for _ in range(2)]
     if not all(output and output.strip() for output in printed):
@@ -140,8 +142,10 @@ def read_labels(path: Path, ids: tuple[str, ...], column: str) -> Labels:
 
 async def _alone(program: str, context: EpisodeContext) -> str | None:
     apart = f"/check {next(_fresh)}"
-    run = await run_in(context, program, apart=apart)
-    await context.sandbox.end(f"{context.episode}{apart}")
+    try:
+        run = await run_in(context, program, apart=apart)
+    finally:
+        await context.sandbox.end(f"{context.episode}{apart}")
     return run.printed if run.status == OK else None
 
 

@@ -137,7 +137,7 @@ def test_a_set_without_its_server_says_so(monkeypatch, tmp_path):
 
 
 @pytest.mark.usefixtures("bubblewrap")
-def test_values_in_variables_pass_the_rows_tests(tmp_path):
+def test_values_in_variables_pass_the_rows_tests(tmp_path, monkeypatch):
     row = {
         "queries": "Save the mean age as `mean_age`.", "dataframes": "A table in `/workdir/ages.csv`.",
         "study_ids": "7",
@@ -151,7 +151,6 @@ def test_values_in_variables_pass_the_rows_tests(tmp_path):
     task = tasks.task(0)
     assert "/data/ages.csv" in task.note
     assert "x = 1" in task.note
-    assert score(tasks, f"{task.program}\nprint(mean_age)") == 1.0
     assert score(tasks, task.program) == 1.0, "what the variables hold counts, printed or not"
     assert score(tasks, "mean_age = 49\nprint(mean_age)") == 0.0
     for flaw in ({"reference_answer": "mean_age = 49"}, {"test_cases": "assert mean_age =="}):
@@ -159,6 +158,9 @@ def test_values_in_variables_pass_the_rows_tests(tmp_path):
         with pytest.raises(EpisodeError, match="task_unusable: its own program"):
             score(opened("biodsbench", folder), "mean_age = 49")
     assert tasks.unusable(task) == ""
+    monkeypatch.setenv("PATH", "")
+    environment = CodeEnvironment(SETTINGS, {}, task_sets={"biodsbench": tasks})
+    assert "bubblewrap" in asyncio.run(environment.why_unusable(task))
     (folder / "7" / "ages.csv").rename(folder / "7" / "others.csv")
     assert tasks.unusable(task).endswith("7/ages.csv")
 
@@ -280,7 +282,6 @@ def test_a_folder_is_checked_row_by_row(tmp_path, capsys):
     assert said.splitlines()[-1] == "test: 2 rows, 1 problems"
     assert "cannot be played" not in said
     write_set(tmp_path, [good], tables)
-    assert validate.main(["mimic_iii", "--data", str(folder)]) == 0
     (folder / "PATIENTS.csv").unlink()
     assert validate.main(["mimic_iii", "--data", str(folder)]) == 0
     assert "1 rows cannot be played: " in capsys.readouterr().out
