@@ -65,7 +65,7 @@ def alive(base: str) -> str:
     """Return why the server does not answer, or "" if it does, even with an error."""
     try:
         status, _ = _get(address(base, "metadata"))
-    except httpx.HTTPError as error:
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
         return str(error) or type(error).__name__
     return f"status {status}" if status >= httpx.codes.INTERNAL_SERVER_ERROR else ""
 

@@ -89,8 +89,8 @@ def base_url() -> str:
     """Return the server's address with a final slash. Raises AgentError: not an HTTP address."""
     base = load_settings().of(CodeSettings).fhir_base_url
     if not re.fullmatch(r"https?://[^\s/?#@]+(/[^\s?#]*)?", base):
-        seen = without_secrets(base)
-        raise AgentError(f"FHIR_BASE_URL is {seen!r}; expected one like http://HOST:8080/fhir/")
+        wanted = "expected one like http://HOST:8080/fhir/, without user or query"
+        raise AgentError(f"FHIR_BASE_URL is {without_secrets(base)!r}; {wanted}")
     return f"{base.rstrip('/')}/"
 
 

@@ -87,12 +87,11 @@ def test_a_base_that_fails_is_the_machines(servers, failure):
 
 
 @pytest.mark.parametrize(
-    "base",
-    ["file:///etc/", "ftp://localhost/", "localhost:8080", "http://me:secret@b/", "http://h/?x=1"],
+    "base", ["file:///etc/", "ftp://b/", "b:8080", "http://me:secret@b/", "http://h/?x=1"]
 )
 def test_a_base_that_is_none_is_named(monkeypatch, base):
     settings = load_settings().model_copy(update={"fhir_base_url": base})
     monkeypatch.setattr(medagentbench, "load_settings", lambda: settings)
-    with pytest.raises(AgentError, match="FHIR_BASE_URL") as caught:
+    with pytest.raises(AgentError, match="without user") as caught:
         medagentbench.base_url()
     assert "secret" not in str(caught.value)
