@@ -25,8 +25,8 @@ ACTIONS: dict[str, dict[str, Any]] = table_beside(__file__)
 SAID: dict[str, str] = ACTIONS.pop("said")
 OK = "ok"
 TRACEBACK = "Traceback (most recent call last):\n"
-# Frames of programs, of modules and scripts in /scratch, and of what a command gives Python
-OWN_FRAME = re.compile(r'  File "(<program|/scratch/|<stdin>|<string>)')
+# Frames of programs, of modules and scripts where these may write, and of what a command gives Python
+OWN_FRAME = re.compile(r'  File "(<program|/scratch/|/tmp/|/dev/shm/|<stdin>|<string>)')
 FENCE = re.compile(r"```\w*")
 HERE = "<<insert solution here>>"  # where a context has room for the policy's program
 

@@ -175,7 +175,6 @@ def test_a_refusal_is_an_observation(opened, reply, said):
     "noise",
     [
         "import warnings; warnings.warn('a note'); print(3)",
-        "import os; os.system('echo a note >&2'); print(3)",
         "import os; os.system('echo a note >&2; echo 3'); answer = 3",
         "import warnings; warnings.warn('a note'); answer = 3; never = lambda: print(4)",
     ],
@@ -204,7 +203,7 @@ def test_a_block_of_markdown_around_a_program_is_no_part_of_it(opened, block):
 @pytest.mark.usefixtures("bubblewrap")
 def test_a_shell_command_and_an_explanation(opened):
     error = "NameError: name 'n' is not defined"
-    twice = "for n in 1 2; do ls /data; echo 'Traceback (most recent call last):'; done; echo '1 / 0' > a.py; python a.py"
+    twice = "for n in 1 2; do ls /data; echo 'Traceback (most recent call last):'; done; echo 1/0 > a.py; python /tmp/a.py"
     episode, _ = played(
         opened(),
         f'{{"action": "terminal", "params": {{"cmd": "{twice}"}}}}',
@@ -213,7 +212,7 @@ def test_a_shell_command_and_an_explanation(opened):
     )
     heard = [str(message["content"]) for message in episode.messages if message["role"] == "user"]
     assert heard[1].count("patients.csv") == 2, "nothing between two tracebacks is left out"
-    assert '"/scratch/a.py", line 1' in heard[1], "a script is the policy's own, too"
+    assert '"/tmp/a.py", line 1' in heard[1], "a script is the policy's own, too"
     assert "n was never given a value" in heard[2]
 
 
