@@ -18,7 +18,7 @@ from scoring.text import simplified
 from sql_agent.tables import NAME_COLUMN, TABLES, WORDS
 
 _LISTED = table_beside(__file__)
-UNITS: dict[str, str] = _LISTED["units"]
+UNITS: dict[str, str] = _LISTED["units"] | _LISTED["units_apart"]
 # What the cells of a column look like, where its name is not sure
 CELLS = {column: re.compile(text, re.I) for column, text in _LISTED["cells"].items()}
 JOINTS = re.compile(r"[/、,|&;:()\[\]{}<>【】《》]|及|和|与|或|\band\b|\bor\b")
@@ -104,7 +104,7 @@ def _readings(pieces: Sequence[str]) -> dict[str, bool]:
             if word.startswith(start):
                 found[word.removeprefix(start)] = cut
     ended = {}
-    for end in (*_LISTED["after"], *UNITS):
+    for end in (*_LISTED["after"], *_LISTED["units"]):
         for word in found:
             if word.endswith(end):
                 ended[word.removesuffix(end)] = True
@@ -176,6 +176,6 @@ def with_unit(header: str, text: str) -> str:
     number = unicodedata.normalize("NFKC", text)
     # The place behind a repeated name is passed over: 有效期(月) (3). A rate in brackets, (次/周), is
     # no unit, but one in two languages is: (月/months)
-    ending = r"(?:[^\w/]|_|^[^(]*/|[月年天日]/(?=[a-z]))([^\W_]+|%|°c)\W*(?: \(\d+\))?$"
+    ending = r"(?:[^\w/]|_|^[^(\[【]*/|[月年天日]/(?=[a-z]))([^\W_]+|%|°c)\W*(?: \(\d+\))?$"
     unit = re.search(ending, _plain(header)) if NUMBER.fullmatch(number) else None
     return number + UNITS[unit[1]] if unit and unit[1] in UNITS else text
