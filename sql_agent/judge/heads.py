@@ -49,7 +49,7 @@ TAKEN = re.compile("(?:服用|使用|应用|用|吃)了?(?=\n)")  # x, for which
 FORBIDS = re.compile("禁|忌|慎|不宜|不能|不可|避免")
 # 用 and 吃 of 不能用 and 不可以吃 are denied in the question
 DENIED = re.compile(
-    f"(?:不[能可以应该宜要会是]*|[没未非无勿]|{_DO_NOT})(?:{MAY.pattern})*|禁(?:{MAY.pattern})+"
+    f"(?:不[能可以应该宜要会是]*|[没未非无勿]|{_DO_NOT})(?:(?:{MAY.pattern})+|.)|禁(?:{MAY.pattern})+"
 )
 YES_OR_NO = re.compile(r"(.)[不没]\1")  # 能不能吃 does not say 不能吃
 FIELD = re.compile("[一-鿿]{2,6}")  # a field that is told in other words than gold's
@@ -69,7 +69,7 @@ class Heads:
     def __init__(self, question: str) -> None:
         self.asked = question
         self.words = YES_OR_NO.sub(r"\1", words_only(question))
-        denied = [range(one.start() + 1, one.end() + 1) for one in DENIED.finditer(self.words)]
+        denied = [range(one.start() + 1, one.end()) for one in DENIED.finditer(self.words)]
         self.denied = set(chain(*denied))
         self.english = set(ENGLISH_WORD.findall(question))
         self.names: list[str] = []  # in the order of the reference, else of the rows
@@ -116,10 +116,12 @@ class Heads:
         if all(map(self.has, filter(HAS_WORD.search, text.split("\n")))):
             return True
         asked = DENIED.sub("\n", self.words)
-        asks_may = PURPOSE.search(asked) or (not self.names and MAY.search(asked))
         known = self.known
         if not FORBIDS.search(self.asked):
-            known = [TAKEN, *known, MAY] if asks_may else [TAKEN, *known]
+            if PURPOSE.search(asked) or (not self.names and MAY.search(asked)):
+                known = [*known, MAY]
+            elif "吃" in asked or "用" in asked:
+                known = [TAKEN, *known]
         for pattern in known:
             text = pattern.sub("\n", text)
         return all(map(self.has, filter(HAS_WORD.search, text.split("\n"))))

@@ -16,11 +16,13 @@ from math import prod
 from scoring.case import Case, Verdict
 from sql_agent.judge.fold import pieces
 from sql_agent.judge.gold import PROGRAM, Gold, Places, read_gold, without_frames
-from sql_agent.judge.heads import ADVICE, DENYING, ENDING, is_free, without
+from sql_agent.judge.heads import ADVICE, DENYING, ENDING, JOINT, is_free, without
 from sql_agent.judge.nothing import honesty, says_nothing
 
 WITH_OWN_WORDS = 0.4  # of the share: the most that an answer with words of its own earns
 OF_A_PROGRAM = 0.2  # of the score, where the answer is JSON or a table
+# Beside a label, of which 起因和症状 has one, a field whose name nobody knows
+ANOTHER = re.compile(f"[^\n](?:{JOINT})\n|\n(?:{JOINT})[^\n]")
 MOST_OWN = 40  # pieces of its own, beyond which an answer is not read on and earns nothing
 
 
@@ -173,7 +175,7 @@ class _Reading:
         if (names and len(heads.names) > 1) or (labels and len(self.fields) > 1):
             self.leads.append(True)
         field = without(ENDING.sub("", head), names).strip("\n的 ")
-        if labels:
+        if labels and not ANOTHER.search(without(field, labels)):
             # A label that stands only within a longer one is not named
             named = without(head, labels)
             whole = [label for label in labels if without(head, {*labels} - {label}) != named]
