@@ -132,7 +132,9 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         for flag in [word.split("=")[0] for word in self.words if word.startswith("--")]:
-            known = any(name.startswith(flag) for name in self._option_string_actions)
+            known = flag in self._option_string_actions
+            if self.allow_abbrev:
+                known = any(name.startswith(flag) for name in self._option_string_actions)
             near = get_close_matches(flag, self._option_string_actions, 1)
             if flag in self.instead:
                 message += f"; {self.instead[flag]}"
