@@ -31,7 +31,7 @@ ONLY_A_NAME = "only_a_name"  # of an identifier that must not be read as a text
 PLAIN_SPACE = " \t\n\r\f"  # what all engines take for a space. sqlglot takes others, too
 SPACES = re.compile(f"[{PLAIN_SPACE}]+")
 # Functions that sqlglot writes as others: SQLite's mod(7.5, 2) is 1.5, and 7.5 % 2 is 1
-REWRITTEN = {"DATE_PART", "LOG2", "LOG10", "MEDIAN", "MOD"}
+REWRITTEN = {"DATE_PART", "LOG2", "LOG10", "MEDIAN", "MOD", "TIMESTAMPADD"}
 
 
 def _as_written(readers: dict[str, Any]) -> dict[str, Any]:

@@ -40,7 +40,7 @@ def test_a_table_named_by_a_reserved_word_gets_the_near_values_too(made):
 def test_without_anything_near_there_is_no_hint(tool):
     for sql in (
         "SELECT id FROM disease WHERE id = -1",
-        "SELECT id FROM drugs_info WHERE form IN ('片剂', '片济') AND id < 0",  # one is there
+        "SELECT id FROM drugs_info WHERE form IN ('片剂', '口服夜') AND id < 0",  # one is there
         "SELECT id FROM disease WHERE disease_name = '龘龘多氏病'",  # the ending of many others
         "SELECT disease_name FROM disease WHERE id = '10龘'",  # numbers have the same digits
     ):
