@@ -126,17 +126,14 @@ def own_frames(output: str) -> str:
 
 
 async def run_in(
-    context: EpisodeContext,
-    program: str,
-    language: Literal["python", "sh"] = "python",
-    apart: str = "",
+    context: EpisodeContext, program: str, language: Literal["python", "sh"] = "python"
 ) -> Run:
-    """Run a program in the episode, or apart from it. Raises EpisodeError: the machine failed."""
+    """Run a program in the episode. Raises EpisodeError: the machine failed."""
     # Paths are below /data, unless programs run unprotected
     for path, there in context.sandbox.paths.items():
         program = program.replace(f"/data/{path.name}", there)
     try:
-        return await context.sandbox.run(program, f"{context.episode}{apart}", language)
+        return await context.sandbox.run(program, context.episode, language)
     except SandboxError as error:
         is_slow = isinstance(error, MachineTooSlowError)
         cause = "machine_too_slow" if is_slow else "sandbox_failed"

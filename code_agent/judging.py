@@ -4,7 +4,6 @@ import ast
 import builtins
 import csv
 import io
-import itertools
 import secrets
 from base64 import b64decode
 from collections.abc import Mapping, Sequence
@@ -23,7 +22,6 @@ PROGRAMS = table_beside(__file__)
 VALUES = Path(__file__).with_name("values.py").read_text(encoding="utf-8")
 PREDICTIONS = "/scratch/predictions.csv"
 OTHERWISE = "the task's own program prints something else each time"
-_fresh = itertools.count()
 
 
 @dataclass(frozen=True)
@@ -141,11 +139,11 @@ def read_labels(path: Path, ids: tuple[str, ...], column: str) -> Labels:
 
 
 async def _alone(program: str, context: EpisodeContext) -> str | None:
-    apart = f"/check {next(_fresh)}"
+    apart = replace(context, episode=f"{context.episode}/check {secrets.token_hex(8)}")
     try:
-        run = await run_in(context, program, apart=apart)
+        run = await run_in(apart, program)
     finally:
-        await context.sandbox.end(f"{context.episode}{apart}")
+        await apart.sandbox.end(apart.episode)
     return run.printed if run.status == OK else None
 
 
