@@ -26,6 +26,7 @@ from consultation_agent.task import ConsultationTask
 # 92 in 100 rightly.
 SURE = 0.6
 VERY_SURE = 0.97
+MOST_SURE = 0.99  # to tell of a facet although the words name a symptom that the patient lacks
 OTHER = "other"  # the name of questions for what is no item
 # Pieces overlap and are counted as if they did not, so all probabilities would be near 0 or 1
 FLATTENED = 4.0
@@ -63,6 +64,9 @@ def likely_item(question: str, task: ConsultationTask, understood: Set[str]) -> 
     is_unnamed = is_absent and item not in task.symptoms
     if understood and item not in task.words and not is_absent:
         return None  # what the words ask for may be known
+    named = understood & symptoms.keys()
+    if item not in symptoms and named and (probability < MOST_SURE or named & task.words.keys()):
+        return None  # 最近有没有咯血 is like questions for the history
     if probability < (VERY_SURE if understood or is_unnamed else SURE):
         return None
     if is_absent and _has_words_of(task.complaint, symptoms[item]):

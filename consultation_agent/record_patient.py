@@ -132,6 +132,10 @@ class _Part:
             return [self._of_topic(self.first)]
         heard = self._by_words()
         understood = {facet.partition(":")[0] for reply in heard for facet in reply.facets}
+        if self.first:
+            if not self.first.of:  # of what no item tells, as a pregnancy
+                return heard
+            understood.update(self.first.of)
         item = likely_item(asking_of(self.question), self.task, understood)
         return [self._of_item(item)] if item else heard
 
