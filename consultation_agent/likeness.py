@@ -17,7 +17,7 @@ from typing import NamedTuple
 from common.toml import table_beside
 from conditions.condition_types import Phrase
 from conditions.table import load_tables
-from consultation_agent.doctor_questions import HAN_RUN, ask_words, mentions_of, plain
+from consultation_agent.doctor_questions import HAN_RUN, STEM, ask_words, mentions_of, plain
 from consultation_agent.task import ConsultationTask
 
 # Of the probability that a question asks for an item: to answer by it where no word of the question
@@ -31,7 +31,6 @@ OTHER = "other"  # the name of questions for what is no item
 # Pieces overlap and are counted as if they did not, so all probabilities would be near 0 or 1
 FLATTENED = 4.0
 UNSEEN = 0.05  # of a count: what a piece that never stood with an item counts
-STEM = 5  # letters by which an English word is known, too
 BESIDE = re.compile(r"[\s，。？！、,.?!]")
 WORD = re.compile(r"[a-z']+")
 
