@@ -1,5 +1,6 @@
 """`python -m tools.sql.mcp`, asked by the official client on all engines."""
 
+import asyncio
 import json
 import os
 import re
@@ -82,7 +83,9 @@ async def test_flags_choose_database_and_tables(database):
         sql = "SELECT id FROM drugs_info"
         assert (await call(session, "query_database_by_sql", sql=sql))["status"] == "error"
         now = {"name": "query_database_by_sql", "sql": "SELECT julianday('now')"}
-        assert (await call(session, **now))["rows"] != (await call(session, **now))["rows"]
+        first = await call(session, **now)
+        await asyncio.sleep(0.01)  # SQLite's clock has milliseconds
+        assert (await call(session, **now))["rows"] != first["rows"]
 
 
 @pytest.mark.parametrize(("sql", "key", "english"), cases_of(__file__, "both_languages"))
