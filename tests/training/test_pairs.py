@@ -12,11 +12,12 @@ from tests.corpora import cases_of, write_lines
 from tests.messages import missing
 from training.pairs.pair import (
     Pair,
-    Side,
     pairs_asked,
     pairs_of_episodes,
     pairs_of_file,
     problem_of,
+    prompt_of,
+    replies_of,
 )
 
 AGENT = registry.get("code")
@@ -36,15 +37,13 @@ def episode(score: float | None, *texts: str, **more: Any) -> dict[str, Any]:
     return {**line, "score": score, "transcript": [*PROMPT, *said(*texts)], **more}
 
 
-def pair(chosen: str, rejected: str | Side, task: str = "t1") -> Pair:
-    better = Side([*PROMPT, *said(chosen)])
-    if isinstance(rejected, str):
-        rejected = Side([*PROMPT, *said(rejected)])
-    return Pair(task, better, rejected)
+def pair(chosen: str, rejected: str, task: str = "t1") -> Pair:
+    return Pair(task, [*PROMPT, *said(chosen)], [*PROMPT, *said(rejected)])
 
 
-def replies_of(found: Pair) -> list[list[str]]:
-    return [found.chosen.replies, found.rejected.replies]
+def written(pairs: list[Pair]) -> list[list[list[str]]]:
+    """Return the replies of both sides of each pair."""
+    return [[replies_of(one.chosen), replies_of(one.rejected)] for one in pairs]
 
 
 def test_the_best_stand_against_the_worst(tmp_path):
@@ -52,12 +51,11 @@ def test_the_best_stand_against_the_worst(tmp_path):
     other = [episode(1.0, "a", id="t2"), episode(0.95, "b", id="t2")]
     path = write_lines(tmp_path / "episodes.jsonl", [*lines, *other])
     pairs, left_out = pairs_of_episodes([path], AGENT, margin=0.2)
-    assert [replies_of(one) for one in pairs] == [[["1.0"], ["0.0"]]]
+    assert written(pairs) == [[["1.0"], ["0.0"]]]
     assert left_out == {"tasks without two episodes that differ by --margin": 1}
     closer, _ = pairs_of_episodes([tmp_path], AGENT, margin=0.04)
     assert [one.task for one in closer] == ["t1", "t1", "t2"]
-    assert [one.chosen.replies for one in closer] == [["1.0"], ["0.5"], ["a"]]
-    assert [one.rejected.replies for one in closer] == [["0.0"], ["0.45"], ["b"]]
+    assert written(closer) == [[["1.0"], ["0.0"]], [["0.5"], ["0.45"]], [["a"], ["b"]]]
     halves, _ = pairs_of_episodes([path], AGENT, margin=1.0)
     assert len(halves) == 1, "a difference of the margin itself is enough"
 
@@ -68,7 +66,7 @@ def test_unscored_silent_and_validation_episodes_are_counted_and_left_out(tmp_pa
     lines.append(episode(0.0, "of a run's validation", mode="val"))
     path = write_lines(tmp_path / "kept.jsonl", lines)
     pairs, left_out = pairs_of_episodes([path], AGENT, margin=0.2)
-    assert [replies_of(one) for one in pairs] == [[["a"], ["b"]]]
+    assert written(pairs) == [[["a"], ["b"]]]
     assert left_out.pop("validation episodes") == 1
     assert left_out == {"episodes without a score": 1, "episodes without messages": 2}
 
@@ -81,8 +79,8 @@ def test_a_pair_of_a_rollout_is_read(tmp_path):
     path = write_lines(tmp_path / "pairs.jsonl", dpo_rows([right, silent, wrong]))
     (found,) = pairs_of_file(path, AGENT)
     assert found.task == "own/3"
-    assert (found.chosen.prompt, found.rejected.prompt) == (PROMPT, PROMPT)
-    assert replies_of(found) == [["a", "b"], ["c"]]
+    assert prompt_of(found.chosen) == prompt_of(found.rejected) == PROMPT
+    assert written([found]) == [[["a", "b"], ["c"]]]
 
 
 @pytest.mark.parametrize(
@@ -95,8 +93,8 @@ def test_a_pair_of_a_rollout_is_read(tmp_path):
 )
 def test_public_forms_of_a_pair(tmp_path, row):
     (found,) = pairs_of_file(write_lines(tmp_path / "pairs.jsonl", [row]), AGENT)
-    assert found.chosen.messages == [*PROMPT[1:], *said("five")]
-    assert found.rejected.messages == [*PROMPT[1:], *said("six")]
+    assert found.chosen == [*PROMPT[1:], *said("five")]
+    assert found.rejected == [*PROMPT[1:], *said("six")]
 
 
 @pytest.mark.parametrize(
@@ -117,10 +115,10 @@ def test_places_without_episodes(tmp_path):
         pairs_of_episodes([tmp_path], AGENT, margin=0.2)
 
 
-def calling(arguments: str) -> Side:
+def calling(arguments: str) -> list[dict[str, Any]]:
     """Return an episode whose one reply is a call of a tool."""
     call = {"id": "c", "type": "function", "function": {"name": "run", "arguments": arguments}}
-    return Side([*PROMPT, {"role": "assistant", "content": "", "tool_calls": [call]}])
+    return [*PROMPT, {"role": "assistant", "content": "", "tool_calls": [call]}]
 
 
 @pytest.mark.parametrize(
@@ -129,7 +127,7 @@ def calling(arguments: str) -> Side:
         (pair("five", "six"), None),
         (Pair("t1", calling('{"code": "five"}'), calling("{}")), None),
         (pair("five", "six", task="tested"), "test file"),
-        (pair("five", Side([PROMPT[1], *said("six")])), "two different"),
+        (Pair("t1", [*PROMPT, *said("five")], [PROMPT[1], *said("six")]), "two different"),
         (pair("five", "  "), "empty"),
         (pair("five", " five"), "equal"),
         (pair("five", "five of them"), "length alone"),

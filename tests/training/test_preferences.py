@@ -24,7 +24,7 @@ from sql_agent.prompts import TOOL
 from tests.corpora import write_lines
 from tests.messages import missing
 from training.pairs import dpo
-from training.pairs.pair import Pair, Side
+from training.pairs.pair import Pair
 from training.preferences import main
 from training.warmup.examples import encode
 from training.warmup.work_folder import work_path
@@ -96,8 +96,8 @@ def test_only_what_the_policy_wrote_is_learned():
     prompt = [{"role": "system", "content": "查。"}, {"role": "user", "content": "几？"}]
     result = {"role": "tool", "tool_call_id": CALL["id"], "name": "query", "content": "[[7]]"}
     called = {"role": "assistant", "content": "", "tool_calls": [CALL]}
-    chosen = Side([*prompt, called, result, {"role": "assistant", "content": "七。"}])
-    rejected = Side([*prompt, {"role": "assistant", "content": "八。"}])
+    chosen = [*prompt, called, result, {"role": "assistant", "content": "七。"}]
+    rejected = [*prompt, {"role": "assistant", "content": "八。"}]
     found = Pair("t", chosen, rejected, (TOOL,))
     (row,) = dpo.encoded([found], tokenizer, context, Counter())
     learned = {}
@@ -127,9 +127,8 @@ def test_a_pair_whose_earlier_turns_the_template_rewrites_is_left_out():
     told = [{"role": "user", "content": "几？"}]
     for text in ("六七", "八九"):
         told = [*told, {"role": "assistant", "content": text}, {"role": "user", "content": "说"}]
-    sides = [Side(told[:count]) for count in (4, 2)]
     with pytest.raises(UsageError, match="rewrites earlier turns"):
-        dpo.encoded([Pair("t", *sides)], tokenizer, context, Counter())
+        dpo.encoded([Pair("t", told[:4], told[:2])], tokenizer, context, Counter())
 
 
 def test_what_exists_is_not_replaced(tmp_path, capsys):

@@ -31,7 +31,7 @@ from common.command import UsageError
 from common.files import replacing
 from common.terminal import progress, watched
 from episodes.episode import Conversation
-from training.pairs.pair import LeftOut, Pair, counted, longer_wins
+from training.pairs.pair import LeftOut, Pair, counted, longer_wins, replies_of
 from training.setup.chat_template import keep_thinking, with_tools
 from training.setup.model_folder import MODEL_FILES, digest_of, find_model
 from training.warmup.examples import NOT_LEARNED, ColdStartError, encode
@@ -99,7 +99,7 @@ def encoded(pairs: Sequence[Pair], tokenizer: Any, context: int, left_out: LeftO
         try:
             sides = []
             for side in (pair.chosen, pair.rejected):
-                told = Conversation(side.messages, [True] * len(side.replies), pair.tools)
+                told = Conversation(side, [True] * len(replies_of(side)), pair.tools)
                 sides.append(encode(told, tokenizer))
         except (TemplateError, TypeError, ColdStartError):
             left_out["the chat template refuses the messages"] += 1

@@ -14,6 +14,7 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from operator import itemgetter
 from pathlib import Path
 from reprlib import repr as shortly
@@ -31,47 +32,30 @@ LeftOut = Counter[str]
 
 
 @dataclass(frozen=True)
-class Side:
-    """A conversation with its prompt."""
-
-    messages: list[Message]
-
-    @property
-    def prompt(self) -> list[Message]:
-        """The messages before the policy's first reply."""
-        return self.messages[: self._begin]
-
-    @property
-    def replies(self) -> list[str]:
-        """The policy's texts, one a reply, calls of tools included."""
-        texts = []
-        for message in self.messages[self._begin :]:
-            if message["role"] == "assistant":
-                said = [str(message.get("content") or "")]
-                for call in message.get("tool_calls") or []:
-                    said.append(f"{call['function']['name']} {call['function']['arguments']}")
-                texts.append("\n".join(said).strip())
-        return texts
-
-    @property
-    def length(self) -> int:
-        """The characters that the policy wrote."""
-        return sum(map(len, self.replies))
-
-    @property
-    def _begin(self) -> int:
-        roles = [one["role"] for one in self.messages]
-        return roles.index("assistant") if "assistant" in roles else len(roles)
-
-
-@dataclass(frozen=True)
 class Pair:
-    """Two conversations about one task."""
+    """Two conversations about one task, each with its prompt."""
 
     task: str
-    chosen: Side
-    rejected: Side
+    chosen: list[Message]
+    rejected: list[Message]
     tools: Sequence[ToolSpec] = ()
+
+
+def prompt_of(side: Sequence[Message]) -> list[Message]:
+    """Return the messages before the policy's first reply."""
+    return [*takewhile(lambda message: message["role"] != "assistant", side)]
+
+
+def replies_of(side: Sequence[Message]) -> list[str]:
+    """Return the policy's texts, one a reply, calls of tools included."""
+    texts = []
+    for message in side:
+        if message["role"] == "assistant":
+            said = [str(message.get("content") or "")]
+            for call in message.get("tool_calls") or []:
+                said.append(f"{call['function']['name']} {call['function']['arguments']}")
+            texts.append("\n".join(said).strip())
+    return texts
 
 
 def pairs_of_episodes(
@@ -101,8 +85,8 @@ def pairs_of_episodes(
         before = len(pairs)
         for worse, better in zip(ranked, reversed(ranked), strict=True):
             if better["score"] - worse["score"] >= margin:
-                sides = (Side(better["transcript"]), Side(worse["transcript"]))
                 tools = tuple(better.get("tools") or agent.tools)
+                sides = (better["transcript"], worse["transcript"])
                 pairs.append(Pair(str(better["id"]), *sides, tools))
         if len(pairs) == before:
             left_out["tasks without two episodes that differ by --margin"] += 1
@@ -119,7 +103,7 @@ def pairs_of_file(path: Path, agent: Agent) -> list[Pair]:
         tools = row.get("tools") or agent.tools
         if not isinstance(tools, list | tuple) or not all(isinstance(one, dict) for one in tools):
             raise UsageError(f"{where}, tools: expected a list of tools, got {shortly(tools)}")
-        asked = [one["content"] for one in chosen.prompt if one["role"] == "user"]
+        asked = [one["content"] for one in prompt_of(chosen) if one["role"] == "user"]
         task = str(row.get("task", asked[-1] if asked else ""))
         pairs.append(Pair(task, chosen, rejected, tuple(tools)))
     return pairs
@@ -146,13 +130,13 @@ def _check_agent(found: dict[str, Any], agent: Agent, where: str) -> None:
         raise AgentError(f"{where}: expected the {agent.name} agent's, got {found['agent']!r}")
 
 
-def _side(row: dict[str, Any], name: str, where: str) -> Side:
+def _side(row: dict[str, Any], name: str, where: str) -> list[Message]:
     messages = _messages(row.get(name), "assistant", f"{where}, {name}")
     if not messages or messages[0]["role"] == "assistant":
         messages = [*_messages(row.get("prompt", []), "user", f"{where}, prompt"), *messages]
     if all(one["role"] == "assistant" for one in messages):
         raise UsageError(f"{where}: expected a prompt, in prompt or before the reply of {name}")
-    return Side(messages)
+    return messages
 
 
 def _messages(found: Any, role: str, where: str) -> list[Message]:
@@ -176,7 +160,7 @@ def pairs_asked(agent: Agent, arguments: argparse.Namespace) -> tuple[list[Pair]
         measured |= {str(row["id"]) for row in agent.rows(agent.splits[split])}
     kept: dict[str, Pair] = {}
     for pair in found:
-        key = repr((pair.chosen.messages, pair.rejected.messages))
+        key = repr((pair.chosen, pair.rejected))
         reason = problem_of(pair, measured) or ("there already" if key in kept else None)
         if reason:
             left_out[reason] += 1
@@ -197,13 +181,12 @@ def pairs_asked(agent: Agent, arguments: argparse.Namespace) -> tuple[list[Pair]
 
 def problem_of(pair: Pair, measured: set[str]) -> str | None:
     """Return why a pair cannot be learned from, or None. measured: ids of tasks to evaluate on."""
-    chosen = pair.chosen
-    rejected = pair.rejected
-    texts = [" ".join(" ".join(side.replies).split()) for side in (chosen, rejected)]
+    sides = (pair.chosen, pair.rejected)
+    texts = [" ".join(" ".join(replies_of(side)).split()) for side in sides]
     shorter, longer = sorted(texts, key=len)
     if pair.task in measured:
         return "task of the validation or test file"
-    if chosen.prompt != rejected.prompt:
+    if prompt_of(pair.chosen) != prompt_of(pair.rejected):
         return "two different prompts"
     if not shorter:
         return "one side is empty"
@@ -218,9 +201,11 @@ def longer_wins(pairs: Sequence[Pair]) -> float:
     """Return the share of pairs whose chosen side is the longer one. Equal ones count half."""
     won = 0.0
     for pair in pairs:
-        if pair.chosen.length == pair.rejected.length:
+        chosen = sum(map(len, replies_of(pair.chosen)))
+        rejected = sum(map(len, replies_of(pair.rejected)))
+        if chosen == rejected:
             won += 0.5
-        elif pair.chosen.length > pair.rejected.length:
+        elif chosen > rejected:
             won += 1
     return won / len(pairs)
 
