@@ -55,15 +55,14 @@ def test_verl_is_given_the_rows_in_this_order_under_their_own_numbers(tmp_path):
     assert orders[0] == orders[1] != orders[2]
 
 
-def test_lines_travel_as_they_are_and_groups_are_read_once(tmp_path):
-    first, second = tmp_path / "first.jsonl", tmp_path / "second.jsonl"
-    lines = ['{"a":  1, "kind": "x"}', '{"a": "一\u2028二"}', '{"kind": "y"}']
-    first.write_text(f"{lines[0]}\n{lines[1]}\n", encoding="utf-8")
-    second.write_text(lines[2], encoding="utf-8")
-    config = OmegaConf.create({"group_column": "kind"})
-    rows = RolloutDataset([str(first), str(second)], config=config)
-    assert [rows[i]["task"] for i in range(len(rows))] == lines
-    assert [rows[i]["data_source"] for i in range(3)] == ["x", "all", "y"]
-    assert [rows[i]["index"] for i in range(3)] == [0, 1, 2]
-    assert {RolloutDataset(str(first))[i]["data_source"] for i in range(2)} == {"all"}
-    assert len(RolloutDataset([str(first), str(second)], max_samples=2)) == 2
+def test_lines_travel_as_they_are_and_types_are_read_once(tmp_path):
+    file = tmp_path / "train.jsonl"
+    lines = ['{"a":  1, "task_type": "x"}', '{"a": "一\u2028二"}', '{"task_type": "y"}']
+    file.write_text("\n".join(lines), encoding="utf-8")
+    config = OmegaConf.create({"seed": 1})
+    dataset = RolloutDataset(str(file), config)
+    found = [dataset[place] for place in range(len(dataset))]
+    assert [row["task"] for row in found] == lines
+    assert [row["data_source"] for row in found] == ["x", "all", "y"]
+    assert [row["index"] for row in found] == [0, 1, 2]
+    assert len(RolloutDataset(str(file), config, max_samples=2)) == 2

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from omegaconf import DictConfig, ListConfig
+from omegaconf import DictConfig
 from torch.utils.data import Dataset
 
 from episodes.joint import WHOSE
@@ -12,30 +12,17 @@ from training.engine.mixture import draws
 
 
 class RolloutDataset(Dataset):
-    """Lines of one or several files, in file order, or as `training.engine.mixture` draws them.
-
-    `config.group_column`, when set, names the field whose value groups the validation metrics.
-    """
+    """Lines of a file, in its order, or as `training.engine.mixture` draws them."""
 
     def __init__(
-        self,
-        data_files: str | list[str] | ListConfig,
-        tokenizer: Any = None,
-        config: DictConfig | None = None,
-        processor: Any = None,
-        max_samples: int = -1,
+        self, data_files: str, config: DictConfig, max_samples: int = -1, **_: Any
     ) -> None:
-        files = [data_files] if isinstance(data_files, str) else list(data_files)
-        lines: list[str] = []
-        for file in files:
-            lines += filter(None, Path(file).read_text(encoding="utf-8").split("\n"))
+        lines = [*filter(None, Path(data_files).read_text(encoding="utf-8").split("\n"))]
         self.lines = lines[:max_samples] if max_samples > 0 else lines
-        settings = config if config is not None else DictConfig({})
-        column = settings.get("group_column")
         rows = [json.loads(line) for line in self.lines]
-        self.groups = [str((column and row.get(column)) or "all") for row in rows]
+        self.types = [str(row.get("task_type") or "all") for row in rows]
         self.agents = [str(row.get(WHOSE) or "") for row in rows]
-        self.order = draws(rows, int(settings.get("seed") or 0))
+        self.order = draws(rows, int(config.seed))
 
     def __len__(self) -> int:
         return len(self.order)
@@ -45,7 +32,7 @@ class RolloutDataset(Dataset):
         return {
             "task": self.lines[index],
             "index": index,
-            "data_source": self.groups[index],
+            "data_source": self.types[index],  # by which verl groups a validation
             "agent": self.agents[index],  # "" where only one is trained
             # Fields verl's metrics look for. The agent, not verl, builds the prompt and holds the
             # reference.
