@@ -132,7 +132,7 @@ async def test_a_port_that_another_run_took_meanwhile_is_named_with_its_setting(
 
 
 async def test_what_is_done_is_released_and_what_is_not_stays():
-    store = RunStore(release_seconds=3600)
+    store = RunStore()
     await store.add_resources({})
     ids = await enqueue(store, [{"name": str(i)} for i in range(51)])
     for _ in ids[:-1]:

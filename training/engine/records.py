@@ -56,11 +56,6 @@ def causes(records: Iterable[RolloutRecord]) -> Counter[str]:
     return Counter(record.cause for record in records if record.cause)
 
 
-def unscored_share(records: list[RolloutRecord]) -> float:
-    """Return the share of rollouts left out of the update, 0 to 1."""
-    return sum(record.cause is not None for record in records) / len(records) if records else 0.0
-
-
 def leave_out_lone(records: list[RolloutRecord]) -> None:
     """Give a group's only scored rollout a cause: verl would train on its raw reward."""
     scored = [record for record in records if record.cause is None]

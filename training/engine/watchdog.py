@@ -10,13 +10,7 @@ from statistics import mean, stdev
 
 from episodes.agent import MOST_ACCEPTED
 from episodes.outcomes import UNSCORED
-from training.engine.records import (
-    RolloutRecord,
-    by_agent,
-    causes,
-    rewards_by_group,
-    unscored_share,
-)
+from training.engine.records import RolloutRecord, by_agent, causes, rewards_by_group
 from training.setup.plan import MAX_UNSCORED_SHARE, RunStopped
 
 logger = logging.getLogger(__name__)
@@ -125,9 +119,10 @@ class Watch:
                     "proxy. Run `.venv/bin/python -m utils.check_install`; see "
                     "docs/troubleshooting.md."
                 )
-            share = unscored_share(part)
+            left_out = causes(part)
+            share = left_out.total() / len(part)
             if share > self.max_unscored_share:
-                ranked = causes(part).most_common()
+                ranked = left_out.most_common()
                 counts = ", ".join(f"{name}: {count}" for name, count in ranked)
                 first = ranked[0][0]
                 meant = f"; {first} means: {UNSCORED[first]}" if first in UNSCORED else ""

@@ -9,6 +9,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from training.proxy.gate import CallGate, RequestSeeds
 from training.proxy.kept_turns import KeptTurns
 from training.proxy.recorder import CallRecorder, Taken
 
@@ -18,13 +19,17 @@ CALL = re.compile(r"/rollout/([^/]+)/attempt/([^/]+)((?:/v1)?/chat/completions)"
 class RecordingMiddleware:
     """Strip `/rollout/{id}/attempt/{id}` from a path and record what the reply held.
 
-    A reply from which nothing was taken is not recorded. Plain ASGI: BaseHTTPMiddleware costs a
-    task and a queue a request.
+    A reply from which nothing was taken is not recorded. seeds: None for vLLM's own sampling. Plain
+    ASGI: BaseHTTPMiddleware costs a task and a queue a request.
     """
 
-    def __init__(self, app: ASGIApp, recorder: CallRecorder) -> None:
+    def __init__(
+        self, app: ASGIApp, recorder: CallRecorder, gate: CallGate, seeds: RequestSeeds | None
+    ) -> None:
         self.app = app
         self.recorder = recorder
+        self.gate = gate
+        self.seeds = seeds
         self._turns = KeptTurns()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -57,13 +62,13 @@ class RecordingMiddleware:
         async def hold_back(message: Message) -> None:
             reply.append(message)
 
-        async with self.recorder.gate:
+        async with self.gate:
             started = time.time()
             request = orjson.loads(await Request(scope, receive).body())
             asked = request
             try:
-                if self.recorder.seeds is not None:
-                    asked = self.recorder.seeds.add(request)
+                if self.seeds is not None:
+                    asked = self.seeds.add(request)
                 asked = self._turns.add(attempt, asked)
             except (AttributeError, KeyError, TypeError, ValueError):
                 pass  # no conversation, as vLLM will say

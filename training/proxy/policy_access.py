@@ -89,9 +89,8 @@ class PolicyAccess:
         else:
             self.proxy = self._litellm_proxy(launcher)
             server = self.proxy.server_launcher
-        client = StoreClient(self.store.server_address_root, self.token)
-        self.recorder = CallRecorder(client, self.gate, self.seeds)
-        recorded = RecordingMiddleware(server.app, self.recorder)
+        self.recorder = CallRecorder(StoreClient(self.store.server_address_root, self.token))
+        recorded = RecordingMiddleware(server.app, self.recorder, self.gate, self.seeds)
         guarded: Any = Guard(
             recorded, self.token, MOST_BYTES, free=[HEALTH], problem=problem_of, serves=serves
         )

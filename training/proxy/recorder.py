@@ -14,7 +14,6 @@ import aiohttp
 import orjson
 from agentlightning.types import SpanCoreFields, TraceStatus
 
-from training.proxy.gate import CallGate, RequestSeeds
 from training.store.store_client import Emitted, StoreClient
 
 logger = logging.getLogger(__name__)
@@ -37,17 +36,10 @@ class Taken(NamedTuple):
 
 
 class CallRecorder:
-    """Gather answered calls and send them to the store, in order, on one event loop.
+    """Gather answered calls and send them to the store, in order, on one event loop."""
 
-    seeds: None for vLLM's own sampling.
-    """
-
-    def __init__(
-        self, store: StoreClient, gate: CallGate | None = None, seeds: RequestSeeds | None = None
-    ) -> None:
+    def __init__(self, store: StoreClient) -> None:
         self.store = store
-        self.gate = gate or CallGate()
-        self.seeds = seeds
         self.lost = 0
         self._waiting: list[Emitted] = []
         self._news = asyncio.Event()

@@ -39,14 +39,13 @@ LOOK_SECONDS = 0.5  # between two looks whether the store is about to end
 
 
 class RunStore(InMemoryLightningStore):
-    """Number endings, wake those who wait, and forget rollouts `release_seconds` after their end.
+    """Number endings, wake those who wait, and forget rollouts RELEASE_SECONDS after their end.
 
     Lives on its server's event loop. Only `closing` may be set from elsewhere.
     """
 
-    def __init__(self, release_seconds: float = RELEASE_SECONDS) -> None:
+    def __init__(self) -> None:
         super().__init__(thread_safe=True)
-        self.release_seconds = release_seconds
         self.news = asyncio.Event()  # another one after each news
         # Number, Unix seconds, rollout id
         self.ended: deque[tuple[int, float, str]] = deque()
@@ -65,7 +64,7 @@ class RunStore(InMemoryLightningStore):
         if any(is_finished(rollout) or is_queuing(rollout) for rollout in changed):
             self.news.set()
             self.news = asyncio.Event()
-        oldest = time.time() - self.release_seconds
+        oldest = time.time() - RELEASE_SECONDS
         while self.ended and self.ended[0][1] < oldest:
             await self._forget(self.ended.popleft()[2])
 
