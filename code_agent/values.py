@@ -22,7 +22,7 @@ import pandas as pd
 MOST = 2**26  # characters of all values together
 # Names of pandas' dtypes that are made again from their values
 COLUMNS = re.compile(
-    r"object|str|string|boolean|U?Int(8|16|32|64)|Float(32|64)|(datetime64|period|interval)\[.*\]"
+    r"str|string|boolean|U?Int(8|16|32|64)|Float(32|64)|(datetime64|period|interval)\[.*\]"
 )
 PLAIN = (list, tuple, set, frozenset)
 NO_VALUES = (
@@ -61,7 +61,10 @@ def load(text: str, names: Collection[str]) -> dict[str, Any]:
 
 
 def described(value: Any, reads: Collection[str] = ()) -> Any:
-    """Return a value as JSON: itself, or a list of kind and parts. Raises TypeError: other types."""
+    """Return a value as JSON: itself, or a list of its kind and what it is made of, described alike.
+
+    Raises TypeError: other types.
+    """
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, np.generic):
@@ -70,15 +73,14 @@ def described(value: Any, reads: Collection[str] = ()) -> Any:
         if isinstance(value, plain):
             return plain(value)
     if isinstance(value, dict):
-        pairs = [[described(key, reads), described(part, reads)] for key, part in value.items()]
-        return ["dict", pairs]
+        return ["dict", described([*value], reads), described([*value.values()], reads)]
     if isinstance(value, PLAIN):
         parts = [described(part, reads) for part in value]
         if isinstance(value, tuple) and hasattr(value, "_fields"):
-            return ["named", list(value._fields), parts]
-        return [next(kind.__name__ for kind in PLAIN if isinstance(value, kind)), parts]
+            return ["named", described([*value._fields]), *parts]
+        return [next(kind.__name__ for kind in PLAIN if isinstance(value, kind)), *parts]
     if isinstance(value, collections.deque | KeysView | ValuesView | ItemsView):
-        return ["list", [described(part, reads) for part in value]]
+        return described([*value], reads)
     if isinstance(value, NO_VALUES):
         raise TypeError(f"{type(value).__name__} is no value")
     if found := _of_numpy_or_pandas(value) or _moment(value):
@@ -87,41 +89,36 @@ def described(value: Any, reads: Collection[str] = ()) -> Any:
     for name in reads:
         with suppress(Exception):
             attributes[name] = described(getattr(value, name), reads)
-    return ["record", attributes]
+    return ["record", described([*attributes]), ["list", *attributes.values()]]
 
 
 def _of_numpy_or_pandas(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         if value.dtype.hasobject:
-            return ["objects", list(value.shape), [described(part) for part in value.ravel()]]
+            return ["objects", described(value.shape), described([*value.ravel()])]
         return ["array", _npy(value)]
     if isinstance(value, pd.DataFrame):
         columns = [_column(value.iloc[:, at]) for at in range(value.shape[1])]
-        return ["frame", _index(value.columns), _index(value.index), columns]
+        return ["frame", described(value.columns), described(value.index), *columns]
     if isinstance(value, pd.Series):
-        return ["series", _column(value), _index(value.index), described(value.name)]
+        return ["series", _column(value), described(value.index), described(value.name)]
+    if isinstance(value, pd.MultiIndex):
+        return ["levels", described([*value]), described([*value.names])]
     if isinstance(value, pd.Index):
-        return ["index", _index(value)]
+        return ["index", _column(value), described(value.name)]
     if isinstance(value, pd.api.extensions.ExtensionArray):
-        return ["column", _column(pd.Series(value))]
+        return _column(pd.Series(value))
     return None
 
 
 def _column(values: pd.Series | pd.Index) -> Any:
     dtype = values.dtype
+    if isinstance(dtype, np.dtype):
+        return described(values.to_numpy())
     if isinstance(dtype, pd.CategoricalDtype):
-        whole = pd.Categorical(values)
-        return ["category", _npy(whole.codes), _column(dtype.categories), bool(dtype.ordered)]
-    if isinstance(dtype, np.dtype) and not dtype.hasobject:
-        return ["npy", _npy(values.to_numpy())]
-    return ["items", str(dtype), [described(part) for part in values]]
-
-
-def _index(index: pd.Index) -> Any:
-    if isinstance(index, pd.MultiIndex):
-        rows = [[described(part) for part in row] for row in index]
-        return ["levels", rows, [described(name) for name in index.names]]
-    return ["labels", _column(index), described(index.name)]
+        codes = described(pd.Categorical(values).codes)
+        return ["category", codes, _column(dtype.categories), bool(dtype.ordered)]
+    return ["items", str(dtype), described([*values])]
 
 
 def _moment(value: Any) -> Any:
@@ -135,8 +132,10 @@ def _moment(value: Any) -> Any:
         return [type(value).__name__, value.isoformat()]
     if isinstance(value, datetime.timedelta):
         return ["timedelta", value.days, value.seconds, value.microseconds]
-    if isinstance(value, decimal.Decimal | complex | range):
-        return [type(value).__name__, repr(value) if isinstance(value, complex) else str(value)]
+    if isinstance(value, range):
+        return ["range", value.start, value.stop, value.step]
+    if isinstance(value, decimal.Decimal | complex):
+        return [type(value).__name__, str(value)]
     return None
 
 
@@ -148,12 +147,12 @@ def _npy(array: Any) -> str:
 
 def restored(document: Any) -> Any:
     """Return the value that `described` encoded. Raises an exception for any other document."""
-    if not isinstance(document, list):
-        if isinstance(document, dict):
-            raise TypeError("an object of JSON where a value is expected")
-        return document
-    kind, *parts = document
-    return MAKERS[kind](*parts)
+    if isinstance(document, list):
+        kind, *parts = document
+        return MAKERS[kind](*map(restored, parts))
+    if isinstance(document, dict):
+        raise TypeError("an object of JSON where a value is expected")
+    return document
 
 
 def _array(text: str) -> Any:
@@ -161,84 +160,65 @@ def _array(text: str) -> Any:
     return np.lib.format.read_array(file, allow_pickle=False)
 
 
-def _restored_column(document: list[Any]) -> Any:
-    kind, *parts = document
-    if kind == "npy":
-        return _array(parts[0])
-    if kind == "category":
-        codes, categories, ordered = parts
-        known = pd.Index(_restored_column(categories))
-        return pd.Categorical.from_codes(_array(codes), known, ordered=ordered)
-    dtype, items = parts
-    if kind != "items" or not COLUMNS.fullmatch(dtype):
-        raise TypeError(f"no column of {kind!r}, {dtype!r}")
-    values = [restored(item) for item in items]
-    return pd.Series(values, dtype=dtype).array if dtype != "object" else _objects(values)
-
-
-def _objects(values: list[Any]) -> Any:
+def _objects(shape: tuple[int, ...], values: list[Any]) -> Any:
     array: Any = np.empty(len(values), dtype=object)
     for at, value in enumerate(values):
         array[at] = value
-    return array
+    return array.reshape(shape)
 
 
-def _restored_index(document: list[Any]) -> Any:
-    kind, *parts = document
-    if kind == "levels":
-        rows, names = parts
-        names = [restored(name) for name in names]
-        made = [tuple(restored(part) for part in row) for row in rows]
-        return pd.MultiIndex.from_tuples(made, names=names)
-    column, name = parts
-    return pd.Index(_restored_column(column), name=restored(name))
+def _items(dtype: str, values: list[Any]) -> Any:
+    if not COLUMNS.fullmatch(dtype):
+        raise TypeError(f"no column of {dtype!r}")
+    return pd.Series(values, dtype=dtype).array
 
 
-def _frame(columns: Any, index: Any, data: list[Any]) -> Any:
-    rows = _restored_index(index)
-    made = pd.DataFrame(dict(enumerate(map(_restored_column, data))), index=rows)
-    made.columns = _restored_index(columns)
+def _category(codes: Any, categories: Any, ordered: bool) -> Any:
+    return pd.Categorical.from_codes(codes, pd.Index(categories), ordered=ordered)
+
+
+def _frame(columns: Any, index: Any, *data: Any) -> Any:
+    made = pd.DataFrame(dict(enumerate(data)), index=index)
+    made.columns = columns
     return made
 
 
-def _series(column: Any, index: Any, name: Any) -> Any:
-    return pd.Series(_restored_column(column), index=_restored_index(index), name=restored(name))
+def _named(fields: list[str], *parts: Any) -> Any:
+    return collections.namedtuple("Named", fields, rename=True)(*parts)
 
 
-def _named(fields: list[str], parts: list[Any]) -> Any:
-    return collections.namedtuple("Named", fields, rename=True)(*map(restored, parts))
-
-
-def _namespace(found: dict[str, Any]) -> Any:
-    made = {name: restored(part) for name, part in found.items() if not name.startswith("_")}
-    return types.SimpleNamespace(**made)
+def _record(names: list[str], parts: list[Any]) -> Any:
+    found = zip(names, parts, strict=True)
+    return types.SimpleNamespace(**{name: part for name, part in found if name[0] != "_"})
 
 
 MAKERS: dict[str, Callable[..., Any]] = {
-    "list": lambda parts: [restored(part) for part in parts],
-    "tuple": lambda parts: tuple(restored(part) for part in parts),
-    "set": lambda parts: {restored(part) for part in parts},
-    "frozenset": lambda parts: frozenset(restored(part) for part in parts),
-    "dict": lambda pairs: {restored(key): restored(part) for key, part in pairs},
+    "list": lambda *parts: list(parts),
+    "tuple": lambda *parts: parts,
+    "set": lambda *parts: set(parts),
+    "frozenset": lambda *parts: frozenset(parts),
+    "dict": lambda keys, parts: dict(zip(keys, parts, strict=True)),
     "named": _named,
-    "record": _namespace,
+    "record": _record,
     "array": _array,
     "scalar": lambda text: _array(text)[()],
-    "objects": lambda shape, parts: _objects([restored(part) for part in parts]).reshape(shape),
+    "objects": _objects,
+    "items": _items,
+    "category": _category,
     "frame": _frame,
-    "series": _series,
-    "index": _restored_index,
-    "column": _restored_column,
+    "series": lambda column, index, name: pd.Series(column, index=index, name=name),
+    "index": lambda column, name: pd.Index(column, name=name),
+    "levels": lambda rows, names: pd.MultiIndex.from_tuples(rows, names=names),
     "missing": {"NaT": pd.NaT, "<NA>": pd.NA}.__getitem__,
     "Timestamp": pd.Timestamp,
     "Timedelta": pd.Timedelta,
     "Period": pd.Period,
-    "Interval": lambda left, right, closed: pd.Interval(restored(left), restored(right), closed),
+    "Interval": pd.Interval,
     "datetime": datetime.datetime.fromisoformat,
     "date": datetime.date.fromisoformat,
     "time": datetime.time.fromisoformat,
     "timedelta": datetime.timedelta,
     "Decimal": decimal.Decimal,
     "complex": complex,
-    "range": lambda text: range(*map(int, re.findall(r"-?\d+", text))),
+    "range": range,
 }
