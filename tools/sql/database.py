@@ -1,7 +1,7 @@
 """Read-only access to the database behind a URL: the part that all engines share.
 
 database = open_database("sqlite:////data/medical.db")
-database.read("SELECT ...", Access(tables=frozenset({"drugs_info"})), deadline=1.0, max_rows=20)
+database.read(check("SELECT ...", "sqlite", {"drugs_info"}), deadline=1.0, max_rows=20)
 """
 
 import logging
@@ -24,6 +24,7 @@ from sqlglot import exp
 
 from common.command import Failure, UsageError
 from common.toml import table_beside
+from tools.sql.guard import Statement
 from tools.sql.scopes import fold
 
 LOG = logging.getLogger(__name__)
@@ -80,21 +81,6 @@ class GuardFault(StatementError):
 
 
 @dataclass(frozen=True)
-class Access:
-    """What a statement may read: lower-case tables, its own WITH names, and the tables it names.
-
-    written: its text before the guard wrote it anew, or "" where that has the same words. The
-    engine must accept it, too, because sqlglot mends what an engine refuses.
-    """
-
-    tables: frozenset[str]
-    own_names: frozenset[str] = frozenset()
-    named: frozenset[str] = frozenset()
-    written: str = ""
-    kept: int = 4_000  # characters of a server's cell
-
-
-@dataclass(frozen=True)
 class Rows:
     """What a statement returned.
 
@@ -148,7 +134,7 @@ class Database(ABC):
         reason = " ".join(str(getattr(error, "orig", None) or error).split())
         return kind(f"cannot read the database {self.label}: {reason[:300]}")
 
-    def read(self, sql: str, access: Access, deadline: float, max_rows: int) -> Rows:
+    def read(self, statement: Statement, deadline: float, max_rows: int) -> Rows:
         """Run a SELECT that the guard let pass. A broken connection is replaced once.
 
         deadline: seconds of `clock` for the whole call. max_rows: the rest is only counted. Raises
@@ -156,10 +142,17 @@ class Database(ABC):
         is gone, locked or damaged.
         """
         try:
-            return self.read_once(sql, access, deadline, max_rows)
+            return self.read_once(statement, deadline, max_rows)
         except ConnectionLost:
             self._engine.dispose()  # the other pooled connections are most likely as dead
-            return self.read_once(sql, access, deadline, max_rows)
+            return self.read_once(statement, deadline, max_rows)
+
+    def read_table(
+        self, table: str, sql: str, deadline: float, max_rows: int, written: str = ""
+    ) -> Rows:
+        """Run a SELECT of ours on one table. Raises as `read`."""
+        own = frozenset({table})
+        return self.read(Statement(sql, own, written, tables=own), deadline, max_rows)
 
     def prove(self, tables: Iterable[str]) -> None:
         """Raise DatabaseError if a new connection fails or does not return a row of each table."""
@@ -178,19 +171,21 @@ class Database(ABC):
             return name
         return exp.to_identifier(name, quoted=True).sql(dialect=self.dialect)
 
+    def place(self, table: str) -> exp.Table:
+        """Return a table as FROM names it, whatever its name needs."""
+        return exp.table_(table, db=self.schema or None, quoted=True)
+
     def first_rows(self, table: str, count: int) -> str:
-        """Return a statement for rows of a table, whatever its name needs."""
-        place = exp.table_(table, db=self.schema or None, quoted=True)
-        return exp.select("*").from_(place).limit(count).sql(dialect=self.dialect)
+        """Return a statement for rows of a table."""
+        return exp.select("*").from_(self.place(table)).limit(count).sql(dialect=self.dialect)
 
     def _sample(self, table: str, count: int) -> None:
         """Read a table's first rows on the way that a policy's statement takes."""
         sql = self.first_rows(table, count)
-        access = Access(frozenset({table}), named=frozenset({table}), written=sql)
-        self.read(sql, access, PROOF_SECONDS, 1)
+        self.read_table(table, sql, PROOF_SECONDS, 1, written=sql)
 
     @abstractmethod
-    def read_once(self, sql: str, access: Access, deadline: float, max_rows: int) -> Rows:
+    def read_once(self, statement: Statement, deadline: float, max_rows: int) -> Rows:
         """Run `read` on one pooled connection. Raises ConnectionLost if that connection broke."""
 
     def excess(self, tables: frozenset[str]) -> set[str]:

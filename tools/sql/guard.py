@@ -90,19 +90,22 @@ def nodes(dialect: str) -> frozenset[type[exp.Expr]]:
 
 
 class Statement(NamedTuple):
-    """A statement that may run.
+    """A statement that may run, and what an engine lets it read.
 
-    sql: its regenerated text. written: its own text, without what stands around it, or "" where it
-    has the same words. own_names: folded names that its WITH defines. tables: the allowed tables it
-    names. comparisons: the first columns that `=`, IN or LIKE compares with texts, without wildcards,
-    and the conditions in which it does.
+    sql: its regenerated text. allowed: folded names of tables. written: its own text, without what
+    stands around it, or "" where it has the same words. The engine must accept it, too, because
+    sqlglot mends what an engine refuses. own_names: folded names that its WITH defines. tables: the
+    allowed ones it names. comparisons: the first columns that `=`, IN or LIKE compares with texts,
+    without wildcards, and the conditions in which it does. kept: characters of a server's cell.
     """
 
     sql: str
+    allowed: frozenset[str]
     written: str = ""
     own_names: frozenset[str] = frozenset()
     tables: frozenset[str] = frozenset()
     comparisons: tuple[tuple[str, str, exp.Expr], ...] = ()
+    kept: int = 4_000
 
 
 def check(sql: str, dialect: str, allowed_tables: Iterable[str], schema: str = "") -> Statement:
@@ -150,7 +153,7 @@ def _check(sql: str, dialect: str, allowed_tables: frozenset[str], schema: str) 
         own = [token for token in written if token.token_type != TokenType.SEMICOLON]
         is_same = same_words(written, sql, tokens, text, scopes.written_schema)
         own_text = "" if is_same else sql[own[0].start : own[-1].end + 1]
-        return Statement(text, own_text, own_names, tables, comparisons)
+        return Statement(text, allowed_tables, own_text, own_names, tables, comparisons)
     except Refused as refusal:
         if refusal.kind != "function" or refusal.name in fold(sql):
             raise

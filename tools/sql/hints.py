@@ -14,14 +14,7 @@ from rapidfuzz.distance import Levenshtein
 from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
-from tools.sql.database import (
-    PLAIN_NAME,
-    Access,
-    Column,
-    Database,
-    DeadlineExceeded,
-    StatementError,
-)
+from tools.sql.database import PLAIN_NAME, Column, Database, DeadlineExceeded, StatementError
 from tools.sql.dialects import PLAIN_SPACE, gaps, tokens_of
 from tools.sql.guard import FUNCTIONS, Refused, Statement
 from tools.sql.result import neutralise, shorten
@@ -177,8 +170,7 @@ def _near(what: str, name: str, choices: Iterable[str]) -> str:
 
 def _near_values(text: str, column: Column, table: str, database: Database) -> list[str]:
     sql = _search(text, column.name, table, database)
-    access = Access(frozenset({table}), named=frozenset({table}))
-    found = database.read(sql, access, HINT_SECONDS, CANDIDATES)
+    found = database.read_table(table, sql, HINT_SECONDS, CANDIDATES)
     near = []
     for value, *_ in found.rows:
         if isinstance(value, str) and len(value) <= VALUE_CHARACTERS and is_near(text, value):
@@ -191,10 +183,9 @@ def _finds(condition: exp.Expr, column: Column, table: str, database: Database) 
     own = condition.copy()
     for named in own.find_all(exp.Column):
         named.replace(exp.column(column.name, quoted=True))
-    place = exp.table_(table, db=database.schema or None, quoted=True)
-    sql = exp.select("1").from_(place).where(own).limit(1).sql(dialect=database.dialect)
-    access = Access(frozenset({table}), named=frozenset({table}))
-    return bool(database.read(sql, access, HINT_SECONDS, 1).rows)
+    found = exp.select("1").from_(database.place(table)).where(own).limit(1)
+    sql = found.sql(dialect=database.dialect)
+    return bool(database.read_table(table, sql, HINT_SECONDS, 1).rows)
 
 
 def is_near(text: str, value: str) -> bool:
@@ -225,7 +216,7 @@ def _search(text: str, column: str, table: str, database: Database) -> str:
     return (
         exp.select(exp.column(column, quoted=True), exp.alias_(score, "shared"))
         .distinct()
-        .from_(exp.table_(table, db=database.schema or None, quoted=True))
+        .from_(database.place(table))
         .where(exp.or_(*likes))
         .order_by("shared DESC")
         .limit(CANDIDATES)

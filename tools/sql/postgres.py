@@ -19,7 +19,6 @@ from sqlglot.errors import ParseError
 
 from tools.sql.database import (
     ENGINES,
-    Access,
     ConnectionLost,
     DatabaseError,
     DeadlineExceeded,
@@ -29,7 +28,7 @@ from tools.sql.database import (
     SyntaxRefused,
 )
 from tools.sql.dialects import engine_dialect
-from tools.sql.guard import COLLECTING, FUNCTIONS
+from tools.sql.guard import COLLECTING, FUNCTIONS, Statement
 from tools.sql.server import Columns, ServerDatabase, names_of
 
 SETTINGS = ENGINES["postgres"]
@@ -73,20 +72,20 @@ class PostgresDatabase(ServerDatabase):
         foreign = self._catalog(lambda found: found.get_foreign_table_names())
         return super().read_tables().union(materialized, foreign)
 
-    def read_once(self, sql: str, access: Access, deadline: float, max_rows: int) -> Rows:
-        self._refuse_calls_of_rows(sql, access)
-        return super().read_once(sql, access, deadline, max_rows)
+    def read_once(self, statement: Statement, deadline: float, max_rows: int) -> Rows:
+        self._refuse_calls_of_rows(statement)
+        return super().read_once(statement, deadline, max_rows)
 
-    def _refuse_calls_of_rows(self, sql: str, access: Access) -> None:
+    def _refuse_calls_of_rows(self, statement: Statement) -> None:
         """Refuse names behind a dot that may call a function the guard does not know.
 
         PostgreSQL reads `t.name` as name(t) where t has no such column. A name of such a function
         is refused also where it is a column: nothing here resolves names as PostgreSQL does.
         """
         try:
-            tree = sqlglot.parse_one(sql, read=engine_dialect(self.dialect))
+            tree = sqlglot.parse_one(statement.sql, read=engine_dialect(self.dialect))
         except ParseError:
-            if access.named:
+            if statement.tables:
                 raise StatementError("the statement cannot be read") from None
             return  # PostgreSQL says in its own words what is wrong
         forbidden = self._functions_of_one

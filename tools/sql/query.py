@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 from common.settings import load_settings
 from tools.sql.database import (
-    Access,
     Database,
     DatabaseError,
     DeadlineExceeded,
@@ -151,13 +150,8 @@ class QueryTool:
             near = self._hint(hint_for_refusal, refusal, database, self.allowed_tables)
             return Answer(self._failed(str(refusal), near, database, sql))
         try:
-            kept = max(Access.kept, self.limits.max_cell)
-            access = Access(
-                self.allowed_tables, statement.own_names, statement.tables, statement.written, kept
-            )
-            rows = database.read(
-                statement.sql, access, end - database.clock(), self.limits.max_rows
-            )
+            read = statement._replace(kept=max(statement.kept, self.limits.max_cell))
+            rows = database.read(read, end - database.clock(), self.limits.max_rows)
         except DeadlineExceeded:
             text = f"查询超过 {self.limits.deadline:g} 秒，已停止。请增加条件或减少连接。"
             return Answer(failure(text), repeatable=False, overran=True)

@@ -21,7 +21,6 @@ from sqlalchemy.pool import PoolProxiedConnection
 
 from tools.sql.database import (
     POOL,
-    Access,
     Column,
     ConnectionLost,
     Database,
@@ -33,6 +32,7 @@ from tools.sql.database import (
     StatementError,
     SyntaxRefused,
 )
+from tools.sql.guard import Statement
 
 MAX_COLUMNS = 1_600  # as many as a table of PostgreSQL may have
 GRACE = 0.15  # seconds after the deadline in which the server may stop by itself
@@ -163,7 +163,7 @@ class ServerDatabase(Database):
         except SQLAlchemyError as error:
             raise self._broken(error) from None
 
-    def read_once(self, sql: str, access: Access, deadline: float, max_rows: int) -> Rows:
+    def read_once(self, statement: Statement, deadline: float, max_rows: int) -> Rows:
         pooled = self.connection()
         problem = None
         connection: Any = pooled.driver_connection
@@ -175,10 +175,10 @@ class ServerDatabase(Database):
         try:
             with closing(connection.cursor()) as cursor:
                 self.begin(cursor, end - time.monotonic())
-                if access.written:
-                    self.compile(cursor, access.written)
+                if statement.written:
+                    self.compile(cursor, statement.written)
                     was_read = True
-                found = self._fetch(cursor, sql, access, end, max_rows)
+                found = self._fetch(cursor, statement, end, max_rows)
             self.clean(connection)
         except Exception as error:
             problem = self.explain(error, connection)
@@ -197,15 +197,17 @@ class ServerDatabase(Database):
             )
         raise problem
 
-    def _fetch(self, cursor: Any, sql: str, access: Access, end: float, max_rows: int) -> Rows:
+    def _fetch(self, cursor: Any, statement: Statement, end: float, max_rows: int) -> Rows:
+        sql = statement.sql
         columns = self.describe(cursor, sql)
         if len(columns) > MAX_COLUMNS:
             raise StatementError(f"too many columns: {len(columns)}, at most {MAX_COLUMNS}")
         if not columns:
             raise GuardFault("no columns")
         self.set_deadline(cursor, max(SHORTEST, end - time.monotonic()))
-        rows = self.first_cut(cursor, sql, columns, max_rows + 1, access.kept)
-        found = Rows([name for name, _ in columns], rows[:max_rows], len(rows), True, access.named)
+        rows = self.first_cut(cursor, sql, columns, max_rows + 1, statement.kept)
+        names = [name for name, _ in columns]
+        found = Rows(names, rows[:max_rows], len(rows), True, statement.tables)
         if len(rows) <= max_rows:
             return found
         count, exact = self._count(cursor, sql, columns, end, len(rows))

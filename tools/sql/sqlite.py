@@ -22,7 +22,6 @@ from common.files import read_only_uri
 from tools.sql.database import (
     ENGINES,
     POOL,
-    Access,
     Column,
     Database,
     DatabaseError,
@@ -32,7 +31,7 @@ from tools.sql.database import (
     Rows,
     StatementError,
 )
-from tools.sql.guard import FUNCTIONS
+from tools.sql.guard import FUNCTIONS, Statement
 from tools.sql.scopes import fold
 
 # Steps of SQLite's virtual machine between two looks at the deadline: a few ms at most
@@ -157,11 +156,11 @@ class SqliteDatabase(Database):
         self._views[tables] = frozenset(found), frozenset(behind | found)
         return self._views[tables]
 
-    def _authorizer(self, access: Access, tables_read: set[str]) -> Callable[..., int]:
+    def _authorizer(self, statement: Statement, tables_read: set[str]) -> Callable[..., int]:
         """Return SQLite's callback, which fills `tables_read`."""
         functions = FUNCTIONS["sqlite"]
         real_names = self.tables
-        views, behind = self._views_through(access.tables)
+        views, behind = self._views_through(statement.allowed)
 
         def authorize(
             action: int, first: str | None, second: str | None, schema: str | None, view: str | None
@@ -169,12 +168,12 @@ class SqliteDatabase(Database):
             if action in (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_RECURSIVE):
                 return sqlite3.SQLITE_OK
             # SQLite names a WITH in the same place as a view.
-            in_view = fold(view or "") in views - access.own_names
+            in_view = fold(view or "") in views - statement.own_names
             if action == sqlite3.SQLITE_FUNCTION and (in_view or fold(second or "") in functions):
                 return sqlite3.SQLITE_OK
             if action == sqlite3.SQLITE_READ:
                 name = fold(first or "")
-                if name in access.tables:
+                if name in statement.allowed:
                     tables_read.add(name)
                     return sqlite3.SQLITE_OK
                 # A view that may be read shows what its operator chose of other tables.
@@ -182,11 +181,12 @@ class SqliteDatabase(Database):
                     return sqlite3.SQLITE_OK
                 # SQLite may count the rows of a view in the table or the WITH behind it
                 if not second and name in behind:
-                    tables_read.update(access.named & real_names)
+                    tables_read.update(statement.tables & real_names)
                     return sqlite3.SQLITE_OK
                 # Reading no column, as count(*) does, is also reported for names that the
                 # statement defines itself.
-                if not second and name not in real_names and (not name or name in access.own_names):
+                is_own = not name or name in statement.own_names
+                if not second and name not in real_names and is_own:
                     return sqlite3.SQLITE_OK
             return sqlite3.SQLITE_DENY
 
@@ -200,7 +200,7 @@ class SqliteDatabase(Database):
         except sqlite3.Error as error:
             raise self._broken(error) from None
 
-    def read_once(self, sql: str, access: Access, deadline: float, max_rows: int) -> Rows:
+    def read_once(self, statement: Statement, deadline: float, max_rows: int) -> Rows:
         end = self.clock() + deadline * (1 - CLEANUP_SHARE)
         tables_read: set[str] = set()
         was_read = False
@@ -208,13 +208,13 @@ class SqliteDatabase(Database):
         connection = pooled.driver_connection
         assert isinstance(connection, sqlite3.Connection)
         try:
-            connection.set_authorizer(self._authorizer(access, tables_read))
+            connection.set_authorizer(self._authorizer(statement, tables_read))
             connection.set_progress_handler(lambda: self.clock() > end, OPERATIONS_PER_CHECK)
             _seed(connection)
-            if access.written:  # compiled, and not run
-                connection.execute(f"EXPLAIN {access.written}").close()
+            if statement.written:  # compiled, and not run
+                connection.execute(f"EXPLAIN {statement.written}").close()
                 was_read = True
-            with closing(connection.execute(sql)) as cursor:
+            with closing(connection.execute(statement.sql)) as cursor:
                 columns = [column[0] for column in cursor.description or ()]
                 rows = cursor.fetchmany(max_rows)
                 connection.text_factory = bytes  # what is only counted need not be read
@@ -222,7 +222,7 @@ class SqliteDatabase(Database):
             count = len(rows) + more
             exact = more < COUNTED_BY_READING
             if not exact:
-                count, exact = _count(connection, sql, count)
+                count, exact = _count(connection, statement.sql, count)
         except (sqlite3.Error, sqlite3.Warning) as error:
             if was_read and SYNTAX.search(str(error)):
                 raise GuardFault(str(error)) from None

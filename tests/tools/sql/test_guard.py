@@ -8,9 +8,9 @@ import sqlglot
 
 from tests.corpora import cases_of
 from tests.tools.sql import sites
-from tools.sql.database import Access, StatementError, open_database
+from tools.sql.database import StatementError, open_database
 from tools.sql.dialects import engine_dialect
-from tools.sql.guard import CACHED_BYTES, Refused, _check_words, check
+from tools.sql.guard import CACHED_BYTES, Refused, Statement, _check_words, check
 from tools.sql.mcp import in_both
 from tools.sql.query import QueryTool
 from tools.sql.result import failure
@@ -32,9 +32,9 @@ def test_a_connection_reads_only_and_writes_nowhere_else_either(database):
 @pytest.mark.parametrize("sql", cases_of(__file__, "corpus/below_the_guard"))
 def test_the_connection_refuses_without_the_guard(guarded, sql):
     before = sites.file_state(guarded)
-    access = Access(TABLES, own_names=frozenset({"secrets"}))
+    statement = Statement(sql, TABLES, own_names=frozenset({"secrets"}))
     with pytest.raises(StatementError):
-        open_database(f"sqlite:///{guarded}").read(sql, access, deadline=1.0, max_rows=5)
+        open_database(f"sqlite:///{guarded}").read(statement, deadline=1.0, max_rows=5)
     assert sites.file_state(guarded) == before
 
 

@@ -11,7 +11,8 @@ from sqlalchemy.exc import DBAPIError
 from common.settings import load_settings
 from tests.corpora import cases_of
 from tests.tools.sql import sites
-from tools.sql.database import Access, DatabaseError, forget_databases, open_database
+from tools.sql.database import DatabaseError, forget_databases, open_database
+from tools.sql.guard import Statement
 from tools.sql.mysql import MysqlDatabase
 from tools.sql.query import Limits, QueryTool
 
@@ -91,7 +92,7 @@ def test_text_is_read_as_the_guard_reads_it_in_whatever_mode_the_server_is(mysql
         connection.exec_driver_sql("SET GLOBAL sql_mode = 'NO_BACKSLASH_ESCAPES'")
         try:
             database = MysqlDatabase(make_url(mysql_site.url))
-            answer = database.read(r"SELECT '\\' AS a", Access(frozenset()), 5.0, 5)
+            answer = database.read(Statement(r"SELECT '\\' AS a", frozenset()), 5.0, 5)
         finally:
             connection.exec_driver_sql(f"SET GLOBAL sql_mode = '{mode}'")
     assert list(answer.rows) == [("\\",)]
@@ -179,7 +180,7 @@ def test_a_statement_that_outlives_the_servers_time_out_is_hung_up_on_and_termin
     if site.engine == "mysql":
         endless = ENDLESS
     with pytest.raises(DatabaseError):
-        database.read(endless, Access(frozenset({"drugs_info"})), 0.2, 5)
+        database.read_table("drugs_info", endless, 0.2, 5)
     database.prove(["disease"])
     end = time.monotonic() + 20
     while number in processes(site) and time.monotonic() < end:

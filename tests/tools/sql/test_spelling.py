@@ -12,8 +12,8 @@ from tests.messages import missing
 from tests.tools.sql import sites
 from tests.tools.sql.sites import Site
 from tests.tools.sql.test_statements import plain
-from tools.sql.database import Access, DatabaseError, GuardFault, StatementError, open_database
-from tools.sql.guard import Refused, check
+from tools.sql.database import DatabaseError, GuardFault, StatementError, open_database
+from tools.sql.guard import Refused, Statement, check
 from tools.sql.query import UNSUPPORTED, QueryTool
 
 ENGINES = ("sqlite", "postgres", "mariadb")
@@ -77,12 +77,12 @@ def test_what_the_engine_runs_gives_its_own_rows(engine, request):
 def test_what_the_guard_alone_made_unreadable_is_not_called_wrong(engine, request, caplog):
     site = request.getfixturevalue(f"{engine}_site")
     database = open_database(site.url)
-    read_by_engine = Access(frozenset(), written="SELECT 1")
-    unreadable = "SELECT INTERVAL '1' DAY" if engine == "mysql" else "SELECT 1 WHERE WHERE"
+    sql = "SELECT INTERVAL '1' DAY" if engine == "mysql" else "SELECT 1 WHERE WHERE"
+    unreadable = Statement(sql, frozenset())
     with pytest.raises(GuardFault):
-        database.read(unreadable, read_by_engine, 1.0, 1)
+        database.read(unreadable._replace(written="SELECT 1"), 1.0, 1)
     with pytest.raises(StatementError) as raised:
-        database.read(unreadable, Access(frozenset()), 1.0, 1)
+        database.read(unreadable, 1.0, 1)
     assert not isinstance(raised.value, GuardFault)
     if engine == "postgres":
         answer = QueryTool(site.url).answer(database, "SELECT FROM disease")
@@ -167,11 +167,11 @@ def test_a_view_shows_what_it_is_made_of_and_nothing_else(made):
     assert tool.run("SELECT id FROM v").tables_read == {"v"}
     counted = tool.run("SELECT count(*) FROM v")
     assert (counted.rows, counted.tables_read) == ([[1]], {"v"})
-    below_the_guard = Access(frozenset({"v"}), frozenset({"v", "inner_view"}))
     for name in ("v", "inner_view"):
-        statement = f"WITH {name} AS (SELECT * FROM patients) SELECT * FROM {name}"
+        sql = f"WITH {name} AS (SELECT * FROM patients) SELECT * FROM {name}"
+        statement = Statement(sql, frozenset({"v"}), own_names=frozenset({"v", "inner_view"}))
         with pytest.raises(StatementError):
-            tool.database().read(statement, below_the_guard, 1.0, 1)
+            tool.database().read(statement, 1.0, 1)
     for hidden in ("patients", "inner_view"):
         assert tool.run(f"SELECT count(*) FROM {hidden}").error
         assert tool.run(f"SELECT id FROM {hidden}").error
