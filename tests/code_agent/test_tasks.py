@@ -1,7 +1,5 @@
 """Rows without a gold are refused, gold is checked and learned from, and failures have kinds."""
 
-import json
-
 import pytest
 
 from code_agent import validate
@@ -12,7 +10,7 @@ from data.parquet import write_parquet
 from episodes.episode import AgentError
 from recipes.drawing import CODE
 from tests.code_agent.conftest import SETTINGS
-from tests.corpora import cases_of
+from tests.corpora import cases_of, write_lines
 from tests.messages import missing
 
 ROW = {
@@ -65,19 +63,14 @@ def test_gold_rows_are_supervised_data():
 
 
 def test_a_file_of_episodes_is_read_or_named(tmp_path):
-
-    folder = tmp_path
-    messages = [
-        {"role": "user", "content": "?"},
-        {"role": "assistant", "content": str(Action("submit"))},
-    ]
-    (folder / "sft.jsonl").write_text(json.dumps({"messages": messages}) + "\n", encoding="utf-8")
-    [kept] = AGENT.dialogues(folder / "sft.jsonl", SETTINGS)
+    action = {"role": "assistant", "content": str(Action("submit"))}
+    messages = [{"role": "user", "content": "?"}, action]
+    path = write_lines(tmp_path / "sft.jsonl", [{"messages": messages}])
+    [kept] = AGENT.dialogues(path, SETTINGS)
     assert (kept.messages, kept.learn) == (messages, [True])
-    for text, said in (('{"messages": [{"role": "user"}]}\n', "line 1"), ("", "has no episodes")):
-        (folder / "bad.jsonl").write_text(text, encoding="utf-8")
+    for rows, said in ([{"messages": messages[:1]}], "line 1"), ([], "has no episodes"):
         with pytest.raises(AgentError, match=said):
-            AGENT.dialogues(folder / "bad.jsonl", SETTINGS)
+            AGENT.dialogues(write_lines(path, rows), SETTINGS)
 
 
 @pytest.mark.parametrize(

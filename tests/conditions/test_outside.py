@@ -28,10 +28,14 @@ def written(folder: Path, *rows: Any) -> Path:
     return write_lines(folder / "set.jsonl", numbered)
 
 
-def test_an_osce_case_for_the_diagnosis_agent(tmp_path, capsys, settings):
-    agent = registry.get("diagnosis")
-    [row] = agent.rows(written(tmp_path, OSCE))
-    task: Any = agent.task(row, settings)
+def tasks_of(name: str, path: Path) -> list[Any]:
+    """The tasks that an agent makes of a file."""
+    agent = registry.get(name)
+    return [agent.task(row, load_settings()) for row in agent.rows(path)]
+
+
+def test_an_osce_case_for_the_diagnosis_agent(tmp_path, capsys):
+    [task] = tasks_of("diagnosis", written(tmp_path, OSCE))
     assert not missing(capsys.readouterr().err, "AgentClinic (OSCE)", "1 rows")
     assert (task.reference, task.age, task.sex) == ("Pulmonary tuberculosis", 52, "female")
     assert "sweats at night" in task.question
@@ -44,14 +48,11 @@ def test_an_osce_case_for_the_diagnosis_agent(tmp_path, capsys, settings):
     assert not {"Findings", "Imaging"} & set(task.results)
 
 
-def test_an_image_challenge_is_marked_and_other_questions_are_counted(tmp_path, capsys, settings):
-    agent = registry.get("diagnosis")
+def test_an_image_challenge_is_marked_and_other_questions_are_counted(tmp_path, capsys):
     other = IMAGE | {"question": "A boy was bitten. Which animal is shown?"}
     known = IMAGE | {"question": "The diagnosis was scabies. Which treatment is best?"}
     both = IMAGE | {"answers": [{"text": name, "correct": True} for name in ("Scabies", "Eczema")]}
-    row, *others = agent.rows(written(tmp_path, IMAGE, other, known, both))
-    assert not others
-    task: Any = agent.task(row, settings)
+    [task] = tasks_of("diagnosis", written(tmp_path, IMAGE, other, known, both))
     said = capsys.readouterr().err
     assert not missing(said, "3 are not", "2 ask for something", "1 have no single")
     assert (task.reference, task.task_type, task.age) == ("Scabies", "without the image", 0)
@@ -59,19 +60,17 @@ def test_an_image_challenge_is_marked_and_other_questions_are_counted(tmp_path, 
     assert "likely" not in task.question
 
 
-def test_a_list_that_is_one_text_is_read_by_its_lines(tmp_path, capsys, settings):
+def test_a_list_that_is_one_text_is_read_by_its_lines(tmp_path, capsys):
     row = MEDIQ | {"context": "A man coughs.", "facts": "1. He coughs.\n2. He smokes."}
-    _, [task] = opened([row, row | {"context": {"a": 1}}], tmp_path, settings)
+    [task] = tasks_of("consultation", written(tmp_path, row, row | {"context": {"a": 1}}))
     assert task.question.startswith("A man coughs.")
     assert "He coughs.\nHe smokes." in task.description
     assert "1 have no facts" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("row", [OSCE, VIGNETTE], ids=["osce", "vignette"])
-def test_a_patient_of_the_consultation_agent(row, tmp_path, settings):
-    agent = registry.get("consultation")
-    [found] = agent.rows(written(tmp_path, row))
-    task: Any = agent.task(found, settings)
+def test_a_patient_of_the_consultation_agent(row, tmp_path):
+    [task] = tasks_of("consultation", written(tmp_path, row))
     assert task.question in ("A cough", "Toe pain")
     assert task.reference in ("Pulmonary tuberculosis", "Gout")
     assert task.reference not in task.description
@@ -97,17 +96,16 @@ def test_bad_files_are_one_line(rows, seen, tmp_path):
         registry.get("diagnosis").rows(written(tmp_path, *rows))
 
 
-def opened(rows: list[Any], folder: Path, settings: Any) -> tuple[Any, list[Any]]:
-    agent = registry.get("consultation")
-    tasks = [agent.task(row, settings) for row in agent.rows(written(folder, *rows))]
-    return agent.open(settings, {}), tasks
+@pytest.fixture
+def environment() -> Any:
+    return registry.get("consultation").open(load_settings(), {})
 
 
-def test_a_case_with_options_shows_them_and_hides_its_facts(tmp_path, capsys, settings):
+def test_a_case_with_options_shows_them_and_hides_its_facts(tmp_path, capsys):
     wrong = [MEDIQ | {"answer_idx": "E"}, MEDIQ | {"answer_idx": "C"}]
     several = MEDIQ | {"answer_idx": ["A", "B"]}
     none = [MEDIQ | {"facts": []}, MEDIQ | {"facts": [7, None]}]
-    _, [task] = opened([MEDIQ, *wrong, several, *none], tmp_path, settings)
+    [task] = tasks_of("consultation", written(tmp_path, MEDIQ, *wrong, several, *none))
     said = capsys.readouterr().err
     assert not missing(said, "mediQ", "1 rows", "5 are not", "2 have no facts", "2 have an answer")
     assert task.question.splitlines()[0] == MEDIQ["context"][0]  # type: ignore[index]
@@ -120,8 +118,8 @@ def test_a_case_with_options_shows_them_and_hides_its_facts(tmp_path, capsys, se
 
 
 @pytest.mark.parametrize(("reply", "score"), cases_of(__file__, "choices"))
-async def test_a_choice_is_one_letter_in_its_form(reply, score, tmp_path, settings):
-    environment, [task] = opened([MEDIQ], tmp_path, settings)
+async def test_a_choice_is_one_letter_in_its_form(reply, score, tmp_path, environment):
+    [task] = tasks_of("consultation", written(tmp_path, MEDIQ))
     policy = Script(["<answer>Question: Do you drink alcohol?</answer>", reply], 4)
     episode = await environment.play(task, policy)
     assert (await environment.score(task, episode)).score == score
@@ -129,10 +127,10 @@ async def test_a_choice_is_one_letter_in_its_form(reply, score, tmp_path, settin
 
 
 @pytest.mark.parametrize("right", [["C", "B"], "B,C", "BC"])
-async def test_a_case_of_several_right_options_is_right_with_all_of_them(right, tmp_path, settings):
+async def test_several_right_options_are_right_with_all_of_them(right, tmp_path, environment):
     texts = [MEDIQ["options"][letter] for letter in "BC"]
     row = MEDIQ | {"answer_idx": right, "answer": texts}
-    environment, [task] = opened([row], tmp_path, settings)
+    [task] = tasks_of("consultation", written(tmp_path, row))
     assert "Several options are right" in task.question
     for reply, score in (("C, B", 1), ("B and C", 1), ("B", 0), ("B, C, D", 0), ("B or C", 0)):
         episode = await environment.play(task, Script([f"<answer>Choice: {reply}</answer>"], 4))
@@ -140,8 +138,9 @@ async def test_a_case_of_several_right_options_is_right_with_all_of_them(right, 
 
 
 @pytest.mark.parametrize("row", [OSCE, MEDIQ])
-async def test_an_english_case_is_played_in_english(row, tmp_path, settings):
-    environment, [task] = opened([row], tmp_path, settings)
+async def test_an_english_case_is_played_in_english(row, tmp_path, environment):
+    path = written(tmp_path, row)
+    [task] = tasks_of("consultation", path)
     asked = ["<answer>Question: Do you own a boat?</answer>", "no form"]
     asked.append("<answer>Question:</answer>")
     episode = await environment.play(task, Script(asked, 4))
@@ -149,24 +148,18 @@ async def test_an_english_case_is_played_in_english(row, tmp_path, settings):
     assert "Question:" in read
     assert not re.search(r"[\u4e00-\u9fff]", read)
     agent = registry.get("consultation")
-    [learned] = agent.demonstrations("policy", agent.rows(tmp_path / "set.jsonl"), settings)
+    [learned] = agent.demonstrations("policy", agent.rows(path), load_settings())
     assert learned.messages[0] == episode.messages[0]
 
 
-@pytest.fixture
-def settings():
-    return load_settings()
-
-
-def test_results_of_one_name_keep_their_group(tmp_path, settings):
+def test_results_of_one_name_keep_their_group(tmp_path):
     tests = {"Serum_Analysis": {"Na": "122 mEq/L"}, "Urinalysis": {"Na": "45 mEq/L"}}
     tests["Joint_Aspiration"] = {"Analysis": {"WBC": "20,000"}}
     signs = {"Blood_Pressure": {"Sitting": "130/80", "Standing": "110/65"}}
     found = {"Test_Results": tests, "Physical_Examination_Findings": {"Vital_Signs": signs}}
     osce = OSCE["OSCE_Examination"] | found
-    agent = registry.get("diagnosis")
-    [row] = agent.rows(written(tmp_path, {"OSCE_Examination": osce}))
-    results = agent.task(row, settings).results  # type: ignore[attr-defined]
+    [task] = tasks_of("diagnosis", written(tmp_path, {"OSCE_Examination": osce}))
+    results = task.results
     assert results["Serum Analysis Na"] == "122 mEq/L"
     assert results["Urinalysis Na"] == "45 mEq/L"
     assert results["Joint Aspiration Analysis"] == "WBC: 20,000"

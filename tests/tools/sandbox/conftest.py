@@ -32,6 +32,14 @@ def run(sandbox, request):
 
 
 @pytest.fixture
+async def fresh():
+    """A sandbox of this test's own, which its first program starts."""
+    sandbox = Sandbox()
+    yield sandbox
+    await sandbox.close()
+
+
+@pytest.fixture
 def bare(monkeypatch):
     """Sandboxes are processes of this account, which start at once."""
     monkeypatch.setenv("SANDBOX", "process")

@@ -81,21 +81,17 @@ async def test_one_episodes_programs_run_one_after_another(run):
     assert (await run("print(order)")).output == "[0, 0, 1, 1, 2, 2, 3, 3]\n"
 
 
-async def test_the_longest_idle_episode_makes_room(monkeypatch):
+async def test_the_longest_idle_episode_makes_room(monkeypatch, fresh):
     monkeypatch.setattr("tools.sandbox.sandbox.EPISODES", 2)
-    sandbox = Sandbox()
-    try:
-        for name in "ab":
-            await sandbox.run("x = 1", name)
-        await sandbox.run("x", "a")
-        await sandbox.run("x = 1", "c")  # b was used longest ago
-        assert (await sandbox.run("x", "a")).status == "ok"
-        with pytest.raises(SandboxError, match="--concurrency"):  # not the program's error
-            await sandbox.run("x", "b")
-        await sandbox.end("b")
-        assert (await sandbox.run("1", "b")).status == "ok"
-    finally:
-        await sandbox.close()
+    for name in "ab":
+        await fresh.run("x = 1", name)
+    await fresh.run("x", "a")
+    await fresh.run("x = 1", "c")  # b was used longest ago
+    assert (await fresh.run("x", "a")).status == "ok"
+    with pytest.raises(SandboxError, match="--concurrency"):  # not the program's error
+        await fresh.run("x", "b")
+    await fresh.end("b")
+    assert (await fresh.run("1", "b")).status == "ok"
 
 
 async def test_a_caller_who_gives_up_ends_the_episode(run):
@@ -106,15 +102,13 @@ async def test_a_caller_who_gives_up_ends_the_episode(run):
 
 
 @pytest.mark.parametrize("ending", [lambda sandbox: sandbox.end("a"), Sandbox.close])
-async def test_what_runs_when_its_episode_is_ended_has_crashed(ending):
-    sandbox = Sandbox()
-    await sandbox.run("x = 1", "a")
-    running = asyncio.create_task(sandbox.run("while True: pass", "a", deadline=600))
+async def test_what_runs_when_its_episode_is_ended_has_crashed(ending, fresh):
+    await fresh.run("x = 1", "a")
+    running = asyncio.create_task(fresh.run("while True: pass", "a", deadline=600))
     await asyncio.sleep(0.05)
-    await ending(sandbox)
+    await ending(fresh)
     assert (await asyncio.wait_for(running, 30)).status == "crashed"
-    assert (await sandbox.run("x", "a")).status == "error"
-    await sandbox.close()
+    assert (await fresh.run("x", "a")).status == "error"
 
 
 async def test_a_fork_of_the_caller_has_episodes_of_its_own(sandbox, run):
@@ -130,13 +124,11 @@ async def test_a_fork_of_the_caller_has_episodes_of_its_own(sandbox, run):
     assert (await run("x")).status == "ok"
 
 
-async def test_a_sandbox_that_was_closed_or_killed_starts_again():
-    sandbox = Sandbox()
-    assert (await sandbox.run("print(1)", "a")).output == "1\n"
-    await sandbox.close()
-    assert (await sandbox.run("print(2)", "a")).output == "2\n"
-    assert sandbox._process
-    sandbox._process.kill()
-    sandbox._process.wait()
-    assert (await sandbox.run("print(3)", "b")).output == "3\n"
-    await sandbox.close()
+async def test_a_sandbox_that_was_closed_or_killed_starts_again(fresh):
+    assert (await fresh.run("print(1)", "a")).output == "1\n"
+    await fresh.close()
+    assert (await fresh.run("print(2)", "a")).output == "2\n"
+    assert fresh._process
+    fresh._process.kill()
+    fresh._process.wait()
+    assert (await fresh.run("print(3)", "b")).output == "3\n"

@@ -30,40 +30,25 @@ async def test_is_refused(run, code):
     assert re.search(errors, ended.output, re.M)
 
 
-async def test_a_shell_is_held_like_a_program(run):
-    """By the filter of system calls, without a way to more rights, and within limits."""
-    code = "grep -E '^(NoNewPrivs|Seccomp):' /proc/self/status; ulimit -v"
-    said = (await run(code, language="sh")).output
-    assert re.fullmatch(r"NoNewPrivs:\t1\nSeccomp:\t2\n\d+\n", said), said
-
-
-async def test_an_installed_project_is_empty_inside(monkeypatch):
+async def test_an_installed_project_is_empty_inside(monkeypatch, fresh):
     """Its wheel holds the gold answers."""
     project = metadata.distribution("pluggy")
     monkeypatch.setattr("importlib.metadata.distributions", lambda name: [project])
-    sandbox = Sandbox()
     code = "import os; print(os.listdir('/packages/pluggy')); open('/packages/pluggy/x', 'w')"
-    try:
-        ended = await sandbox.run(code, "a")
-    finally:
-        await sandbox.close()
+    ended = await fresh.run(code, "a")
     assert ended.printed == "[]\n"
     assert "Read-only file system" in ended.errors
 
 
-async def test_nothing_of_this_process_is_seen(run, monkeypatch):
+async def test_nothing_of_this_process_is_seen(fresh, monkeypatch):
     monkeypatch.setenv("TEACHER_API_KEY", "sk-secret")
-    sandbox = Sandbox()
-    try:
-        code = """
+    code = """
 import json, os
 numbers = [name for name in os.listdir('/proc') if name.isdigit()]
 print(json.dumps([sorted(os.environ), os.listdir('/'), len(numbers), os.getuid(), os.uname().nodename]))
 """
-        shown = json.loads((await sandbox.run(code, "a")).output)
-        everything = await sandbox.run("cat /proc/*/environ; env", "a", language="sh")
-    finally:
-        await sandbox.close()
+    shown = json.loads((await fresh.run(code, "a")).output)
+    everything = await fresh.run("cat /proc/*/environ; env", "a", language="sh")
     names, root, processes, user, host = shown
     assert "TEACHER_API_KEY" not in names
     assert "sk-secret" not in everything.output
@@ -72,12 +57,19 @@ print(json.dumps([sorted(os.environ), os.listdir('/'), len(numbers), os.getuid()
     assert (processes, user, host) == (2, 1000, "sandbox")
 
 
-async def test_no_rights_are_left(run):
-    status = (await run("print(open('/proc/self/status').read())")).output
-    facts = dict(re.findall(r"^(\w+):\s*(\S+)", status, re.M))
+SHOWN = "import resource; print('AS:', resource.getrlimit(resource.RLIMIT_AS)[0])"
+STATUS = f"{SHOWN}\nprint(open('/proc/self/status').read())"
+
+
+@pytest.mark.parametrize(
+    ("code", "language"), [(STATUS, "python"), ("echo AS: $(ulimit -v); cat /proc/$$/status", "sh")]
+)
+async def test_no_rights_are_left(run, code, language):
+    facts = dict(re.findall(r"^(\w+):\s*(\S+)", (await run(code, language=language)).output, re.M))
     for name in ("CapInh", "CapPrm", "CapEff", "CapAmb"):
         assert int(facts[name], 16) == 0, name
     assert (facts["NoNewPrivs"], facts["Seccomp"]) == ("1", "2")
+    assert int(facts["AS"]) > 0, "its memory has a limit"
 
 
 async def test_the_supervisor_comes_before_its_programs_where_they_want_one_processor(run):
@@ -138,12 +130,11 @@ def test_it_ends_with_its_caller_who_needs_no_main_guard(tmp_path):
     assert alive == []
 
 
-async def test_close_leaves_nothing(bubblewrap):
-    sandbox = Sandbox()
-    await asyncio.gather(*(sandbox.run("import os; os.fork()", f"{number}") for number in range(3)))
-    assert sandbox._process
-    inside = psutil.Process(sandbox._process.pid).children(recursive=True)
-    await sandbox.close()
+async def test_close_leaves_nothing(fresh):
+    await asyncio.gather(*(fresh.run("import os; os.fork()", f"{number}") for number in range(3)))
+    assert fresh._process
+    inside = psutil.Process(fresh._process.pid).children(recursive=True)
+    await fresh.close()
     _, alive = psutil.wait_procs(inside, timeout=30)
     assert alive == []
 

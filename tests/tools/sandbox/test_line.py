@@ -15,7 +15,7 @@ import pytest
 
 from common.settings import ROOT
 from tests.own_processes import OwnProcesses
-from tools.sandbox import MachineTooSlowError, Sandbox, SandboxError, mounts, probe
+from tools.sandbox import MachineTooSlowError, SandboxError, mounts, probe
 from tools.sandbox import sandbox as sandbox_module
 from tools.sandbox.inside.frames import READY, frame
 from tools.sandbox.sandbox import Episode
@@ -137,23 +137,19 @@ def test_a_supervisor_that_is_paused_within_a_question_reads_all_of_it():
         assert reader.communicate()[0] == f"{QUESTION}\n"
 
 
-async def test_the_files_of_an_episode_end_with_it(bare):
+async def test_the_files_of_an_episode_end_with_it(bare, fresh):
     """On the disk of a run they would fill it; and each open one is one of its interpreter's."""
     own = OwnProcesses()
-    sandbox = Sandbox()
-    try:
-        written = await sandbox.run("open('a', 'w')\nimport os; print(os.getcwd())", "a")
-        scratch = Path(written.output.strip())
-        assert (scratch / "a").is_file()
-        after_one = own.files()
-        for _ in range(20):
-            await sandbox.run("1", "a")
-        assert own.files() < after_one + 15, "a program that is being ended has some for a moment"
-        await sandbox.end("a")
-        assert own.left(at_most=1) == 1, "the warm interpreter, for further episodes"
-        assert not scratch.exists()
-    finally:
-        await sandbox.close()
+    written = await fresh.run("open('a', 'w')\nimport os; print(os.getcwd())", "a")
+    scratch = Path(written.output.strip())
+    assert (scratch / "a").is_file()
+    after_one = own.files()
+    for _ in range(20):
+        await fresh.run("1", "a")
+    assert own.files() < after_one + 15, "a program that is being ended has some for a moment"
+    await fresh.end("a")
+    assert own.left(at_most=1) == 1, "the warm interpreter, for further episodes"
+    assert not scratch.exists()
 
 
 @pytest.mark.parametrize(
@@ -164,15 +160,13 @@ async def test_the_files_of_an_episode_end_with_it(bare):
     ],
 )
 async def test_an_interpreter_that_does_not_start_is_given_up_with_its_last_words(
-    bare, program, seconds, seen
+    bare, fresh, program, seconds, seen
 ):
     bare.setattr(mounts, "unprotected", lambda: ([sys.executable, "-c", program], {}))
     bare.setattr(mounts, "program", lambda settings: b"")
     bare.setattr(sandbox_module, "START", seconds)
-    sandbox = Sandbox()
     with pytest.raises(SandboxError, match=seen):
-        await sandbox.run("1", "a")
-    assert sandbox._episodes["a"].line is None, "the next program would be asked there"
-    assert sandbox._process
-    sandbox._process.kill()
-    await sandbox.close()
+        await fresh.run("1", "a")
+    assert fresh._episodes["a"].line is None, "the next program would be asked there"
+    assert fresh._process
+    fresh._process.kill()
