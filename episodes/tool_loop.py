@@ -33,7 +33,6 @@ SAID = {
     },
 }
 CHINESE = re.compile("[\u4e00-\u9fff]")
-DEEPEST = 400  # levels of a call's arguments: servers and templates go through them as well
 JSON_TYPES = {
     "string": str,
     "integer": int,
@@ -79,6 +78,8 @@ async def play_with_tools(
                 _conclude(episode, policy, said["text"])
             elif policy.turns >= policy.max_turns:
                 episode.stop_reason = "max_turns"
+    except RecursionError:  # arguments are nested too deep to be read
+        episode.stop_reason = "bad_tool_call"
     except PolicyStop as stop:
         episode.stop_reason = stop.reason
     episode.end_as_cut(policy)
@@ -100,12 +101,12 @@ def _sendable(message: Message) -> Message:
         calls.append({**call, "function": function})
     if not calls:
         return message
-    return {**message, "content": message.get("content") or None, "tool_calls": calls}
+    return {**message, "content": message["content"] or None, "tool_calls": calls}
 
 
 def _conclude(episode: Episode, policy: Policy, unread: str) -> None:
     """End the episode with a reply in words, or tell the policy that a call in it was not read."""
-    answer = after_thought(episode.messages[-1].get("content") or "") or ""
+    answer = after_thought(episode.messages[-1]["content"] or "") or ""
     if not any(mark in answer for mark in CALL_MARKS) and not BARE_CALL.match(answer):
         episode.answer = answer or None
         episode.stop_reason = "answered" if answer else "no_answer"
@@ -148,20 +149,16 @@ def _arguments(text: str, schema: dict[str, Any]) -> dict[str, Any] | None:
 def _object(text: str) -> dict[str, Any] | None:
     try:
         given = json.loads(text)
-        readable = isinstance(given, dict) and _depth(given) <= DEEPEST
     except (ValueError, RecursionError):
         return None
-    return given if readable else None
-
-
-def _depth(value: Any) -> int:
-    if isinstance(value, dict):
-        value = list(value.values())
-    return 1 + max(map(_depth, value), default=0) if isinstance(value, list) else 0
+    return given if isinstance(given, dict) else None
 
 
 def _encodable(arguments: str) -> str:
     """Return arguments without half a surrogate pair, which no request can hold."""
-    text = json.dumps(_object(arguments), ensure_ascii=False)
+    given = _object(arguments)
+    if given is None:
+        return arguments
+    text = json.dumps(given, ensure_ascii=False)
     sendable = text.encode("utf-8", "replace").decode()
     return arguments if sendable == text else sendable

