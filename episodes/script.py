@@ -25,7 +25,16 @@ class Script(Policy):
         said = self.replies[min(self.turns, len(self.replies) - 1)]
         self.turns += 1
         self.finish_reason = "stop"
-        return {"role": "assistant", "content": said} if isinstance(said, str) else {**said}
+        message = {"role": "assistant", "content": said} if isinstance(said, str) else said
+        return numbered(message, self.turns)
+
+
+def numbered(message: Message, turn: int) -> Message:
+    """Return a message whose calls have ids of their own, by which answers name them."""
+    calls = []
+    for place, call in enumerate(message.get("tool_calls") or ()):
+        calls.append({**call, "id": f"call_{turn}_{place}"})
+    return {**message, "tool_calls": calls} if calls else {**message}
 
 
 def tool_call(name: str, arguments: dict[str, Any] | str) -> Message:

@@ -28,7 +28,7 @@ from episodes.agent import Agent, Environment
 from episodes.episode import Message, Policy, Scored, Task, ToolSpec
 from episodes.outcomes import PolicyStop
 from episodes.play_and_score import play
-from episodes.script import tool_call
+from episodes.script import numbered, tool_call
 from episodes.turns import turns, turns_of, with_turns
 from evaluation.players import opened_environment
 
@@ -110,7 +110,7 @@ class KeyboardPolicy(Policy):
         self.finish_reason = "stop"
         self.turns += 1
         self._shown = len(messages) + 1
-        return message
+        return numbered(message, self.turns)
 
     def show_rest(self, messages: Sequence[Message]) -> None:
         for message in messages[self._shown :]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from episodes.episode import Message, Policy, ToolSpec
 from episodes.outcomes import PolicyStop
+from episodes.script import numbered
 from tests.common.llm_server import Fault, LLMServer
 
 Choice = dict[str, Any]
@@ -24,7 +25,7 @@ def says(content: str | None, finish_reason: str = "stop") -> Choice:
 def calls_text(name: str, arguments: str, finish_reason: str = "tool_calls") -> Choice:
     """A call of a tool with these very arguments."""
     function = {"name": name, "arguments": arguments}
-    call = {"id": "a", "type": "function", "function": function}
+    call = {"id": "set when sent", "type": "function", "function": function}
     message = {"role": "assistant", "content": None, "tool_calls": [call]}
     return {"message": message, "finish_reason": finish_reason}
 
@@ -61,7 +62,7 @@ class ScriptedPolicy(Policy):
             raise found
         self.turns += 1
         self.finish_reason = found["finish_reason"]
-        return {**found["message"]}
+        return numbered(found["message"], self.turns)
 
 
 class ScriptedLLM(LLMServer):
@@ -80,8 +81,11 @@ class ScriptedLLM(LLMServer):
         if self.status != 200:
             error = {"message": self.error, "type": "test", "code": self.status}
             return Fault(self.status, body=json.dumps({"error": error}))
-        reply = self.replies[min(len(self.requests), len(self.replies)) - 1]
-        choices = [{"index": 0, **reply}] if reply else []
+        number = len(self.requests)
+        reply = self.replies[min(number, len(self.replies)) - 1]
+        choices = []
+        if reply:
+            choices.append({"index": 0, **reply, "message": numbered(reply["message"], number)})
         usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
         head = {"id": "x", "object": "chat.completion", "created": 0, "model": "m"}
         return Fault(200, body=json.dumps({**head, "choices": choices, "usage": usage}))

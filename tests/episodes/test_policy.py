@@ -83,27 +83,34 @@ def odd(**call: Any) -> dict[str, Any]:
     return {"message": {"role": "assistant", "content": None, "tool_calls": [told]}}
 
 
+@pytest.fixture
+def raw(monkeypatch, llm):
+    """The scripted server; calls go out as the script has them, without ids of the server's."""
+    monkeypatch.setattr("tests.episodes.scripted.numbered", lambda message, number: message)
+    return llm
+
+
 @pytest.mark.parametrize("call", cases_of(__file__, "incomplete_calls"))
-def test_what_an_endpoint_leaves_out_of_a_call_is_read_as_it_is_meant(llm, call):
-    llm.script(odd(**call))
-    [message] = replies(policy(llm))
+def test_what_an_endpoint_leaves_out_of_a_call_is_read_as_it_is_meant(raw, call):
+    raw.script(odd(**call))
+    [message] = replies(policy(raw))
     [found] = message["tool_calls"]
     assert found["id"]
     assert found["type"] == "function"
     assert isinstance(found["function"]["arguments"], str)
 
 
-def test_what_a_model_of_ours_writes_is_kept_as_it_is_trained_on(llm):
+def test_what_a_model_of_ours_writes_is_kept_as_it_is_trained_on(raw):
     """A call in other words than the reply's would begin another sequence of tokens."""
     written = json.dumps(json.dumps({"word": "a"}))
-    llm.script(odd(function={"name": "look", "arguments": written}))
-    [message] = replies(policy(llm))
+    raw.script(odd(function={"name": "look", "arguments": written}))
+    [message] = replies(policy(raw))
     assert message["tool_calls"][0]["function"]["arguments"] == written
 
 
-def test_calls_of_one_id_are_told_apart(llm):
-    llm.script(odd(), odd())
-    messages = replies(policy(llm), 2)
+def test_calls_of_one_id_are_told_apart(raw):
+    raw.script(odd(), odd())
+    messages = replies(policy(raw), 2)
     assert len({message["tool_calls"][0]["id"] for message in messages}) == 2
 
 
@@ -111,9 +118,9 @@ def test_calls_of_one_id_are_told_apart(llm):
     "reply",
     [{"message": None}, odd(function=None), odd(function={"name": None, "arguments": "{}"})],
 )
-def test_what_is_no_reply_leaves_the_episode_unscored(llm, reply):
+def test_what_is_no_reply_leaves_the_episode_unscored(raw, reply):
     """One such reply ended the whole evaluation."""
-    llm.script(reply)
+    raw.script(reply)
     with pytest.raises(EpisodeError) as failed:
-        replies(policy(llm))
+        replies(policy(raw))
     assert failed.value.cause == "endpoint_error"

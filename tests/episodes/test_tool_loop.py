@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from episodes.episode import Episode, Policy
 from episodes.outcomes import EpisodeError, PolicyStop
+from episodes.script import Script, tool_call
 from episodes.tool_loop import Tool, play_with_tools
 from tests.corpora import cases_of
 from tests.episodes.scripted import ScriptedPolicy, calls, calls_text, says
@@ -74,6 +75,14 @@ def test_several_calls_are_answered_in_their_order_however_long_each_takes():
     episode = play(policy, [Tool(spec("look", word="string"), patient), TOOLS[2]])
     told = [message["content"] for message in episode.messages if message["role"] == "tool"]
     assert told == ["seen: a", "apple, salt"]
+
+
+def test_both_calls_of_a_script_are_made():
+    """The second had the id of the first, and ended the episode."""
+    asked = [tool_call("look", {"word": word}) for word in "ab"]
+    episode = play(Script([*asked, "c"], max_turns=3))
+    told = [message["content"] for message in episode.messages if message["role"] == "tool"]
+    assert (told, episode.answer) == (["seen: a", "seen: b"], "c")
 
 
 @pytest.mark.parametrize("arguments", ["", "null", '{"word": 1}', '{"words": "x"}'])
