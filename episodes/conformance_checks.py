@@ -31,7 +31,7 @@ from episodes.turns import turns_of
 
 TASKS = 12  # of each agent's test file
 TIMEOUT = 60.0
-HEAVY = "torch verl vllm ray agentlightning litellm pandas transformers numpy"
+HEAVY = "torch verl vllm ray agents agentlightning litellm pandas transformers numpy"
 HOSTILE = {
     "empty": "",
     "blank": " \n\t",

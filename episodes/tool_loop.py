@@ -1,4 +1,4 @@
-"""An episode with tools, played until the policy answers in words.
+"""An episode with tools, played by openai-agents until the policy answers in words.
 
     tool = Tool(SPEC, call)                  # async call(**arguments) -> text for the policy; may raise EpisodeError
     episode = await play_with_tools(policy, "You are ...", "How is it stored?", [tool])
@@ -8,14 +8,20 @@ An impossible call is answered with an error and costs its turn, as in verl and 
 
 import json
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from common.thoughts import after_thought
-from episodes.episode import Episode, Message, Policy, ToolSpec
-from episodes.outcomes import PolicyStop
+import agents
+from agents.models.chatcmpl_converter import Converter
+from openai.types.chat import ChatCompletionMessage
 
+from common.thoughts import after_thought
+from episodes.episode import Episode, Policy, ToolSpec
+from episodes.outcomes import EpisodeError, PolicyStop
+
+# Tools run one after the other, so that a transcript has one order.
+ONE_BY_ONE = agents.ToolExecutionConfig(max_function_tool_concurrency=1)
 # How the calls of model families begin; one that stands in a reply was not read by vLLM's parser
 CALL_MARKS = ("<tool_call>", "<function=", "[TOOL_CALLS]", "<|python_tag|>")
 BARE_CALL = re.compile(r'\s*[\[{]\s*\{?\s*"(?:name|function)"\s*:')
@@ -58,78 +64,165 @@ async def play_with_tools(
     first = [{"role": "system", "content": instructions}, {"role": "user", "content": question}]
     episode = Episode(messages=first, tools=[tool.spec for tool in tools])
     said = SAID["zh" if CHINESE.search(instructions) else "en"]
-    known = {tool.spec["function"]["name"]: tool for tool in tools}
-    offered = [_offered(tool.spec) for tool in tools]
+    names = ", ".join(tool.spec["function"]["name"] for tool in tools)
+
+    def unknown(call: Any) -> str:
+        text = _error(said["unknown"].format(name=call.tool_name, tools=names))
+        return _answered(episode, call.call_id, text)
+
+    agent = agents.Agent(
+        name="policy",
+        instructions=instructions,
+        tools=[_function_tool(tool, episode, said["arguments"]) for tool in tools],
+        model=_PolicyModel(policy, episode),
+    )
+    config = agents.RunConfig(
+        tracing_disabled=True,
+        tool_execution=ONE_BY_ONE,
+        tool_not_found_behavior="return_error_to_model",
+        tool_error_formatter=unknown,
+    )
+    conversation: Any = question
     try:
         while not episode.stop_reason:
-            message = await policy.reply([*map(_sendable, episode.messages)], offered)
-            calls = message.get("tool_calls") or []
-            for call in calls:
-                call["function"]["arguments"] = _encodable(call["function"]["arguments"])
-            episode.messages.append(message)
-            if calls and policy.finish_reason == "length":
-                raise PolicyStop("length")
-            # One after the other, so that a transcript has one order
-            for call in calls:
-                text = await _answer(call["function"], known, said)
-                answer = {"role": "tool", "tool_call_id": call["id"], "content": text}
-                episode.messages.append(answer)
-            if not calls:
-                _conclude(episode, policy, said["text"])
-            elif policy.turns >= policy.max_turns:
-                episode.stop_reason = "max_turns"
-    except RecursionError:  # arguments are nested too deep to be read
+            left = policy.max_turns - policy.turns
+            result = await agents.Runner.run(agent, conversation, max_turns=left, run_config=config)
+            answer = after_thought(str(result.final_output or "")) or ""
+            if not any(mark in answer for mark in CALL_MARKS) and not BARE_CALL.match(answer):
+                episode.answer = answer or None
+                episode.stop_reason = "answered" if answer else "no_answer"
+            elif policy.turns >= policy.max_turns or policy.finish_reason == "length":
+                episode.stop_reason = "bad_tool_call"
+            else:  # no parser took the call, and the policy may write it again
+                told = {"role": "user", "content": said["text"]}
+                episode.messages.append(told)
+                conversation = [*result.to_input_list(), told]
+    except agents.MaxTurnsExceeded:
+        episode.stop_reason = "max_turns"
+    # RecursionError: arguments are nested too deep to be read
+    except (agents.ModelBehaviorError, RecursionError):
         episode.stop_reason = "bad_tool_call"
     except PolicyStop as stop:
         episode.stop_reason = stop.reason
+    except agents.UserError as error:  # how openai-agents wraps what a tool raises
+        if isinstance(error.__cause__, EpisodeError):
+            raise error.__cause__ from error
+        raise
+    episode.messages = in_order(episode.messages)
     episode.end_as_cut(policy)
     return episode
 
 
-def _offered(spec: ToolSpec) -> ToolSpec:
-    """Return a tool as requests name it: "strict" stands in the prompts that models learned from."""
-    return {"type": "function", "function": {**spec["function"], "strict": False}}
+class _PolicyModel(agents.Model):
+    """The policy as openai-agents' model. What it says goes into the transcript."""
+
+    def __init__(self, policy: Policy, episode: Episode) -> None:
+        self._policy = policy
+        self._episode = episode
+
+    async def get_response(
+        self,
+        system_instructions: str | None,
+        input: Any,
+        model_settings: Any,
+        tools: Any,
+        *rest: Any,
+        **named: Any,
+    ) -> agents.ModelResponse:
+        # Servers refuse a request whose earlier calls are not JSON objects
+        given = [_with_objects(one, "{}") for one in Converter.items_to_messages(input)]
+        messages = in_order(given)
+        if system_instructions:
+            messages.insert(0, {"role": "system", "content": system_instructions})
+        message = await self._policy.reply(
+            messages, [dict(Converter.tool_to_openai(tool)) for tool in tools]
+        )
+        for call in message.get("tool_calls") or []:
+            call["function"]["arguments"] = _encodable(call["function"]["arguments"])
+        self._episode.messages.append(message)
+        if message.get("tool_calls") and self._policy.finish_reason == "length":
+            raise PolicyStop("length")
+        # openai-agents fails at arguments that are nested too deep
+        reply = ChatCompletionMessage.model_validate(_with_objects(message, "null"))
+        items = Converter.message_to_output_items(reply)
+        return agents.ModelResponse(output=items, usage=agents.Usage(), response_id=None)
+
+    def stream_response(self, *arguments: Any, **named: Any) -> Any:
+        raise NotImplementedError("episodes are not streamed")
 
 
-def _sendable(message: Message) -> Message:
-    """Return a message that servers take: they refuse calls whose arguments are no JSON object."""
+def _with_objects(message: Any, otherwise: str) -> Any:
     calls = []
     for call in message.get("tool_calls") or []:
         function = call["function"]
         if _object(function["arguments"]) is None:
-            function = {**function, "arguments": "{}"}
+            function = {**function, "arguments": otherwise}
         calls.append({**call, "function": function})
-    if not calls:
-        return message
-    return {**message, "content": message["content"] or None, "tool_calls": calls}
+    return {**message, "tool_calls": calls} if calls else message
 
 
-def _conclude(episode: Episode, policy: Policy, unread: str) -> None:
-    """End the episode with a reply in words, or tell the policy that a call in it was not read."""
-    answer = after_thought(episode.messages[-1]["content"] or "") or ""
-    if not any(mark in answer for mark in CALL_MARKS) and not BARE_CALL.match(answer):
-        episode.answer = answer or None
-        episode.stop_reason = "answered" if answer else "no_answer"
-    elif policy.turns >= policy.max_turns or policy.finish_reason == "length":
-        episode.stop_reason = "bad_tool_call"
-    else:
-        episode.messages.append({"role": "user", "content": unread})
+def in_order(messages: Sequence[Any]) -> list[Any]:
+    """Return the messages with answers in the order of their calls, for templates without ids."""
+    ordered: list[Any] = []
+    answers: list[Any] = []
+    places: dict[str, int] = {}
+    for message in messages:
+        if message["role"] == "tool":
+            answers.append(message)
+            answers.sort(key=lambda answer: places.get(answer["tool_call_id"], len(places)))
+            continue
+        ordered += [*answers, message]
+        answers = []
+        calls = message.get("tool_calls") or []
+        places = {call["id"]: number for number, call in enumerate(calls)}
+    return [*ordered, *answers]
 
 
-async def _answer(function: dict[str, Any], known: Mapping[str, Tool], said: dict[str, str]) -> str:
-    """Return what the policy reads after a call. Raises what the tool raises."""
-    tool = known.get(function["name"])
-    if tool is None:
-        return _error(said["unknown"].format(name=function["name"], tools=", ".join(known)))
-    schema = tool.spec["function"]["parameters"]
-    given = _arguments(function["arguments"], schema)
+def _encodable(arguments: str) -> str:
+    given = _object(arguments)
     if given is None:
-        return _error(said["arguments"].format(names=", ".join(schema.get("required", []))))
-    return await tool.call(**given)
+        return arguments
+    text = json.dumps(given, ensure_ascii=False)
+    sendable = text.encode("utf-8", "replace").decode()
+    return arguments if sendable == text else sendable
 
 
 def _error(text: str) -> str:
     return json.dumps({"status": "error", "error": text}, ensure_ascii=False)
+
+
+def _answered(episode: Episode, call: str, text: str) -> str:
+    episode.messages.append({"role": "tool", "tool_call_id": call, "content": text})
+    return text
+
+
+def _function_tool(tool: Tool, episode: Episode, expected: str) -> agents.FunctionTool:
+    function = tool.spec["function"]
+    schema = function["parameters"]
+
+    async def invoke(context: Any, arguments: str) -> str:
+        given = _arguments(arguments, schema)
+        if given is None:
+            text = _error(expected.format(names=", ".join(schema.get("required", []))))
+        else:
+            text = await tool.call(**given)
+        return _answered(episode, context.tool_call_id, text)
+
+    return agents.FunctionTool(
+        name=function["name"],
+        description=function["description"],
+        params_json_schema=schema,
+        on_invoke_tool=invoke,
+        strict_json_schema=False,
+    )
+
+
+def _object(text: str | None) -> dict[str, Any] | None:
+    try:
+        given = json.loads(text or "{}")
+    except (ValueError, TypeError, RecursionError):
+        return None
+    return given if isinstance(given, dict) else None
 
 
 def _arguments(text: str, schema: dict[str, Any]) -> dict[str, Any] | None:
@@ -144,21 +237,3 @@ def _arguments(text: str, schema: dict[str, Any]) -> dict[str, Any] | None:
             return None
         taken[name] = given[name]
     return taken
-
-
-def _object(text: str) -> dict[str, Any] | None:
-    try:
-        given = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return given if isinstance(given, dict) else None
-
-
-def _encodable(arguments: str) -> str:
-    """Return arguments without half a surrogate pair, which no request can hold."""
-    given = _object(arguments)
-    if given is None:
-        return arguments
-    text = json.dumps(given, ensure_ascii=False)
-    sendable = text.encode("utf-8", "replace").decode()
-    return arguments if sendable == text else sendable

@@ -5,6 +5,7 @@ import json
 from typing import Any
 
 import pytest
+from agents import TracingProcessor, UserError, add_trace_processor
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -124,15 +125,36 @@ def test_what_stops_the_policy_is_the_reason():
     assert (episode.stop_reason, episode.answer, policy.turns) == ("max_turns", None, 2)
 
 
-@pytest.mark.parametrize("raised", [EpisodeError("database_error", "gone"), KeyError("a bug")])
-def test_what_a_tool_raises_is_raised_and_not_shown_to_the_policy(raised):
+@pytest.mark.parametrize(
+    ("raised", "seen"),
+    [(EpisodeError("database_error", "gone"), EpisodeError), (KeyError("a bug"), UserError)],
+)
+def test_what_a_tool_raises_is_raised_and_not_shown_to_the_policy(raised, seen):
     async def broken(word: str) -> str:
         raise raised
 
     policy = ScriptedPolicy(calls("look", word="a"), says("c"))
-    with pytest.raises(type(raised)):
+    with pytest.raises(seen):
         play(policy, [Tool(spec("look", word="string"), broken)])
     assert policy.turns == 1
+
+
+def test_nothing_of_an_episode_is_traced_to_anybody():
+    """With OPENAI_API_KEY set, the library would upload prompts, calls and results."""
+    told: list[str] = []
+
+    class Tracer(TracingProcessor):
+        def on_trace_start(self, trace: Any) -> None:
+            told.append("a trace")
+
+        def on_span_start(self, span: Any) -> None:
+            told.append("a span")
+
+        on_trace_end = on_span_end = shutdown = force_flush = lambda *_: None
+
+    add_trace_processor(Tracer())
+    play(ScriptedPolicy(calls("look", word="a"), says("c")))
+    assert told == []
 
 
 LEAVES = st.none() | st.text() | st.integers()

@@ -32,7 +32,10 @@ from training.setup.plan import ConfigError, Plan
 LOCK = "run.lock"
 RECORD_FILES = ("metrics.jsonl", "episodes.jsonl")
 OF_ONE_PART = ("timeline.json", "summary.json", "error.txt", "config.yaml")
-PACKAGES = ("agentlightning", "verl", "vllm", "torch", "transformers", "ray", "litellm")
+PACKAGES = (
+    *("agentlightning", "verl", "vllm", "torch", "transformers", "ray"),
+    *("litellm", "openai-agents"),
+)
 
 
 def holds_something(run_dir: Path) -> bool:
