@@ -23,7 +23,8 @@ class JsonHandler(BaseHTTPRequestHandler):
         for name, value in (named | headers).items():
             self.send_header(name.replace("_", "-"), value)
         self.end_headers()
-        self.wfile.write(data)
+        if self.command != "HEAD":
+            self.wfile.write(data)
 
     def log_message(self, *arguments: object) -> None:
         """Say nothing."""

@@ -46,14 +46,6 @@ class Asker(agl.LitAgent[dict[str, Any]]):
         self.released = asyncio.Event()
 
     async def training_rollout_async(self, task: Any, resources: Any, rollout: Any) -> float | None:
-        return await self.play(task, resources, rollout)
-
-    async def validation_rollout_async(
-        self, task: Any, resources: Any, rollout: Any
-    ) -> float | None:
-        return await self.play(task, resources, rollout)
-
-    async def play(self, task: Any, resources: Any, rollout: Any) -> float | None:
         rewards = task["rewards"]
         reward = rewards[self.played[task["name"]] % len(rewards)]
         self.played[task["name"]] += 1
@@ -74,6 +66,8 @@ class Asker(agl.LitAgent[dict[str, Any]]):
         note |= {"stop_reason": "answered", "turns": task.get("turns", 1), "transcript": [said]}
         agl.emit_annotation({"episode": json.dumps(note)})
         return reward
+
+    validation_rollout_async = training_rollout_async
 
 
 class Steps:

@@ -100,12 +100,6 @@ def test_without_thinking_a_prompt_continues_the_one_before_token_by_token(tools
     assert render(served, turns, tools) == own, "with thinking it is the model's own"
 
 
-CHATML = (
-    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
-    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
-)
-
-
 def call(number: int, arguments: Any) -> dict[str, Any]:
     function = {"name": "look", "arguments": arguments}
     return {"id": f"call{number}", "type": "function", "function": function}
@@ -122,7 +116,7 @@ TURNS = [
 
 
 def test_tools_calls_and_results_are_written_in_words():
-    text = render(with_tools(CHATML), TURNS, tools=True, opened=False)
+    text = render(with_tools(PLAIN), TURNS, tools=True, opened=False)
     assert text.startswith("<|im_start|>system\nBe brief.\n\nTools you can call")
     assert json.dumps(TOOL["function"]) in text
     called = '<tool_call>\n{"name": "look", "arguments": {"at": "药"}}\n</tool_call>\n<tool_call>\n'
@@ -133,7 +127,7 @@ def test_tools_calls_and_results_are_written_in_words():
 
 
 def test_each_prompt_begins_with_the_one_before_and_its_reply():
-    template = with_tools(CHATML)
+    template = with_tools(PLAIN)
     first, second = (render(template, TURNS[:count], tools=True) for count in (2, 5))
     assert second.startswith(first)
     assert render(template, TURNS, tools=True, opened=False).startswith(second)
@@ -142,7 +136,7 @@ def test_each_prompt_begins_with_the_one_before_and_its_reply():
 @pytest.mark.parametrize(
     ("template", "seen"),
     [
-        (CHATML.replace("{{ m.content }}", "{{ m.content if m.role != 'system' }}"), "leaves out"),
+        (LOOP % (TURN % "('' if message.role == 'system' else message.content)", START), "leaves"),
         ("{{ raise_exception('no system message') }}", "no system message"),
     ],
 )

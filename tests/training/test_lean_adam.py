@@ -3,15 +3,14 @@
 import copy
 
 import pytest
+import torch
+
+from training.cpu.lean_adam import LeanAdamW
 
 pytestmark = pytest.mark.system
 
 
 def test_it_goes_where_adamw_goes():
-    import torch
-
-    from training.cpu.lean_adam import LeanAdamW
-
     found = []
     for kind in (torch.optim.AdamW, LeanAdamW):
         generator = torch.Generator().manual_seed(0)
@@ -30,10 +29,6 @@ def test_it_goes_where_adamw_goes():
 
 
 def test_it_goes_on_from_what_it_saved():
-    import torch
-
-    from training.cpu.lean_adam import LeanAdamW
-
     generator = torch.Generator().manual_seed(0)
     gradients = torch.randn(6, 50, generator=generator)
     weight = torch.nn.Parameter(torch.ones(50))

@@ -4,10 +4,9 @@ import hashlib
 import json
 import os
 import shutil
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
@@ -17,6 +16,7 @@ from sql_agent.agent import AGENT
 from tests.corpora import cases_of
 from tests.messages import missing
 from tests.programs import Ended, python
+from tests.serving import JsonHandler, serving
 from tests.training.plans import plan_of
 from training.setup import device
 from training.setup.device import is_large
@@ -32,52 +32,39 @@ def folder(tmp_path):
     return Path(shutil.copytree(bundled_model(AGENT), tmp_path / "model"))
 
 
-class Hub(BaseHTTPRequestHandler):
+class Hub(JsonHandler):
     """The routes of a hub that a snapshot of a model asks; `files` are those of every model."""
 
     files: ClassVar[dict[str, bytes]] = {}
     given: ClassVar[list[str]] = []
 
-    def do_HEAD(self) -> None:
-        self.answer(with_body=False)
-
     def do_GET(self) -> None:
-        self.answer(with_body=True)
-
-    def answer(self, with_body: bool) -> None:
+        reply: Any
         if "/tree/" in self.path:
             sizes = [{"path": name, "size": len(self.files[name])} for name in self.files]
-            body = json.dumps([{"type": "file", "oid": COMMIT, **one} for one in sizes]).encode()
+            reply = [{"type": "file", "oid": COMMIT, **one} for one in sizes]
         elif self.path.startswith("/api/models/"):
             names = [{"rfilename": name} for name in self.files]
-            body = json.dumps({"id": "a/b", "sha": COMMIT, "siblings": names}).encode()
+            reply = {"id": "a/b", "sha": COMMIT, "siblings": names}
         else:
             name = self.path.partition("/resolve/")[2].partition("/")[2]
-            body = self.files[name]
-            if with_body:
+            reply = self.files[name]
+            if self.command == "GET":
                 self.given.append(name)
-        self.send_response(200)
-        self.send_header("ETag", f'"{hashlib.sha1(body).hexdigest()}"')
-        self.send_header("X-Repo-Commit", COMMIT)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        if with_body:
-            self.wfile.write(body)
+        digest = hashlib.sha1(repr(reply).encode()).hexdigest()
+        self.answer(reply, ETag=f'"{digest}"', X_Repo_Commit=COMMIT)
 
-    def log_message(self, format: str, *arguments: object) -> None:
-        """Say nothing."""
+    do_HEAD = do_GET
 
 
 def check_at_hub(files: dict[str, bytes], cache: Path) -> Ended:
     """Check the model `owner/name` of a hub that has these files."""
     Hub.files, Hub.given = files, []
-    with ThreadingHTTPServer(("127.0.0.1", 0), Hub) as hub:
-        Thread(target=hub.serve_forever, daemon=True).start()
-        place = {"HF_ENDPOINT": f"http://127.0.0.1:{hub.server_address[1]}", "HF_HOME": str(cache)}
-        asks = "from training.setup.model_folder import check_model as c; c('owner/name')"
-        done = python("-c", asks, env={**os.environ, **place, "HF_HUB_OFFLINE": "0"})
-        hub.shutdown()
-    return done
+    hub = ThreadingHTTPServer(("127.0.0.1", 0), Hub)
+    place = {"HF_ENDPOINT": f"http://127.0.0.1:{hub.server_address[1]}", "HF_HOME": str(cache)}
+    asks = "from training.setup.model_folder import check_model as c; c('owner/name')"
+    with serving(hub):
+        return python("-c", asks, env={**os.environ, **place, "HF_HUB_OFFLINE": "0"})
 
 
 @pytest.mark.system
@@ -182,9 +169,8 @@ def spoil(folder: Path, kind: str) -> None:
 
 
 @pytest.mark.parametrize(("kind", "named"), cases_of(__file__, "spoilt_models"))
-def test_weights_that_cannot_be_used_are_named(kind, named, tmp_path):
+def test_weights_that_cannot_be_used_are_named(kind, named, folder):
     """Each failed up to a minute later, in the engine's words."""
-    folder = Path(shutil.copytree(ROOT / "sql_agent" / "tiny_model", tmp_path / "model"))
     check_model(str(folder), trained=True)
     spoil(folder, kind)
     with pytest.raises(ConfigError, match=named):

@@ -191,9 +191,7 @@ def test_latest_is_the_newest_complete_checkpoint_of_the_newest_run_that_has_one
 
 def test_of_equal_validations_the_later_step_is_the_best(tmp_path):
     """It was trained longer; a step without a validation or a checkpoint is none."""
-    scores = {10: 0.5, 20: 0.7, 30: 0.7, 50: 0.9}
-    name = "val-core/all/reward/mean@1"
-    write_metrics(tmp_path, {step: {name: score} for step, score in scores.items()} | {40: {}})
+    validated(tmp_path, {10: 0.5, 20: 0.7, 30: 0.7, 50: 0.9})
     assert best_step(tmp_path, [10, 20, 30, 40]) == 30
     assert best_step(tmp_path, [10, 20]) == 20
     assert best_step(tmp_path, [40]) is None

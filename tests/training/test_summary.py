@@ -4,7 +4,6 @@ import json
 import time
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ import pytest
 from episodes import registry
 from tests.corpora import cases_of, write_lines, write_metrics
 from tests.messages import missing
+from tests.training.plans import plan_of
 from tests.training.rollouts import rolled_out
 from training.engine.algorithm import BEFORE
 from training.engine.playing import Playing
@@ -135,16 +135,12 @@ def test_an_interrupted_run_says_in_the_readers_language_how_to_go_on(
 ):
     monkeypatch.setenv("LC_ALL", "zh_CN.UTF-8")
     write(tmp_path, [record("train", 1, 0.5, tokens=52228)], [])
-    engine = SimpleNamespace(device="cpu", model="m")
-    store = SimpleNamespace(external_address=None)
-    output = SimpleNamespace(run_dir=tmp_path)
-    plan: Any = SimpleNamespace(engine=engine, store=store, output=output)
     for steps, said in ((), "重新开始"), ((2, 6), "第 6 步"):
         for step in steps:
             checkpoint = tmp_path / "checkpoints" / f"global_step_{step}"
             (checkpoint / "actor").mkdir(parents=True)
             (checkpoint / "data.pt").touch()
-        code = run._finish(registry.get("sql"), plan, BEFORE, 0.0)
+        code = run._finish(registry.get("sql"), plan_of(tmp_path), BEFORE, 0.0)
         assert code == 130
         shown = capsys.readouterr().out
         assert not missing(shown, said, f"--run-dir {tmp_path} --resume auto", "没有更新 52228")
