@@ -109,17 +109,11 @@ def check_file(file: Path, published: Published) -> None:
     """Raise UsageError if a file is not the published one."""
     if not file.is_file():
         raise UsageError(f"--file {file} is not there")
-    found = file.stat().st_size
-    if found != published.bytes:
-        raise UsageError(
-            f"{file} has {found:,} bytes, {published.file} has {published.bytes:,}: a part of it, or "
-            "another file. Fetch it again"
-        )
     digest = file_digest(file)
     if digest != published.sha256:
         raise UsageError(
             f"{file} has the SHA-256 {digest}, and its makers published {published.sha256}: it is "
-            "damaged or another file. Fetch it again"
+            "damaged, a part, or another file. Fetch it again"
         )
 
 

@@ -59,7 +59,6 @@ def test_without_a_folder_the_newest_run_or_that_of_the_checkpoint_goes_on(tmp_p
         options = Namespace(resume=resume, run_dir=asked, ci_fast=False)
         found, resumed_from, keys = continued(plan_of(asked or tmp_path / "new"), options)
         assert (found.output.run_dir, resumed_from) == (run, checkpoint)
-        assert keys["trainer.default_local_dir"] == str(run / "checkpoints")
         assert keys["trainer.resume_mode"] == "resume_path"
         assert keys["trainer.resume_from_path"] == str(checkpoint)
 

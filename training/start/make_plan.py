@@ -159,8 +159,6 @@ def continued(plan: Plan, options: argparse.Namespace) -> tuple[Plan, Path | Non
     keys: dict[str, Any] = {
         "trainer.resume_mode": "resume_path",
         "trainer.resume_from_path": str(checkpoint),
-        "trainer.default_local_dir": str(run_dir / "checkpoints"),
-        "trainer.experiment_name": run_dir.name,
     }
     if was_validated(checkpoint):
         keys["trainer.val_before_train"] = False  # its records hold that validation
