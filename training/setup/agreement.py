@@ -14,75 +14,8 @@ from training.setup.presets import ACTOR, ALGORITHMS, ROLLOUT, VERL_DEFAULTS
 MAX_TURNS_KEY = f"{ROLLOUT}.multi_turn.max_assistant_turns"
 TEMPERATURE_KEY = f"{ROLLOUT}.temperature"
 STEPS_KEY = "trainer.total_training_steps"
-# Whole numbers by which steps, tasks and tokens are counted, with the least that makes sense
-LEAST = {
-    "trainer.save_freq": -1,
-    "trainer.test_freq": -1,
-    "data.train_max_samples": -1,
-    "data.val_max_samples": -1,
-    STEPS_KEY: 1,
-    "data.train_batch_size": 1,
-    "data.seed": 0,
-    "actor_rollout_ref.actor.ppo_mini_batch_size": 1,
-    "actor_rollout_ref.actor.ppo_epochs": 1,
-    "actor_rollout_ref.rollout.n": 1,
-    "actor_rollout_ref.rollout.val_kwargs.n": 1,
-    "actor_rollout_ref.rollout.max_model_len": 1,
-    "actor_rollout_ref.rollout.max_num_seqs": 1,
-    "actor_rollout_ref.rollout.tensor_model_parallel_size": 1,
-    "data.max_prompt_length": 1,
-    "data.max_response_length": 1,
-    "trainer.total_epochs": 1,
-    "trainer.nnodes": 1,
-    "trainer.n_gpus_per_node": 1,
-}
-JUDGED = "the agent gives the reward (docs/agents.md)"
-# Keys that no override may change, and what is to be done instead
-INSTEAD = {
-    # What is done before the engine starts reads the flag or the variable
-    "trainer.device": "use --device",
-    "trainer.default_local_dir": "use --run-dir",
-    "trainer.default_hdfs_dir": "use --run-dir",
-    "trainer.resume_mode": "use --resume",
-    "trainer.resume_from_path": "use --resume",
-    "data.train_files": "use --train-file",
-    "data.val_files": "use --val-file",
-    "actor_rollout_ref.model.path": "use --model",
-    MAX_TURNS_KEY: "use --max-turns",
-    TEMPERATURE_KEY: "set TEMPERATURE",
-    # verl's own rotation forgets what it saved before a restart, and knows no best step
-    "trainer.max_actor_ckpt_to_keep": "all stay, or use --keep N and --keep-best",
-    # These change nothing here, or nothing good
-    "trainer.project_name": "it is the agent's name; --run-dir names the run",
-    f"{ROLLOUT}.do_sample": "training samples; leave it out",
-    f"{ROLLOUT}.repetition_penalty": "what is trained has none; leave it out",
-    f"{ROLLOUT}.ignore_eos": "the model ends its reply, at MAX_TOKENS at the latest; leave it out",
-    "data.apply_chat_template_kwargs": "use --thinking or --keep-thinking",
-    "data.val_batch_size": "a validation is judged whole; data.val_max_samples makes it smaller",
-    "data.gen_batch_size": "tasks are drawn one by one; leave it out",
-    "data.filter_overlong_prompts": "the agent makes the prompts; raise data.max_prompt_length",
-    "reward.custom_reward_function.path": JUDGED,
-    "custom_reward_function.path": JUDGED,
-    "ray_kwargs.ray_init.include_dashboard": "Ray's dashboard stays off; leave it out",
-    "ray_kwargs.ray_init.log_to_driver": "use --debug",
-    "ray_kwargs.ray_init.logging_level": "use --debug",
-    "ray_kwargs.ray_init.address": "set RAY_ADDRESS",
-}
-# Names that verl 0.9.1 can compute with what it is given here. It looks for them in its first update
-CHOICES = {
-    "algorithm.adv_estimator": (
-        *("grpo", "grpo_vectorized", "grpo_passk", "rloo", "rloo_vectorized", "opo", "gpg"),
-        *("reinforce_plus_plus", "reinforce_plus_plus_baseline"),
-    ),
-    f"{ACTOR}.policy_loss.loss_mode": (
-        *("vanilla", "bypass_mode", "gspo", "sapo", "gpg", "geo_mean", "cispo", "dro"),
-        *("clip_cov", "kl_cov", "dppo_tv", "dppo_kl"),
-    ),
-    f"{ACTOR}.loss_agg_mode": (
-        *("token-mean", "token-sum"),
-        *("seq-mean-token-mean", "seq-mean-token-sum", "seq-mean-token-sum-norm"),
-    ),
-}
+OVERRIDES = VERL_DEFAULTS["override"]
+CHOICES = OVERRIDES["choices"]
 
 
 def compares_groups(config: DictConfig) -> bool:
@@ -95,9 +28,10 @@ def check_agreement(
 ) -> None:
     """Raise ConfigError if these contradict each other.
 
-    own: what the keys of INSTEAD were before the overrides. origins: these as written, by key.
+    own: values of the keys in `[override.instead]` before the overrides. origins: these as written,
+    by key.
     """
-    for key, instead in INSTEAD.items():
+    for key, instead in OVERRIDES["instead"].items():
         value = OmegaConf.select(config, key)
         if value != own[key]:
             # The key itself, or a group that holds it
@@ -115,7 +49,7 @@ def check_agreement(
             seen = OmegaConf.select(config, key)
             if seen != value:
                 raise ConfigError(f"{key}={seen}: {what} needs {key}={value}; leave it out")
-    for key, least in LEAST.items():
+    for key, least in OVERRIDES["least"].items():
         value = OmegaConf.select(config, key)
         if key == STEPS_KEY and value is None:
             continue
@@ -127,11 +61,6 @@ def check_agreement(
 
 
 def _check_mode(config: DictConfig, engine: EnginePlan) -> None:
-    if config.algorithm.adv_estimator == "gae" or config.critic.enable:
-        raise ConfigError(
-            "algorithm.adv_estimator=gae and critic.enable need a critic, which is not trained here; "
-            "use --algorithm grpo, dr_grpo or gspo"
-        )
     for key, names in CHOICES.items():
         value = OmegaConf.select(config, key)
         if value not in names:
@@ -141,13 +70,8 @@ def _check_mode(config: DictConfig, engine: EnginePlan) -> None:
     rate = config.actor_rollout_ref.actor.optim.lr
     if rate < 0:
         raise ConfigError(f"{ACTOR}.optim.lr={rate}: expected a number of 0 or more")
-    rollout = config.actor_rollout_ref.rollout
-    if float(rollout.top_p) != 1.0 or int(rollout.top_k) != -1:
-        raise ConfigError(
-            f"{ROLLOUT}.top_p={rollout.top_p}, top_k={rollout.top_k}: "
-            "verl's log-probabilities need top_p=1, top_k=-1"
-        )
-    if config.algorithm.rollout_correction.bypass_mode and not rollout.calculate_log_probs:
+    log_probs = config.actor_rollout_ref.rollout.calculate_log_probs
+    if config.algorithm.rollout_correction.bypass_mode and not log_probs:
         raise ConfigError(
             "algorithm.rollout_correction.bypass_mode=True needs "
             f"{ROLLOUT}.calculate_log_probs=True; set both or neither"

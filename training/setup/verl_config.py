@@ -13,7 +13,7 @@ from hydra.utils import get_class
 from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from training.setup.agreement import INSTEAD, MAX_TURNS_KEY, TEMPERATURE_KEY, check_agreement
+from training.setup.agreement import MAX_TURNS_KEY, TEMPERATURE_KEY, check_agreement
 from training.setup.device import in_bfloat16
 from training.setup.model_folder import CACHE_BLOCK, cache_bytes
 from training.setup.plan import ConfigError, EnginePlan
@@ -84,7 +84,7 @@ def build_config(
         for key, value in layer.items():
             OmegaConf.update(config, key.lstrip("+"), value, force_add=key.startswith("+"))
     before = config.copy()
-    own = {key: OmegaConf.select(before, key) for key in INSTEAD}
+    own = {key: OmegaConf.select(before, key) for key in VERL_DEFAULTS["override"]["instead"]}
     for override in user:
         _apply(config, defaults, override)
     listed = config.trainer.logger
