@@ -21,7 +21,7 @@ from sql_agent.gold import validate
 from sql_agent.gold_episodes import prompt_for
 from sql_agent.intake import question_files
 from sql_agent.intake.question_files import load_rows, write_rows
-from sql_agent.prompts import COLUMNS, PROMPT_VERSION, SYSTEM_PROMPT, TASK
+from sql_agent.prompts import PROMPT_VERSION, SYSTEM_PROMPT, TASK
 from sql_agent.settings import SqlSettings
 from sql_agent.task import SqlTask, task_of
 from tests.corpora import cases_of
@@ -224,12 +224,3 @@ def test_an_evaluation_on_another_database_than_the_questions_is_refused(tmp_pat
     flags = ["--data", str(tmp_path / "own.jsonl"), "--gold", "--out", str(tmp_path / "out")]
     assert evaluate.main(["sql", *flags]) == 2
     assert not missing(capsys.readouterr().err, "8 of 8", "DATABASE_URL")
-
-
-def test_the_prompt_names_every_column_of_the_bundled_database():
-    connection = sqlite3.connect(f"file:{ROOT / 'data' / 'medical.db'}?mode=ro", uri=True)
-    for table, columns in COLUMNS.items():
-        there = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
-        assert there == [*columns, "source"], "where a row comes from is nothing to ask about"
-        assert f"{table}({', '.join(columns)})" in SYSTEM_PROMPT
-    connection.close()

@@ -145,6 +145,17 @@ def test_forms_of_json_without_a_list_of_objects(tmp_path: Path, name: str, text
     assert rows == [["甲片", "头痛"], ["乙片", None]]
 
 
+def test_lists_in_a_json_file_are_parts_by_their_path(tmp_path: Path) -> None:
+    held = {"version": 2, "data": {"drugs": [{"药品名称": "甲片"}]}, "users": [{"user": "a"}]}
+    path = tmp_path / "export.json"
+    path.write_text(json.dumps(held), encoding="utf-8")
+    assert [part.name for part in open_parts(str(path))] == ["data.drugs", "users"]
+    [part] = open_parts(str(path), name="data.drugs")
+    assert values(part) == [["甲片"]]
+    with pytest.raises(SourceError, match=r"'drugs'.*data\.drugs, users"):
+        open_parts(str(path), name="drugs")
+
+
 def test_json_nested_deep_is_refused_before_it_fills_the_memory(tmp_path):
     (tmp_path / "a.json").write_text("[" * 100_000)
     with pytest.raises(SourceError, match="nested more than 100 deep"):
