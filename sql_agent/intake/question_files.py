@@ -177,10 +177,6 @@ def _is_parquet(path: Path) -> bool:
         return file.read(4) == b"PAR1"
 
 
-class _Wrong(Exception):
-    """The value does not have the form of its column."""
-
-
 def normalise(record: Row) -> tuple[Row, list[Note]]:
     """Return the record as a row, and its problems. Only without problems is the row complete."""
     row = _renamed(record, ALIASES)
@@ -193,8 +189,8 @@ def normalise(record: Row) -> tuple[Row, list[Note]]:
         try:
             row[column] = _read(column, row.get(column))
             if column in REQUIRED and not row[column]:
-                raise _Wrong("empty, expected text")
-        except _Wrong as error:
+                raise ValueError("empty, expected text")
+        except ValueError as error:
             problems.append((column, str(error)))
     return row, problems
 
@@ -221,7 +217,7 @@ def _read(column: str, value: Any) -> str:
     try:
         kind.validate_python(found)
     except ValidationError:
-        raise _Wrong(f"{_SHORT.repr(found)}: expected {expected}") from None
+        raise ValueError(f"{_SHORT.repr(found)}: expected {expected}") from None
     if column == "sql":
         found = [statement for statement in found if statement and statement.strip()]
         if len(found) < 2 and not "".join(found).lstrip().startswith("["):
@@ -229,7 +225,9 @@ def _read(column: str, value: Any) -> str:
     if column == "structured_gt":
         width = len(found["columns"])
         if any(len(line) != width for line in found["rows"]):
-            raise _Wrong(f"a row has not {width} cells, one a column: {_SHORT.repr(found['rows'])}")
+            raise ValueError(
+                f"a row has not {width} cells, one a column: {_SHORT.repr(found['rows'])}"
+            )
     if column == "evidence":
         found = [_renamed(quote, {"source_table": "table"}) for quote in found]
     return compact(found)
@@ -239,24 +237,24 @@ def _text(value: Any) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise _Wrong(f"{_SHORT.repr(value)} is {type(value).__name__}, expected text")
+        raise ValueError(f"{_SHORT.repr(value)} is {type(value).__name__}, expected text")
     try:
         value.encode("utf-8")
     except UnicodeEncodeError:
-        raise _Wrong("half a surrogate pair, not a character") from None
+        raise ValueError("half a surrogate pair, not a character") from None
     return value if value.strip() else ""
 
 
 def _json(value: Any) -> Any:
     if not isinstance(value, str | dict | list | None):
-        raise _Wrong(
+        raise ValueError(
             f"{_SHORT.repr(value)} is {type(value).__name__}, expected text or nested values"
         )
     try:
         found = json.loads(value.strip() or "null") if isinstance(value, str) else value
         _text(compact(found))  # an escape may stand for half a surrogate pair
     except (TypeError, ValueError, RecursionError) as error:
-        raise _Wrong(f"not JSON ({error}): {_SHORT.repr(value)}") from None
+        raise ValueError(f"not JSON ({error}): {_SHORT.repr(value)}") from None
     return found
 
 

@@ -85,12 +85,17 @@ class Gold:
                 aliases.update(map(fold, filter(CHINESE.search, words)))
                 self.heads.labels |= aliases
                 self.heads.aliases |= dict.fromkeys(aliases, labels.pop())
-        self.forms: list[Places] = []
+        ways = [form, told] if by_reference or not rows else [form]
+        self.forms = [way for way in ways if way]
         self.places: Places = defaultdict(set)
         self.number = self.number_fact = ""
-        self._take(form)
-        if by_reference or not rows:
-            self._take(told)
+        for way in self.forms:
+            for fact, places in way.items():
+                self.places[fact] |= places
+            if len(way) == 1 and not self.number:
+                [self.number_fact] = way
+                found = COUNT.fullmatch(self.number_fact)
+                self.number = found[1] if found else ""
         self.rows: re.Pattern[str] | None = None
         if columns and rows and not self.number:
             claims = [rf"(?<![\d.]){len(rows)}[{MEASURES}](?!.*{NEAR})"]
@@ -101,17 +106,6 @@ class Gold:
                 self.heads.words = re.sub(wrong, lambda one: "\n" * len(one[0]), self.heads.words)
             self.rows = re.compile("|".join(claims))
             self.heads.known.insert(0, self.rows)
-
-    def _take(self, form: Places) -> None:
-        if not form:
-            return
-        self.forms.append(form)
-        for fact, places in form.items():
-            self.places[fact] |= places
-        if len(form) == 1 and not self.number:
-            self.number_fact = next(iter(form))
-            found = COUNT.fullmatch(self.number_fact)
-            self.number = found[1] if found else ""
 
     def counts_rows(self, piece: str) -> bool:
         """Return whether the piece counts or compares gold's rows, and claims nothing else."""
