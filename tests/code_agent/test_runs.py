@@ -16,7 +16,7 @@ import yaml
 from code_agent import tasks
 from code_agent.environment import CodeEnvironment
 from code_agent.medagentgym import histories, runs
-from code_agent.medagentgym.histories import read, write
+from code_agent.medagentgym.histories import History, read, write
 from code_agent.protocol import Action
 from code_agent.task import CodeTask
 from common.llm import retry
@@ -65,6 +65,12 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "work" / "small" / "tag" / "test"
 
 
+def finished(tmp_path: Path, number: int = 0) -> History:
+    found = read(folder(tmp_path) / f"history_{number}.json")
+    assert found is not None
+    return found
+
+
 @pytest.mark.usefixtures("bubblewrap")
 def test_a_run_writes_histories_and_a_second_one_counts_them(config, tmp_path, llm, capsys):
     assert runs.main(config()) == 0
@@ -73,9 +79,7 @@ def test_a_run_writes_histories_and_a_second_one_counts_them(config, tmp_path, l
     roles = ["system", "user", "assistant", "user", "assistant"]
     assert [message["role"] for message in first[:-1]] == roles
     assert (first[-1]["result"], first[-1]["score"], first[-1]["answer"]) == ("success", 1.0, "3")
-    second = read(folder(tmp_path) / "history_1.json")
-    assert second is not None
-    assert not second.succeeded
+    assert not finished(tmp_path, 1).succeeded
     assert "Success Rate: 0.5" in capsys.readouterr().out
     assert runs.main(config()) == 0
     assert len(llm.requests) == asked
@@ -90,18 +94,14 @@ def test_an_unfinished_file_is_played_again(config, tmp_path, llm):
     for text in ("[", '[{"role": "user", "content": "?"}]', '[{"result": "unscored"}]'):
         (folder(tmp_path) / "history_0.json").write_text(text, encoding="utf-8")
         assert runs.main([*config(), "--end_idx", "1"]) == 0
-        found = read(folder(tmp_path) / "history_0.json")
-        assert found is not None
-        assert found.succeeded
+        assert finished(tmp_path).succeeded
 
 
 @pytest.mark.usefixtures("bubblewrap")
 def test_half_a_character_in_an_answer_ends_no_run(config, tmp_path, llm):
     llm.answer = lambda body: str(Action("submit", {"answer": "HALF"})).replace("HALF", r"\ud83d")
     assert runs.main([*config(), "--end_idx", "1"]) == 0
-    found = read(folder(tmp_path) / "history_0.json")
-    assert found is not None
-    assert found.ending["answer"] == "?"
+    assert finished(tmp_path).ending["answer"] == "?"
 
 
 @pytest.mark.usefixtures("bubblewrap")

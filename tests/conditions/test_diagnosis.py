@@ -6,15 +6,13 @@ from pathlib import Path
 import pytest
 
 from conditions.diagnosis import names_it
-from conditions.diagnosis_words import TABLE, words_of
+from conditions.diagnosis_words import TABLE, conditions, words_of
 from conditions.gold_sentence import diseases_in, secrets_of
 from conditions.mention import mention
-from conditions.table import load_tables
 from tests.corpora import cases_of
 
 CASES = cases_of(__file__, "diagnoses")
-CONDITIONS = load_tables().conditions.values()
-NAMES = [(one.en, one.zh, *one.aliases_en, *one.aliases_zh) for one in CONDITIONS]
+NAMES = conditions()
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["gold"])

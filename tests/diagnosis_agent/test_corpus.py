@@ -51,10 +51,8 @@ def meant(row: Row) -> bool:
 
 
 def judged_right(row: Row) -> bool:
-    condition = load_tables().conditions[row["gold"]]
-    return names_it(
-        row["answer"], (condition.en, condition.zh, *condition.aliases_en, *condition.aliases_zh)
-    )
+    one = load_tables().conditions[row["gold"]]
+    return names_it(row["answer"], (one.en, one.zh, *one.aliases_en, *one.aliases_zh))
 
 
 def share(outcomes: Iterable[bool]) -> float:

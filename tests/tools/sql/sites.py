@@ -108,9 +108,7 @@ def sqlite_site(folder: Path) -> Iterator[Site]:
     path = folder / "medical.db"
     with engine_at(f"sqlite:///{path}") as engine:
         fill(engine)
-    yield Site(
-        "sqlite", f"sqlite:///{path}", folder, lambda: hashlib.sha256(path.read_bytes()).hexdigest()
-    )
+    yield Site("sqlite", f"sqlite:///{path}", folder, lambda: file_state(path)[0])
 
 
 @contextlib.contextmanager
