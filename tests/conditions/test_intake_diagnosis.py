@@ -89,10 +89,7 @@ def test_what_was_not_measured_is_left_out_alone(run, tmp_path, capsys):
     values = ["9", None, "", {}, {"value": 2, "unit": None}]
     notes["n0"]["events"] = [{"data": {"label": "CBC", "lab_data": one}} for one in values]
     notes["n1"]["events"] = [{"data": {"lab_data": "9"}}]
-    assert (
-        run(notes=notes, train={"n0": case(0), "again": 3}, test={"n0": case(0), "n1": case(1)})
-        == 0
-    )
+    assert run(notes=notes, train={"n0": case(0), "again": 3}) == 0
     (row,) = rows_of(tmp_path, "test")
     assert row["extra_info"]["examinations"][1] == {"name": "CBC", "results": "9\nvalue: 2"}
     line = next(line for line in capsys.readouterr().err.splitlines() if "test.json, n1" in line)

@@ -34,8 +34,7 @@ def played(*texts: str, max_turns: int = 4, **options: Any) -> Episode:
 
 
 def record(episode: Episode) -> dict[str, Any]:
-    own = environment()
-    return own.record(TASK, episode)
+    return environment().record(TASK, episode)
 
 
 def test_a_whole_case():
@@ -95,7 +94,7 @@ def test_single_turns_are_asked_at_every_point_of_the_history():
     script = Script([order(TASK.key[2]), order(TASK.key[0]), order(TASK.key[2]), END], 6)
     episode = asyncio.run(environment(single_turn=True).play(TASK, script))
     assert [event.hit for event in episode.events if isinstance(event, Next)] == [True, False, True]
-    facts = environment().record(TASK, episode)["facts"]
+    facts = record(episode)["facts"]
     assert (facts["accuracy"], facts["next_examination_hit"]) == (1, pytest.approx(2 / 3))
     renal = replace(TASK, key=("renal function tests",))
     script = Script([order("basic metabolic panel"), END], 6)

@@ -7,13 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diagnosis_agent.agent import AGENT
-from diagnosis_agent.protocol import (
-    OWN,
-    STOP_PHRASE,
-    Conclusion,
-    Order,
-    read_reply,
-)
+from diagnosis_agent.protocol import OWN, STOP_PHRASE, Conclusion, Order, read_reply
 from diagnosis_agent.task import task_of
 from episodes.episode import AgentError
 from episodes.prompts import load_prompts
