@@ -19,7 +19,7 @@ _TERM = re.compile(r"\*([^*]+)\*")
 
 @dataclass(frozen=True, config=FORM)
 class Phrase:
-    """What a patient may have or say: clinical names, own wordings, words that ask for it."""
+    """What a patient may have or say: clinical names, own wordings, words that name it."""
 
     zh: Text
     en: Text
@@ -27,17 +27,14 @@ class Phrase:
     longer: Texts = ()
     lay_en: Texts = ()
     ask: Texts = ()
-    ask_en: Texts = ()
 
 
 @dataclass(frozen=True, config=FORM)
 class Facet:
-    """A side of a complaint, such as its onset: the words that ask for it, and its values."""
+    """A side of a complaint, such as its onset, and its values."""
 
     zh: Text
     en: Text
-    ask: Texts
-    ask_en: Texts
     usual: Weights
     values: Mapping[str, Phrase]
 

@@ -25,7 +25,7 @@ def load_tables() -> Tables:
         table_beside(__file__, f"{name}.toml") for name in NAMES
     )
     for name, words in phrases.pop("asked").items():  # a separate table keeps lines short
-        phrases["symptoms"][name] |= words
+        phrases["symptoms"][name]["ask"] = words
     for name, longer in wordings["symptoms"].items():
         phrases["symptoms"][name]["longer"] = longer
     for name, values in wordings["facets"].items():

@@ -4,6 +4,7 @@ advice_value(("多*休息*", "少喝*咖啡*"), "多休息，不要喝咖啡", "
 """
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -12,7 +13,7 @@ from statistics import fmean
 from common.toml import table_beside
 from conditions.condition_types import terms
 from conditions.table import chinese_pairs, load_tables
-from consultation_agent.doctor_questions import content_of
+from consultation_agent.doctor_questions import HAN_RUN, content_of
 from scoring.text import words_only
 
 WORDS = table_beside(__file__)
@@ -30,6 +31,10 @@ PAIR = re.compile(r"(?=([\u4e00-\u9fff]{2}))")
 # Of the pairs of Chinese characters beside the terms, so many are known where a clause has sense: all
 # but three of 80 clauses of doctors have more, and random common characters 0.03 on the average.
 KNOWN_PAIRS = 1 / 6
+# Of a pair in doctors' questions: so many times, and so much oftener than its characters would meet by
+# chance (Church and Hanks: Word association norms, mutual information, and lexicography, 1990)
+OFTEN = 3
+BY_CHANCE = 1 / 5
 ANY_ADVICE = re.compile("|".join(WORDS["any_advice"]))
 
 
@@ -82,10 +87,22 @@ def _is_senseless(clause: str) -> bool:
 
 @cache
 def _known_pairs() -> frozenset[str]:
-    """Return the pairs of the tables and of what doctors and patients say around them."""
-    own = [Path(__file__).with_name(f"{name}.toml") for name in ("advice", "said", "topics")]
-    said = "\n".join(path.read_text(encoding="utf-8") for path in own)
-    return chinese_pairs() | frozenset(PAIR.findall(said))
+    """Return the pairs of the tables, of what doctors and patients say around them, and those that
+    doctors' questions have more often than chance.
+    """
+    said = PAIR.findall(_beside("advice") + _beside("said"))
+    questions = _beside("likeness")
+    singles = Counter("".join(HAN_RUN.findall(questions)))
+    chance = sum(singles.values()) * BY_CHANCE
+    bound = set[str]()
+    for pair, times in Counter(PAIR.findall(questions)).items():
+        if times >= OFTEN and times * chance >= singles[pair[0]] * singles[pair[1]]:
+            bound.add(pair)
+    return chinese_pairs().union(said, bound)
+
+
+def _beside(name: str) -> str:
+    return Path(__file__).with_name(f"{name}.toml").read_text(encoding="utf-8")
 
 
 @cache

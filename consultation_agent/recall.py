@@ -9,9 +9,8 @@ from functools import lru_cache
 
 from conditions.gold_sentence import secrets_of
 from conditions.mention import mention
-from consultation_agent.doctor_questions import SAID, content_of
+from consultation_agent.doctor_questions import SAID, asking_of, content_of
 from consultation_agent.task import ConsultationTask
-from consultation_agent.topics import asking_of
 
 SENTENCE_END = re.compile(r"\n+|(?<=[.!?;])\s+|(?<=[。！？；])")
 ASKED = ("?", "？")

@@ -1,7 +1,6 @@
 """Draw the consultation agent's cases, which cases.py explains, from the tables of conditions."""
 
 import json
-import re
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -185,7 +184,7 @@ def _row(tables: Tables, case: ConsultationCase, index: int, speech: Speech, wor
     denied = list[str]()
     for name, there in symptoms.items():
         if not there:
-            denied += _whole_words(tables.symptoms[name].ask)
+            denied += [word for word in tables.symptoms[name].ask if len(word) > 1]
     talk = Talk(tables, speech, wording, (condition.zh, *condition.aliases_zh), denied)
     # Shuffled, so that the order carries no information
     symptoms = dict(speech.random.sample(list(symptoms.items()), len(symptoms)))
@@ -212,11 +211,6 @@ def _row(tables: Tables, case: ConsultationCase, index: int, speech: Speech, wor
             "distinguishing": list(case.asked), "wording": wording,
         },
     }  # fmt: skip
-
-
-def _whole_words(ask: Sequence[str]) -> list[str]:
-    """Return the ask-words that name a symptom wherever they stand: no gaps, weak or single ones."""
-    return [word for word in ask if len(word) > 1 and not re.search("[…|~]", word)]
 
 
 def _words(

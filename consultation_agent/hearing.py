@@ -1,0 +1,55 @@
+"""What a question asks a patient for.
+
+things_in("有没有恶心、出汗？")      # ["nausea", "sweats"]
+"""
+
+from consultation_agent.doctor_questions import (
+    ANOTHER_PERSON,
+    ASKING,
+    CLAUSE,
+    JOINT,
+    asking_of,
+    asking_sentences,
+    asks,
+)
+from consultation_agent.likeness import heard
+
+# Of the probability that a question asks for a thing: to answer by it, or to take a part of a
+# question for a thing of its own.
+SURE = 0.15
+VERY_SURE = 0.5
+OTHER = "other"  # what no patient can tell, or is not understood
+ANOTHER_TIME = "another_time"  # when something was that is not the complaint
+UNRECORDED = "unrecorded"  # what a patient knows, and no record has
+SIDES = frozenset({"onset", "course", "place", "character", "severity", "aggravating", "relieving"})
+
+
+def parts_of(question: str) -> list[str]:
+    """Return the sentences of a question that ask, or the clauses that each ask for something."""
+    parts = list[str]()
+    for sentence in asking_sentences(question):
+        clauses = [clause for clause in CLAUSE.split(sentence) if asks_by_itself(clause)]
+        parts += clauses if len(clauses) > 1 else [sentence]
+    if len(parts) < 2:
+        return [question]
+    return [part if asks(part) else f"{part}?" for part in parts]
+
+
+def asks_by_itself(clause: str) -> bool:
+    return bool(ASKING.search(clause)) and heard(clause).probability >= SURE
+
+
+def things_in(question: str) -> list[str]:
+    """Return what one part of a question asks for, OTHER for what is not understood."""
+    asking = asking_of(question)
+    if not asking:
+        return [OTHER]
+    if ANOTHER_PERSON.search(asking):
+        return [UNRECORDED]
+    whole = heard(asking)
+    pieces = list(filter(None, JOINT.split(asking)))
+    if len(pieces) > 1 and whole.item not in SIDES:
+        sure = [one.item for one in map(heard, pieces) if one.probability >= VERY_SURE]
+        if len({*sure}) > 1:
+            return list(dict.fromkeys(sure))
+    return whole.item.split("+") if whole.probability >= SURE else [OTHER]
