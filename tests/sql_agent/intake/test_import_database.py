@@ -17,7 +17,6 @@ from sql_agent.intake.cells import CellError, to_text
 from sql_agent.intake.import_database import main
 from sql_agent.intake.staging import Staging
 from sql_agent.tables import TABLES
-from tests.corpora import cases_of
 from tests.messages import missing
 from tests.sql_agent.intake.books import save_book, save_csv
 from tools.sql.settings import DEFAULT_DATABASE
@@ -288,13 +287,6 @@ def test_tables_of_another_shape_and_files_of_another_kind(source, target, capsy
     assert str(target.parent / "no") in capsys.readouterr().err
     assert main([source, "--to", DEFAULT_DATABASE]) == 2
     assert "--to sqlite:///my/drugs.db" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(("columns", "options", "message"), cases_of(__file__, "unclear_sources"))
-def test_unclear_sources_are_wrong_usage(tmp_path, target, capsys, columns, options, message):
-    source = write_csv(tmp_path / "a.csv", [["x"] * len(columns)], columns)
-    assert main([source, "--to", url(target), *options]) == 2
-    assert message in capsys.readouterr().err
 
 
 def test_a_sheet_of_other_columns_may_be_left_out_by_naming_another(tmp_path, target, capsys):

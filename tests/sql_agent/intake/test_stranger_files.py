@@ -102,26 +102,6 @@ def test_a_mapping_is_for_the_sheets_that_have_its_columns(tmp_path, capsys):
     assert not missing(capsys.readouterr().err, "剂型小类", "剂型大类")
 
 
-@pytest.mark.parametrize("end", ["：", "\n"])
-def test_the_text_of_a_leaflet_is_no_list_of_drugs(tmp_path, capsys, end):
-    source = tmp_path / "a.txt"
-    source.write_text(
-        f"【药品名称】{end}甲片\n【适应症】{end}头痛\n【贮藏】{end}密封\n", encoding="utf-8"
-    )
-    assert main([str(source), "--to", f"sqlite:///{tmp_path / 'my.db'}"]) == 2
-    assert "【贮藏】" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("column", "cell", "stored_as"),
-    [("主要成份（%）", "0.9", "0.9%"), ("贮藏(℃)", "25", "25℃"), ("用量（次/周）", "3", "3")],
-)
-def test_no_bare_number_loses_the_unit_of_its_column(tmp_path, column, cell, stored_as):
-    source = save_csv(tmp_path / "a.csv", [["药品名称", column], ["甲片", cell]])
-    [row] = imported(source, tmp_path / "my.db")
-    assert stored_as in row.values()
-
-
 def test_thousands_of_columns_are_a_short_message(tmp_path, capsys):
     columns = ["药品名称", *(f"c{number}" for number in range(3_000))]
     source = save_csv(tmp_path / "a.csv", [columns, ["甲片"] + [""] * 3_000])
