@@ -189,7 +189,7 @@ def _named(fields: list[str], *parts: Any) -> Any:
 
 def _record(names: list[str], parts: list[Any]) -> Any:
     found = zip(names, parts, strict=True)
-    return types.SimpleNamespace(**{name: part for name, part in found if name[0] != "_"})
+    return types.SimpleNamespace(**{name: part for name, part in found if not name.startswith("_")})
 
 
 MAKERS: dict[str, Callable[..., Any]] = {
