@@ -19,7 +19,6 @@ from training.setup.presets import choose, keys_of
 from training.setup.verl_config import build_config, parse_overrides
 from training.start.check import check_ready, steps_of
 
-ROOT = Path(__file__).parents[2]
 FILES = {"train": "train.parquet", "val": "val.parquet"}
 TURNS = "actor_rollout_ref.rollout.multi_turn.max_assistant_turns"
 SEQUENCES = "seq-mean-token-sum-norm"

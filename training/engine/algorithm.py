@@ -25,8 +25,6 @@ from training.setup.device import environment
 from training.setup.plan import ConfigError, Plan, RunStopped
 from training.store.live_store import serving
 
-logger = logging.getLogger(__name__)
-
 END_SECONDS = 5.0
 MEMORY_WAS_FULL = (
     "a machine's memory was full, so Ray ended a worker of this run. End other programs there, or "

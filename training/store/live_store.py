@@ -7,7 +7,6 @@ Two more requests wait on the server's side until there is news, and change noth
 
 import asyncio
 import contextlib
-import logging
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -27,8 +26,6 @@ from training.setup.plan import StorePlan
 from training.setup.ports import require_free
 from training.store.store_checks import HEALTH_PATH, WAITS
 from training.store.store_client import OUTAGE_SECONDS
-
-logger = logging.getLogger(__name__)
 
 # Bytes of a request: the rollouts of a step, or the spans that gathered while the store was away
 MOST_BYTES = 256 * 2**20
