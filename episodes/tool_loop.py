@@ -51,7 +51,7 @@ JSON_TYPES = {
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool and what answers its calls, which get the required arguments."""
+    """A tool and what answers its calls, which get the arguments that its spec names."""
 
     spec: ToolSpec
     call: Callable[..., Awaitable[str]]
@@ -201,9 +201,10 @@ def _function_tool(tool: Tool, episode: Episode, expected: str) -> agents.Functi
     schema = function["parameters"]
 
     async def invoke(context: Any, arguments: str) -> str:
-        given = _arguments(arguments, schema)
-        if given is None:
-            text = _error(expected.format(names=", ".join(schema.get("required", []))))
+        try:
+            given = _arguments(arguments, schema)
+        except ValueError as error:
+            text = _error(expected.format(names=error))
         else:
             text = await tool.call(**given)
         return _answered(episode, context.tool_call_id, text)
@@ -225,15 +226,20 @@ def _object(text: str | None) -> dict[str, Any] | None:
     return given if isinstance(given, dict) else None
 
 
-def _arguments(text: str, schema: dict[str, Any]) -> dict[str, Any] | None:
+def _arguments(text: str, schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a call. Raises ValueError: what it should have had."""
     required = schema.get("required", [])
-    given = _object(text) if required else {}
+    properties = schema.get("properties", {})
+    given = _object(text) if properties else {}
     if given is None:
-        return None
+        raise ValueError(", ".join(required or properties))
     taken = {}
-    for name in required:
-        kind = JSON_TYPES[schema["properties"][name]["type"]]
-        if not isinstance(given.get(name), kind):
-            return None
+    for name in dict.fromkeys([*required, *properties]):
+        if name not in required and given.get(name) is None:  # models write null for "none"
+            continue
+        kind = properties[name].get("type")
+        # One without a single type takes any value
+        if name not in given or not isinstance(given[name], JSON_TYPES.get(str(kind), object)):
+            raise ValueError(", ".join(required) if name in required else f"{name} ({kind})")
         taken[name] = given[name]
     return taken

@@ -98,6 +98,27 @@ def test_arguments_the_tool_does_not_take_are_answered_with_an_error_and_cost_a_
     assert isinstance(json.loads(sent["function"]["arguments"]), dict), "servers refuse others"
 
 
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"word": "a", "day": "1 March"}, "a on 1 March"),
+        ({"word": "a"}, "a on the last day"),
+        ({"word": "a", "day": None}, "a on the last day"),
+        ({"word": "a", "day": 1}, "day (string)"),
+    ],
+)
+def test_an_argument_that_is_not_required_reaches_the_tool(given, told):
+    """It was dropped, and the tool answered for another day than the policy asked for."""
+
+    async def look_on(word: str, day: str = "the last day") -> str:
+        return f"{word} on {day}"
+
+    described = spec("look", word="string", day="string")
+    described["function"]["parameters"]["required"] = ["word"]
+    episode = play(Script([tool_call("look", given), "c"], 2), [Tool(described, look_on)])
+    assert told in episode.messages[3]["content"]
+
+
 def test_an_unknown_tool_is_answered_with_the_names_of_those_there_are():
     episode = play(ScriptedPolicy(calls("lok", word="a"), says("c")))
     assert episode.stop_reason == "answered"
