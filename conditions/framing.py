@@ -48,17 +48,12 @@ def parts_of(text: str) -> list[Part]:
 
 def diagnosis_in(text: str) -> str:
     """Return the diagnoses after an answer's labels, else its text without a label."""
-    named = labelled_diagnoses(text)
+    named = labelled(parts_of(text))
     if not named:
         for part in parts_of(text):
             if not part.kind:
                 named += filter(None, map(unframed, part.text.splitlines()))
     return "; ".join(named)
-
-
-def labelled_diagnoses(text: str) -> list[str]:
-    """Return the diagnoses after the labels of an answer, unchanged."""
-    return labelled(parts_of(text))
 
 
 def labelled(parts: Iterable[Part]) -> list[str]:

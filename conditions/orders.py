@@ -24,7 +24,10 @@ BRACKETS = re.compile(r"\([^()]*\)")
 SPELLINGS = {
     re.compile(r"(?<=[a-z])['’]s?\b"): "",  # Kernig's sign
     re.compile(r"\b([a-z])(?:-(?=[a-z])| (?=ray|dimer|reactive))"): r"\1",  # x-ray, D dimer
-    re.compile(r"\bm?c ?(?:&|and) ?s\b"): "culture",  # culture and sensitivity
+    re.compile(r"\bm?c ?(?:&|and|/) ?s\b"): "culture",  # culture and sensitivity
+    re.compile(r"\A(?:s\.|sr\b\.?) *(?=[a-z]{2})"): "",  # S. calcium, Sr creatinine: of serum
+    re.compile(r"\br/[em]\b"): "exam",  # urine R/M: routine and microscopy
+    re.compile(r"\bu/a\b"): "ua",
     re.compile(r"\b(\d+)[- ]?(?:hours?|hrs?|h)\b"): r"\1hour",
     re.compile(r"\bright[- ]heart(?= cath)"): "rightheart",  # a side is no part of a name
     re.compile(r"\bupper (?:extremit(?:y|ies)|limbs?)\b"): "arm",
@@ -39,7 +42,10 @@ SIDES = {"左": "left", "右": "right"}
 
 ORDERS = table_beside(__file__, "orders.toml")
 BESIDE = ORDERS["beside"]
-TAIL = re.compile(rf"(?:(?<=\s)|^)(?:{'|'.join(BESIDE['tail'])})(?=\s|$)", re.IGNORECASE)
+TAIL = re.compile(
+    rf"(?:(?<=\s)|^)(?:{'|'.join(BESIDE['tail'])})(?=\s|$)|{'|'.join(BESIDE['reason'])}",
+    re.IGNORECASE,
+)
 JOINED = re.compile(
     r"/|\+(?=\s|[A-Za-z])|[,;、&]|和|及|或|\b(?:and|or|then|plus|followed by|as well as)\b",
     re.IGNORECASE,
@@ -131,7 +137,12 @@ def _without_the_rest(text: str) -> str | None:
     head, *rest = TAIL.split(text, maxsplit=1)
     found = _plainly(text) or _by_bare_words().get(_bare(head)) or _together(head)
     if not found:
-        return None
+        head, *rest = re.split(r"\bfor\b(?! \d)", text, maxsplit=1, flags=re.IGNORECASE)
+        found = _plainly(head)
+        key = table_key(found) if found else None
+        # What a sample is taken for may be another examination, what an image is for is a reason
+        if not key or load_tables().examinations[key].kind == "lab":
+            return None
     key = table_key(found)
     numbers = set[Words]()
     for one in load_tables().examinations[key].parts.values() if key else ():
@@ -190,9 +201,7 @@ def _by_words() -> Index:
             for text in (part.en, part.zh):
                 homes.setdefault(words_of(text), set()).add(one.en)
     names = {words: found.pop() for words, found in homes.items() if len(found) == 1}
-    for name, text in _names():
-        names[words_of(text)] = name
-    return names
+    return names | {words_of(text): name for name, text in _names()}
 
 
 @cache

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from common.thoughts import after_thought
-from conditions.framing import diagnosis_in, labelled_diagnoses, leads, parts_of, unframed
+from conditions.framing import diagnosis_in, labelled, leads, parts_of, unframed
 from episodes.text_loop import Ending, Malformed
 
 STOP_PHRASE = "The available information is sufficient to make a diagnosis."
@@ -116,23 +116,23 @@ def _conclusion(text: str) -> Order | Conclusion | Malformed:
         why = "\n".join([*behind, reasons[0].strip()])
         # A second diagnosis behind the reason counts as well: naming several is no way to be right.
         again = "\n".join(line for line in _lines(why) if ANOTHER.match(line))
-        named = [diagnosis_in("\n".join(said)), *labelled_diagnoses(again)]
+        named = [diagnosis_in("\n".join(said)), *labelled(parts_of(again))]
         if not any(named):
-            named = labelled_diagnoses(why)
+            named = labelled(parts_of(why))
         distinct: dict[str, str] = {}
         for name in filter(None, named):  # the first spelling stands where the last does
             distinct[name.casefold()] = distinct.pop(name.casefold(), name)
         return _whole(Conclusion("; ".join(distinct.values()), why.strip()))
-    labelled = [line for line in lines if _names_a_diagnosis(line)] or lines[:1]
-    if any(map(LISTED.search, labelled)):  # the items of a list are no reason
-        labelled += [line for line in lines if ITEM.match(line) and line not in labelled]
+    stated = [line for line in lines if _names_a_diagnosis(line)] or lines[:1]
+    if any(map(LISTED.search, stated)):  # the items of a list are no reason
+        stated += [line for line in lines if ITEM.match(line) and line not in stated]
     names = list[str]()
     reason = list[str]()
-    for line in labelled:
+    for line in stated:
         first, *rest = SENTENCE_END.split(line, maxsplit=1)
         names.append(_named(first))
         reason += rest
-    reason += [line for line in lines if line not in labelled]
+    reason += [line for line in lines if line not in stated]
     return _whole(Conclusion("; ".join(filter(None, names)), " ".join(reason)))
 
 
@@ -144,11 +144,11 @@ def _whole(said: Order | Conclusion) -> Order | Conclusion | Malformed:
 
 
 def _named(line: str) -> str:
-    return "; ".join(labelled_diagnoses(line)) or unframed(line)
+    return "; ".join(labelled(parts_of(line))) or unframed(line)
 
 
 def _names_a_diagnosis(line: str) -> bool:
-    return leads(line) or bool(labelled_diagnoses(line))
+    return leads(line) or bool(labelled(parts_of(line)))
 
 
 def _lines(text: str) -> list[str]:
