@@ -8,15 +8,17 @@ from consultation_agent.doctor_questions import (
     ASKING,
     CLAUSE,
     JOINT,
+    WHETHER,
     asking_of,
     asking_sentences,
     asks,
 )
 from consultation_agent.likeness import heard
 
-# Of the probability that a question asks for a thing: to answer by it, or to take a part of a
-# question for a thing of its own.
+# Of the probability that a question asks for a thing: to answer by it, and to take a thing of a list
+# or a part of another question for one of its own.
 SURE = 0.15
+LISTED = 0.35
 VERY_SURE = 0.5
 OTHER = "other"  # what no patient can tell, or is not understood
 ANOTHER_TIME = "another_time"  # when something was that is not the complaint
@@ -47,9 +49,10 @@ def things_in(question: str) -> list[str]:
     if ANOTHER_PERSON.search(asking):
         return [UNRECORDED]
     whole = heard(asking)
-    pieces = list(filter(None, JOINT.split(asking)))
+    pieces = list(filter(None, JOINT.split(WHETHER.sub("", asking))))
     if len(pieces) > 1 and whole.item not in SIDES:
-        sure = [one.item for one in map(heard, pieces) if one.probability >= VERY_SURE]
+        least = LISTED if "、" in asking else VERY_SURE
+        sure = [one.item for one in map(heard, pieces) if one.probability >= least]
         if len({*sure}) > 1:
             return list(dict.fromkeys(sure))
     return whole.item.split("+") if whole.probability >= SURE else [OTHER]
