@@ -93,7 +93,7 @@ ABSENCE = re.compile("|".join(TABLE["said"]["absence"]), re.I)
 EXCLUSION = re.compile("|".join(TABLE["said"]["exclusion"]), re.I)
 TURNED = re.compile("|".join(TABLE["said"]["turned"]), re.I)
 # A Chinese adjective behind its noun
-ADJECTIVE = re.compile(r"([\u4e00-\u9fff]+)\(([\u4e00-\u9fff]{1,4}[性型])\)")
+ADJECTIVE = re.compile(r"([\u4e00-\u9fff\d]+)\(([\u4e00-\u9fff]{1,4}[性型])\)")
 DOUBT = re.compile(r"^(?:possible|probable|suspected|likely)\s+", re.I)
 
 

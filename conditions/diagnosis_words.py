@@ -163,10 +163,7 @@ def organs_by_name() -> dict[Words, Words]:
             parts.update(TABLE["felt_in"].get(complaint, ()))
         parts.update(TABLE["also_in"].get(one.en, ()))
         parts.difference_update(TABLE["not_in"].get(one.en, ()))
-        named = list[str]()
-        for part in parts:
-            named += TABLE["organ"][part]
-        where[words_of(one.en)] = words_in(named)
+        where[words_of(one.en)] = words_in(chain(*(TABLE["organ"][part] for part in parts)))
     return where
 
 
