@@ -52,7 +52,10 @@ def things_in(question: str) -> list[str]:
     pieces = list(filter(None, JOINT.split(WHETHER.sub("", asking))))
     if len(pieces) > 1 and whole.item not in SIDES:
         least = LISTED if "、" in asking else VERY_SURE
-        sure = [one.item for one in map(heard, pieces) if one.probability >= least]
-        if len({*sure}) > 1:
-            return list(dict.fromkeys(sure))
+        sure = dict[str, None]()
+        for one in map(heard, pieces):
+            if one.probability >= least:
+                sure.update(dict.fromkeys(one.item.split("+")))
+        if len(sure) > 1:
+            return list(sure)
     return whole.item.split("+") if whole.probability >= SURE else [OTHER]

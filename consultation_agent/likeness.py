@@ -1,6 +1,6 @@
 """What a question asks for by its likeness to questions of doctors.
 
-heard("裤带紧了几个眼？")      # Heard("weight_gain", 0.98)
+heard("裤带紧了几个眼？")      # Heard("weight_loss", 0.998)
 
 A naive Bayes classifier (Manning, Raghavan, Schütze: Introduction to Information Retrieval, 13.2)
 over the pieces of likeness.toml's questions. It is counted when it is first asked, so a question that
@@ -46,9 +46,7 @@ class Counted(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def heard(question: str) -> Heard:
-    """Return what a question is most likely to ask for: a facet, a symptom, "age", "sex",
-    "accompanying", a complaint, a topic, or two of them with "+" between.
-    """
+    """Return what a question is most likely to ask for: a name in likeness.toml."""
     counted = _counted()
     known = [piece for piece in _pieces(question) if piece in counted.pieces]
     length = sum(counted.weights[piece] for piece in known)

@@ -23,7 +23,7 @@ KINDS = (
     "informative",  # what the record has, for the first time
     "repeated",  # asked before, in whatever words
     "unknown",  # understood, and not in the record
-    "compound",  # several things asked at once; the first is answered
+    "compound",  # several things asked at once; MOST are answered
     "off_topic",  # nothing a patient can be asked, or not understood
 )
 
@@ -144,7 +144,7 @@ class _Part:
             return again(self.mentioned[name], task)
         facets = self.facets.keys() & {*topic.of}
         if topic.no and (not facets or facets & task.words.keys()):
-            return Reply("informative", topic.no, (name, *absent))
+            return Reply("informative", topic.no, tuple(dict.fromkeys([name, *absent])))
         if absent and absent == [*topic.of]:
             return Reply("informative", self._denial(absent[0]), tuple(absent))
         return Reply("unknown", SAID["zh"]["unknown"], (name,))
@@ -183,9 +183,10 @@ class _Part:
         return str(SAID["zh"]["absent"].format(word=self.symptoms[symptom].ask[0]))
 
     def _told_by(self, item: str) -> str | None:
-        """Return what the patient has whose words also name an absent symptom."""
-        named = "|".join(map(re.escape, self.symptoms[item].ask))
-        own = [re.compile(rf"(?<![没不])(?:{named})")]
+        """Return what the patient has whose words also name an absent symptom, as the question does."""
+        asking = plain(self.question)
+        named = [word for word in self.symptoms[item].ask if word in asking]
+        own = [re.compile(rf"(?<![没不]){re.escape(word)}") for word in named]
         for topic in topics().values():
             if topic.of[:1] == [item] and self.symptoms.keys() >= {*topic.of}:
                 own.append(topic.own)
