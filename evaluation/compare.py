@@ -13,6 +13,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import isfinite
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -23,7 +24,7 @@ from episodes import registry
 from episodes.agent import Agent, Record, folder_of
 from episodes.words import words_of
 from evaluation.metrics import FEW, GROUPINGS, SAME, TOO_FEW, groups_of, headline_of, judge_changes
-from evaluation.results import EPISODES, read_episodes, read_scores
+from evaluation.results import EPISODES, MALFORMED, read_episodes, read_scores
 from evaluation.tables import IDENTITY, PARTS, Report, Rows, groups_in, points, span
 
 SHOWN = 20  # questions listed in each direction; --json has all
@@ -49,11 +50,14 @@ class Evaluation:
     episodes: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def add(self, agent: Agent, record: Record) -> None:
-        """Note an episode. Raises KeyError, TypeError, ValueError: it is of another version."""
+        """Note an episode. Raises MALFORMED: it is of another version."""
         value = headline_of(agent, record)
         if value is not None:
             known = {name: record[name] for name in READ}
-            known |= {name: record.get(name, "") for name in GROUPINGS}
+            known |= {name: record.get(name) or "" for name in GROUPINGS}
+            odd = [name for name, text in known.items() if not isinstance(text or "", str)]
+            if odd or not isfinite(value):
+                raise ValueError(f"expected texts and a finite number, got {odd or value}")
             self.values.setdefault(known["id"], []).append(value)
             self.episodes.setdefault(known["id"], known)
 
@@ -82,7 +86,7 @@ def read_evaluation(folder: Path) -> Evaluation:
     for record in read_episodes(folder):
         try:
             found.add(agent, record)
-        except (KeyError, TypeError, ValueError) as error:
+        except MALFORMED as error:
             why = f"{type(error).__name__}: {error}"
             raise UsageError(
                 f"{folder / EPISODES} is of another version ({why}); evaluate again with --force"
@@ -141,9 +145,7 @@ def _difference(a: Evaluation, b: Evaluation, episodes: Sequence[Record]) -> dic
 
 
 def _change(a: Evaluation, b: Evaluation, name: str) -> dict[str, Any]:
-    found: dict[str, Any] = {"id": name}
-    for key in ("task_type", "question", "reference"):
-        found[key] = a.episodes[name][key]
+    found: dict[str, Any] = {key: a.episodes[name][key] for key in READ[:4]}
     for side, evaluation in zip(SIDES, (a, b), strict=True):
         first = evaluation.episodes[name]
         ended = {"answer": first["answer"], "stop_reason": first["stop_reason"]}

@@ -21,6 +21,8 @@ from evaluation.tables import PARTS, report_of
 
 SCORES, TABLE, EPISODES = "scores.json", "table.md", "episodes.jsonl"
 ERROR = "error.txt"
+# What was read is not as we write it
+MALFORMED = (LookupError, TypeError, ValueError, AttributeError)
 FOLDER = WORK / "outputs" / "evaluations"
 
 
@@ -73,12 +75,13 @@ def read_scores(folder: Path) -> dict[str, Any]:
         seen = "holds no scores.json" if folder.is_dir() else "is no folder"
         raise UsageError(f"{folder} {seen}; give one that evaluation.evaluate wrote to its end")
     try:
-        scores = dict(json.loads(path.read_text(encoding="utf-8")))
-        missing = [name for name in ("agent", "model", "overall", "data") if name not in scores]
-        if missing:
-            raise KeyError(*missing)
+        scores: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        texts = [scores["agent"], scores["model"], scores["data"]["file"], scores["data"]["sha256"]]
+        if not all(isinstance(text, str) for text in texts):
+            raise TypeError(f"expected agent, model, and data's file and sha256, got {texts}")
+        sum(scores["overall"]["unscored"].values())
         return scores
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, RecursionError, *MALFORMED) as error:
         why = f"{type(error).__name__}: {error}"
         raise UsageError(f"{path} is not the result of an evaluation: {why}") from None
 

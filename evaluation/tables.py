@@ -52,7 +52,7 @@ class Report:
     words: Mapping[str, str] = field(default_factory=dict)  # Chinese names of the agent's own
 
     def markdown(self) -> str:
-        lines = [f"# {self.title}", "", *(f"- {fact}" for fact in self.facts)]
+        lines = [f"# {printable(self.title)}", "", *(f"- {printable(fact)}" for fact in self.facts)]
         for heading, rows in self.tables.items():
             lines += ["", f"## {heading}", ""] if heading else [""]
             lines += table(rows)
@@ -66,7 +66,7 @@ class Report:
         if not sys.stdout.isatty():
             print(replace(self, tables=tables).markdown())
             return
-        print("\n".join(self.facts))
+        print(printable("\n".join(self.facts)))
         for heading, rows in tables.items():
             show_table(rows, heading)
 

@@ -13,6 +13,7 @@ from episodes.agent import Agent, Record
 from episodes.joint import JOINED
 from episodes.outcomes import UNSCORED
 from evaluation.compare import Evaluation, compare
+from evaluation.results import MALFORMED
 from evaluation.run_folder import EVALUATION, Run, flat, mapping, numbers
 from evaluation.tables import PARTS, Rows, points, report_of
 
@@ -26,7 +27,6 @@ NUMBERS = (
     *("rollouts", "generated_tokens", "trained_tokens", "weight_updates", "steps_without_signal"),
     *("signal", "canaries", "stop_reasons", "seconds"),
 )
-MALFORMED = (KeyError, TypeError, ValueError, AttributeError)  # a record is not as we write it
 
 
 @dataclass
@@ -205,7 +205,7 @@ def comparisons(tallies: Sequence[Tally]) -> list[Comparison]:
         try:
             result = compare(tallies[base].evaluated, tally.evaluated)
             found.append(Comparison(base, number, result))
-        except (UsageError, KeyError, TypeError) as error:
+        except (UsageError, *MALFORMED) as error:
             before = tallies[base].run.label
             run.say(f"not compared with {before}: {type(error).__name__}: {error}")
     return found

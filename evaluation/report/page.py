@@ -27,7 +27,6 @@ from evaluation.compare import conditions
 from evaluation.compare import report_of as comparison_of
 from evaluation.report.charts import charts_of
 from evaluation.report.facts import (
-    MALFORMED,
     Tally,
     comparisons,
     facts_of,
@@ -38,6 +37,7 @@ from evaluation.report.facts import (
     unscored,
 )
 from evaluation.report.result import results_of
+from evaluation.results import MALFORMED
 from evaluation.run_folder import numbers, open_folders
 
 FOLDER = Path(__file__).with_name("assets")

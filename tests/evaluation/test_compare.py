@@ -11,6 +11,7 @@ import pytest
 from episodes import registry
 from evaluation import compare
 from evaluation.metrics import FEW
+from evaluation.report import __main__ as report
 from evaluation.tables import show_table, table
 from tests.corpora import write_lines
 from tests.episodes.guessing_agent import GuessingAgent
@@ -126,9 +127,44 @@ def test_what_cannot_be_compared_is_told_in_one_line(tmp_path, capsys):
     (e / "scores.json").write_text('{"agent": "sql", "overall": {}, "data": {}}')
     others = ((b, "no question"), (tmp_path, str(tmp_path)), (c, "'gone'"), (d, "another version"))
     for other, named in (*others, (e, "model")):
-        assert compare.main([str(a), str(other)]) == 2
+        refused(a, other, named, capsys)
+
+
+def refused(a: Path, b: Path, named: str, capsys: Any) -> None:
+    for sides in ((a, b), (b, a)):
+        assert compare.main([*map(str, sides)]) == 2
         (line,) = capsys.readouterr().err.splitlines()
         assert named in line
+
+
+@pytest.mark.parametrize(
+    "edited",
+    [
+        {"agent": None},
+        {"model": 5},
+        {"data": {"file": "t.parquet"}},
+        {"data": []},
+        {"overall": {}},
+        {"overall": {"unscored": None}},
+        {"overall": {"unscored": {"timeout": "two"}}},
+    ],
+)
+def test_scores_edited_by_hand_are_refused_by_their_file(edited, tmp_path, capsys):
+    a = evaluation(tmp_path / "a", [record("x", 0.0)])
+    b = evaluation(tmp_path / "b", [record("x", 0.0)])
+    change(b, **edited)
+    refused(a, b, str(b / "scores.json"), capsys)
+    assert report.main([str(a), str(b), "--out", str(tmp_path / "o.html")]) == 0
+
+
+@pytest.mark.parametrize(
+    "edited", [{"task_type": 1}, {"wording": ["seen"]}, {"score": float("nan")}, {"answer": ["x"]}]
+)
+def test_an_episode_edited_by_hand_is_refused_by_its_file(edited, tmp_path, capsys):
+    a = evaluation(tmp_path / "a", [record("x", 0.0), record("y", 1.0)])
+    b = evaluation(tmp_path / "b", [record("x", 1.0), record("y", 1.0)])
+    write_lines(b / "episodes.jsonl", [record("x", 1.0), record("y", 1.0) | edited])
+    refused(a, b, str(b / "episodes.jsonl"), capsys)
 
 
 def test_two_agents_are_not_compared_and_the_headline_is_the_agents(tmp_path, capsys, monkeypatch):
