@@ -213,11 +213,11 @@ def main(arguments: list[str] | None = None) -> int:
         files = {split: options.local_dir / f"{split}.parquet" for split in SPLITS}
         for file in files.values():
             refuse_existing(file, options.force)
-        wanted = set[str]()
-        for path in cases.values():
-            wanted.update(name for name, _ in read_records(path))
+        train, test = ({name for name, _ in read_records(path)} for path in cases.values())
         say = partial(print, file=sys.stderr)
-        known = read_notes(notes, wanted, say)
+        known = read_notes(notes, train | test, say)
+        if both := train & test & known.keys():
+            say(f"{len(both)} cases to evaluate on are also trained on, such as {min(both)}")
         with ExitStack() as stack:
             for split, path in cases.items():
                 draft = stack.enter_context(replacing(files[split]))

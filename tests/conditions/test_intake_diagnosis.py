@@ -125,6 +125,11 @@ def test_notes_without_a_history_or_twice_are_named(run, capsys):
     assert not missing(said, "n1: ", "twice", "n2: text before Physical Exam")
 
 
+def test_cases_of_both_files_are_counted(run, capsys):
+    assert run(test={"n1": case(1)}) == 0
+    assert not missing(capsys.readouterr().err, "1 cases to evaluate on", "trained on", "n1")
+
+
 def test_nothing_is_written_where_most_is_left_out(run, tmp_path):
     assert run(test={"n0": case(0), "n1": 1, "n2": 2}) == 1
     assert list((tmp_path / "out").iterdir()) == []
