@@ -163,9 +163,10 @@ def right_letters(given: Any, options: Mapping[str, str]) -> str:
 def text_of(value: Any) -> str:
     """Return nested findings as text: a line for each name, "; " between items of a list."""
     if isinstance(value, Mapping):
-        return "\n".join(f"{words(name)}: {text_of(part)}" for name, part in value.items() if part)
+        parts = zip(value, map(text_of, value.values()), strict=True)
+        return "\n".join(f"{words(name)}: {text}" for name, text in parts if text)
     if isinstance(value, list):
-        return "; ".join(text_of(part) for part in value if part)
+        return "; ".join(filter(None, map(text_of, value)))
     return "" if value is None else str(value).strip()
 
 
@@ -233,8 +234,7 @@ def image_case(row: Record, number: int) -> PublishedCase:
     asked = LAST_QUESTION.search(question)
     if not asked or not ASKS_DIAGNOSIS.search(asked[0]):
         raise UnusableCase("ask for something other than a diagnosis")
-    answers = row["answers"] if isinstance(row["answers"], list) else []
-    named = [answer for answer in answers if isinstance(answer, Mapping)]
+    named = [answer for answer in _items_of(row["answers"]) if isinstance(answer, Mapping)]
     right = [text_of(answer.get("text")) for answer in named if answer.get("correct") is True]
     if len(right) != 1 or not right[0]:
         raise UnusableCase("have no single right answer")

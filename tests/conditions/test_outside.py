@@ -154,7 +154,7 @@ async def test_an_english_case_is_played_in_english(row, tmp_path, environment):
 
 def test_results_of_one_name_keep_their_group(tmp_path):
     tests = {"Serum_Analysis": {"Na": "122 mEq/L"}, "Urinalysis": {"Na": "45 mEq/L"}}
-    tests["Joint_Aspiration"] = {"Analysis": {"WBC": "20,000"}}
+    tests["Joint_Aspiration"] = {"Analysis": {"WBC": "20,000", "Crystals": 0, "Culture": ""}}
     signs = {"Blood_Pressure": {"Sitting": "130/80", "Standing": "110/65"}}
     found = {"Test_Results": tests, "Physical_Examination_Findings": {"Vital_Signs": signs}}
     osce = OSCE["OSCE_Examination"] | found
@@ -162,5 +162,5 @@ def test_results_of_one_name_keep_their_group(tmp_path):
     results = task.results
     assert results["Serum Analysis Na"] == "122 mEq/L"
     assert results["Urinalysis Na"] == "45 mEq/L"
-    assert results["Joint Aspiration Analysis"] == "WBC: 20,000"
+    assert results["Joint Aspiration Analysis"] == "WBC: 20,000\nCrystals: 0"
     assert results["Orthostatic Blood Pressure"] == "Sitting: 130/80\nStanding: 110/65"
