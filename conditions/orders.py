@@ -134,7 +134,7 @@ def _are_several(text: str, own: Index) -> bool:
 
 
 def _without_the_rest(text: str) -> str | None:
-    head, *rest = TAIL.split(text, maxsplit=1)
+    head, *rest = TAIL.split(text)
     found = _plainly(text) or _by_bare_words().get(_bare(head)) or _together(head)
     if not found:
         head, *rest = re.split(r"\bfor\b(?! \d)", text, maxsplit=1, flags=re.IGNORECASE)
@@ -147,7 +147,7 @@ def _without_the_rest(text: str) -> str | None:
     numbers = set[Words]()
     for one in load_tables().examinations[key].parts.values() if key else ():
         numbers.update((words_of(one.en), words_of(one.zh)))
-    for part in JOINED.split("".join(rest)):
+    for part in JOINED.split(",".join(rest)):
         if words_of(part) not in numbers and _plainly(part) not in (None, found):
             return None
     return found
