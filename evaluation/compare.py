@@ -148,8 +148,7 @@ def _change(a: Evaluation, b: Evaluation, name: str) -> dict[str, Any]:
     found: dict[str, Any] = {key: a.episodes[name][key] for key in READ[:4]}
     for side, evaluation in zip(SIDES, (a, b), strict=True):
         first = evaluation.episodes[name]
-        ended = {"answer": first["answer"], "stop_reason": first["stop_reason"]}
-        found[side] = {"score": evaluation.means[name], **ended}
+        found[side] = {"score": evaluation.means[name], **{key: first[key] for key in READ[4:]}}
     return found
 
 
@@ -167,8 +166,7 @@ def report_of(result: dict[str, Any], names: Sequence[str] = NAMES) -> Report:
     tables: dict[str, Rows] = {"": groups}
     changed = ("question", a, b, f"answer of {a}", f"answer of {b}", "id")
     for name in ("better", "worse"):
-        changes = result[name]
-        if changes:
+        if changes := result[name]:
             most = f", the {SHOWN} that changed most" if len(changes) > SHOWN else ""
             rows: list[Sequence[str]] = [changed]
             for change in changes[:SHOWN]:

@@ -197,7 +197,7 @@ def evaluate(agent: Agent, arguments: argparse.Namespace, settings: Settings) ->
     for task in tasks:
         samples += [Sample(task, number) for number in range(arguments.k)]
     folder: Path = arguments.out or default_folder(config)
-    if not arguments.force and results.finished(folder, config):
+    if not arguments.force and results.finished(agent, folder, config):
         print(f"{folder} has these scores already; --force plays it again", file=sys.stderr)
         scores = results.read_scores(folder)
     else:

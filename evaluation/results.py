@@ -82,8 +82,7 @@ def read_scores(folder: Path) -> dict[str, Any]:
         sum(scores["overall"]["unscored"].values())
         return scores
     except (OSError, RecursionError, *MALFORMED) as error:
-        why = f"{type(error).__name__}: {error}"
-        raise UsageError(f"{path} is not the result of an evaluation: {why}") from None
+        raise UsageError(f"{path} is not the result of an evaluation: {error!r}") from None
 
 
 def read_episodes(folder: Path) -> list[Record]:
@@ -91,8 +90,8 @@ def read_episodes(folder: Path) -> list[Record]:
     return [record for _, record in read_jsonl(folder / EPISODES)]
 
 
-def finished(folder: Path, config: dict[str, Any]) -> bool:
-    """Return whether the folder has all scores of this evaluation. Raises UsageError: another."""
+def finished(agent: Agent, folder: Path, config: dict[str, Any]) -> bool:
+    """Return whether this evaluation has ended. Raises UsageError: it is another, or was edited."""
     if not (folder / SCORES).exists() or (folder / f"{EPISODES}.journal").exists():
         return False
     found = read_scores(folder)
@@ -105,6 +104,10 @@ def finished(folder: Path, config: dict[str, Any]) -> bool:
             f"{folder} holds another evaluation: {'; '.join(different)}. "
             "Choose another --out, or --force to replace it"
         )
+    try:
+        report_of(agent, found)
+    except MALFORMED as error:
+        raise UsageError(f"{folder / SCORES} was edited ({error!r}); use --force") from None
     return True
 
 

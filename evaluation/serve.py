@@ -138,8 +138,9 @@ def checked_rows(agent: Agent, cases: Path, settings: Settings, options: Options
             raise
         print(f"the page offers no cases: {error}", file=sys.stderr, flush=True)
         return {}
-    named = [{**row, "id": str(row["id"])} for row in rows]  # a file may have numbers
-    return {row["id"]: row for row in named}
+    return {
+        str(row["id"]): {**row, "id": str(row["id"])} for row in rows
+    }  # a file may have numbers
 
 
 def watch(url: str, host: Host, server: uvicorn.Server, ours: bool) -> None:

@@ -38,8 +38,7 @@ class Model:
         answer = await self.outside.asked(self.episode, body)
         if "error" in answer:
             raise LLMError(str(answer["error"]), "status")
-        completion: dict[str, Any] = answer["completion"]
-        return completion
+        return dict(answer["completion"])
 
 
 def result_of(environment: Environment, scored: Scored) -> dict[str, Any]:

@@ -105,6 +105,14 @@ def test_silence_earns_nothing(data):
     assert (code, scores["overall"]["score"], scores["model"]) == (0, 0, "silent")
 
 
+@pytest.mark.parametrize("edited", [{"by_task_type": None}, {"by_task_type": {"drug": {}}}])
+def test_numbers_edited_by_hand_are_refused(data, capsys, edited):
+    _, scores, _ = run(data, "--baseline", "silent")
+    (data.parent / "out" / "scores.json").write_text(json.dumps(scores | edited))
+    assert run(data, "--baseline", "silent")[0] == 2
+    assert not missing(capsys.readouterr().err, "scores.json", "--force")
+
+
 def test_a_model_behind_an_endpoint(data, llm, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "key-canary")
     llm.script(asks("SELECT nothing FROM drugs_info"), asks(ROWS[0]["sql"]), says(ANSWERS["q0"]))
