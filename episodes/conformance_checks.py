@@ -6,6 +6,7 @@ leaves no reward.
 
 import asyncio
 import json
+import math
 import os
 import pickle
 import subprocess
@@ -79,7 +80,7 @@ class Tried:
 
     def wrong(self, task: Task) -> list[Episode]:
         """Return dishonest episodes of a task, without the kinds that are partly right."""
-        kinds = self.environment.dishonest(task, Random(0))
+        kinds = self.environment.dishonest(task, Random(str(task.id)))
         return [episode for kind, episode in kinds.items() if not kind.startswith(PARTLY_RIGHT)]
 
     def most_for_wrong(self, task: Task) -> float:
@@ -144,12 +145,12 @@ def test_the_budget_is_honoured_and_that_of_the_task(tried: Tried) -> None:
 
 
 def test_tools_answer_the_right_call_and_bear_the_wrong_one(tried: Tried) -> None:
-    if not tried.agent.tools:
-        pytest.skip("the agent has no tools")
     task = tried.tasks[0]
     calls = []
     for message in tried.gold(task).messages:
         calls += [call["function"] for call in message.get("tool_calls") or ()]
+    if not tried.agent.tools and not calls:
+        pytest.skip("the agent has no tools")
     assert calls, "gold of an agent with tools calls one, in the messages as OpenAI writes it"
     names = {tool["function"]["name"] for tool in tried.agent.tools}
     assert {call["name"] for call in calls} <= names
@@ -203,7 +204,7 @@ def test_facts_and_records_are_numbers_and_json(tried: Tried) -> None:
         episode = tried.gold(task)
         record = tried.environment.record(task, episode)
         facts = record.get("facts", {})
-        assert all(value is None or isinstance(value, float | int) for value in facts.values())
+        assert all(value is None or math.isfinite(value) for value in facts.values())
         headline = tried.agent.columns[0].metric
         assert headline in ("score", *facts), (
             f"the first column: expected score or a fact of {[*facts]}"

@@ -31,7 +31,7 @@ async def play(
     played = Episode(stop_reason="failed")
 
     try:
-        async with asyncio.timeout(timeout):
+        async with asyncio.timeout(timeout) as limit:
             played = await episode
             if played.stop_reason not in STOP_REASONS:
                 raise ValueError(
@@ -40,9 +40,9 @@ async def play(
             _count(played, policy)
             reward = await environment.score(task, played)
             detail = ""
-    except TimeoutError:
+    except TimeoutError as error:
         reward = Reward(None, {}, "timeout")
-        detail = no_end(timeout)
+        detail = no_end(timeout) if limit.expired() else f"the agent's own code raised {error!r}"
     except EpisodeError as error:
         reward = Reward(None, {}, error.cause)
         detail = str(error)

@@ -41,8 +41,11 @@ async def play_with_words(policy: Policy, messages: Sequence[Message], respond: 
             text = str(message["content"] or "")
             said = after_thought(text)
             words = await respond(text if said is None else said, episode)
-            if words is not None and not episode.stop_reason:
-                episode.messages.append({"role": "user", "content": words})
+            if episode.stop_reason:
+                break
+            if not isinstance(words, str):
+                raise TypeError(f"the partner said {words!r}; expected words or a stop reason")
+            episode.messages.append({"role": "user", "content": words})
     except PolicyStop as stop:
         episode.stop_reason = stop.reason
     episode.end_as_cut(policy)

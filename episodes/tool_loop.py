@@ -206,7 +206,10 @@ def _function_tool(tool: Tool, episode: Episode, expected: str) -> agents.Functi
         except ValueError as error:
             text = _error(expected.format(names=error))
         else:
-            text = await tool.call(**given)
+            told = await tool.call(**given)
+            if told is None:
+                raise TypeError(f"the tool {function['name']} returned None; expected a text")
+            text = str(told)
         return _answered(episode, context.tool_call_id, text)
 
     return agents.FunctionTool(

@@ -186,6 +186,10 @@ def evaluate(agent: Agent, arguments: argparse.Namespace, settings: Settings) ->
     own = registry.own_options(agent, arguments)
     notes = agent.check({"evaluation": rows}, settings, own)
     tasks = [agent.task(row, settings) for row in rows]
+    for name, count in Counter(str(task.id) for task in tasks).most_common(1):
+        if count > 1:  # only one of them would be played, and shown as all
+            seen = f"{count} tasks of {arguments.data} have the id {name!r}"
+            raise AgentError(f"{seen}; expected one task of each id")
     with contextlib.closing(agent.open(settings, own, evaluating=True)) as environment:
         if player.kind == "baseline":
             # Before a folder is made
@@ -254,7 +258,8 @@ def report(agent: Agent, scores: dict[str, Any], folder: Path) -> None:
         print(f"evaluate: {lost}; the same command tries them again", file=sys.stderr)
         shown: dict[str, str] = {}
         for record in results.read_episodes(folder):
-            if cause := record.get("unscored"):
+            if record["score"] is None:
+                cause = record["unscored"] or "the agent's rewards have a total and no score"
                 shown.setdefault(cause, record.get("detail") or cause)
         for detail in shown.values():
             print(f"  {detail}", file=sys.stderr)

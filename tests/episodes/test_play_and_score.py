@@ -55,6 +55,16 @@ def test_an_endless_episode_ends_as_a_timeout():
     assert "0.01 s" in scored.detail
 
 
+def test_a_timeout_of_the_agents_own_is_not_told_as_the_episodes():
+    async def broken() -> Episode:
+        raise TimeoutError("the pool is full")
+
+    environment, task = opened()
+    scored = asyncio.run(play(environment, task, broken(), None, timeout=60))
+    assert scored.reward.unscored == "timeout"
+    assert not missing(scored.detail, "the pool is full")
+
+
 def test_an_episode_is_scored_with_the_counts_of_its_policy(monkeypatch):
     """A rule may pay for fewer turns."""
     seen: list[Any] = []

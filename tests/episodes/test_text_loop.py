@@ -45,6 +45,17 @@ def test_every_end_has_its_reason(last, stop_reason):
     assert episode.messages[-1]["content"] != "no words follow an end"
 
 
+@pytest.mark.parametrize("words", [None, 120])
+def test_a_partner_who_says_no_words_is_the_agents_fault(words):
+    """The policy was asked again and again, until its budget was spent."""
+
+    async def silent(reply: str, episode: Episode) -> Any:
+        return words
+
+    with pytest.raises(TypeError, match=f"said {words}"):
+        asyncio.run(play_with_words(ScriptedPolicy(says("3")), FIRST, silent))
+
+
 class Guess(str, Ending):
     """The number that was guessed."""
 

@@ -119,6 +119,16 @@ def test_an_argument_that_is_not_required_reaches_the_tool(given, told):
     assert told in episode.messages[3]["content"]
 
 
+def test_a_tool_that_forgets_its_answer_is_the_agents_fault():
+    """The policy read the word None."""
+
+    async def forgetful(word: str) -> Any:
+        return None
+
+    with pytest.raises(UserError, match="look returned None"):
+        play(Script([tool_call("look", {"word": "a"})], 2), [Tool(TOOLS[0].spec, forgetful)])
+
+
 def test_an_unknown_tool_is_answered_with_the_names_of_those_there_are():
     episode = play(ScriptedPolicy(calls("lok", word="a"), says("c")))
     assert episode.stop_reason == "answered"

@@ -308,3 +308,12 @@ def test_any_agent_is_evaluated_with_its_own_flags_and_numbers(tmp_path, llm, gu
     assert "| silent [95 %] |" in (tmp_path / "out" / "table.md").read_text(encoding="utf-8")
     assert {request.get("max_tokens") for request in llm.requests} == {200}
     assert [environment.closed for environment in guessing.opened] == [True, True]
+
+
+def test_two_tasks_of_one_id_are_refused(tmp_path, guessing, capsys):
+    """One was played, and its score shown as that of both."""
+    words = tmp_path / "words.txt"
+    words.write_text("salt sugar salt")
+    flags = ["guessing", "--baseline", "silent", "--data", str(words)]
+    assert evaluate.main([*flags, "--out", str(tmp_path / "out")]) == 2
+    assert not missing(capsys.readouterr().err, "2 tasks", str(words), "'salt'")
