@@ -34,10 +34,11 @@ class Heard(NamedTuple):
 
 
 class Counted(NamedTuple):
-    """pieces: of each piece, the items it stood with. weights: of each piece, how rare it is.
-    questions, totals: of each item.
+    """whole: of each question, its item. pieces: of each piece, the items it stood with. weights: of
+    each piece, how rare it is. questions, totals: of each item.
     """
 
+    whole: dict[str, str]
     pieces: dict[str, Counter[str]]
     weights: dict[str, float]
     questions: Counter[str]
@@ -48,6 +49,9 @@ class Counted(NamedTuple):
 def heard(question: str) -> Heard:
     """Return what a question is most likely to ask for: a name in likeness.toml."""
     counted = _counted()
+    same = counted.whole.get(_bare(question))
+    if same:
+        return Heard(same, 1.0)
     known = [piece for piece in _pieces(question) if piece in counted.pieces]
     length = sum(counted.weights[piece] for piece in known)
     likely = dict[str, float]()
@@ -65,17 +69,19 @@ def heard(question: str) -> Heard:
 
 @cache
 def _counted() -> Counted:
+    whole = dict[str, str]()
     pieces = defaultdict[str, Counter[str]](Counter)
     questions = Counter[str]()
     totals = Counter[str]()
     for item, text in _examples():
+        whole[_bare(text)] = item
         questions[item] += 1
         for piece in _pieces(text):
             totals[item] += 1
             pieces[piece][item] += 1
     count = questions.total()
     weights = {piece: math.log(count / items.total()) / RARE for piece, items in pieces.items()}
-    return Counted(pieces, weights, questions, totals)
+    return Counted(whole, pieces, weights, questions, totals)
 
 
 def _examples() -> Iterator[tuple[str, str]]:
@@ -87,13 +93,17 @@ def _examples() -> Iterator[tuple[str, str]]:
             yield item, SAID["questions"]["symptom"].format(word=word)
 
 
+def _bare(text: str) -> str:
+    return BESIDE.sub("", plain(text))
+
+
 def _pieces(text: str) -> list[str]:
     """Return the characters of a Chinese text and their pairs, or the words of another and its runs
     of four letters, each once and always in the same order.
     """
     said = plain(text)
     if HAN_RUN.search(said):
-        line = f"^{BESIDE.sub('', said)}$"
+        line = f"^{_bare(text)}$"
         pieces = dict.fromkeys(line)
         length = 2
     else:

@@ -108,7 +108,7 @@ class _Part:
         if item in (OTHER, UNRECORDED, ANOTHER_TIME):
             kind = "off_topic" if item == OTHER else "unknown"
             return Reply(kind, SAID["zh"][kind])
-        if topic:
+        if topic and item not in self.task.words:
             return self._of_topic(topic)
         if item == self.task.complaint:
             return self._complaint()

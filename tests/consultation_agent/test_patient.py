@@ -134,7 +134,7 @@ def test_what_another_symptom_sounds_or_lasts_like_is_not_told():
     words = {"joint_creaking": "走路都听得见", "morning_stiffness": "要一个多小时", "onset": "半年"}
     task = replace(TASK, words=words, symptoms={"hearing_loss": False})
     assert asked("耳朵听得见吗？", task=task).text == "没有听力下降。"
-    assert asked("晨僵大概持续多长时间？", task=task).text.startswith("要一个多小时。")
+    assert "要一个多小时。" in asked("晨僵大概持续多长时间？", task=task).text
 
 
 def test_a_new_question_about_the_same_facet_is_new():
