@@ -1,6 +1,6 @@
 """What a question asks for by its likeness to questions of doctors.
 
-heard("裤带紧了几个眼？")      # Heard("weight_loss", 0.998)
+heard("裤带紧了几个眼？")      # Heard("weight_loss", 1.0)
 
 A naive Bayes classifier (Manning, Raghavan, Schütze: Introduction to Information Retrieval, 13.2)
 over the pieces of likeness.toml's questions. It is counted when it is first asked, so a question that
