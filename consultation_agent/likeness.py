@@ -49,10 +49,11 @@ class Counted(NamedTuple):
 def heard(question: str) -> Heard:
     """Return what a question is most likely to ask for: a name in likeness.toml."""
     counted = _counted()
-    same = counted.whole.get(_bare(question))
+    said = plain(question)
+    same = counted.whole.get(_bare(said))
     if same:
         return Heard(same, 1.0)
-    known = [piece for piece in _pieces(question) if piece in counted.pieces]
+    known = [piece for piece in _pieces(said) if piece in counted.pieces]
     length = sum(counted.weights[piece] for piece in known)
     likely = dict[str, float]()
     for item, asked in counted.questions.items():
@@ -74,9 +75,10 @@ def _counted() -> Counted:
     questions = Counter[str]()
     totals = Counter[str]()
     for item, text in _examples():
-        whole[_bare(text)] = item
+        said = plain(text)
+        whole[_bare(said)] = item
         questions[item] += 1
-        for piece in _pieces(text):
+        for piece in _pieces(said):
             totals[item] += 1
             pieces[piece][item] += 1
     count = questions.total()
@@ -93,17 +95,16 @@ def _examples() -> Iterator[tuple[str, str]]:
             yield item, SAID["questions"]["symptom"].format(word=word)
 
 
-def _bare(text: str) -> str:
-    return BESIDE.sub("", plain(text))
+def _bare(said: str) -> str:
+    return BESIDE.sub("", said)
 
 
-def _pieces(text: str) -> list[str]:
+def _pieces(said: str) -> list[str]:
     """Return the characters of a Chinese text and their pairs, or the words of another and its runs
     of four letters, each once and always in the same order.
     """
-    said = plain(text)
     if HAN_RUN.search(said):
-        line = f"^{_bare(text)}$"
+        line = f"^{_bare(said)}$"
         pieces = dict.fromkeys(line)
         length = 2
     else:

@@ -134,7 +134,8 @@ class _Part:
         told = there = [side] if side in task.words else there
         absent = [item for item in topic.of if task.symptoms.get(item) is False]
         if not there and self.symptoms.keys() >= {*topic.of}:
-            there = [item for item, text in task.words.items() if topic.own.search(text)][:1]
+            saying = self._saying([topic.own])
+            there = [saying] if saying else []
             told = [*absent, *there]
         if there:
             seen = next((self.mentioned[item] for item in there if item in self.mentioned), None)
@@ -190,6 +191,9 @@ class _Part:
         for topic in topics().values():
             if topic.of[:1] == [item] and self.symptoms.keys() >= {*topic.of}:
                 own.append(topic.own)
+        return self._saying(own)
+
+    def _saying(self, own: Sequence[re.Pattern[str]]) -> str | None:
         for name, text in self.task.words.items():
             if any(one.search(plain(text)) for one in own):
                 return name
