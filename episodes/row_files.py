@@ -1,6 +1,7 @@
 """The rows of a data file, Parquet or JSON lines, for `Agent.rows`."""
 
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 from common.jsonl import read_jsonl
@@ -23,7 +24,12 @@ def read_rows(path: Path, what: str) -> list[Row]:
         ) from None
     if not rows:
         raise AgentError(f"{path} has no rows")
-    ids = Counter(str(row["id"]) for row in rows if row.get("id") is not None)
-    if twice := [name for name, count in ids.items() if count > 1]:
-        raise AgentError(f"{path} has the id {twice[0]!r} twice; expected one row of each id")
+    refuse_twice((str(row["id"]) for row in rows if row.get("id") is not None), path)
     return rows
+
+
+def refuse_twice(ids: Iterable[str], path: Path) -> None:
+    """Raise AgentError if rows of a file have one id: one would be played and shown as all."""
+    for name, count in Counter(ids).items():
+        if count > 1:
+            raise AgentError(f"{path} has the id {name!r} {count} times; expected one row of each")

@@ -37,6 +37,7 @@ from episodes.episode import AgentError, Episode, Task
 from episodes.play_and_score import play
 from episodes.policy import ChatPolicy, Endpoint
 from episodes.record import record_of
+from episodes.row_files import refuse_twice
 from episodes.turns import turns_of, with_turns
 from evaluation import results
 from evaluation.players import MODELS, Player, add_flags, model_player, opened, reply_tokens
@@ -186,10 +187,7 @@ def evaluate(agent: Agent, arguments: argparse.Namespace, settings: Settings) ->
     own = registry.own_options(agent, arguments)
     notes = agent.check({"evaluation": rows}, settings, own)
     tasks = [agent.task(row, settings) for row in rows]
-    for name, count in Counter(str(task.id) for task in tasks).most_common(1):
-        if count > 1:  # only one of them would be played, and shown as all
-            seen = f"{count} tasks of {arguments.data} have the id {name!r}"
-            raise AgentError(f"{seen}; expected one task of each id")
+    refuse_twice((str(task.id) for task in tasks), arguments.data)
     with contextlib.closing(agent.open(settings, own, evaluating=True)) as environment:
         if player.kind == "baseline":
             # Before a folder is made

@@ -316,4 +316,4 @@ def test_two_tasks_of_one_id_are_refused(tmp_path, guessing, capsys):
     words.write_text("salt sugar salt")
     flags = ["guessing", "--baseline", "silent", "--data", str(words)]
     assert evaluate.main([*flags, "--out", str(tmp_path / "out")]) == 2
-    assert not missing(capsys.readouterr().err, "2 tasks", str(words), "'salt'")
+    assert not missing(capsys.readouterr().err, "2 times", str(words), "'salt'")
