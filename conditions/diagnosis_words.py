@@ -158,10 +158,15 @@ def organs_by_name() -> dict[Words, Words]:
     """Return the places where each condition of the tables may be."""
     where = dict[Words, Words]()
     for one in load_tables().conditions.values():
-        parts = set(chain(*(TABLE["felt_in"].get(name, ()) for name in one.complaints)))
+        parts = set[str]()
+        for complaint in one.complaints:
+            parts.update(TABLE["felt_in"].get(complaint, ()))
         parts.update(TABLE["also_in"].get(one.en, ()))
         parts.difference_update(TABLE["not_in"].get(one.en, ()))
-        where[words_of(one.en)] = words_in(chain(*(TABLE["organ"][part] for part in parts)))
+        named = list[str]()
+        for part in parts:
+            named += TABLE["organ"][part]
+        where[words_of(one.en)] = words_in(named)
     return where
 
 

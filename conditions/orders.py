@@ -201,7 +201,9 @@ def _by_words() -> Index:
             for text in (part.en, part.zh):
                 homes.setdefault(words_of(text), set()).add(one.en)
     names = {words: found.pop() for words, found in homes.items() if len(found) == 1}
-    return names | {words_of(text): name for name, text in _names()}
+    for name, text in _names():
+        names[words_of(text)] = name
+    return names
 
 
 @cache

@@ -31,7 +31,8 @@ SHOWN = 20  # questions listed in each direction; --json has all
 SIDES = ("a", "b")
 NAMES = ("A", "B")  # of the sides, for a reader
 ANSWER_LENGTH = 60
-READ = ("id", "task_type", "question", "reference", "answer", "stop_reason")  # of an episode
+TASK = ("id", "task_type", "question", "reference")  # what is read of an episode
+ENDING = ("answer", "stop_reason")
 VERDICTS = {
     "better": "better",
     "worse": "worse",
@@ -53,7 +54,7 @@ class Evaluation:
         """Note an episode. Raises MALFORMED: it is of another version."""
         value = headline_of(agent, record)
         if value is not None:
-            known = {name: record[name] for name in READ}
+            known = {name: record[name] for name in (*TASK, *ENDING)}
             known |= {name: record.get(name) or "" for name in GROUPINGS}
             odd = [name for name, text in known.items() if not isinstance(text or "", str)]
             if odd or not isfinite(value):
@@ -145,10 +146,10 @@ def _difference(a: Evaluation, b: Evaluation, episodes: Sequence[Record]) -> dic
 
 
 def _change(a: Evaluation, b: Evaluation, name: str) -> dict[str, Any]:
-    found: dict[str, Any] = {key: a.episodes[name][key] for key in READ[:4]}
+    found: dict[str, Any] = {key: a.episodes[name][key] for key in TASK}
     for side, evaluation in zip(SIDES, (a, b), strict=True):
-        first = evaluation.episodes[name]
-        found[side] = {"score": evaluation.means[name], **{key: first[key] for key in READ[4:]}}
+        ended = {key: evaluation.episodes[name][key] for key in ENDING}
+        found[side] = {"score": evaluation.means[name], **ended}
     return found
 
 

@@ -138,9 +138,8 @@ def checked_rows(agent: Agent, cases: Path, settings: Settings, options: Options
             raise
         print(f"the page offers no cases: {error}", file=sys.stderr, flush=True)
         return {}
-    return {
-        str(row["id"]): {**row, "id": str(row["id"])} for row in rows
-    }  # a file may have numbers
+    named = [{**row, "id": str(row["id"])} for row in rows]  # a file may have numbers
+    return {row["id"]: row for row in named}
 
 
 def watch(url: str, host: Host, server: uvicorn.Server, ours: bool) -> None:

@@ -78,7 +78,6 @@ def training_card(place: int, tally: Tally) -> Card:
     run = tally.run
     metric = "episodes/reward/mean"
     rewards = [data[metric] for _, data in run.steps if metric in data]
-    ends = [f"{reward:.3f}" for reward in rewards[:1] + rewards[1:][-1:]]
     seconds = numbers(run.summary.get("seconds")).get("total")
     reason = run.summary.get("exit_reason")
     message = run.summary.get("message")
@@ -92,13 +91,20 @@ def training_card(place: int, tally: Tally) -> Card:
         "state": f"{reason}: {message or ''}" if reason not in (None, "done") else "",
         "facts": [
             ["steps", len(rewards)],
-            ["reward in training", " → ".join(ends) or None],
+            ["reward in training", first_to_last(rewards)],
             ["episodes", tally.episodes],
             ["minutes", None if seconds is None else number(seconds / 60)],
             ["unscored", tally.causes.total()],
         ],
     }
     return card | _validated(tally.validation)
+
+
+def first_to_last(values: Sequence[float]) -> str | None:
+    """Return the first of the values and, where there are more, the last."""
+    if len(values) > 1:
+        return f"{values[0]:.3f} → {values[-1]:.3f}"
+    return f"{values[0]:.3f}" if values else None
 
 
 def _validated(validation: Validation) -> Card:
