@@ -11,6 +11,7 @@ from conditions.gold_sentence import secrets_of
 from conditions.mention import mention
 from consultation_agent.doctor_questions import SAID, asking_of, content_of
 from consultation_agent.task import ConsultationTask
+from scoring.text import simplified
 
 SENTENCE_END = re.compile(r"\n+|(?<=[.!?;])\s+|(?<=[。！？；])")
 ASKED = ("?", "？")
@@ -42,7 +43,7 @@ def recalled(task: ConsultationTask, question: str) -> tuple[str, str] | None:
 
 @lru_cache(maxsize=4096)
 def _sense(question: str, about_child: bool) -> Sense:
-    text = ASIDE.sub(" ", asking_of(question))
+    text = ASIDE.sub(" ", asking_of(simplified(question)))
     if about_child:
         text = CHILD.sub(" ", text)
     found = set[str]()

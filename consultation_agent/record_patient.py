@@ -14,6 +14,7 @@ from consultation_agent.hearing import ANOTHER_TIME, OTHER, UNRECORDED, parts_of
 from consultation_agent.recall import complaint_of, recalled
 from consultation_agent.task import ConsultationTask
 from consultation_agent.topics import Topic, topics
+from scoring.text import simplified
 
 LONGEST = 400  # characters of a question that a patient listens to
 MOST = 3  # things that are answered at once
@@ -70,7 +71,8 @@ class RecordPatient:
 
     def reply_to(self, task: ConsultationTask, question: str, asked: Sequence[Exchange]) -> Reply:
         """Return the patient's reply to a question, after the questions asked before."""
-        question = without_preface(ONE_THING.sub("", question[:LONGEST]))
+        question = simplified(question[:LONGEST])
+        question = without_preface(ONE_THING.sub("", question))
         mentioned = told(asked)
         parts = parts_of(question)
         if task.words:
