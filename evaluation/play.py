@@ -180,9 +180,10 @@ def arguments_of(function: dict[str, Any], text: str) -> dict[str, Any]:
 def parse_arguments(argv: Sequence[str] | None) -> tuple[Agent, argparse.Namespace]:
     parser = new_parser(__doc__)
     registry.add_agent(parser, argv)
-    add = parser.add_argument
+    add = parser.add_mutually_exclusive_group().add_argument
     add("--task", metavar="ID", help="this one; default: drawn by --seed")
     add("--n", type=positive(int), default=1, help="tasks to draw; default: 1")
+    add = parser.add_argument
     add("--seed", type=int, help="of the draw; default: another one each time")
     add("--data", type=Path, help="default: the agent's test file")
     add("--max-turns", type=turns, metavar="N|A-B", help="default: MAX_TURNS, else the agent's own")

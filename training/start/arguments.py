@@ -89,6 +89,8 @@ def parse(agent: Agent, arguments: list[str] | None = None) -> argparse.Namespac
     if options.resume and "=" in options.resume:  # an override that follows a bare --resume
         options.overrides.append(options.resume)
         options.resume = "latest"
+    if options.ci and options.ci_fast:
+        parser.error("--ci is 20 steps and --ci-fast one; give one of them")
     for name, needed in NEEDS.items():
         if getattr(options, name) and not getattr(options, needed):
             parser.error(f"--{name.replace('_', '-')} needs --{needed}")
