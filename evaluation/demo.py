@@ -54,7 +54,6 @@ REAL_MODEL = (
     "actor_rollout_ref.actor.optim.lr=1e-4",
     "actor_rollout_ref.actor.optim.lr_warmup_steps=3",
     "algorithm.filter_groups.enable=true",
-    "algorithm.filter_groups.metric=reward",
     "trainer.total_training_steps=20",
     "trainer.test_freq=4",
     "trainer.save_freq=4",

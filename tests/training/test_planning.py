@@ -17,7 +17,7 @@ from tests.corpora import cases_of, write_metrics
 from tests.digits_agent.agent import AGENT
 from tests.messages import missing
 from tests.training.plans import plan_of
-from training.setup.plan import Plan
+from training.setup.plan import ConfigError, Plan
 from training.start.arguments import parse
 from training.start.make_plan import (
     TRACKERS,
@@ -138,7 +138,12 @@ def test_what_an_agent_says_of_its_rows_and_of_this_partner_is_shown(monkeypatch
     monkeypatch.setattr(type(AGENT), "check", check)
     settings = Settings(_env_file=None)
     rows = {name: AGENT.rows(AGENT.splits[name]) for name in ("train", "val")}
+    config = OmegaConf.create({"algorithm": {"filter_groups": {"enable": True, "metric": "acc"}}})
+    given = (AGENT, rows, settings, {"partner": "unplayable"})
     with closing(AGENT.open(settings, {})) as environment:
-        prepare(AGENT, rows, settings, {"partner": "unplayable"}, environment)
+        with pytest.raises(ConfigError, match="metric=acc: expected one of reward, "):
+            prepare(*given, environment, config)
+        config.algorithm.filter_groups.metric = "reward"
+        prepare(*given, environment, config)
     wanted = [f"{name}: {len(part)} unplayable" for name, part in rows.items()]
     assert not missing(capsys.readouterr().out, *wanted)

@@ -98,7 +98,7 @@ def start(
     device = plan.engine.device if plays else None
     with serve_environment(agent, settings, flags, plan.output.run_dir / "logs", device) as served:
         with closing(agent.open(settings, served)) if plays else nullcontext() as opened:
-            prepare(agent, rows, settings, flags, opened)
+            prepare(agent, rows, settings, flags, opened, config)
             described = None
             if opened is not None:
                 described = {**opened.description(), HIGHEST: opened.highest}

@@ -5,6 +5,7 @@ honest answers from dishonest ones.
 import asyncio
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from common.command import Failure
 from common.settings import Settings
@@ -12,25 +13,35 @@ from episodes.agent import Agent, Environment, Options, Row
 from episodes.episode import Task
 from episodes.joint import environment_of
 from episodes.judge_probe import check_judge, problem_of
+from training.setup.plan import ConfigError
 
 Rows = dict[str, list[Row]]
+TOTAL = "reward"  # verl's name of it; other metrics are terms
 
 
 def prepare(
-    agent: Agent, rows: Rows, settings: Settings, options: Options, environment: Environment | None
+    agent: Agent,
+    rows: Rows,
+    settings: Settings,
+    options: Options,
+    environment: Environment | None,
+    config: Any,
 ) -> None:
     """Draft missing answers in the rows, show the agent's notes, and ask the judge about the tasks.
 
-    environment: None where episodes are played elsewhere: no judge is asked. Raises AgentError: the
-    rows cannot be trained on. Raises Failure: what episodes need does not answer, or the judge pays
-    dishonest answers and JUDGE_CHECK is on.
+    environment: None where episodes are played elsewhere: no judge is asked. config: verl's. Raises
+    AgentError: the rows cannot be trained on. Raises ConfigError: rewards lack the term that groups
+    are filtered by. Raises Failure: what episodes need does not answer, or the judge pays dishonest
+    answers and JUDGE_CHECK is on.
     """
     for note in agent.check(rows, settings, options, environment is not None):
         print(note, flush=True)
     if environment is None:
         return
     tasks = [agent.task(row, settings) for row in rows["train"]]
-    problem = asyncio.run(judge_problem(environment, tasks))
+    groups = config.algorithm.filter_groups
+    metric = groups.metric if groups.enable else TOTAL
+    problem = asyncio.run(judge_problem(environment, tasks, metric))
     if problem and settings.judge_check:
         raise Failure(f"the judge cannot be trained on: {problem}; JUDGE_CHECK=0 goes on")
     if problem:
@@ -38,7 +49,7 @@ def prepare(
         print(text, file=sys.stderr, flush=True)
 
 
-async def judge_problem(environment: Environment, tasks: Sequence[Task]) -> str | None:
+async def judge_problem(environment: Environment, tasks: Sequence[Task], metric: str) -> str | None:
     """Return what is wrong with the judge, of each agent where several are trained together."""
     by_agent: dict[str, list[Task]] = {}
     for task in tasks:
@@ -46,6 +57,11 @@ async def judge_problem(environment: Environment, tasks: Sequence[Task]) -> str 
     found = []
     for name, own in by_agent.items():
         probed = await check_judge(environment_of(environment, own[0]), own)
+        for one in probed:
+            known = [TOTAL, *next(iter(one.honest.values())).terms]
+            if metric not in known:
+                expected = f"expected one of {', '.join(known)}"
+                raise ConfigError(f"algorithm.filter_groups.metric={metric}: {expected}")
         problem = problem_of(probed)
         if problem:
             found.append(f"{name}: {problem}" if name else problem)
