@@ -23,14 +23,6 @@ ROWS = {"train": 12, "val": 2, "test": 6}  # rows of each calculator
 BESIDE = 2  # sentences of a note that the formula does not need
 OF_ADULTS = {"age", "height"}  # whose ranges are an adult's
 TOLERANCE = 0.6  # of the last requested decimal, so that a rounded answer is right
-# Points of the first sentence
-FIRST_CHOICE = {
-    "ascites": 1,
-    "encephalopathy": 1,
-    "eyes": 1,
-    "verbal": 1,
-    "motor": 1,
-}
 Row = dict[str, Any]
 
 
@@ -53,9 +45,11 @@ def question(name: str, split: str, number: int, random: Random) -> Row:
     function = formula_of(name)
     while True:
         given = {each: drawn(name, each, random) for each in inspect.signature(function).parameters}
-        gold = gold_of(function(**given), calculator)
+        value = function(**given)
+        least, most = calculator.get("possible", (value, value))
+        gold = gold_of(value, calculator)
         note = note_of(name, given, random)
-        if not answered_by(gold, f"{note} {calculator['question']}"):
+        if least <= value <= most and not answered_by(gold, f"{note} {calculator['question']}"):
             break
     return {
         "id": f"calculators/{split}/{name}/{number}",
@@ -84,7 +78,7 @@ def drawn(name: str, each: str, random: Random) -> Any:
         first, last = (date(year, 1, 1) for year in said["dates"])
         return first + timedelta(days=random.randrange((last - first).days))
     if "choices" in said:
-        return random.randrange(len(said["choices"])) + FIRST_CHOICE[each]
+        return random.randrange(len(said["choices"])) + 1  # points, from 1
     if "yes" in said:
         return random.random() < 0.5
     low, high = CALCULATORS[name].get("given", {}).get(each, said["range"])
@@ -114,7 +108,7 @@ def note_of(name: str, given: Mapping[str, Any], random: Random) -> str:
 def sentence(each: str, value: Any) -> str:
     said = SAID[each]
     if "choices" in said:
-        return said["choices"][value - FIRST_CHOICE[each]]
+        return said["choices"][value - 1]
     if "yes" in said:
         return said["yes" if value else "no"]
     return Template(said["text"]).substitute(value=value)
