@@ -3,7 +3,7 @@
 Tables and columns are named as those of MIMIC-III in lower case, so that questions about one carry
 over to the other. Codes are ICD-9-CM's. Dependencies are kept simple: a patient has lasting
 diagnoses and a new one at each stay, a diagnosis brings drugs and procedures, and two laboratory
-values are watched through each stay.
+values are watched through each stay. A few diagnoses show in them.
 """
 
 import csv
@@ -66,12 +66,9 @@ class Hospital:
         self.weights = [1 / (rank + 6) for rank in range(len(self.diagnoses))]
         # Of stays, in hospital and in a unit
         self.numbers = iter(self.random.sample(range(100_000, 200_000), 40_000))
-        for table, name in {
-            "d_icd_diagnoses": "diagnoses",
-            "d_icd_procedures": "procedures",
-        }.items():
+        for name in ("diagnoses", "procedures"):
             for row in words(name):
-                self.add(table, row["icd9_code"], row["short_title"], row["long_title"])
+                self.add(f"d_icd_{name}", row["icd9_code"], row["short_title"], row["long_title"])
         for lab in self.labs:
             self.add("d_labitems", int(lab["itemid"]), lab["label"])
         for item in self.items:
@@ -83,19 +80,13 @@ class Hospital:
         rows.append([len(rows) + 1, *cells])
         if table in CHARGES:
             when = next(cell for cell in cells if isinstance(cell, datetime))
-            self.add(
-                "cost",
-                cells[0],
-                cells[1],
-                table,
-                len(rows),
-                when,
-                round(self.random.uniform(*CHARGES[table]), 2),
-            )
+            cost = round(self.random.uniform(*CHARGES[table]), 2)
+            self.add("cost", *cells[:2], table, len(rows), when, cost)
         return len(rows)
 
-    def drawn(self, shares: dict[str, int]) -> str:
-        return self.random.choices(list(shares), list(shares.values()))[0]
+    def drawn(self, shares: dict[str, int], without: str = "") -> str:
+        left = {name: share for name, share in shares.items() if name != without}
+        return self.random.choices(list(left), list(left.values()))[0]
 
     def between(self, start: datetime, end: datetime) -> datetime:
         return start + timedelta(
@@ -143,26 +134,22 @@ class Hospital:
         end = start + timedelta(minutes=self.random.randint(900, 16_000))
         sex, birth = person
         years = age(birth, start)
-        said = [self.drawn(SAID[name]) for name in list(SAID)[:3]]
-        insurances = dict(SAID["insurance"])
-        if years < OLD:
-            del insurances["medicare"]
-        said.append(self.drawn(insurances))
-        self.add("admissions", subject, stay, start, end, *said, *about, years)
+        kind = self.drawn(SAID["admission_type"])
+        barred = "emergency room" if kind == "elective" else ""
+        said = [self.drawn(SAID["admission_location"], barred)]
+        said.append(self.drawn(SAID["discharge_location"]))
+        said.append(self.drawn(SAID["insurance"], "medicare" if years < OLD else ""))
+        self.add("admissions", subject, stay, start, end, kind, *said, *about, years)
         new = self.drawn_diagnosis(sex, years)
+        shown: dict[str, str] = {}  # the least and most that a laboratory finds, by item
         for diagnosis in {row["icd9_code"]: row for row in [*lasting, new]}.values():
             self.add_diagnosis((subject, stay), diagnosis, start, end)
+            shown |= dict(limits.split(":") for limits in (diagnosis["labs"] or "").split())
         for lab in self.random.sample(self.labs, 2):
             for when in sorted(self.between(start, end) for _ in range(self.random.randint(2, 3))):
-                self.add(
-                    "labevents",
-                    subject,
-                    stay,
-                    int(lab["itemid"]),
-                    when,
-                    self.value(subject, lab),
-                    lab["unit"],
-                )
+                found = self.value(subject, lab, shown.get(lab["itemid"]))
+                item = int(lab["itemid"])
+                self.add("labevents", subject, stay, item, when, found, lab["unit"])
         if self.random.random() < 0.4:
             self.add_unit_stay((subject, stay), start, end)
         return end
@@ -179,14 +166,9 @@ class Hospital:
             first = self.between(start, end).replace(hour=0, minute=0)
             form = self.random.choice([f for f in self.forms[drug] if route in ("", f["route"])])
             dose = [self.random.choice(form["doses"].split(",")), form["unit"], form["route"]]
-            self.add(
-                "prescriptions",
-                *stay,
-                first,
-                first + timedelta(days=self.random.randint(1, 9)),
-                drug,
-                *dose,
-            )
+            days = min(self.random.randint(1, 9), int(form["days"] or 9))
+            last = min(first + timedelta(days=days), end.replace(hour=0, minute=0))
+            self.add("prescriptions", *stay, first, last, drug, *dose)
         if diagnosis["procedures"] and self.random.random() < 0.4:
             code = self.random.choice(diagnosis["procedures"].split(","))
             self.add("procedures_icd", *stay, code, self.between(start, end))
@@ -211,14 +193,23 @@ class Hospital:
                     *(charted if table == "chartevents" else (when, code, charted[2])),
                 )
 
-    def value(self, subject: int, measured: dict[str, str]) -> float:
-        """Return a measured value as usually rounded: near the patient's usual one, within limits."""
+    def value(self, subject: int, measured: dict[str, str], shown: str | None = None) -> float:
+        """Return a measured value as usually rounded: near the patient's usual one, within limits.
+
+        shown: the limits that a diagnosis shows. The usual value moves to its place between them.
+        """
         spread = float(measured["spread"])
         key = (subject, measured["itemid"])
         if key not in self.usual:
             self.usual[key] = self.within(float(measured["mean"]), spread, measured)
-        value = self.within(self.usual[key], spread * float(measured["swing"]), measured)
-        return round(value, int(measured["decimals"]))
+        usual = self.usual[key]
+        decimals = int(measured["decimals"])
+        value = round(self.within(usual, spread * float(measured["swing"]), measured), decimals)
+        if shown:
+            least, most = map(float, shown.split("-"))
+            lowest, highest = float(measured["lowest"]), float(measured["highest"])
+            value += least + (usual - lowest) / (highest - lowest) * (most - least) - usual
+        return round(value, decimals)
 
     def within(self, mean: float, spread: float, measured: dict[str, str]) -> float:
         while True:
