@@ -1,18 +1,53 @@
 """The one way an episode is played and scored, in training and evaluation."""
 
 import asyncio
+import logging
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from traceback import extract_tb
 
 from common.command import Failure, UsageError
-from episodes.agent import Environment
+from common.settings import Settings
+from episodes.agent import Agent, Environment, Row
 from episodes.episode import Episode, Policy, Scored, Task
 from episodes.outcomes import STOP_REASONS, EpisodeError
-from scoring.rubric import Reward
+from scoring.rubric import ROUNDING, Reward
+
+logger = logging.getLogger(__name__)
 
 
 class AgentFault(Failure):
-    """The agent's own code raised. The message names the task."""
+    """The agent's own code raised. The message names the function and the row."""
+
+
+@contextmanager
+def own_code(owner: object, function: str, row: object) -> Iterator[None]:
+    """Turn what a function of the agent's own raises, SystemExit too, into an AgentFault."""
+    try:
+        yield
+    except (UsageError, Failure, EpisodeError, TimeoutError):
+        raise
+    except (Exception, SystemExit) as error:
+        place = extract_tb(error.__traceback__)[-1]
+        where = f"{Path(place.filename).name}, line {place.lineno}"
+        raise AgentFault(
+            f"{type(owner).__name__}.{function} failed at {row}: {type(error).__name__}: {error} ({where})"
+        ) from error
+
+
+def tasks_of(agent: Agent, rows: Sequence[Row], settings: Settings) -> list[Task]:
+    """Return the tasks of rows. Raises AgentError. Raises AgentFault: the agent's own code raised."""
+    tasks = []
+    for row in rows:
+        with own_code(agent, "task", f"row {row.get('id')}"):
+            task = agent.task(row, settings)
+            if not isinstance(task, Task):
+                raise TypeError(f"expected a Task, got {task!r}")
+            tasks.append(task)
+    return tasks
 
 
 async def play(
@@ -29,30 +64,43 @@ async def play(
     """
     start = time.perf_counter()
     played = Episode(stop_reason="failed")
-
+    row = f"task {task.id}"
+    detail = ""
     try:
         async with asyncio.timeout(timeout) as limit:
-            played = await episode
-            if played.stop_reason not in STOP_REASONS:
-                raise ValueError(
-                    f"an episode ended with {played.stop_reason!r}, not in episodes/outcomes.toml"
-                )
+            with own_code(environment, "play", row):
+                played = await episode
+                if played.stop_reason not in STOP_REASONS:
+                    raise ValueError(
+                        f"an episode ended with {played.stop_reason!r}, not in episodes/outcomes.toml"
+                    )
             _count(played, policy)
-            reward = await environment.score(task, played)
-            detail = ""
+            with own_code(environment, "score", row):
+                reward = await environment.score(task, played)
+                if not isinstance(reward, Reward):
+                    raise TypeError(f"expected a Reward, got {reward!r}")
     except TimeoutError as error:
         reward = Reward(None, {}, "timeout")
         detail = no_end(timeout) if limit.expired() else f"the agent's own code raised {error!r}"
     except EpisodeError as error:
         reward = Reward(None, {}, error.cause)
         detail = str(error)
-    except (UsageError, Failure):
-        raise
-    except Exception as error:
-        what = f"{type(error).__name__}: {error}"
-        raise AgentFault(f"the agent failed at task {task.id}: {what}") from error
+    check_highest(environment, reward)
     _count(played, policy)
     return Scored(task, played, reward, detail, time.perf_counter() - start)
+
+
+def check_highest(environment: Environment, reward: Reward) -> None:
+    """Warn, once, if a reward is above the highest that the environment declares."""
+    if (reward.total or 0.0) > environment.highest + ROUNDING:
+        _warn_of_more(type(environment).__name__, environment.highest)
+
+
+@cache
+def _warn_of_more(name: str, highest: float) -> None:
+    logger.warning(
+        "%s.score pays more than highest=%g; set highest to the most it pays", name, highest
+    )
 
 
 def no_end(timeout: float) -> str:

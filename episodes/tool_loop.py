@@ -18,7 +18,7 @@ from openai.types.chat import ChatCompletionMessage
 
 from common.thoughts import after_thought
 from episodes.episode import Episode, Policy, ToolSpec
-from episodes.outcomes import EpisodeError, PolicyStop
+from episodes.outcomes import PolicyStop
 
 # Tools run one after the other, so that a transcript has one order.
 ONE_BY_ONE = agents.ToolExecutionConfig(max_function_tool_concurrency=1)
@@ -105,9 +105,7 @@ async def play_with_tools(
     except PolicyStop as stop:
         episode.stop_reason = stop.reason
     except agents.UserError as error:  # how openai-agents wraps what a tool raises
-        if isinstance(error.__cause__, EpisodeError):
-            raise error.__cause__ from error
-        raise
+        raise error.__cause__ or error from None
     episode.messages = in_order(episode.messages)
     episode.end_as_cut(policy)
     return episode
@@ -206,7 +204,10 @@ def _function_tool(tool: Tool, episode: Episode, expected: str) -> agents.Functi
         except ValueError as error:
             text = _error(expected.format(names=error))
         else:
-            told = await tool.call(**given)
+            try:
+                told = await tool.call(**given)
+            except SystemExit as error:  # which would end the event loop
+                raise RuntimeError(f"SystemExit: {error}") from error
             if told is None:
                 raise TypeError(f"the tool {function['name']} returned None; expected a text")
             text = str(told)

@@ -171,7 +171,7 @@ class Host:
             failure = UNAVAILABLE
         except UsageError:
             raise
-        except Exception:  # the agent's own code, which may be anybody's
+        except (Exception, SystemExit):  # the agent's own code, which may be anybody's
             logger.exception("a visit failed")
             reason = "rollout_failed"
             failure = UNAVAILABLE

@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 import pytest
-from agents import TracingProcessor, UserError, add_trace_processor
+from agents import TracingProcessor, add_trace_processor
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -125,7 +125,7 @@ def test_a_tool_that_forgets_its_answer_is_the_agents_fault():
     async def forgetful(word: str) -> Any:
         return None
 
-    with pytest.raises(UserError, match="look returned None"):
+    with pytest.raises(TypeError, match="look returned None"):
         play(Script([tool_call("look", {"word": "a"})], 2), [Tool(TOOLS[0].spec, forgetful)])
 
 
@@ -158,7 +158,11 @@ def test_what_stops_the_policy_is_the_reason():
 
 @pytest.mark.parametrize(
     ("raised", "seen"),
-    [(EpisodeError("database_error", "gone"), EpisodeError), (KeyError("a bug"), UserError)],
+    [
+        (EpisodeError("database_error", "gone"), EpisodeError),
+        (KeyError("a bug"), KeyError),
+        (SystemExit(0), RuntimeError),
+    ],
 )
 def test_what_a_tool_raises_is_raised_and_not_shown_to_the_policy(raised, seen):
     async def broken(word: str) -> str:

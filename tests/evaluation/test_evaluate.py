@@ -28,7 +28,7 @@ from evaluation.results import sample_rows
 from sql_agent.agent import AGENT
 from sql_agent.intake.question_files import normalise, write_rows
 from tests.corpora import cases_of
-from tests.episodes.guessing_agent import GuessingAgent
+from tests.episodes.guessing_agent import GuessingAgent, GuessingEnvironment
 from tests.episodes.scripted import asks, says
 from tests.evaluation.evaluations import run
 from tests.messages import missing
@@ -317,3 +317,32 @@ def test_two_tasks_of_one_id_are_refused(tmp_path, guessing, capsys):
     flags = ["guessing", "--baseline", "silent", "--data", str(words)]
     assert evaluate.main([*flags, "--out", str(tmp_path / "out")]) == 2
     assert not missing(capsys.readouterr().err, "2 times", str(words), "'salt'")
+
+
+@pytest.mark.parametrize(("function", "given"), cases_of(__file__, "faults_of_an_agent"))
+def test_a_fault_of_the_agents_own_names_its_function_and_row(
+    function, given, tmp_path, guessing, monkeypatch, capsys
+):
+    """SystemExit ended an evaluation as if it were done, and the others with a traceback."""
+
+    def fault(*_: object) -> object:
+        if given == 0:
+            sys.exit(given)
+        return given
+
+    async def score(*_: object) -> object:
+        return fault()
+
+    owner = GuessingAgent if function == "task" else GuessingEnvironment
+    monkeypatch.setattr(owner, function, score if function == "score" else fault)
+    (tmp_path / "words.txt").write_text("salt")
+    flags = ["guessing", "--baseline", "silent", "--data", str(tmp_path / "words.txt")]
+    assert evaluate.main([*flags, "--out", str(tmp_path / "out")]) == 1
+    assert not missing(capsys.readouterr().err, f"{owner.__name__}.{function}", "salt")
+
+
+def test_a_reward_above_the_highest_is_said(tmp_path, guessing, monkeypatch, caplog):
+    monkeypatch.setattr(GuessingEnvironment, "highest", -1.0)
+    (tmp_path / "words.txt").write_text("salt")
+    assert run(tmp_path / "words.txt", "--baseline", "silent", agent="guessing")[0] == 0
+    assert not missing(caplog.text, "GuessingEnvironment.score", "highest=-1")
