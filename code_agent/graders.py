@@ -110,9 +110,7 @@ def grade(answer_text: str, gold: Gold) -> bool:
     if gold.kind == "table":
         return _same_rows(gold, _rows(seen, is_ordered), gold.value, is_ordered)
     if gold.kind in SHAPES:
-        if isinstance(
-            seen, str
-        ):  # text that is not Python: at lines, else commas, numbers at blanks
+        if isinstance(seen, str):  # not Python: split at lines, else at commas, numbers at blanks
             mark = "\n" if "\n" in text else ","
             at_blanks = mark not in text and gold.items in (("number",), ("integer",))
             seen = [part.strip() for part in text.split(None if at_blanks else mark)]

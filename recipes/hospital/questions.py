@@ -6,6 +6,7 @@
 The same arguments give the same bytes.
 """
 
+import sqlite3
 import sys
 from pathlib import Path
 
@@ -19,9 +20,11 @@ TABLES = ROOT / "data" / "ehr" / "tables"
 
 
 def drawn(tables: Path, seed: int) -> dict[str, list[Row]]:
-    """Return the questions by split. Raises Failure: the hospital has too little to ask about."""
+    """Return the questions by split. Raises Failure: no hospital, or too little to ask about."""
     try:
         return draw_questions(tables / DATABASE, seed=seed)
+    except sqlite3.Error as error:
+        raise Failure(f"{tables} needs a {DATABASE} of data.ehr.build: {error}") from None
     except ValueError as error:
         raise Failure(f"{tables} is too small a hospital: {error}") from None
 

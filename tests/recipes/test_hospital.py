@@ -84,6 +84,8 @@ def test_a_hospital_that_is_too_small_is_named(tmp_path, capsys):
     assert build.main(["--out", small, "--patients", "30"]) == 0
     assert questions.main(["--out", str(out), "--tables", small]) == 1
     assert "too small a hospital" in capsys.readouterr().err
+    assert questions.main(["--out", str(out), "--tables", str(out)]) == 1
+    assert "needs a hospital.db" in capsys.readouterr().err
     assert not list(out.iterdir())
 
 
