@@ -48,6 +48,8 @@ class MedAgentGymSet(TaskSet):
                 rows = json.loads(path.read_text(encoding="utf-8"))
             else:
                 rows = [row for _, row in read_jsonl(path)]
+            if not rows:
+                raise ValueError("it has no rows")
             return [json.loads(row) if isinstance(row, str) else row for row in rows]
         except (OSError, TypeError, ValueError) as error:
             raise AgentError(

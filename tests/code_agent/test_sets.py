@@ -285,3 +285,6 @@ def test_a_folder_is_checked_row_by_row(tmp_path, capsys):
     (folder / "PATIENTS.csv").unlink()
     assert validate.main(["mimic_iii", "--data", str(folder)]) == 0
     assert "1 rows cannot be played: " in capsys.readouterr().out
+    write_set(tmp_path, [], tables)
+    assert validate.main(["mimic_iii", "--data", str(folder)]) == 2
+    assert "no rows" in capsys.readouterr().err
