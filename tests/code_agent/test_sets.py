@@ -132,7 +132,7 @@ def test_files_have_the_names_that_the_reference_ships(tmp_path, name, mode, fil
 
 def test_a_set_without_its_server_says_so(monkeypatch, tmp_path):
     monkeypatch.setattr("code_agent.tasks.medagentbench.base_url", lambda: "http://127.0.0.1:9/")
-    tasks = opened("medagentbench", write_set(tmp_path, []))
+    tasks = opened("medagentbench", write_set(tmp_path, [{}]))
     assert "http://127.0.0.1:9/" in tasks.missing()
 
 
