@@ -19,7 +19,10 @@ _TERM = re.compile(r"\*([^*]+)\*")
 
 @dataclass(frozen=True, config=FORM)
 class Phrase:
-    """What a patient may have or say: clinical names, own wordings, words that name it."""
+    """What a patient may have or say: clinical names, own wordings, words that name it.
+
+    alarming: a symptom that no patient has by chance, only with a condition that names it.
+    """
 
     zh: Text
     en: Text
@@ -27,6 +30,7 @@ class Phrase:
     longer: Texts = ()
     lay_en: Texts = ()
     ask: Texts = ()
+    alarming: bool = False
 
 
 @dataclass(frozen=True, config=FORM)

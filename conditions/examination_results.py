@@ -45,6 +45,8 @@ def _fit(name: str, numbers: Mapping[str, float]) -> bool:
     if name == "cbc":  # the counted kinds of white cells leave some per cent to the others
         counted = numbers["neutrophils"] + numbers["lymphocytes"] + numbers["eosinophils"]
         return 86 <= counted <= 99
+    if name == "iron_studies":  # of all that transferrin can bind, in umol/L
+        return 35 <= 100 * numbers["iron"] / numbers["transferrin_saturation"] <= 95
     return name != "vitals" or numbers["systolic"] - numbers["diastolic"] >= 25
 
 

@@ -7,7 +7,8 @@ from conditions.condition_types import Condition, Range, Spread, Tables, Weights
 from conditions.examination_results import Result
 from recipes.doctors.results import FEVER, spread_of, texts_of
 
-BACKGROUND = 0.02  # the share of patients with a symptom that their condition does not name
+# The share of patients with a symptom that their condition does not name, if it is no alarming one
+BACKGROUND = 0.02
 UNSEEN = 1e-3  # the weight of what a condition does not have
 # The least weight of a result: the density of a number is small where findings spread widely
 FARTHEST = 1e-5
@@ -37,7 +38,7 @@ def log_likelihood(tables: Tables, condition: Condition, item: str, value: Value
     if isinstance(value, Result):
         return sum(log(max(chance, FARTHEST)) for chance in _chances(condition, value))
     if item in tables.symptoms:
-        share = condition.symptoms.get(item, BACKGROUND)
+        share = share_of(tables, condition, item)
         chance = share if value else 1 - share
     elif item == "sex":
         chance = condition.female if value == "female" else 1 - condition.female
@@ -49,6 +50,12 @@ def log_likelihood(tables: Tables, condition: Condition, item: str, value: Value
     return log(max(chance, UNSEEN))
 
 
+def share_of(tables: Tables, condition: Condition, symptom: str) -> float:
+    """Return how many of the patients with a condition have a symptom."""
+    usual = 0 if tables.symptoms[symptom].alarming else BACKGROUND
+    return condition.symptoms.get(symptom, usual)
+
+
 def weights_of(tables: Tables, condition: Condition, facet: str) -> Weights:
     """Return the weights of a facet's values: the condition's, else the usual ones."""
     return condition.facets.get(facet) or tables.facets[facet].usual
@@ -57,7 +64,7 @@ def weights_of(tables: Tables, condition: Condition, facet: str) -> Weights:
 def _chances(condition: Condition, result: Result) -> Iterator[float]:
     """Yield the weight of each number or text relative to the middle of the normal range."""
     finding = condition.examinations.get(result.name, {})
-    fever = condition.symptoms.get("fever", BACKGROUND)
+    fever = condition.symptoms.get("fever", 0)
     if result.seen:
         yield texts_of(result.examination, finding).get(result.seen, 0)
     for part, value in result.numbers.items():

@@ -15,6 +15,13 @@ from conditions.examination_results import Result, draw_result
 Patient = dict[str, str | bool | int]
 Finding = Mapping[str, Spread | float]
 FEVER = Spread(38.1, 0.3)  # of a patient with fever whose condition does not say how high
+# What an earlier illness shows, whatever the condition
+HISTORY: Mapping[str, Mapping[str, Finding]] = {
+    "diabetes": {
+        "fasting_glucose": {"glucose": Spread(8.5, 0.8)},
+        "hba1c": {"hba1c": Spread(7.5, 0.5)},
+    }
+}
 
 
 def draw_results(
@@ -22,10 +29,11 @@ def draw_results(
 ) -> dict[str, Result]:
     """Return results of a patient (`age`, `sex`, `fever` where known) by the names given."""
     chance = random.random()
+    earlier = HISTORY.get(str(patient.get("history")), {})
     found = {}
     for name in names:
         examination = tables.examinations[name]
-        finding = condition.examinations.get(name, {})
+        finding = {**condition.examinations.get(name, {}), **earlier.get(name, {})}
         spreads = {
             part: spread
             for part in examination.parts
