@@ -119,9 +119,20 @@ def draw_patient(tables: Tables, condition: Condition, rng: Random) -> Patient:
     patient |= {
         name: rng.random() < condition.symptoms.get(name, BACKGROUND) for name in tables.symptoms
     }
-    if patient.get("vomiting"):
-        patient["nausea"] = True
+    _reconcile(patient)
     return patient
+
+
+def _reconcile(patient: Patient) -> None:
+    """Change what one person cannot have together, such as rigors without a fever."""
+    patient["nausea"] = patient["nausea"] or patient["vomiting"]
+    patient["urgency"] = patient["urgency"] or patient["urge_leak"]
+    patient["chills"] = patient["chills"] and patient["fever"]
+    patient["weight_loss"] = patient["weight_loss"] and not patient["weight_gain"]
+    if patient["sex"] == "female":
+        patient["urethral_discharge"] = False
+    if patient["medication"] == "blood_pressure_pills":
+        patient["history"] = "hypertension"
 
 
 def case_of(

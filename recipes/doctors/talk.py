@@ -2,7 +2,7 @@
 
 talk = Talk(tables, Speech(0, Random(0)), "seen", never=["偏头痛"])
 talk.fact(tables.symptoms["fever"])         # "好像量了，38度7，要紧吗？"
-talk.opening("headache", age=35)            # "您好，医生，我头疼。要不要紧啊？"
+talk.opening("headache", age=35)            # "您好，我头疼起来真难受。谢谢医生。"
 """
 
 from collections.abc import Sequence
@@ -53,7 +53,8 @@ class Talk:
 
     def opening(self, complaint: str, age: int) -> str:
         text = self._plain(self.tables.complaints[complaint])
-        if self._happens("opening_before"):
+        greets = text.startswith(tuple(TALK["around"]["greetings"]))
+        if self._happens("opening_before") and not greets:
             text = self._around("opening_before") + text
         if self._happens("opening_behind"):
             text += self._around("opening_behind").format(age=age)
