@@ -8,7 +8,7 @@ from conditions.examination_results import Result
 from recipes.doctors.results import FEVER, spread_of, texts_of
 
 # The share of patients with a symptom that their condition does not name, if it is no alarming one
-BACKGROUND = 0.02
+BACKGROUND = 0.005
 UNSEEN = 1e-3  # the weight of what a condition does not have
 # The least weight of a result: the density of a number is small where findings spread widely
 FARTHEST = 1e-5

@@ -34,6 +34,7 @@ class Talk:
         self.wording = wording
         self.never = never
         self.denied = denied
+        self.told = dict[Phrase, str]()
 
     def fact(self, phrase: Phrase, beside: Sequence[Phrase] = (), bare: bool = False) -> str:
         """Return what the patient says of a fact, perhaps with another thing it has beside it.
@@ -43,9 +44,11 @@ class Talk:
         text = self._plain(phrase)
         if self._happens("before"):
             text = self._around("before") + text
-        if not bare and beside and self._happens("beside"):
+        if bare:
+            return text
+        if beside and self._happens("beside"):
             text += f"，{self._plain(self.speech.random.choice(beside))}"
-        if not bare and self._happens("remark"):
+        if self._happens("remark"):
             text += f"，{self._around('remark')}"
         if self._happens("back"):
             text += f"，{self._around('back')}"
@@ -61,11 +64,13 @@ class Talk:
         return text
 
     def _plain(self, phrase: Phrase) -> str:
-        longer = bool(phrase.longer) and self._happens("longer")
-        texts = phrase.longer if longer else phrase.lay
-        return self._undenied(
-            phrase, self.speech.choose(phrase.zh, texts, self.wording, self.never)
-        )
+        """Return the same words each time, so that two numbers or sides never stand side by side."""
+        if phrase not in self.told:
+            longer = bool(phrase.longer) and self._happens("longer")
+            texts = phrase.longer if longer else phrase.lay
+            chosen = self.speech.choose(phrase.zh, texts, self.wording, self.never)
+            self.told[phrase] = self._undenied(phrase, chosen)
+        return self.told[phrase]
 
     def _undenied(self, phrase: Phrase, chosen: str) -> str:
         if not any(word in chosen for word in self.denied):
