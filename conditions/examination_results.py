@@ -18,6 +18,7 @@ from conditions.condition_types import Examination, Range, Spread
 WIDEST = 2.5
 ATTEMPTS = 200  # tries for numbers that fit together before the tables count as wrong
 CREATININE = 88.4  # umol/L of one mg/dL
+ONE = {"points": "point", "times": "time"}
 TRIGLYCERIDES = 2.2  # mmol/L that go with one mmol/L of cholesterol in VLDL
 
 
@@ -73,7 +74,8 @@ class Result:
             part = self.examination.parts[name]
             usual = self.range_of(name)
             mark = " (high)" if value > usual.high else " (low)" if value < usual.low else ""
-            texts.append(f"{part.en} {value:.{part.decimals}f} {part.unit}".rstrip() + mark)
+            unit = ONE.get(part.unit, part.unit) if value == 1 else part.unit
+            texts.append(f"{part.en} {value:.{part.decimals}f} {unit}".rstrip() + mark)
         return "; ".join(texts) or self.seen
 
     @property

@@ -12,7 +12,7 @@ from common.command import UsageError
 from common.terminal import watched
 from conditions.condition_types import Condition, Tables
 from data.records import compact
-from recipes.doctors.bayes import BACKGROUND, log_likelihood, posterior, weights_of
+from recipes.doctors.bayes import log_likelihood, posterior, share_of, weights_of
 from recipes.doctors.results import Patient
 from recipes.doctors.speech import Speech
 from recipes.doctors.talk import Talk
@@ -116,9 +116,7 @@ def draw_patient(tables: Tables, condition: Condition, rng: Random) -> Patient:
     for facet in tables.facets:
         weights = weights_of(tables, condition, facet)
         (patient[facet],) = rng.choices(list(weights), list(weights.values()))
-    patient |= {
-        name: rng.random() < condition.symptoms.get(name, BACKGROUND) for name in tables.symptoms
-    }
+    patient |= {name: rng.random() < share_of(tables, condition, name) for name in tables.symptoms}
     _reconcile(patient)
     return patient
 

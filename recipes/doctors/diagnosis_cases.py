@@ -1,5 +1,6 @@
 """Draw the diagnosis agent's cases, which cases.py explains, from the tables of conditions."""
 
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -34,6 +35,7 @@ ROUTINE = (
 )
 KINDS = ("physical", "lab", "imaging", "procedure")  # in the order in which they are recorded
 WORDINGS = Path(__file__).with_name("summaries.toml")
+AN = re.compile(r"\b([Aa])(?= (?:8|11|18|8\d)-year-old)")
 
 
 @dataclass(frozen=True)
@@ -212,7 +214,8 @@ def _summary(
         speech.choose(name, speech.random.choice(_wordings()[name]), wording).format(**fields)
         for name, fields in sections.items()
     )
-    return " ".join(text[0].upper() + text[1:] for text in texts)
+    summary = " ".join(text[0].upper() + text[1:] for text in texts)
+    return AN.sub(r"\1n", summary)
 
 
 def _listed(section: str, things: Sequence[str]) -> str:
