@@ -22,8 +22,11 @@ from episodes.outcomes import PolicyStop
 
 # Tools run one after the other, so that a transcript has one order.
 ONE_BY_ONE = agents.ToolExecutionConfig(max_function_tool_concurrency=1)
-# How the calls of model families begin; one that stands in a reply was not read by vLLM's parser
-CALL_MARKS = ("<tool_call>", "<function=", "[TOOL_CALLS]", "<|python_tag|>")
+# A call, as model families write it; one that stands in a reply was not read by the server's parser
+CALL_MARK = re.compile(
+    r"<[^<>\s]*(?:tool|function).?call|<function[= ]|<invoke |functools\[|\[TOOL_CALLS\]|"
+    r"<\|(?:python_tag|python_start|action_start)\|>"
+)
 BARE_CALL = re.compile(r'\s*[\[{]\s*\{?\s*"(?:name|function)"\s*:')
 # What the policy reads after a call that cannot be carried out, in the language of its prompt.
 SAID = {
@@ -88,7 +91,7 @@ async def play_with_tools(
             left = policy.max_turns - policy.turns
             result = await agents.Runner.run(agent, conversation, max_turns=left, run_config=config)
             answer = after_thought(str(result.final_output or "")) or ""
-            if not any(mark in answer for mark in CALL_MARKS) and not BARE_CALL.match(answer):
+            if not CALL_MARK.search(answer) and not BARE_CALL.match(answer):
                 episode.answer = answer or None
                 episode.stop_reason = "answered" if answer else "no_answer"
             elif policy.turns >= policy.max_turns or policy.finish_reason == "length":
