@@ -15,6 +15,7 @@ from typing import Any
 
 from scoring.text import words_only
 from sql_agent.judge.fold import HAS_WORD, fold, pieces
+from sql_agent.judge.groups import Groups, facts_of
 from sql_agent.judge.heads import COPULA, ENDING, JOINT, LONGEST, TABLE, Heads, is_free
 from sql_agent.judge.nothing import CHINESE, abstains
 from sql_agent.tables import WORDS
@@ -24,10 +25,7 @@ Places = dict[str, set[tuple[str, str]]]  # facts, with their owners and labels
 FIELD_WORDS = ChainMap(*WORDS.values())  # of the columns that the import knows
 LINE_END = re.compile(r"[;。\n]")
 COPULA_INSIDE = re.compile(COPULA)
-JOINTS = re.compile(JOINT)
 JOINT_BEHIND = re.compile(f"(?:{JOINT})$")
-# Before the last item: "A, B, and C"
-AND_BEFORE = re.compile("^(?:以及|还有|另有|和|and |or )(?=.)")
 # What makes another number of the one that it stands beside
 OTHER_NUMBER = re.compile(r"[-+.~<>≤≥≠±≈/∕^%\d]")
 MEASURES = "种个款类项例名位家样味条盒张床"
@@ -87,6 +85,7 @@ class Gold:
                 self.heads.aliases |= dict.fromkeys(aliases, labels.pop())
         ways = [form, told] if by_reference or not rows else [form]
         self.forms = [way for way in ways if way]
+        self.groups = Groups(rows or [[reference]], self.heads.names)
         self.places: Places = defaultdict(set)
         self.number = self.number_fact = ""
         for way in self.forms:
@@ -262,12 +261,6 @@ def _before_copula(line: str, heads: Heads) -> tuple[str, str]:
 
 
 def _add(form: Places, text: str, owner: str, label: str) -> None:
-    """Take a text apart. In an enumeration, items of the last part are facts too."""
-    found = pieces(text)
-    is_listed = any(sign == "、" for _, sign in found)
-    for piece, _ in found:
-        item = AND_BEFORE.sub("", piece)
-        parts = [part for part in JOINTS.split(item) if part] if is_listed else []
-        whole = len(parts) > 1 and all(len(part) > 1 for part in parts)
-        for part in parts if whole else [item]:
-            form.setdefault(part, set()).add((owner, label))
+    for facts, _ in facts_of(text):
+        for fact in facts:
+            form.setdefault(fact, set()).add((owner, label))

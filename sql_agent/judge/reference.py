@@ -67,6 +67,8 @@ class _Reading:
         self.owner = ""
         self.labels: list[str] = []  # the fields of the last head that may follow, in its order
         self.last = 0  # place among gold's names of what was said last
+        self.first: str | None = ""  # fact of the last group. None if gold's groups are not kept
+        self.before = ""  # fact that was said last
         self.of_another = False  # what follows is said of another name or field
         self.leads: list[bool] = []  # for each value False, for one of several names or fields True
         self.fields = {label for _, label in chain(*gold.places.values())} - {""}
@@ -132,8 +134,10 @@ class _Reading:
         """Take the facts as said, if they may stand under the last name and field."""
         for fact in facts:
             places = [place for place in self.gold.places[fact] if self._fits(*place)]
-            if self.of_another or not places:
+            is_of_another = self.gold.groups.is_of_another(self.first or "", fact)
+            if self.of_another or is_of_another or not places:
                 return False
+            self._follow(fact)
             self.said.add(fact)
             if fact not in self.gold.heads.names:
                 self.leads.append(False)
@@ -144,6 +148,19 @@ class _Reading:
                 while self.labels and self.labels[0] not in labels_said:
                     del self.labels[0]
         return True
+
+    def _follow(self, fact: str) -> None:
+        """Take a fact as one of the last group, or as the first of the next.
+
+        Values before what they are of, or two firsts in a row, are told in another order.
+        """
+        groups = self.gold.groups
+        if fact in groups.members and self.first is not None:
+            may_follow = {self.before, *groups.members.get(self.before, [fact])}
+            self.first = fact if fact in may_follow else None
+        elif not self.first and fact in groups.roles:
+            self.first = None
+        self.before = fact
 
     def _fits(self, owner: str, label: str) -> bool:
         """Return whether a fact of this owner and field fits here.
