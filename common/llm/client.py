@@ -101,8 +101,8 @@ class LLMClient:
 
         The usage is added to `spent` and `self.usage`, also after a failure. If `max_tokens` cut
         the reply, more are asked for. Raises LLMError: after the attempts or the budget. What
-        may pass was tried again (connection, 408, 409, 429, 5xx, replies that do not fit the
-        schema).
+        may pass was tried again (connection, 408, 409, 425, 429, 5xx, replies that do not fit
+        the schema).
         """
         own = spent if spent is not None else Usage()
         limits = {"temperature": temperature, "max_tokens": max_tokens}

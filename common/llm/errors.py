@@ -20,6 +20,12 @@ SECRET_NAMES = ("KEY", "TOKEN", "SECRET", "PASSWORD")
 SHORTEST_SECRET = 6
 # litellm gives these to errors of very different providers; only their texts differ.
 NO_CONNECTION = re.compile(r"Connection error|Cannot connect to host")
+# Of an account without money, which no wait fills. Others say "quota" of a limit of a minute, too
+EMPTY_ACCOUNT = re.compile(
+    r"insufficient[ _](?:account )?balance|balance is (?:insufficient|not enough|too low)|"
+    r"exceeded_current_quota_error|欠费|余额不足|\\u6b20\\u8d39|\\u4f59\\u989d",
+    re.IGNORECASE,
+)
 LITELLMS_NAMES = re.compile(r"^(?:litellm\.)?(?:\w+Error: )+")
 
 
@@ -58,7 +64,9 @@ def of_status(
     who: str, status: int, words: str, headers: Mapping[str, str] | None = None, hint: str = ""
 ) -> LLMError:
     """Return the error for an unsuccessful reply. Its Retry-After is among the `headers`."""
-    passing = status in (408, 409, 429) or (status >= 500 and status != NOT_IMPLEMENTED)
+    passing = status in (408, 409, 425, 429) or (status >= 500 and status != NOT_IMPLEMENTED)
+    if status == 429 and EMPTY_ACCOUNT.search(words):
+        passing = False
     wait = wait_in(headers or {}) if passing else None
     asked = f" (it asks to wait {wait:.0f} s)" if wait else ""
     message = f"{who}: HTTP {status}: {words[:SHOWN]}{hint}{asked}"

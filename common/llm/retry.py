@@ -56,7 +56,7 @@ class Patience:
                         last = error
                     if self.pauses_count or not last.retry_after:
                         failures += 1
-                        most = self.busy_attempts if last.status == 429 else 0
+                        most = self.busy_attempts if last.status == 429 and last.may_pass else 0
                         if failures >= max(self.attempts, most):
                             raise last
                         if most and not self._told:

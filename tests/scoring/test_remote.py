@@ -18,6 +18,7 @@ from scoring.remote import FAILURES, RemoteJudge
 from scoring.reward_model_judge import LogisticScale
 from sql_agent.judge.reference import ReferenceJudge
 from sql_agent.judge_words import WORDS
+from tests.corpora import cases_of
 from tests.judges import Fixed
 from tests.messages import missing
 from tests.scoring.judge_servers import (
@@ -49,7 +50,7 @@ def test_the_llm_judge_sends_the_case_and_weighs_the_scores(server):
     assert form["schema"]["required"] == list(WORDS.weights)
 
 
-@pytest.mark.parametrize("status", [408, 429, 500, 503])
+@pytest.mark.parametrize("status", [408, 425, 429, 500, 503])
 def test_both_judges_try_again_after_a_passing_failure(server, status):
     said = [completion("not json"), completion(json.dumps(SCORES))]
     server.replies = [(status, "{}"), *((200, text) for text in said)]
@@ -59,8 +60,11 @@ def test_both_judges_try_again_after_a_passing_failure(server, status):
     assert ask_reward_model(server) == Verdict(0.25, {"reward_model": 0.25})
 
 
-def test_a_refused_key_is_not_tried_again_and_not_logged(server, caplog):
-    server.replies = [(401, '{"error": {"message": "no such key: key-canary"}}')]
+@pytest.mark.parametrize(("status", "said"), cases_of(__file__, "refusals"))
+def test_a_refused_key_or_empty_account_is_not_tried_again_and_not_logged(
+    server, caplog, status, said
+):
+    server.replies = [(status, json.dumps({"error": f"{said}, of key-canary"}))]
     assert ask_llm(server) == FAILED
     assert "***" in caplog.text
     assert "key-canary" not in caplog.text
