@@ -53,6 +53,8 @@ _BELOW_ZERO = re.compile("(?:零下(?:摄氏)?|(?<!正)负)(?=[0-9一二两三�
 _NUMERAL = re.compile(
     "(?!一(?:下|般|共|些|样|起|直|定|切))[零〇一二两三四五六七八九十百千万亿]{1,20}(?:点[零〇一二三四五六七八九]{1,9})?"
 )
+_EACH_DAY = re.compile(r"每(?=[日天周]\d)")  # 每日3次 is 1日3次
+_TIMES = re.compile(r"(?<=[\dgl一-鿿]) ?[x*] ?(?=\d)")  # 0.5g*24片, 5 x 10ml
 _SEVERAL = re.compile("[一二两三四五六七八九]{2}|[百千万亿]+")  # 两三 is about two or three
 _DECIMAL = re.compile(r"(?<![\d.a-z])\d{1,15}\.\d{1,17}(?![\d.])")
 _RANGE_SIGN = re.compile(r"(?<=\d)([a-zμ°%一-鿿]{0,4}?)(?:[至到~-]|—+)(?=\d)")
@@ -62,13 +64,13 @@ _UNITS: dict[str, dict[str, float]] = {
     "毫克": {"毫克": 1, "mg": 1, "微克": 0.001, "μg": 0.001, "ug": 0.001, "mcg": 0.001, "克": 1e3, "g": 1e3,
            "千克": 1e6, "公斤": 1e6, "kg": 1e6},
     "毫升": {"毫升": 1, "ml": 1, "微升": 0.001, "μl": 0.001, "ul": 0.001, "升": 1e3, "l": 1e3},
-    "小时": {"小时": 1, "个小时": 1, "h": 1, "分钟": 1 / 60, "min": 1 / 60, "天": 24, "日": 24, "周": 168, "星期": 168,
-           "个星期": 168},
+    "小时": {"小时": 1, "个小时": 1, "h": 1, "hour": 1, "hours": 1, "分钟": 1 / 60, "min": 1 / 60, "minutes": 1 / 60,
+           "天": 24, "日": 24, "day": 24, "days": 24, "周": 168, "星期": 168, "个星期": 168},
     "毫米": {"毫米": 1, "mm": 1, "厘米": 10, "cm": 10, "米": 1e3, "m": 1e3},
     "度": {"度": 1, "°c": 1, "摄氏度": 1},
     "毫摩尔": {"毫摩尔": 1, "mmol": 1, "微摩尔": 0.001, "μmol": 0.001, "umol": 0.001},
     "毫米汞柱": {"毫米汞柱": 1, "mmhg": 1},
-    "国际单位": {"国际单位": 1, "iu": 1},
+    "国际单位": {"国际单位": 1, "iu": 1}, "%": {"%": 1},
 }  # fmt: skip
 _UNIT: dict[str, tuple[str, float]] = {}
 for _kept, _many in _UNITS.items():
@@ -94,7 +96,7 @@ def fold(text: str) -> str:
     text = _CHINESE_GAP.sub(",", _GAPS.sub(" ", text))
     text = _THOUSANDS.sub("", _NEEDLESS_GAP.sub("", text))
     text = _NUMERAL.sub(_in_digits, _BELOW_ZERO.sub("-", text))
-    text = _PERCENT.sub(r"\1%", text)
+    text = _TIMES.sub("×", _EACH_DAY.sub("1", _PERCENT.sub(r"\1%", text)))
     text = _RANGE_SIGN.sub(r"\1~", text)
     text = _DECIMAL.sub(lambda number: f"{float(number[0]):.15g}", text)
     return _NEEDLESS_GAP.sub("", _QUANTITY.sub(_in_kept_units, text))
