@@ -30,6 +30,9 @@ JOINT_BEHIND = re.compile(f"(?:{JOINT})$")
 OTHER_NUMBER = re.compile(r"[-+.~<>≤≥≠±≈/∕^%\d]")
 MEASURES = "种个款类项例名位家样味条盒张床"
 ALIKE, DIFFERENT = ("|".join(TABLE["compared"][name]) for name in ("alike", "different"))
+# 零售价（元）: of a column of numbers the name, and the unit
+WITH_UNIT = re.compile(r"(.+?)\s*[（(\[]\s*([^\d\s()（）\[\]][^()（）\[\]]{0,11})[)）\]]")
+PLAIN_NUMBER = re.compile(r"\d+(?:\.\d+)?")
 HAS_LETTER = re.compile(r"[^\W\d_]")
 COUNT = re.compile(rf"(?:一?共计?|总共|合计|总计|有)*(\d+)[{MEASURES}]?")
 NEAR = "(?:以[上下内外]|左右|上下)"  # behind a count: not that many
@@ -59,6 +62,10 @@ class Gold:
         by_reference: bool,
     ) -> None:
         self.heads = Heads(fold(question))
+        self.units: dict[str, str] = {}
+        self.unit_names: dict[str, str] = {}  # as written, and in one piece
+        columns = [self._without_unit(name, at, rows) for at, name in enumerate(columns)]
+        reference = self.without_units(reference)
         self.nothing = not rows and (abstains(reference) or not words_only(reference))
         cells = list(chain(*rows))
         self.is_program = any(PROGRAM.search(text) for text in (*cells, reference))
@@ -66,7 +73,9 @@ class Gold:
         self.wholes = {without_frames(text) for text in wholes} - {""}
         names = [{fold(name), fold(name.replace("_", " "))} for name in columns]
         self.heads.labels |= set().union(*names)
-        told = _of_reference(reference, self.heads, set(map(fold, cells)))
+        told: Places = defaultdict(set)
+        for fact, places in _of_reference(reference, self.heads, set(map(fold, cells))).items():
+            told[self.bare(fact)] |= places
         self.heads.letters = "".join(self.heads.labels)
         form = _of_rows(rows, self.heads, told)
         for fact, places in form.items():
@@ -105,6 +114,32 @@ class Gold:
                 self.heads.words = re.sub(wrong, lambda one: "\n" * len(one[0]), self.heads.words)
             self.rows = re.compile("|".join(claims))
             self.heads.known.insert(0, self.rows)
+
+    def _without_unit(self, name: str, at: int, rows: Sequence[Sequence[str]]) -> str:
+        """Return a column's name without the unit behind it, which belongs to its numbers."""
+        found = WITH_UNIT.fullmatch(name)
+        cells = [row[at] for row in rows if row[at]]
+        if not (found and cells and all(map(PLAIN_NUMBER.fullmatch, cells))):
+            return name
+        unit = found[2].strip()
+        is_whole = len(pieces(f"1{unit}")) == 1
+        self.unit_names[unit] = unit if is_whole else unit.replace("/", "每")  # 次/分
+        self.units |= {fold(cell + self.unit_names[unit]): fold(cell) for cell in cells}
+        return found[1]
+
+    def without_units(self, text: str) -> str:
+        """Return a text without the units in parentheses behind names of columns."""
+        for unit, whole in self.unit_names.items():
+            text = re.sub(rf"\s*[（(\[]\s*{re.escape(unit)}\s*[)）\]]", "", text)
+            text = text.replace(unit, whole)
+        return text
+
+    def bare(self, piece: str) -> str:
+        """Return a piece without the unit behind its last number, which is that of a cell."""
+        for told, cell in self.units.items():
+            if piece.endswith(told):
+                return piece.removesuffix(told) + cell
+        return piece
 
     def counts_rows(self, piece: str) -> bool:
         """Return whether the piece counts or compares gold's rows, and claims nothing else."""

@@ -72,7 +72,7 @@ class _Reading:
         self.of_another = False  # what follows is said of another name or field
         self.leads: list[bool] = []  # for each value False, for one of several names or fields True
         self.fields = {label for _, label in chain(*gold.places.values())} - {""}
-        found = pieces(answer)
+        found = [(gold.bare(piece), sign) for piece, sign in pieces(gold.without_units(answer))]
         for (piece, sign), (following, _) in pairwise([*found, ("", "")]):
             is_known = self._states(piece) or self._leads(piece, sign) or is_free(piece)
             is_begun = ADVICE.fullmatch(piece + following)  # 如有不适，请及时就医
