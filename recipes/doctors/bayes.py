@@ -5,7 +5,7 @@ from math import exp, log
 
 from conditions.condition_types import Condition, Range, Spread, Tables, Weights
 from conditions.examination_results import Result
-from recipes.doctors.results import FEVER, spread_of, texts_of
+from recipes.doctors.results import SYMPTOMATIC, spread_of, texts_of
 
 # The share of patients with a symptom that their condition does not name, if it is no alarming one
 BACKGROUND = 0.005
@@ -64,17 +64,18 @@ def weights_of(tables: Tables, condition: Condition, facet: str) -> Weights:
 def _chances(condition: Condition, result: Result) -> Iterator[float]:
     """Yield the weight of each number or text relative to the middle of the normal range."""
     finding = condition.examinations.get(result.name, {})
-    fever = condition.symptoms.get("fever", 0)
     if result.seen:
         yield texts_of(result.examination, finding).get(result.seen, 0)
     for part, value in result.numbers.items():
         usual = result.range_of(part)
-        abnormal = spread_of(finding, part, fever=True)
-        share = 1.0 if abnormal else 0.0
-        if abnormal and part == "temperature":
-            share = fever
+        symptom = SYMPTOMATIC[part][0] if part in SYMPTOMATIC else ""
+        abnormal = spread_of(finding, part, {symptom: True})
         healthy = _density(value, Spread(usual.mean, usual.sd), usual)
-        yield share * _density(value, abnormal or FEVER, usual) + (1 - share) * healthy
+        if abnormal is None:
+            yield healthy
+            continue
+        share = condition.symptoms.get(symptom, 0) if symptom else 1.0
+        yield share * _density(value, abnormal, usual) + (1 - share) * healthy
 
 
 def _density(value: float, spread: Spread, usual: Range) -> float:

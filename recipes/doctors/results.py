@@ -14,7 +14,11 @@ from conditions.examination_results import Result, draw_result
 # Whether each symptom is present, the value of every facet, age and sex
 Patient = dict[str, str | bool | int]
 Finding = Mapping[str, Spread | float]
-FEVER = Spread(38.1, 0.3)  # of a patient with fever whose condition does not say how high
+# What only patients with a symptom show, and how much where their condition does not say
+SYMPTOMATIC: Mapping[str, tuple[str, Spread]] = {
+    "temperature": ("fever", Spread(38.2, 0.25)),
+    "urgency_episodes": ("urgency", Spread(4.0, 0.8)),
+}
 # What an earlier illness shows, whatever the condition
 HISTORY: Mapping[str, Mapping[str, Finding]] = {
     "diabetes": {
@@ -27,7 +31,7 @@ HISTORY: Mapping[str, Mapping[str, Finding]] = {
 def draw_results(
     tables: Tables, names: Iterable[str], patient: Patient, random: Random, condition: Condition
 ) -> dict[str, Result]:
-    """Return results of a patient (`age`, `sex`, `fever` where known) by the names given."""
+    """Return results of a patient (`age`, `sex`, symptoms where known) by the names given."""
     chance = random.random()
     earlier = HISTORY.get(str(patient.get("history")), {})
     found = {}
@@ -37,7 +41,7 @@ def draw_results(
         spreads = {
             part: spread
             for part in examination.parts
-            if (spread := spread_of(finding, part, patient.get("fever")))
+            if (spread := spread_of(finding, part, patient))
         }
         found[name] = draw_result(
             name,
@@ -58,14 +62,13 @@ def texts_of(examination: Examination, finding: Finding) -> dict[str, float]:
     return found or {text: 1 / len(examination.normal) for text in examination.normal}
 
 
-def spread_of(finding: Finding, part: str, fever: Any = False) -> Spread | None:
-    """Return the spread of a finding's numbers, None if normal. Temperature is raised only with
-    fever.
-    """
+def spread_of(finding: Finding, part: str, patient: Mapping[str, Any]) -> Spread | None:
+    """Return the spread of a finding's numbers, None if normal."""
     spread = finding.get(part)
     known = spread if isinstance(spread, Spread) else None
-    if part == "temperature":
-        return (known or FEVER) if fever else None
+    if part in SYMPTOMATIC:
+        symptom, usual = SYMPTOMATIC[part]
+        return (known or usual) if patient.get(symptom) else None
     return known
 
 
