@@ -118,6 +118,7 @@ class Condition:
     advice_zh: Texts
     optional: tuple[Text, ...] = ()
     smokers_zh: Text | None = None
+    drinkers_zh: Text | None = None
 
     @property
     def recommended(self) -> Texts:
@@ -125,9 +126,11 @@ class Condition:
         return tuple(name for name in self.key if name not in self.optional)
 
     def advice_for(self, habits: object) -> Texts:
-        """Return the items of advice in Chinese. The last one is for smokers alone."""
+        """Return the items of advice in Chinese. The last one may be for smokers or drinkers alone."""
         if habits == "smoking" and self.smokers_zh:
             return (*self.advice_zh, self.smokers_zh)
+        if habits in ("alcohol", "seafood_beer") and self.drinkers_zh:
+            return (*self.advice_zh, self.drinkers_zh)
         return self.advice_zh
 
 

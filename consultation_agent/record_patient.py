@@ -5,7 +5,7 @@ RecordPatient().reply_to(task, "有没有发烧？", [])      # Reply("informati
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from conditions.table import load_tables
@@ -31,12 +31,16 @@ KINDS = (
 
 @dataclass(frozen=True)
 class Reply:
-    """A reply of a kind of KINDS, about these facets. leaked: a diagnosis was struck out of it."""
+    """A reply of a kind of KINDS, about these facets. leaked: a diagnosis was struck out of it.
+
+    parts: what it was put together of, if several things were asked.
+    """
 
     kind: str
     text: str
     facets: tuple[str, ...] = ()
     leaked: bool = False
+    parts: tuple["Reply", ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True)
@@ -48,11 +52,12 @@ class Exchange:
 
 
 def told(asked: Sequence[Exchange]) -> dict[str, Reply]:
-    """Return by facet the first reply that mentioned it."""
+    """Return by facet the first reply, or part of one, that mentioned it."""
     found: dict[str, Reply] = {}
     for exchange in asked:
-        for facet in exchange.reply.facets:
-            found.setdefault(facet, exchange.reply)
+        for reply in exchange.reply.parts or (exchange.reply,):
+            for facet in reply.facets:
+                found.setdefault(facet, reply)
     return found
 
 
@@ -153,7 +158,7 @@ class _Part:
         return Reply("unknown", SAID["zh"]["unknown"], (name,))
 
     def _complaint(self) -> Reply:
-        word = load_tables().complaints[self.task.complaint].zh
+        word = SAID["complaint"][self.task.complaint]
         return _opening(SAID["zh"]["complaint"].format(word=word), self.task, self.mentioned)
 
     def _of_item(self, item: str) -> Reply:
@@ -217,7 +222,8 @@ def _together(replies: Sequence[Reply], said: Mapping[str, str]) -> Reply:
     for reply in known[:MOST]:
         facets.update(dict.fromkeys(reply.facets))
     repeated = all(reply.kind == "repeated" for reply in each)
-    return Reply("repeated" if repeated else "compound", text, tuple(facets))
+    kind = "repeated" if repeated else "compound"
+    return Reply(kind, text, tuple(facets), parts=tuple(known[:MOST]))
 
 
 def _opening(text: str, task: ConsultationTask, mentioned: Mapping[str, Reply]) -> Reply:

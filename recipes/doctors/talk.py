@@ -35,19 +35,24 @@ class Talk:
         self.never = never
         self.denied = denied
         self.told = dict[Phrase, str]()
+        self.beside = set[str]()
 
     def fact(self, phrase: Phrase, beside: Sequence[Phrase] = (), bare: bool = False) -> str:
         """Return what the patient says of a fact, perhaps with another thing it has beside it.
 
-        A bare fact stands alone, because a reader looks for words in it.
+        Nothing is told beside others twice. A bare fact stands alone, because a reader looks for
+        words in it.
         """
         text = self._plain(phrase)
         if self._happens("before"):
             text = self._around("before") + text
         if bare:
             return text
-        if beside and self._happens("beside"):
-            text += f"，{self._plain(self.speech.random.choice(beside))}"
+        others = [one for one in beside if one.zh not in self.beside]
+        if others and self._happens("beside"):
+            other = self.speech.random.choice(others)
+            self.beside.add(other.zh)
+            text += f"，{self._plain(other)}"
         if self._happens("remark"):
             text += f"，{self._around('remark')}"
         if self._happens("back"):

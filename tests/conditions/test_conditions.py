@@ -14,12 +14,16 @@ def tables():
     return load_tables()
 
 
-def test_only_smokers_are_advised_what_is_for_smokers(tables):
-    for_smokers = [one for one in tables.conditions.values() if one.smokers_zh]
-    assert for_smokers
-    for condition in tables.conditions.values():
-        added = [condition.smokers_zh] if condition in for_smokers else []
-        assert [*condition.advice_for("smoking")] == [*condition.advice_zh, *added]
+@pytest.mark.parametrize(
+    ("habits", "alone"),
+    [("smoking", "smokers_zh"), ("alcohol", "drinkers_zh"), ("seafood_beer", "drinkers_zh")],
+)
+def test_only_smokers_and_drinkers_are_advised_what_is_for_them(tables, habits, alone):
+    theirs = {name: getattr(one, alone) for name, one in tables.conditions.items()}
+    assert any(theirs.values())
+    for name, condition in tables.conditions.items():
+        added = [theirs[name]] if theirs[name] else []
+        assert [*condition.advice_for(habits)] == [*condition.advice_zh, *added]
         assert condition.advice_for("none") == condition.advice_for(None) == condition.advice_zh
 
 

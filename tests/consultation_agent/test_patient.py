@@ -73,6 +73,29 @@ def test_what_ordinary_doctors_ask_is_answered_by_what_they_ask_for():
     assert right >= ORDINARY * len(rows)
 
 
+def test_of_several_things_only_the_one_asked_again_is_repeated():
+    assert asked("发烧吗？恶心吗？", "有没有恶心？").text == "刚才说过了，没有恶心。"
+
+
+@pytest.mark.parametrize(
+    ("question", "item", "words"),
+    [
+        ("怕冷吗？", "chills", "冷得直打哆嗦"),
+        ("家里人有类似的病吗？", "contacts_itch", "家里人也跟着痒"),
+    ],
+)
+def test_a_symptom_is_told_where_it_answers_another_question(question, item, words):
+    task = replace(TASK, words={item: words, "history": "没得过什么大病"}, symptoms={item: True})
+    assert asked(question, task=task).text == f"{words}。"
+
+
+@pytest.mark.parametrize("value", ["fatty_food", "milk"])
+def test_food_that_makes_it_worse_is_told_as_what_was_eaten(value):
+    words = {"aggravating": "吃了就来", "history": "没得过什么大病"}
+    task = replace(TASK, words=words, values={"aggravating": value})
+    assert asked("吃过什么特别的东西吗？", task=task).text == "吃了就来。"
+
+
 @pytest.mark.parametrize(("question", "item"), cases_of(__file__, "items_asked_for"))
 def test_what_is_asked_for_is_not_denied_for_another_thing(question, item):
     for task in tasks():
