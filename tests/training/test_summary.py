@@ -164,7 +164,11 @@ def ends(first: list[float], last: list[float]) -> list[dict[str, float]]:
         ([0.5] * 10, [0.499999] * 10, False),  # a rounding
     ],
 )
-def test_a_run_that_gets_worse_says_so(tmp_path, capsys, first, last, worse):
+def test_a_run_that_gets_worse_says_so_once_and_at_its_end(tmp_path, capsys, first, last, worse):
+    progress = Progress(tmp_path, 40, time.time())
+    write(tmp_path, [], ends(first, [*last, *last, *last]))
+    progress.look()
+    assert capsys.readouterr().out.count("got worse") == worse
     write(tmp_path, [], ends(first, last))
     summary = build_summary(tmp_path, ABOUT, "completed", "", started=0.0)
     assert summary["course"]["worse"] == worse

@@ -13,7 +13,18 @@ from episodes.outcomes import counted
 from training.engine.playing import FILE
 from training.engine.records import validation_reward
 from training.engine.watchdog import DIFFER, MISMATCH
-from training.report.summary import CUT, REWARD, ROLLOUTS, measured, read_object, read_timeline
+from training.report.summary import (
+    CUT,
+    REWARD,
+    ROLLOUTS,
+    STEPS,
+    course_of,
+    measured,
+    read_lines,
+    read_object,
+    read_timeline,
+    told,
+)
 from training.setup.plan import MAX_UNSCORED_SHARE
 
 SECONDS_A_LINE = 30.0  # inside a step; a shorter one is a line alone
@@ -33,6 +44,8 @@ class Progress:
         self._ready = False
         self._episodes = NewLines(run_dir / "episodes.jsonl")
         self._metrics = NewLines(run_dir / "metrics.jsonl")
+        self._rows = [measured(row) for row in read_lines(run_dir / "metrics.jsonl")]
+        self._worse = 0  # steps in a row by which the run got worse; fewer may be chance
         # Steps that ended since the start, and when the last one did
         self._ended = 0
         self._last_end = self.started
@@ -62,6 +75,12 @@ class Progress:
                 left = (self.steps - row["step"]) * (self._last_end - began) / self._ended
                 line += said(", about {time} left", time=timedelta(seconds=round(left)))
             self._say(line)
+            self._rows.append(data)
+            if self._worse < STEPS:
+                course = course_of(self._rows)
+                self._worse = self._worse + 1 if course.get("worse") else 0
+                if self._worse == STEPS:
+                    self._say(told(course))
             self._playing = read_object(self.run_dir / FILE)
         playing = read_object(self.run_dir / FILE)
         if playing != self._playing and time.time() - self._said >= SECONDS_A_LINE:
