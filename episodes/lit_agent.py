@@ -54,10 +54,6 @@ class EpisodeAgent(agl.LitAgent[dict[str, Any]]):
     def environment(self) -> Environment:
         return self.agent.open(self.settings, self.options)
 
-    @cached_property
-    def random(self) -> Random:
-        return Random()
-
     async def training_rollout_async(
         self, task: dict[str, Any], resources: Any, rollout: Any
     ) -> float | None:
@@ -87,10 +83,11 @@ class EpisodeAgent(agl.LitAgent[dict[str, Any]]):
 
     async def _judge_canary(self, environment: Environment, task: Task) -> dict[str, int]:
         # Asked in any case, because the environment may remember the task
-        bad = environment.dishonest(task, self.random)
-        if not bad or self.random.random() >= self.settings.canary_share:
+        random = Random()
+        bad = environment.dishonest(task, random)
+        if not bad or random.random() >= self.settings.canary_share:
             return {"judged": 0, "accepted": 0}
-        kind = self.random.choice(list(bad))
+        kind = random.choice(list(bad))
         try:
             reward = await environment.score(task, bad[kind])
         except EpisodeError as error:  # the judge's fault, and none of the episode beside it

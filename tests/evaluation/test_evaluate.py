@@ -16,6 +16,7 @@ from collections import Counter
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 
@@ -324,17 +325,10 @@ def test_a_fault_of_the_agents_own_names_its_function_and_row(
     function, given, tmp_path, guessing, monkeypatch, capsys
 ):
     """SystemExit ended an evaluation as if it were done, and the others with a traceback."""
-
-    def fault(*_: object) -> object:
-        if given == 0:
-            sys.exit(given)
-        return given
-
-    async def score(*_: object) -> object:
-        return fault()
-
     owner = GuessingAgent if function == "task" else GuessingEnvironment
-    monkeypatch.setattr(owner, function, score if function == "score" else fault)
+    kind = AsyncMock if function == "score" else Mock
+    raised = SystemExit(0) if given == 0 else None
+    monkeypatch.setattr(owner, function, kind(return_value=given, side_effect=raised))
     (tmp_path / "words.txt").write_text("salt")
     flags = ["guessing", "--baseline", "silent", "--data", str(tmp_path / "words.txt")]
     assert evaluate.main([*flags, "--out", str(tmp_path / "out")]) == 1
