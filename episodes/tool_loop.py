@@ -24,7 +24,7 @@ from episodes.outcomes import PolicyStop
 ONE_BY_ONE = agents.ToolExecutionConfig(max_function_tool_concurrency=1)
 # A call, as model families write it; one that stands in a reply was not read by the server's parser
 CALL_MARK = re.compile(
-    r"<[^<>\s]*(?:tool|function).?call|<function[= ]|<invoke |functools\[|\[TOOL_CALLS\]|"
+    r"<[^<>\s\d/]*(?:tool|function).?call|<function[= ]|<invoke |functools\[|\[TOOL_CALLS\]|"
     r"<\|(?:python_tag|python_start|action_start)\|>"
 )
 BARE_CALL = re.compile(r'\s*[\[{]\s*\{?\s*"(?:name|function)"\s*:')
@@ -108,7 +108,8 @@ async def play_with_tools(
     except PolicyStop as stop:
         episode.stop_reason = stop.reason
     except agents.UserError as error:  # how openai-agents wraps what a tool raises
-        raise error.__cause__ or error from None
+        cause = error.__cause__ or error
+        raise cause from cause.__cause__ or cause.__context__
     episode.messages = in_order(episode.messages)
     episode.end_as_cut(policy)
     return episode

@@ -153,7 +153,7 @@ class Host:
         failure = ""
         timeout = self.settings.episode_timeout
         try:
-            async with self.places, asyncio.timeout(timeout):
+            async with self.places, asyncio.timeout(timeout) as limit:
                 if task:
                     episode = await self.environment.play(task, policy)
                 else:
@@ -162,9 +162,6 @@ class Host:
             answer = episode.answer
         except PolicyStop as stop:
             reason = stop.reason
-        except TimeoutError:
-            reason = "timeout"
-            failure = no_end(timeout)
         except EpisodeError as error:
             logger.warning("a visit failed (%s): %s", error.cause, error)
             reason = error.cause
@@ -172,9 +169,13 @@ class Host:
         except UsageError:
             raise
         except (Exception, SystemExit):  # the agent's own code, which may be anybody's
-            logger.exception("a visit failed")
-            reason = "rollout_failed"
-            failure = UNAVAILABLE
+            if limit.expired():
+                reason = "timeout"
+                failure = no_end(timeout)
+            else:
+                logger.exception("a visit failed")
+                reason = "rollout_failed"
+                failure = UNAVAILABLE
         if reason == WAITS or (self.environment.converses and not task and answer is not None):
             content = policy.last
         elif answer is not None:

@@ -207,7 +207,7 @@ def test_no_arguments_make_the_episode_raise(arguments):
 
 @pytest.mark.parametrize("left", cases_of(__file__, "calls_left_as_text"))
 def test_a_call_left_as_text_is_handed_back_in_whatever_form(left):
-    """It was taken for the answer where another family than Hermes wrote it."""
-    policy = ScriptedPolicy(says(left), says("c"))
-    assert (play(policy).answer, policy.turns) == ("c", 2)
+    answer = "CRP<10时不用function calling。</tool_call>"  # which is no call
+    policy = ScriptedPolicy(says(left), says(answer))
+    assert (play(policy).answer, policy.turns) == (answer, 2)
     assert play(ScriptedPolicy(says(left))).stop_reason == "bad_tool_call"

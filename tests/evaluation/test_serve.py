@@ -15,6 +15,7 @@ import time
 from contextlib import closing, nullcontext, suppress
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import AsyncMock
 
 import httpx
 import openai
@@ -242,12 +243,10 @@ def test_null_is_the_default_and_a_greeting_no_reply(llm):
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_an_agents_own_failure_is_an_error_without_its_words(llm, monkeypatch, stream):
-    async def fails(*_: Any) -> None:
-        raise ValueError("secret")
-
+@pytest.mark.parametrize("error", [ValueError, TimeoutError, SystemExit])
+def test_an_agents_own_failure_is_an_error_without_its_words(llm, monkeypatch, stream, error):
     with served("sql", llm.base_url) as (address, host):
-        monkeypatch.setattr(host.environment, "asked", fails)
+        monkeypatch.setattr(host.environment, "asked", AsyncMock(side_effect=error("secret")))
         text = post(address, messages=[user(QUESTION)], stream=stream).text
     assert UNAVAILABLE in text
     assert "secret" not in text

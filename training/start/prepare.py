@@ -40,8 +40,8 @@ def prepare(
     if environment is None:
         return
     tasks = tasks_of(agent, rows["train"], settings)
-    groups = config.algorithm.filter_groups
-    metric = groups.metric if groups.enable else TOTAL
+    groups = config.algorithm.get("filter_groups")
+    metric = groups.metric if groups and groups.enable else TOTAL
     problem = asyncio.run(judge_problem(environment, tasks, metric))
     if problem and settings.judge_check:
         raise Failure(f"the judge cannot be trained on: {problem}; JUDGE_CHECK=0 goes on")
