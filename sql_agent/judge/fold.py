@@ -53,7 +53,7 @@ _BELOW_ZERO = re.compile("(?:零下(?:摄氏)?|(?<!正)负)(?=[0-9一二两三�
 _NUMERAL = re.compile(
     "(?!一(?:下|般|共|些|样|起|直|定|切))[零〇一二两三四五六七八九十百千万亿]{1,20}(?:点[零〇一二三四五六七八九]{1,9})?"
 )
-_EACH_DAY = re.compile(r"每(?=[日天周]\d)")  # 每日3次 is 1日3次
+_EACH_DAY = re.compile(r"(?<![\d.月第])每?1(?=[日天周]\d)")  # 1日3次 is 每日3次
 _TIMES = re.compile(r"(?<=[\dgl一-鿿]) ?[x*] ?(?=\d)")  # 0.5g*24片, 5 x 10ml
 _SEVERAL = re.compile("[一二两三四五六七八九]{2}|[百千万亿]+")  # 两三 is about two or three
 _DECIMAL = re.compile(r"(?<![\d.a-z])\d{1,15}\.\d{1,17}(?![\d.])")
@@ -76,10 +76,10 @@ _UNIT: dict[str, tuple[str, float]] = {}
 for _kept, _many in _UNITS.items():
     _UNIT |= {spelling: (_kept, factor) for spelling, factor in _many.items()}
 _FIRST = {unit: spelling for spelling, unit in reversed(_UNIT.items())}  # spelling of each unit
-_SPELLINGS = "|".join(sorted(_UNIT, key=len, reverse=True))
+SPELLINGS = "|".join(sorted(_UNIT, key=len, reverse=True))
 _NUMBER = r"\d{1,12}(?:\.\d{1,9})?"
 _QUANTITY = re.compile(
-    rf"(?<![\d.])(?:({_NUMBER})({_SPELLINGS})?~)?({_NUMBER})({_SPELLINGS})((?:/(?:{_SPELLINGS}))*)"
+    rf"(?<![\d.])(?:({_NUMBER})({SPELLINGS})?~)?({_NUMBER})({SPELLINGS})((?:/(?:{SPELLINGS}))*)"
     "(?![a-z期夜围岁汞水])"
 )
 
@@ -96,8 +96,8 @@ def fold(text: str) -> str:
     text = _CHINESE_GAP.sub(",", _GAPS.sub(" ", text))
     text = _THOUSANDS.sub("", _NEEDLESS_GAP.sub("", text))
     text = _NUMERAL.sub(_in_digits, _BELOW_ZERO.sub("-", text))
-    text = _TIMES.sub("×", _EACH_DAY.sub("1", _PERCENT.sub(r"\1%", text)))
-    text = _RANGE_SIGN.sub(r"\1~", text)
+    text = _TIMES.sub("×", _EACH_DAY.sub("每", _PERCENT.sub(r"\1%", text)))
+    text = _RANGE_SIGN.sub(r"\1~", text.replace("每日", "每天"))
     text = _DECIMAL.sub(lambda number: f"{float(number[0]):.15g}", text)
     return _NEEDLESS_GAP.sub("", _QUANTITY.sub(_in_kept_units, text))
 

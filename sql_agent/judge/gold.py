@@ -14,7 +14,7 @@ from itertools import chain
 from typing import Any
 
 from scoring.text import words_only
-from sql_agent.judge.fold import HAS_WORD, fold, pieces
+from sql_agent.judge.fold import HAS_WORD, SPELLINGS, fold, pieces
 from sql_agent.judge.groups import Groups, facts_of
 from sql_agent.judge.heads import COPULA, ENDING, JOINT, LONGEST, TABLE, Heads, is_free
 from sql_agent.judge.nothing import CHINESE, abstains
@@ -27,11 +27,14 @@ LINE_END = re.compile(r"[;。\n]")
 COPULA_INSIDE = re.compile(COPULA)
 JOINT_BEHIND = re.compile(f"(?:{JOINT})$")
 # What makes another number of the one that it stands beside
-OTHER_NUMBER = re.compile(r"[-+.~<>≤≥≠±≈/∕^%\d]")
+OTHER_NUMBER = re.compile(r"[-+.~<>≤≥≠±≈/∕^%‰\d]")
 MEASURES = "种个款类项例名位家样味条盒张床"
 ALIKE, DIFFERENT = ("|".join(TABLE["compared"][name]) for name in ("alike", "different"))
 # 零售价（元）: of a column of numbers the name, and the unit
 WITH_UNIT = re.compile(r"(.+?)\s*[（(\[]\s*([^\d\s()（）\[\]][^()（）\[\]]{0,11})[)）\]]")
+ASKED_UNIT = re.compile(
+    rf"(?:(?<=几)|(?<=多少)|(?<=how many )|(?<=in ))(?:{SPELLINGS})(?![a-z])|(?:{SPELLINGS})(?=数)"
+)
 PLAIN_NUMBER = re.compile(r"\d+(?:\.\d+)?")
 HAS_LETTER = re.compile(r"[^\W\d_]")
 COUNT = re.compile(rf"(?:一?共计?|总共|合计|总计|有)*(\d+)[{MEASURES}]?")
@@ -62,7 +65,8 @@ class Gold:
         by_reference: bool,
     ) -> None:
         self.heads = Heads(fold(question))
-        self.units: dict[str, str] = {}
+        self.with_units: dict[str, str] = {}  # the number of 23.5元
+        self.units: set[str] = set()  # folded
         self.unit_names: dict[str, str] = {}  # as written, and in one piece
         columns = [self._without_unit(name, at, rows) for at, name in enumerate(columns)]
         reference = self.without_units(reference)
@@ -104,6 +108,10 @@ class Gold:
                 [self.number_fact] = way
                 found = COUNT.fullmatch(self.number_fact)
                 self.number = found[1] if found else ""
+        for unit in ASKED_UNIT.findall(self.heads.asked):  # 住院几天: 5 and 5天
+            for fact in filter(PLAIN_NUMBER.fullmatch, [*self.places]):
+                if fold(fact + unit) not in self.places:
+                    self._add_unit(fact, unit)
         self.rows: re.Pattern[str] | None = None
         if columns and rows and not self.number:
             claims = [rf"(?<![\d.]){len(rows)}[{MEASURES}](?!.*{NEAR})"]
@@ -124,8 +132,14 @@ class Gold:
         unit = found[2].strip()
         is_whole = len(pieces(f"1{unit}")) == 1
         self.unit_names[unit] = unit if is_whole else unit.replace("/", "每")  # 次/分
-        self.units |= {fold(cell + self.unit_names[unit]): fold(cell) for cell in cells}
+        for cell in cells:
+            self._add_unit(cell, self.unit_names[unit])
         return found[1]
+
+    def _add_unit(self, number: str, unit: str) -> None:
+        told = fold(number + unit)
+        self.with_units[told] = fold(number)
+        self.units.add(told.lstrip("0123456789."))
 
     def without_units(self, text: str) -> str:
         """Return a text without the units in parentheses behind names of columns."""
@@ -135,10 +149,10 @@ class Gold:
         return text
 
     def bare(self, piece: str) -> str:
-        """Return a piece without the unit behind its last number, which is that of a cell."""
-        for told, cell in self.units.items():
-            if piece.endswith(told):
-                return piece.removesuffix(told) + cell
+        """Return a piece without units behind the numbers that have them."""
+        for unit in self.units:
+            told = rf"(?<![\d.])\d[\d.]*{re.escape(unit)}"
+            piece = re.sub(told, lambda one: self.with_units.get(one[0], one[0]), piece)
         return piece
 
     def counts_rows(self, piece: str) -> bool:

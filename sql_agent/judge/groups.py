@@ -1,7 +1,7 @@
 """Facts that belong together: the lines of a cell, and rows of one name.
 
 groups = Groups([["成人每次2片，一日3次；儿童每次1片，一日2次"]], [])
-groups.is_of_another("成人每次2片", "24小时2次")     # True: that is what a child takes
+groups.is_of_another("成人每次2片", "每天2次")       # True: that is what a child takes
 """
 
 import re
