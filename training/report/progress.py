@@ -76,7 +76,7 @@ class Progress:
                 line += said(", about {time} left", time=timedelta(seconds=round(left)))
             self._say(line)
             self._rows.append(data)
-            if self._worse < STEPS:
+            if REWARD in data and self._worse < STEPS:
                 course = course_of(self._rows)
                 self._worse = self._worse + 1 if course.get("worse") else 0
                 if self._worse == STEPS:
