@@ -78,22 +78,18 @@ def test_of_several_things_only_the_one_asked_again_is_repeated():
 
 
 @pytest.mark.parametrize(
-    ("question", "item", "words"),
+    ("question", "item", "words", "values"),
     [
-        ("怕冷吗？", "chills", "冷得直打哆嗦"),
-        ("家里人有类似的病吗？", "contacts_itch", "家里人也跟着痒"),
+        ("怕冷吗？", "chills", "冷得直打哆嗦", {}),
+        ("家里人有类似的病吗？", "contacts_itch", "家里人也跟着痒", {}),
+        ("吃过什么特别的东西吗？", "aggravating", "吃了就来", {"aggravating": "fatty_food"}),
+        ("吃过什么特别的东西吗？", "aggravating", "吃了就来", {"aggravating": "milk"}),
     ],
 )
-def test_a_symptom_is_told_where_it_answers_another_question(question, item, words):
-    task = replace(TASK, words={item: words, "history": "没得过什么大病"}, symptoms={item: True})
+def test_what_there_is_is_told_where_it_answers_another_question(question, item, words, values):
+    own = {item: words, "history": "没得过什么大病"}
+    task = replace(TASK, words=own, values=values, symptoms={} if values else {item: True})
     assert asked(question, task=task).text == f"{words}。"
-
-
-@pytest.mark.parametrize("value", ["fatty_food", "milk"])
-def test_food_that_makes_it_worse_is_told_as_what_was_eaten(value):
-    words = {"aggravating": "吃了就来", "history": "没得过什么大病"}
-    task = replace(TASK, words=words, values={"aggravating": value})
-    assert asked("吃过什么特别的东西吗？", task=task).text == "吃了就来。"
 
 
 @pytest.mark.parametrize(("question", "item"), cases_of(__file__, "items_asked_for"))
