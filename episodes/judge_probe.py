@@ -14,6 +14,7 @@ from common.terminal import watched
 from episodes.agent import MOST_ACCEPTED, PARTLY_RIGHT, Environment, accepted_from
 from episodes.episode import ServiceError, Task
 from episodes.outcomes import EpisodeError
+from episodes.play_and_score import score
 from scoring.rubric import Reward
 
 MOST_DISORDER = 0.02  # of the tasks
@@ -92,7 +93,7 @@ async def check_judge(
                 asked_for = [*kinds, *kinds][first : first + PAID_KINDS]
                 bad = {kind: bad[kind] for kind in asked_for}
             episodes = [*honest.values(), *bad.values()]
-            rewards = await asyncio.gather(*(environment.score(task, one) for one in episodes))
+            rewards = await asyncio.gather(*(score(environment, task, one) for one in episodes))
         except EpisodeError as error:
             raise ServiceError(f"task {task.id} cannot be scored: {error}") from None
         asked.update(reward.unscored or "scored" for reward in rewards[: len(honest)])

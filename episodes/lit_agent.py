@@ -19,7 +19,7 @@ from episodes.agent import Agent, Environment, Options, accepted_from
 from episodes.episode import Scored, Task
 from episodes.joint import environment_of
 from episodes.outcomes import EpisodeError
-from episodes.play_and_score import own_code, play
+from episodes.play_and_score import own_code, play, score
 from episodes.policy import ChatPolicy, Endpoint
 from episodes.record import as_json, record_of
 from episodes.turns import turns_of, with_turns
@@ -89,7 +89,7 @@ class EpisodeAgent(agl.LitAgent[dict[str, Any]]):
             return {"judged": 0, "accepted": 0}
         kind = random.choice(list(bad))
         try:
-            reward = await environment.score(task, bad[kind])
+            reward = await score(environment, task, bad[kind])
         except EpisodeError as error:  # the judge's fault, and none of the episode beside it
             logger.warning("a canary of task %s is not judged: %s", task.id, error)
             return {"judged": 0, "accepted": 0}

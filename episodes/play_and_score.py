@@ -64,36 +64,39 @@ async def play(
     """
     start = time.perf_counter()
     played = Episode(stop_reason="failed")
-    row = f"task {task.id}"
     detail = ""
     try:
         async with asyncio.timeout(timeout) as limit:
-            with own_code(environment, "play", row):
+            with own_code(environment, "play", f"task {task.id}"):
                 played = await episode
                 if played.stop_reason not in STOP_REASONS:
                     raise ValueError(
                         f"an episode ended with {played.stop_reason!r}, not in episodes/outcomes.toml"
                     )
             _count(played, policy)
-            with own_code(environment, "score", row):
-                reward = await environment.score(task, played)
-                if not isinstance(reward, Reward):
-                    raise TypeError(f"expected a Reward, got {reward!r}")
+            reward = await score(environment, task, played)
     except TimeoutError as error:
         reward = Reward(None, {}, "timeout")
         detail = no_end(timeout) if limit.expired() else f"the agent's own code raised {error!r}"
     except EpisodeError as error:
         reward = Reward(None, {}, error.cause)
         detail = str(error)
-    check_highest(environment, reward)
     _count(played, policy)
     return Scored(task, played, reward, detail, time.perf_counter() - start)
 
 
-def check_highest(environment: Environment, reward: Reward) -> None:
-    """Warn, once, if a reward is above the highest that the environment declares."""
+async def score(environment: Environment, task: Task, episode: Episode) -> Reward:
+    """Return what an episode earned. Raises AgentFault: the agent's own code raised.
+
+    Warns, once, if that is above the highest that the environment declares.
+    """
+    with own_code(environment, "score", f"task {task.id}"):
+        reward = await environment.score(task, episode)
+        if not isinstance(reward, Reward):
+            raise TypeError(f"expected a Reward, got {reward!r}")
     if (reward.total or 0.0) > environment.highest + ROUNDING:
         _warn_of_more(type(environment).__name__, environment.highest)
+    return reward
 
 
 @cache

@@ -13,7 +13,7 @@ from episodes.agent import Agent, Environment, Options, Row
 from episodes.episode import Task
 from episodes.joint import environment_of
 from episodes.judge_probe import check_judge, problem_of
-from episodes.play_and_score import check_highest, tasks_of
+from episodes.play_and_score import tasks_of
 from training.setup.plan import ConfigError
 
 Rows = dict[str, list[Row]]
@@ -57,12 +57,9 @@ async def judge_problem(environment: Environment, tasks: Sequence[Task], metric:
         by_agent.setdefault(task.agent, []).append(task)
     found = []
     for name, own in by_agent.items():
-        opened = environment_of(environment, own[0])
-        probed = await check_judge(opened, own)
+        probed = await check_judge(environment_of(environment, own[0]), own)
         for one in probed:
-            surest = next(iter(one.honest.values()))
-            check_highest(opened, surest)
-            known = [TOTAL, *surest.terms]
+            known = [TOTAL, *next(iter(one.honest.values())).terms]
             if metric not in known:
                 expected = f"expected one of {', '.join(known)}"
                 raise ConfigError(f"algorithm.filter_groups.metric={metric}: {expected}")
