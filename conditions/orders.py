@@ -20,6 +20,10 @@ LONGEST = 120  # characters of an order that are listened to
 SHORT = 4  # a word of fewer letters, or with a digit, is spelt right or another one: CT and MRI, T3 and T4
 LONG = 12  # a word of so many letters may have two mistakes, a shorter one has one
 BRACKETS = re.compile(r"\([^()]*\)")
+# Their glucose is none of the blood
+FLUID = re.compile(
+    "urin|fluid|csf|stool|aspirat|pleural|ascit|尿|脑脊液|[胸腹]水|粪", re.IGNORECASE
+)
 # One spelling of what is written in several ways
 SPELLINGS = {
     re.compile(r"(?<=[a-z])['’]s?\b"): "",  # Kernig's sign
@@ -30,6 +34,7 @@ SPELLINGS = {
     re.compile(r"\bu/a\b"): "ua",
     re.compile(r"\b(\d+)[- ]?(?:hours?|hrs?|h)\b"): r"\1hour",
     re.compile(r"\bright[- ]heart(?= cath)"): "rightheart",  # a side is no part of a name
+    re.compile(r"\bph stud(?:y|ies)\b"): "ph monitoring",  # the pH itself is of the blood
     re.compile(r"\bupper (?:extremit(?:y|ies)|limbs?)\b"): "arm",
     re.compile(r"\blower (?:extremit(?:y|ies)|limbs?)\b"): "leg",
     re.compile(r"\b(hep(?:atitis)?) ([a-e])\b"): r"\1 virus0\2",  # its letter is no article
@@ -81,12 +86,13 @@ def named(text: str, own: Iterable[str] = ()) -> str | None:
         lambda part: _spelt_like(words_of(part), by_words),
         lambda part: _spelt_like(words_of(part), _by_words()),
     ]
-    parts = [part for part in (text, BRACKETS.sub("", text), inside) if words_of(part)]
-    for way in ways:
-        for part in parts:
-            if found := way(part):
-                return found
-    return None
+    said = (text, inside.rstrip(") ") + outside, BRACKETS.sub("", text), inside)  # 血糖(餐后)
+    parts = [part for part in said if words_of(part)]
+    found = next(filter(None, (way(part) for way in ways for part in parts)), None)
+    key = table_key(found) if found else None
+    is_lab = key and load_tables().examinations[key].kind == "lab"
+    of_another = FLUID.search(inside) and not FLUID.search(f"{outside} {found}")
+    return None if is_lab and of_another else found
 
 
 def names_examination(text: str, name: str) -> bool:

@@ -4,7 +4,6 @@ What an invented case does not record is normal for age and sex, but for the exa
 it. Of a case from outside, what is not recorded is "not recorded".
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -13,6 +12,7 @@ from typing import ClassVar
 
 from conditions.examination_results import draw_result
 from conditions.orders import (
+    FLUID,
     covered_by,
     named,
     names_examination,
@@ -29,8 +29,6 @@ UNAVAILABLE = "This examination is not available. Order one at a time, by its us
 NOT_RECORDED = "Not recorded: the case has no result of this examination."
 AGE = 40  # of a patient of whom it is not known
 SEX = "female"
-# Their glucose is none of the blood
-FLUID = re.compile("urin|fluid|csf|stool|aspirat|pleural|ascit", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -136,8 +134,8 @@ def _stands_in(name: str, text: str, group: str) -> bool:
 
 
 def _joined(task: DiagnosisTask, names: Sequence[str], meant: str) -> str:
-    """Return results with their names, and a single one without unless the examination has several
-    numbers. One that stands in another's text is not repeated.
+    """Return results with their names, and a single one without where it has the examination's: a
+    troponin T is no troponin I. One that stands in another's text is not repeated.
     """
     kept = list[str]()
     for name in names:
@@ -145,10 +143,7 @@ def _joined(task: DiagnosisTask, names: Sequence[str], meant: str) -> str:
         if not any(_stands_in(name, task.results[name], other) for other in others):
             kept.append(name)
     text = task.results[kept[0]]
-    key = table_key(meant)
-    whole = words_of(kept[0]) == words_of(meant) or "\n" in text
-    several = key is not None and len(load_tables().examinations[key].parts) > 1
-    if len(kept) == 1 and (whole or not several):
+    if len(kept) == 1 and (words_of(kept[0]) == words_of(meant) or "\n" in text):
         return text
     return " | ".join(f"{name}: {task.results[name]}" for name in kept)
 
@@ -173,8 +168,8 @@ def ordered(task: DiagnosisTask, name: str) -> str | None:
         return None
     alike = [other for other in task.results if words_of(other) == words_of(found)]
     if found in alike and found.casefold() != (named(found) or found).casefold():
-        if len(alike) == 1:
-            return found
+        if len(alike) == 1 and _plain(name) != str(named(found)).casefold():
+            return found  # its iron, where iron studies are not ordered
         if not side_of(name):
             return named(found) or found
     found = own_name(found)
