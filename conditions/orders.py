@@ -22,13 +22,19 @@ LONG = 12  # a word of so many letters may have two mistakes, a shorter one has 
 BRACKETS = re.compile(r"\([^()]*\)")
 # Their glucose is none of the blood
 FLUID = re.compile(
-    "urin|fluid|csf|stool|aspirat|pleural|ascit|尿|脑脊液|[胸腹]水|粪", re.IGNORECASE
+    r"(?:urin|fluid|csf|stool|aspirat|pleural|ascit)[a-z]*|(?<!糖)尿液?(?![素酸])|脑脊液|[胸腹]水|粪便?",
+    re.IGNORECASE,
+)
+IN_FLUID = re.compile(
+    rf"(?:[\d -]+h[a-z]*|\d+小时|spot|random|cerebrospinal|synovial|joint)? ?(?:{FLUID.pattern})"
+    r"(?: fluid)?\s*\)?\s*",
+    re.IGNORECASE,
 )
 # One spelling of what is written in several ways
 SPELLINGS = {
     re.compile(r"(?<=[a-z])['’]s?\b"): "",  # Kernig's sign
     re.compile(r"\b([a-z])(?:-(?=[a-z])| (?=ray|dimer|reactive))"): r"\1",  # x-ray, D dimer
-    re.compile(r"\bm?c ?(?:&|and|/) ?s\b"): "culture",  # culture and sensitivity
+    re.compile(r"\b(?:mcs|m?c ?(?:&|and|/) ?s)\b"): "culture",  # culture and sensitivity
     re.compile(r"\A(?:s\.|sr\b\.?) *(?=[a-z]{2})"): "",  # S. calcium, Sr creatinine: of serum
     re.compile(r"\br/[em]\b"): "exam",  # urine R/M: routine and microscopy
     re.compile(r"\bu/a\b"): "ua",
@@ -52,10 +58,10 @@ TAIL = re.compile(
     re.IGNORECASE,
 )
 JOINED = re.compile(
-    r"/|\+(?=\s|[A-Za-z])|[,;、&]|和|及|或|\b(?:and|or|then|plus|followed by|as well as)\b",
+    r"/|\+(?=\s|\w)|[,;、&]|和|及|或|\b(?:and|or|then|plus|followed by|as well as)\b",
     re.IGNORECASE,
 )
-SCRIPTS = re.compile(r"(?<=[\u4e00-\u9fff])(?=[A-Za-z])|(?<=[A-Za-z\d])(?=[\u4e00-\u9fff])")
+SCRIPTS = re.compile(r"(?<=[\u4e00-\u9fff])\s*(?=[A-Za-z])|(?<=[A-Za-z\d])\s*(?=[\u4e00-\u9fff])")
 BEFORE = re.compile(rf"\A(?:{'|'.join(BESIDE['chinese_before'])})+(?=.)")
 BEHIND = re.compile(rf"(?<=..)(?:{'|'.join(BESIDE['chinese_behind'])})+$")
 INSIDE = re.compile("|".join(BESIDE["chinese_inside"]))
@@ -86,12 +92,14 @@ def named(text: str, own: Iterable[str] = ()) -> str | None:
         lambda part: _spelt_like(words_of(part), by_words),
         lambda part: _spelt_like(words_of(part), _by_words()),
     ]
-    said = (text, inside.rstrip(") ") + outside, BRACKETS.sub("", text), inside)  # 血糖(餐后)
+    plain = BRACKETS.sub("", text)
+    # 血糖(餐后) and 胸部 CT
+    said = (text, inside.rstrip(") ") + outside, plain, SCRIPTS.sub("", plain), inside)
     parts = [part for part in said if words_of(part)]
     found = next(filter(None, (way(part) for way in ways for part in parts)), None)
     key = table_key(found) if found else None
     is_lab = key and load_tables().examinations[key].kind == "lab"
-    of_another = FLUID.search(inside) and not FLUID.search(f"{outside} {found}")
+    of_another = IN_FLUID.fullmatch(inside) and not FLUID.search(f"{outside} {found}")
     return None if is_lab and of_another else found
 
 
