@@ -28,7 +28,14 @@ HISTORY = (
 # Names that say nothing without the name above them.
 PARTS = re.compile(
     r"(findings?|results?|impression|interpretation|levels?|value|appearance|inspection|palpation"
-    r"|auscultation|percussion|description|comments?|other|histopathology|microscopy|analysis)",
+    r"|auscultation|percussion|description|comments?|other|histopathology|microscopy|analysis"
+    r"|units?|(reference|normal)? ?range|flag)",
+    re.IGNORECASE,
+)
+# Names of the column of names in a table
+NAMES = re.compile(
+    r"(?:(?:lab|test|exam|item|analyte)[ _]?)?(?:test|exam(?:ination)?|item|analyte|name|label|study"
+    r"|parameter|panel|investigation)|(?:检[验查]|项目)?(?:项目|名称|指标)",
     re.IGNORECASE,
 )
 STANDING = re.compile(r"standing|upright", re.IGNORECASE)  # beside lying or sitting
@@ -189,7 +196,7 @@ def osce_case(row: Record, number: int) -> PublishedCase:
     recorded = [f"{words(name)}: {text_of(patient[name])}" for name in HISTORY if patient.get(name)]
     found = list[tuple[str, str, str]]()
     for part in ("Physical_Examination_Findings", "Test_Results"):
-        findings = osce.get(part) or {}
+        findings = table_of(osce.get(part)) or osce.get(part) or {}
         if not isinstance(findings, Mapping):
             raise UnusableCase(f"have {words(part)} without names")
         found += findings_of(findings)
@@ -215,7 +222,8 @@ def findings_of(found: Mapping[str, Any], above: str = "") -> Iterator[tuple[str
     """Yield every examination, a group with results of its own and each named result: the name of
     the group that it stands in, its own, and its text.
     """
-    for key, value in found.items():
+    for key, given in found.items():
+        value = table_of(given) or given
         nameless = bool(above and PARTS.fullmatch(words(key)))
         name = f"{above} {words(key)}" if nameless else words(key)
         if isinstance(value, Mapping):
@@ -226,6 +234,19 @@ def findings_of(found: Mapping[str, Any], above: str = "") -> Iterator[tuple[str
             yield from findings_of(value, name)
         elif text_of(value) and not nameless:
             yield above, name, text_of(value)
+
+
+def table_of(rows: Any) -> dict[str, list[str]]:
+    """Return a list of objects, the rows of a table, by their names, or {} if they have none."""
+    found = dict[str, list[str]]()
+    for row in rows if isinstance(rows, list) else ():
+        names = [key for key in row if NAMES.fullmatch(key)] if isinstance(row, Mapping) else []
+        name = row[names[0]] if names else None
+        if not isinstance(name, str) or not name.strip():
+            return {}
+        rest = [text_of({key: value}) for key, value in row.items() if key != names[0]]
+        found.setdefault(name.strip(), []).append(text_of(rest))
+    return found
 
 
 def image_case(row: Record, number: int) -> PublishedCase:
