@@ -200,6 +200,8 @@ def _alike(words: Words, others: Words) -> bool:
 
 
 def _same(word: str, other: str) -> bool:
+    if {word, other} <= _known_words():
+        return word == other  # spine is no mistake for c-spine
     length = min(len(word), len(other))
     # Another Chinese sign makes another word
     is_exact = length < SHORT or not (word.isalpha() and word.isascii())
@@ -218,6 +220,11 @@ def _by_words() -> Index:
     for name, text in _names():
         names[words_of(text)] = name
     return names
+
+
+@cache
+def _known_words() -> frozenset[str]:
+    return frozenset(chain(*_by_words()))
 
 
 @cache
@@ -277,6 +284,7 @@ def _word(word: str) -> str:
     word = re.sub("[ao]e", "e", word)
     word = re.sub("(?<=[a-z]{3})graph(y|s|ies)?$", "gram", word)
     word = re.sub("(?<=[a-z]{3})ies$", "y", word)
+    word = re.sub("(?<=[a-z]{2})is(?=e[ds]?$|ing$|ation$)", "iz", word)  # polarised, ionised
     word = {"examination": "exam", "examinations": "exam", "exams": "exam"}.get(word, word)
     plural = len(word) > SHORT and word.endswith("s") and not word.endswith(("ss", "is", "us"))
     return word[:-1] if plural else word
