@@ -41,11 +41,13 @@ MADE = re.compile(
     r"((?:[\w.]+ )?)([\w.]+)[- ](?:induced|(?:associated|related)(?= \S+ \S))(?! by| to| with) (.+)",
     re.I,
 )
+# "hypotension, drug-induced"
+MADE_BEHIND = re.compile(r"[,，(（]\s*([\w.]+)-induced(?:[)）]|(?=[,;，；])|[\s.]*\Z)", re.I)
 # No list, and nothing denied
 MADE_ZH = re.compile(r"\A([^\W不非没无未]{2,12}?)(?:所致|引起|导致)的?(.{2,})")
 SYMPTOM = re.compile(
     rf"\A((?:[\w/-]+ ){{0,3}})(?:{'|'.join(TABLE['said']['symptom'])})s?"
-    rf" (?:{'|'.join(TABLE['said']['cause'])}) ",
+    rf" (?!following|after)(?:{'|'.join(TABLE['said']['cause'])}) ",
     re.I,
 )
 FELT = words_in(TABLE["said"]["felt"])
@@ -190,7 +192,7 @@ def _denies_another(part: str, gold: Gold) -> bool:
 def _asides(text: str) -> set[str]:
     """Return what of a text may be left out unless a name has it, in letters and digits."""
     asides = (aside[0].lower() for aside in NOTHING.finditer(text))
-    return {re.sub(r"class|stage|grade|[\W_]", "", aside) for aside in asides}
+    return {re.sub(r"class|stage|grade|[组层\W_]", "", one).replace("很", "极") for one in asides}
 
 
 def _without_symptom(said: str) -> str:
@@ -256,7 +258,8 @@ def _names_one(said: str, names: list[str]) -> bool:
     gold = gold_of(tuple(names))
     if any(_is(words, gold) for words in _readings(said, gold)):
         return True
-    turned = (MADE.sub(_due_to, said), MADE_ZH.sub(r"\2由于\1", said))
+    behind = MADE_BEHIND.sub(r" due to \1", said)
+    turned = (MADE.sub(_due_to, said), MADE_ZH.sub(r"\2由于\1", said), behind)
     return any(_names_before_clause(text, gold) for text in (said, *turned))
 
 
@@ -283,7 +286,8 @@ def _due_to(made: re.Match[str]) -> str:
 
 def _of_another_kind(clause: str, gold: Gold) -> bool:
     # A cause that makes another disease of it: diabetes due to steroids is not type 2
-    before_it = clause.lower().startswith("following")  # a cold before sinusitis is not its cause
+    # A cold before sinusitis is not its cause
+    before_it = clause.lower().startswith(("following", "after"))
     words = words_of(clause)
     if not before_it and any(_contradicts(word, gold, ("agent", "stool")) for word in words):
         return True

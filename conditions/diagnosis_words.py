@@ -34,7 +34,7 @@ CODE = re.compile(
 )
 LEADING_CODE = re.compile(rf"\s*({CATEGORY})\b[\s:：,，–—-]*", re.IGNORECASE)
 PREFIX = re.compile(
-    r"\b(gastro|keto|hyper|hypo|sub|peri|broncho|cardio|cerebro|cholecysto|cholangio|myo|neuro)-(?=[a-z])"
+    r"\b(gastro|ileo|keto|hyper|hypo|sub|peri|broncho|cardio|cerebro|cholecysto|cholangio|myo|neuro)-(?=[a-z])"
 )
 # An a that is no article: hemophilia A, vitamin A deficiency, 血友病A
 LETTER_A = re.compile(

@@ -21,8 +21,8 @@ from conditions.table import load_tables
 NEVER = "(?!)"  # a pattern that nothing matches
 WITHIN_DAYS = {"sudden", "hours", "days"}  # what only begins so is not chronic
 OWN_NAMES = 2  # of a condition, in English and Chinese; all others are aliases
-# What is acute although it does not say so: an inflammation, an attack
-ACUTE = re.compile("(?:itis|炎)$|^(?:exacerbation|attack)$")
+# What is acute although it does not say so: an inflammation, an attack, an artery closed
+ACUTE = re.compile("(?:itis|炎)$|^(?:exacerbation|attack|stroke|infarction|embolism)$")
 
 
 class Gold(NamedTuple):
@@ -87,6 +87,7 @@ def _readings_of(names: list[str]) -> set[Words]:
     """Return the words of each name, and of each narrower name that answers to it."""
     found = {words_of(name) for name in names} - {frozenset()}
     found |= {name - {"childhood"} for name in found if len(name) > 1}
+    found |= {name - {"with"} for name in found}
     for general, several in TABLE["narrower"].items():
         wide = words_of(general)
         for name in [name for name in found if wide <= name]:

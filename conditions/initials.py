@@ -9,9 +9,12 @@ from collections.abc import Sequence
 
 from conditions.diagnosis_words import TABLE, known_words, plain, words_of
 
-# An abbreviation behind a name that it stands for, and one before it
+# An abbreviation behind a name that it stands for, and one before it, perhaps behind an adjective
 GLOSS = re.compile(r"(?<=\w)\s*[(（\[]\s*([A-Z](?:[A-Z]|[a-z](?=[A-Z])){1,5})\s*[)）\]]")  # CoA
-SHORT_FIRST = re.compile(r"\s*([A-Z][A-Za-z]{1,5})\b([^()（）]{0,20})[(（]([^()（）]+)[)）]\s*")
+SHORT_FIRST = re.compile(
+    r"\s*((?:[A-Za-z]?[a-z]+ ){0,3})([A-Z][A-Za-z]{1,5})\b([^()（）]{0,20})"
+    r"[(（]([^()（）]+)[)）]([^()（）]*)"
+)
 LONG = re.compile(r"(?<![\w-])[A-Z]{3,6}(?![\w-])")  # two letters stand for many things
 SMALL = {*TABLE["said"]["small"], "with"}
 
@@ -32,7 +35,9 @@ def with_initials(said: str, names: Sequence[str]) -> str:
 def spelt_out(said: str) -> str:
     """Return a text with what an abbreviation stands for in its place."""
     short = SHORT_FIRST.fullmatch(said)
-    return short[3] + short[2] if short and _stands_for(short[1].lower(), short[3]) else said
+    if not short or not _stands_for(short[2].lower(), short[4]):
+        return said
+    return short[1] + short[4] + short[3] + short[5]
 
 
 def without_initials(said: str, names: Sequence[str]) -> str:
