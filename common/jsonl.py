@@ -61,7 +61,7 @@ class NewLines:
 def _object(line: bytes, where: str) -> dict[str, Any]:
     try:
         text = line.decode("utf-8-sig")
-        row = json.loads(text)
+        row = json.loads(text, object_pairs_hook=_once)
         if b"\\u" in line:
             # An escaped half of a surrogate pair cannot be written again
             json.dumps(row, ensure_ascii=False).encode()
@@ -74,6 +74,14 @@ def _object(line: bytes, where: str) -> dict[str, Any]:
     if not isinstance(row, dict):
         raise FileError(f"{where}: expected a JSON object, got {text[:SHOWN].strip()!r}")
     return row
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    for key, value in pairs if len(found) < len(pairs) else ():
+        if found[key] != value:  # the last would stand for both
+            raise ValueError(f"{key!r} is twice in an object, expected once")
+    return found
 
 
 def write_jsonl(path: Path, rows: Iterable[Any], force: bool) -> int:

@@ -101,7 +101,7 @@ def path(tmp_path):
 def test_rows_come_back_with_their_lines(path):
     assert write_jsonl(path, [{"id": "一"}, {"id": "b"}], force=False) == 2
     assert list(read_jsonl(path)) == [(1, {"id": "一"}), (2, {"id": "b"})]
-    path.write_bytes(b"\xef\xbb\xbf" + b'{"id": 1}\r\n\r\n{"id": 2}')
+    path.write_bytes(b"\xef\xbb\xbf" + b'{"id": 1}\r\n\r\n{"id": 2, "id": 2}')
     assert list(read_jsonl(path)) == [(1, {"id": 1}), (3, {"id": 2})]
 
 
@@ -110,6 +110,7 @@ def test_rows_come_back_with_their_lines(path):
     [
         (b'{"a": 1}\n{"a": \n', "line 2: .*JSON"),
         (b"[1]\n", "line 1: .*object"),
+        (b'{"a": {"Hb": 9, "Hb": 8}}\n', "line 1: .*'Hb' is twice"),
         (b"\xb0\xa2\n", "line 1: .*UTF-8"),
         (b'{"a": "\\ud83d"}\n', "line 1"),
         (b"[" * 100_000, "line 1: .*JSON"),
