@@ -23,6 +23,7 @@ WITHIN_DAYS = {"sudden", "hours", "days"}  # what only begins so is not chronic
 OWN_NAMES = 2  # of a condition, in English and Chinese; all others are aliases
 # What is acute although it does not say so: an inflammation, an attack, an artery closed
 ACUTE = re.compile("(?:itis|炎)$|^(?:exacerbation|attack|stroke|infarction|embolism)$")
+CAUSED = re.compile("|".join(TABLE["said"]["cause"]), re.I)  # "with" what it is due to is the same
 
 
 class Gold(NamedTuple):
@@ -88,6 +89,7 @@ def _readings_of(names: list[str]) -> set[Words]:
     found = {words_of(name) for name in names} - {frozenset()}
     found |= {name - {"childhood"} for name in found if len(name) > 1}
     found |= {name - {"with"} for name in found}
+    found |= {words_of(name) | {"with"} for name in names if CAUSED.search(name)}
     for general, several in TABLE["narrower"].items():
         wide = words_of(general)
         for name in [name for name in found if wide <= name]:
