@@ -97,10 +97,10 @@ def named(text: str, own: Iterable[str] = ()) -> str | None:
     said = (text, inside.rstrip(") ") + outside, plain, SCRIPTS.sub("", plain), inside)
     parts = [part for part in said if words_of(part)]
     found = next(filter(None, (way(part) for way in ways for part in parts)), None)
-    key = table_key(found) if found else None
-    is_lab = key and load_tables().examinations[key].kind == "lab"
+    key = table_key(_plainly(found) or found) if found else None
+    may_be_lab = key is None or load_tables().examinations[key].kind == "lab"
     of_another = IN_FLUID.fullmatch(inside) and not FLUID.search(f"{outside} {found}")
-    return None if is_lab and of_another else found
+    return None if may_be_lab and of_another else found
 
 
 def names_examination(text: str, name: str) -> bool:
