@@ -94,13 +94,18 @@ def named(text: str, own: Iterable[str] = ()) -> str | None:
     ]
     plain = BRACKETS.sub("", text)
     # 血糖(餐后) and 胸部 CT
-    said = (text, inside.rstrip(") ") + outside, plain, SCRIPTS.sub("", plain), inside)
+    said = [text, inside.rstrip(") ") + outside, plain, SCRIPTS.sub("", plain)]
+    in_fluid = IN_FLUID.fullmatch(inside)
+    said += [] if in_fluid else [inside]
     parts = [part for part in said if words_of(part)]
     found = next(filter(None, (way(part) for way in ways for part in parts)), None)
-    key = table_key(_plainly(found) or found) if found else None
-    may_be_lab = key is None or load_tables().examinations[key].kind == "lab"
-    of_another = IN_FLUID.fullmatch(inside) and not FLUID.search(f"{outside} {found}")
-    return None if may_be_lab and of_another else found
+    if not found or not in_fluid:
+        return found
+    known = _plainly(found) or found
+    key = table_key(known)
+    is_no_lab = key and load_tables().examinations[key].kind != "lab"
+    names = [text for name, text in chain(_names(), _further_names()) if name == known]
+    return found if is_no_lab or FLUID.search(" ".join([outside, found, *names])) else None
 
 
 def names_examination(text: str, name: str) -> bool:
