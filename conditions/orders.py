@@ -98,14 +98,17 @@ def named(text: str, own: Iterable[str] = ()) -> str | None:
     in_fluid = IN_FLUID.fullmatch(inside)
     said += [] if in_fluid else [inside]
     parts = [part for part in said if words_of(part)]
-    found = next(filter(None, (way(part) for way in ways for part in parts)), None)
-    if not found or not in_fluid:
-        return found
+    found = filter(None, (way(part) for way in ways for part in parts))
+    return next((one for one in found if not in_fluid or _may_be_in_fluid(one, outside)), None)
+
+
+def _may_be_in_fluid(found: str, outside: str) -> bool:
     known = _plainly(found) or found
     key = table_key(known)
-    is_no_lab = key and load_tables().examinations[key].kind != "lab"
+    if key and load_tables().examinations[key].kind != "lab":
+        return True
     names = [text for name, text in chain(_names(), _further_names()) if name == known]
-    return found if is_no_lab or FLUID.search(" ".join([outside, found, *names])) else None
+    return bool(FLUID.search(" ".join([outside, found, *names])))
 
 
 def names_examination(text: str, name: str) -> bool:
