@@ -50,6 +50,8 @@ SYMPTOM = re.compile(
     rf" (?!following|after)(?:{'|'.join(TABLE['said']['cause'])}) ",
     re.I,
 )
+# What is not called acute is then no longer so
+LATER = {"恢复期", "慢性期", "稳定期", "缓解期"}
 FELT = words_in(TABLE["said"]["felt"])
 FINDINGS = words_in(TABLE["said"]["findings"])  # that a disease may have or not
 OF_OTHERS = words_in(TABLE["said"]["of_others"])  # beside what the tables do not have
@@ -309,6 +311,8 @@ def _is(words: Words, gold: Gold) -> bool:
     stated = frozenset[str]().union(*named)
     beyond = words - stated
     if not stated or beyond & gold.elsewhere or _others(words, gold):
+        return False
+    if words & LATER and not any(map(caused.issuperset, gold.readings)):
         return False
     free = beside() | gold.wider | (OF_OTHERS if gold.outside else frozenset())
     for word in caused - stated:
