@@ -237,12 +237,12 @@ def findings_of(found: Mapping[str, Any], above: str = "") -> Iterator[tuple[str
 
 
 def table_of(rows: Any) -> dict[str, list[str]]:
-    """Return a list of objects, the rows of a table, by their names, or {} if they have none."""
+    """Return a list of objects, the rows of a table, by their names, or {} if one lacks it or more."""
     found = dict[str, list[str]]()
     for row in rows if isinstance(rows, list) else ():
         names = [key for key in row if NAMES.fullmatch(key)] if isinstance(row, Mapping) else []
         name = row[names[0]] if names else None
-        if not isinstance(name, str) or not name.strip():
+        if not isinstance(name, str) or not name.strip() or len(row) == 1:
             return {}
         rest = [text_of({key: value}) for key, value in row.items() if key != names[0]]
         found.setdefault(name.strip(), []).append(text_of(rest))

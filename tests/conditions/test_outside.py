@@ -50,11 +50,12 @@ def test_an_osce_case_for_the_diagnosis_agent(tmp_path, capsys):
 
 def test_the_rows_of_a_table_are_results_by_their_names(tmp_path):
     rows = [{"test": "Ferritin", "value": 4.3, "unit": "ng/mL"}, {"test": "Iron", "value": 5}]
-    case = OSCE["OSCE_Examination"] | {"Test_Results": {"Serum": rows, "Dates": [{"Na": 138}]}}
+    tables = {"Serum": rows, "Dates": [{"Na": 138}], "Signs": [{"name": "gait"}]}
+    case = OSCE["OSCE_Examination"] | {"Test_Results": tables}
     [task] = tasks_of("diagnosis", written(tmp_path, {"OSCE_Examination": case}))
     assert task.results["Ferritin"] == "value: 4.3; unit: ng/mL"
     assert task.results["Serum"] == "Ferritin: value: 4.3; unit: ng/mL\nIron: value: 5"
-    assert task.results["Dates"] == "Na: 138"
+    assert (task.results["Dates"], task.results["Signs"]) == ("Na: 138", "name: gait")
 
 
 def test_an_image_challenge_is_marked_and_other_questions_are_counted(tmp_path, capsys):
