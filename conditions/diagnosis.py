@@ -35,7 +35,7 @@ CLAUSE = re.compile(
     "|".join(rf"\b{one}(?!\w)" if one.isascii() else one for one in TABLE["said"]["clause"]), re.I
 )
 # Directly behind it, or one word later, stands what the cause is
-CAUSE = rf"(?:\bin\b|{'|'.join(TABLE['said']['cause'])})\s*(?:an? |the )?(?:[a-z-]+ |[\u4e00-\u9fff]{{0,6}})?"
+CAUSE = rf"(?:\b(?:in|at)\b|{'|'.join(TABLE['said']['cause'])})\s*(?:an? |the )?(?:[a-z-]+ |[\u4e00-\u9fff]{{0,6}})?"
 # "Lithium-induced tremor" is tremor due to lithium, but ANCA-associated vasculitis a vasculitis of its own
 MADE = re.compile(
     r"((?:[\w.]+ )?)([\w.]+)[- ](?:induced|(?:associated|related)(?= \S+ \S))(?! by| to| with) (.+)",
