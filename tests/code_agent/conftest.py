@@ -17,9 +17,7 @@ from tests.code_agent.cases import Small, write_tables
 from tests.sql_agent.curation.conftest import llm, no_waiting  # noqa: F401
 from tools.sandbox import sandbox
 
-SETTINGS = Settings.model_construct(
-    **{name: field.get_default() for name, field in Settings.model_fields.items()}
-)
+SETTINGS = Settings.model_construct()
 
 
 def played_in(environment: CodeEnvironment, name: str, *texts: str) -> tuple[Episode, Reward]:

@@ -8,10 +8,7 @@ from consultation_agent.settings import ConsultationSettings
 from consultation_agent.task import ConsultationTask, task_of
 from tests.corpora import cases_of
 
-SETTINGS = ConsultationSettings.model_construct(
-    **{name: field.get_default() for name, field in ConsultationSettings.model_fields.items()}
-    | {"max_turns": 4}
-)
+SETTINGS = ConsultationSettings.model_construct(max_turns=4)
 ENVIRONMENT = AGENT.open(SETTINGS, {})
 
 

@@ -8,10 +8,7 @@ from diagnosis_agent.settings import DiagnosisSettings
 from diagnosis_agent.task import DiagnosisTask, task_of
 from tests.corpora import cases_of
 
-SETTINGS = DiagnosisSettings.model_construct(
-    **{name: field.get_default() for name, field in DiagnosisSettings.model_fields.items()}
-    | {"max_turns": 6}
-)
+SETTINGS = DiagnosisSettings.model_construct(max_turns=6)
 ENVIRONMENT = AGENT.open(SETTINGS, {})
 
 

@@ -18,9 +18,7 @@ from evaluation.endpoint import build
 from evaluation.serve import NAMES
 from evaluation.visits import Host
 
-SETTINGS = Settings.model_construct(
-    **{name: field.get_default() for name, field in Settings.model_fields.items()}
-)
+SETTINGS = Settings.model_construct()
 
 
 @contextmanager
