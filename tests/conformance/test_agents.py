@@ -96,7 +96,7 @@ def test_a_thought_before_a_reply_changes_nothing_and_a_cut_end_earns_nothing(
     """Of the second thought the chat template wrote the beginning."""
     thought = f"{opened}\n</think>\n\n"
     has_packages_of(agent.name)
-    own = with_turns(agent, settings, None)
+    own = with_turns(agent, settings, (agent.turns, agent.turns))
     task = agent.task(agent.rows(agent.splits["test"])[0], own)
     turns = turns_of(task, own)
     with closing(agent.open(own, {}, evaluating=True)) as environment:
