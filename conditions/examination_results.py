@@ -18,8 +18,8 @@ from conditions.condition_types import Examination, Range, Spread
 WIDEST = 2.5
 ATTEMPTS = 200  # tries for numbers that fit together before the tables count as wrong
 CREATININE = 88.4  # umol/L of one mg/dL
-ONE = {"points": "point", "times": "time"}
 TRIGLYCERIDES = 2.2  # mmol/L that go with one mmol/L of cholesterol in VLDL
+ONE = {"points": "point", "times": "time"}  # units that are words, behind a 1
 
 
 def filtration(creatinine: float, sex: str, age: int) -> float:

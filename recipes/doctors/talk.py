@@ -1,8 +1,8 @@
 """Word a fact or a complaint as a patient does, with what people say around it.
 
 talk = Talk(tables, Speech(0, Random(0)), "seen", never=["偏头痛"])
-talk.fact(tables.symptoms["fever"])         # "好像量了，38度7，要紧吗？"
-talk.opening("headache", age=35)            # "您好，我头疼起来真难受。谢谢医生。"
+talk.fact(tables.symptoms["fever"])         # "嗯，我发烧了"
+talk.opening("headache", age=35)            # "你好，我想看看头痛。我有点不放心。"
 """
 
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ class Talk:
         self.never = never
         self.denied = denied
         self.told = dict[Phrase, str]()
-        self.beside = set[str]()
+        self.beside = set[Phrase]()
 
     def fact(self, phrase: Phrase, beside: Sequence[Phrase] = (), bare: bool = False) -> str:
         """Return what the patient says of a fact, perhaps with another thing it has beside it.
@@ -48,10 +48,10 @@ class Talk:
             text = self._around("before") + text
         if bare:
             return text
-        others = [one for one in beside if one.zh not in self.beside]
+        others = [one for one in beside if one not in self.beside]
         if others and self._happens("beside"):
             other = self.speech.random.choice(others)
-            self.beside.add(other.zh)
+            self.beside.add(other)
             text += f"，{self._plain(other)}"
         if self._happens("remark"):
             text += f"，{self._around('remark')}"
