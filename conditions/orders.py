@@ -7,8 +7,8 @@ words that say how an examination is made, then letter by letter.
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache, lru_cache
 from itertools import chain
 
 from rapidfuzz.distance import OSA
@@ -71,7 +71,8 @@ Words = tuple[str, ...]  # of a name, in alphabetical order
 Index = Mapping[Words, str]
 
 
-def named(text: str, own: Iterable[str] = ()) -> str | None:
+@lru_cache(maxsize=4096)
+def named(text: str, own: tuple[str, ...] = ()) -> str | None:
     """Return the examination that a text orders, by its name in the tables or among `own`, or None."""
     if len(text) > LONGEST:
         return None
@@ -97,7 +98,7 @@ def named(text: str, own: Iterable[str] = ()) -> str | None:
     said = [text, inside.rstrip(") ") + outside, plain, SCRIPTS.sub("", plain)]
     in_fluid = IN_FLUID.fullmatch(inside)
     said += [] if in_fluid else [inside]
-    parts = [part for part in said if words_of(part)]
+    parts = dict.fromkeys(part for part in said if words_of(part))
     found = filter(None, (way(part) for way in ways for part in parts))
     return next((one for one in found if not in_fluid or _may_be_in_fluid(one, outside)), None)
 
@@ -109,6 +110,11 @@ def _may_be_in_fluid(found: str, outside: str) -> bool:
         return True
     names = [text for name, text in chain(_names(), _further_names()) if name == known]
     return bool(FLUID.search(" ".join([outside, found, *names])))
+
+
+def is_name(text: str) -> bool:
+    """Return whether a text as it stands is a name in the tables."""
+    return words_of(text) in _by_words()
 
 
 def names_examination(text: str, name: str) -> bool:
@@ -138,8 +144,7 @@ def table_key(name: str) -> str | None:
 
 def _are_several(text: str, own: Index) -> bool:
     """Return whether a text is no name and its parts are names of more than one examination."""
-    further = {words_of(text): name for name, text in _further_names()}
-    known = {**own, **further, **_by_words()}
+    known = {**own, **_by_any_words()}
     if words_of(text) in known:
         return False
     parts = list(filter(None, map(words_of, JOINED.split(BRACKETS.sub("", text)))))
@@ -208,6 +213,8 @@ def _alike(words: Words, others: Words) -> bool:
 
 
 def _same(word: str, other: str) -> bool:
+    if abs(len(word) - len(other)) > 2:
+        return False
     if {word, other} <= _known_words():
         return word == other  # spine is no mistake for c-spine
     length = min(len(word), len(other))
@@ -246,6 +253,12 @@ def _by_bare_words() -> Index:
         if len(found) == 1 and (len(words) > 1 or not KINDS.issuperset(words)):
             kept[words] = found.pop()
     return kept
+
+
+@cache
+def _by_any_words() -> Index:
+    further = {words_of(text): name for name, text in _further_names()}
+    return {**further, **_by_words()}
 
 
 def _names() -> Iterator[tuple[str, str]]:

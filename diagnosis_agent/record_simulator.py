@@ -4,8 +4,9 @@ What an invented case does not record is normal for age and sex, but for the exa
 it. Of a case from outside, what is not recorded is "not recorded".
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from random import Random
 from typing import ClassVar
@@ -13,7 +14,9 @@ from typing import ClassVar
 from conditions.examination_results import draw_result
 from conditions.orders import (
     FLUID,
+    LONGEST,
     covered_by,
+    is_name,
     named,
     names_examination,
     panels,
@@ -27,6 +30,13 @@ from diagnosis_agent.task import DiagnosisTask
 
 UNAVAILABLE = "This examination is not available. Order one at a time, by its usual name."
 NOT_RECORDED = "Not recorded: the case has no result of this examination."
+# Results in one text: "WBC 12.3 x10^9/L, Hb 98 g/L, CRP 45 mg/L"
+BETWEEN_ITEMS = re.compile(r"[;；。、|\n]|\.\s|[,，](?!\d{3}(?!\d))(?![^()（）]{0,80}[)）])")
+VALUE = re.compile(
+    r"(?<=[\s:：=\u4e00-\u9fff])(?:(?:[<>≤≥~]\s*)?[-+]?\d|(?:(?:weak|strong)ly |non-?|un|not |[弱强])?"
+    r"(?:pos|neg|norm|elev|rais|low|high|reactive|detect|remarkable|阳|阴|正常|升|增|降|减))"
+)
+TIME = re.compile(r"\A\d{4}-\d\d-\d\d[\d :T]*: ")
 AGE = 40  # of a patient of whom it is not known
 SEX = "female"
 
@@ -76,9 +86,40 @@ class RecordSimulator:
     def reply_to(self, task: DiagnosisTask, name: str, past: Sequence[Result]) -> Result:
         """Return the result of an order, after earlier results."""
         found = ordered(task, name)
-        if found is None:
-            return Result(" ".join(name.split())[:80], UNAVAILABLE, "unavailable")
-        return repeated(found, past) or _recorded(task, found, name)
+        result = found and (repeated(found, past) or _recorded(task, found, name))
+        if task.condition is None and (not result or result.kind == "not_recorded"):
+            task = _with_items(task)
+            found = ordered(task, name)
+            result = found and (repeated(found, past) or _recorded(task, found, name))
+        return result or Result(" ".join(name.split())[:80], UNAVAILABLE, "unavailable")
+
+
+def _with_items(task: DiagnosisTask) -> DiagnosisTask:
+    """Return a case with every result that stands beside others in a text, by its own name."""
+    found = dict[str, list[str]]()
+    for group, text in task.results.items():
+        meant = named(group)
+        key = table_key(meant) if meant else None
+        is_lab = key is not None and load_tables().examinations[key].kind == "lab"
+        if FLUID.search(group) or (meant and meant not in panels() and not is_lab):
+            continue  # of another specimen, or what an image shows
+        items = [item for item in _items(text) if meant is None or named(item[0]) != meant]
+        if any(named(name) for name, _ in items):
+            for name, value in items:
+                found.setdefault(name, []).append(f"{value} ({group})")
+    own = {name: " | ".join(values) for name, values in found.items()}
+    return replace(task, results={**own, **task.results})
+
+
+def _items(text: str) -> Iterator[tuple[str, str]]:
+    for line in BETWEEN_ITEMS.split(text):
+        item = TIME.sub("", line.strip())
+        starts = [value.start() for value in VALUE.finditer(item, 1, LONGEST)]
+        # A number may belong to the name: CA 19-9
+        known = [at for at in starts if is_name(item[:at])]
+        if starts:
+            at = known[-1] if known else starts[0]
+            yield item[:at].strip(" :：="), item[at:]
 
 
 def _recorded(task: DiagnosisTask, found: str, asked: str = "") -> Result:
