@@ -30,8 +30,14 @@ PRINTED_ARRAY = re.compile(r"<\w+Array>\n(.*)\nLength: \d+, dtype: [^\n]*", re.D
 UNESCAPED = re.compile(r"(?:Index\()?\['(.*)'\](?:,\s+dtype=[^]]*\))?", re.DOTALL)
 # What values and collections are shown as: np.float64(1.5), Index(['a'], dtype='str')
 SHOWN = re.compile(
-    r"np\.\w+|(pd\.)?Timestamp|Decimal|array|frozenset|\w*Index|dict_\w+|Counter", re.ASCII
+    r"np\.\w+|(pd\.)?Timestamp|Decimal|array|frozenset|\w*Index|(Ordered)?[Dd]ict(_\w+)?|Counter|deque",
+    re.ASCII,
 )
+DEFAULT = re.compile(r"\Adefaultdict\(<.*?>, (?={)")  # defaultdict(<class 'int'>, {'a': 1})
+# What is between the cells of a printed frame, the last line of a series, and either without rows
+GAP = re.compile(r" {2,}| (?=-\d|\d{4}-\d\d-\d\d)")
+DTYPE = re.compile(r"((Freq|Name|Length): .*, )?dtype: \S+")
+EMPTY = re.compile(r"Series\(\[\], .*\)|Empty DataFrame\nColumns: \[.*\]\nIndex: \[\]")
 MOMENTS = {"datetime.date": date, "datetime.datetime": datetime}
 NUMPY_BOOLEAN = re.compile(r"\bnp\.(True|False)_")
 # What a list is made of, as numpy prints it: texts, what shows a value, brackets, numbers
@@ -105,10 +111,17 @@ def grade(answer_text: str, gold: Gold) -> bool:
     text = answer_text.strip()
     if not text or len(text) > LONGEST:
         return False
-    seen = _parsed(text)
+    columns = len(gold.items) if gold.kind == "table" else 1
+    seen = _frame(answer_text, columns) or _parsed(text)
+    if gold.kind in SHAPES and isinstance(seen, dict) and len(seen) == 1:
+        seen = next(filter(_parts, seen.values()), seen)  # {'drugs': ['aspirin', 'heparin']}
     is_ordered = gold.ordered and gold.kind != "set"
     if gold.kind == "table":
-        return _same_rows(gold, _rows(seen, is_ordered), gold.value, is_ordered)
+        rows = _rows(gold, seen, is_ordered)
+        if gold.items == ("text", "integer") and all(count for _, count in gold.value):
+            # A group that has nothing may be named, too
+            rows = [row for row in rows if [*_cells(row)][1:] not in (["0"], ["0.0"])]
+        return _same_rows(gold, rows, gold.value, is_ordered)
     if gold.kind in SHAPES:
         if isinstance(seen, str):  # not Python: split at lines, else at commas, numbers at blanks
             mark = "\n" if "\n" in text else ","
@@ -120,9 +133,16 @@ def grade(answer_text: str, gold: Gold) -> bool:
         wanted = [(value,) for value in gold.value]
         has_no_order = is_ordered and isinstance(seen, set)
         return not has_no_order and _same_rows(gold, rows, wanted, is_ordered)
-    while isinstance(seen, list | tuple | set) and len(seen) == 1:
-        [seen] = seen
+    while len(parts := _parts(seen)) == 1:
+        [seen] = parts
     return _same(gold, gold.kind, seen, gold.value)
+
+
+def _parts(seen: Seen) -> list[Seen]:
+    """Return what a collection is made of. What a number names has a meaning of its own."""
+    if isinstance(seen, dict):
+        return [] if any(NUMBER.fullmatch(str(name)) for name in seen) else [*seen.values()]
+    return [*seen] if isinstance(seen, list | tuple | set) else []
 
 
 def _same(gold: Gold, kind: str, seen: Seen, value: Any) -> bool:
@@ -224,8 +244,13 @@ def _seats(
     return {}
 
 
-def _rows(seen: Seen, ordered: bool) -> list[Seen]:
+def _rows(gold: Gold, seen: Seen, ordered: bool) -> list[Seen]:
     """Return a table's rows. A flat list is one, a dict has one a key, those of a set no order."""
+    if isinstance(seen, str):  # a line is one, as `print(key, value)` writes it
+        lines = seen.replace(": ", " ").splitlines()
+        rows = [line.rsplit(None, len(gold.items) - 1) for line in lines]
+        is_headed = gold.items[-1] in ("number", "integer") and not NUMBER.fullmatch(rows[0][-1])
+        return rows[is_headed:]
     if isinstance(seen, set) and not ordered:
         return list(seen)
     if isinstance(seen, dict):
@@ -236,14 +261,35 @@ def _rows(seen: Seen, ordered: bool) -> list[Seen]:
     return [seen] if all(isinstance(cell, str) for cell in seen) else list(seen)
 
 
+def _frame(text: str, columns: int) -> list[Seen]:
+    """Return the rows of a frame or series as pandas prints it, without their numbers, else []."""
+    lines = text.rstrip().splitlines()
+    if DTYPE.fullmatch(lines[-1]) and not text.startswith("<"):
+        del lines[-1]
+    elif lines[0].startswith("  "):
+        del lines[0]  # the names of the columns
+    else:
+        return []
+    rows = [GAP.split(line.rstrip()) for line in lines]
+    if len(rows) > 1 and len(rows[0]) == 1:
+        del rows[0]  # the name of the index
+    width = len(rows[-1]) if rows else 0
+    if width < 2 or any(len(row) != width or not row[0] for row in rows):
+        return []
+    is_numbered = len(rows) == 1 or all(row[0].isdecimal() for row in rows)
+    return [row[1:] for row in rows] if is_numbered and width > columns else rows
+
+
 def _parsed(text: str) -> Seen:
     """Parse a text as JSON or else as Python. Numbers and truth values keep their spelling."""
+    if EMPTY.fullmatch(text):
+        return []
     try:
         return _plain(json.loads(text, parse_int=str, parse_float=str))
     except (ValueError, RecursionError):
         pass
     printed = PRINTED_ARRAY.fullmatch(text)
-    source = NUMPY_BOOLEAN.sub(r"\1", printed[1] if printed else text)
+    source = NUMPY_BOOLEAN.sub(r"\1", DEFAULT.sub("dict(", printed[1] if printed else text))
     if not PYTHON.match(source):
         return source
     try:

@@ -31,9 +31,10 @@ TABLE: dict[str, Any] = table_beside(__file__)
 NOW = datetime.fromisoformat(TABLE["now"])
 PAYLOADS = TABLE["payload"]
 CLOSE = 1e-3
-# mg/dL of magnesium below which so many grams are given, at a gram an hour; mEq of potassium for
-# 0.1 below the goal.
-GRAMS = ((1.0, 4), (1.5, 2), (1.9, 1))
+# mg/dL of magnesium below which so many grams are given, at a gram an hour, and up to which one is.
+# mEq of potassium for 0.1 below the goal.
+GRAMS = ((1.0, 4), (1.5, 2))
+MILD = 1.9
 POTASSIUM_GOAL = 3.5
 POTASSIUM_STEP = 10
 MOST = 5000  # observations of a patient and a code
@@ -139,7 +140,7 @@ def _orders(code: str, level: float, question: str, fields: Mapping[str, str]) -
     ndc = re.search(r"\b(\d{4,5}-\d{3,4}-\d{2})\b", question)
     drug = _filled(PAYLOADS["drug"], {**fields, "code": ndc[1] if ndc else ""})
     if code == "MG":
-        grams = next((dose for below, dose in GRAMS if level < below), 0)
+        grams = next((dose for below, dose in GRAMS if level < below), int(level <= MILD))
         return [_dosed(drug, grams, "g")] if grams else []
     if level >= POTASSIUM_GOAL:
         return []
