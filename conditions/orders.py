@@ -17,12 +17,13 @@ from common.toml import table_beside
 from conditions.table import load_tables
 
 LONGEST = 120  # characters of an order that are listened to
+LONGEST_NAME = 5  # words of a name that is looked for in a sentence
 SHORT = 4  # a word of fewer letters, or with a digit, is spelt right or another one: CT and MRI, T3 and T4
 LONG = 12  # a word of so many letters may have two mistakes, a shorter one has one
 BRACKETS = re.compile(r"\([^()]*\)")
 # Their glucose is none of the blood
 FLUID = re.compile(
-    r"(?:urin|fluid|csf|stool|aspirat|pleural|ascit)[a-z]*|(?<!糖)尿液?(?![素酸])|脑脊液|[胸腹]水|粪便?",
+    r"(?:urin|fluid|csf|stool|aspirat|pleural|ascit)[a-z]*|(?<!糖)尿液?(?![素酸频急痛])|脑脊液|[胸腹]水|粪便?",
     re.IGNORECASE,
 )
 IN_FLUID = re.compile(
@@ -38,6 +39,7 @@ SPELLINGS = {
     re.compile(r"\A(?:s\.|sr\b\.?) *(?=[a-z]{2})"): "",  # S. calcium, Sr creatinine: of serum
     re.compile(r"\br/[em]\b"): "exam",  # urine R/M: routine and microscopy
     re.compile(r"\bu/a\b"): "ua",
+    re.compile(r"\bplatelet function\b"): "platelet aggregation",  # is no count of them
     re.compile(r"\b(\d+)[- ]?(?:hours?|hrs?|h)\b"): r"\1hour",
     re.compile(r"\bright[- ]heart(?= cath)"): "rightheart",  # a side is no part of a name
     re.compile(r"\bph stud(?:y|ies)\b"): "ph monitoring",  # the pH itself is of the blood
@@ -62,6 +64,12 @@ JOINED = re.compile(
     re.IGNORECASE,
 )
 SCRIPTS = re.compile(r"(?<=[\u4e00-\u9fff])\s*(?=[A-Za-z])|(?<=[A-Za-z\d])\s*(?=[\u4e00-\u9fff])")
+CLAUSE = re.compile(r"(?<=\?)\s*|[,;.!。]+(?=\s|$|[\u4e00-\u9fff])|\s[-–—]+\s")
+ASKING = re.compile("|".join(BESIDE["asking"]), re.IGNORECASE)
+WHY = re.compile("|".join(BESIDE["why"]), re.IGNORECASE)
+NEVER = re.compile(
+    r"\b(?:not|no|cancel|avoid|hold|skip|without)\b|n['’]t\b|不|别|取消", re.IGNORECASE
+)
 BEFORE = re.compile(rf"\A(?:{'|'.join(BESIDE['chinese_before'])})+(?=.)")
 BEHIND = re.compile(rf"(?<=..)(?:{'|'.join(BESIDE['chinese_behind'])})+$")
 INSIDE = re.compile("|".join(BESIDE["chinese_inside"]))
@@ -92,6 +100,7 @@ def named(text: str, own: tuple[str, ...] = ()) -> str | None:
         lambda part: by_bare_words.get(_bare(part)),
         lambda part: _spelt_like(words_of(part), by_words),
         lambda part: _spelt_like(words_of(part), _by_words()),
+        _in_a_sentence,
     ]
     plain = BRACKETS.sub("", text)
     # 血糖(餐后) and 胸部 CT
@@ -145,10 +154,11 @@ def table_key(name: str) -> str | None:
 def _are_several(text: str, own: Index) -> bool:
     """Return whether a text is no name and its parts are names of more than one examination."""
     known = {**own, **_by_any_words()}
-    if words_of(text) in known:
-        return False
     parts = list(filter(None, map(words_of, JOINED.split(BRACKETS.sub("", text)))))
-    found = set[str]()
+    if not parts or words_of(text) in known:
+        return False
+    shared = [tuple(sorted((*parts[0], word))) for word in parts[-1]]  # blood and urine cultures
+    found = {known[words] for words in shared if words in known}
     while parts:
         # Kidneys, ureters and bladder are one: the most parts that are a name together count as it
         for end in range(len(parts), 0, -1):
@@ -178,6 +188,62 @@ def _without_the_rest(text: str) -> str | None:
         if words_of(part) not in numbers and _plainly(part) not in (None, found):
             return None
     return found
+
+
+def _in_a_sentence(text: str) -> str | None:
+    """Return what one clause orders, where the others order nothing and say why."""
+    found = set[str]()
+    beside = ""
+    for clause in map(str.strip, CLAUSE.split(text)):
+        asking = ASKING.match(clause)
+        before = asking[0] if asking else ""
+        one = _without_the_rest(clause[len(before) :])
+        if one and not NEVER.search(before):
+            found.add(one)
+            beside += f"{before}\n"
+        elif FLUID.search(clause) or not _says_why(clause):
+            return None
+        else:
+            beside += f"{clause}\n"
+    return next(iter(found)) if len(found) == 1 and _mentioned(beside) <= found else None
+
+
+def _says_why(clause: str) -> bool:
+    if WHY.search(clause) or SAYS_NOTHING.issuperset(words_of(clause)):
+        return True
+    pieces = _pieces(clause)
+    is_chinese = len(pieces) > len(words_of(clause))
+    return len(pieces) > (3 if is_chinese else 1) and pieces.isdisjoint(_known_pieces())
+
+
+@cache
+def _known_pieces() -> frozenset[str]:
+    names = chain(_names(), _further_names())
+    return frozenset(chain.from_iterable(_pieces(text) for _, text in names))
+
+
+def _pieces(text: str) -> frozenset[str]:
+    """Return the words of a text, and every two Chinese characters."""
+    return frozenset([*words_of(text), *re.findall("(?=([\u4e00-\u9fff]{2}))", text)])
+
+
+def _mentioned(text: str) -> set[str]:
+    """Return what is named by words that stand together."""
+    found = {name for other, name in _chinese_names() if other in text}
+    for line in text.splitlines():
+        said = re.findall(r"[\w/+-]+", line)
+        for start in range(len(said)):
+            for end in range(start, min(start + LONGEST_NAME, len(said))):
+                words = words_of(" ".join(said[start : end + 1]))
+                if words in _by_any_words():
+                    found.add(_by_any_words()[words])
+    return found
+
+
+@cache
+def _chinese_names() -> tuple[tuple[str, str], ...]:
+    every = chain(_names(), _further_names())
+    return tuple((text, name) for name, text in every if re.search("[\u4e00-\u9fff]{2}", text))
 
 
 def _plainly(text: str) -> str | None:
@@ -305,6 +371,7 @@ def _word(word: str) -> str:
     word = re.sub("[ao]e", "e", word)
     word = re.sub("(?<=[a-z]{3})graph(y|s|ies)?$", "gram", word)
     word = re.sub("(?<=[a-z]{3})ies$", "y", word)
+    word = word.replace("leuc", "leuk")
     word = re.sub("(?<=[a-z]{2})is(?=e[ds]?$|ing$|ation$)", "iz", word)  # polarised, ionised
     word = {"examination": "exam", "examinations": "exam", "exams": "exam"}.get(word, word)
     plural = len(word) > SHORT and word.endswith("s") and not word.endswith(("ss", "is", "us"))
@@ -323,5 +390,6 @@ def panels() -> dict[str, frozenset[str]]:
 
 OTHER_WORDS = {_word(word): usual for word, usual in ORDERS["words"].items()}
 BESIDE_ENGLISH = frozenset(map(_word, BESIDE["english"]))
+SAYS_NOTHING = NOISE | BESIDE_ENGLISH
 SOFT = frozenset(map(_word, BESIDE["soft"]))
 KINDS = frozenset(map(_word, BESIDE["kinds"]))
