@@ -32,6 +32,10 @@ PARTS = re.compile(
     r"|units?|(reference|normal)? ?range|flag)",
     re.IGNORECASE,
 )
+# Kinds of images and samples: the names below them say of what
+KINDS = re.compile(
+    r"(ct|mri?|pet|x-?ray|ultrasound|radiograph|biopsy|culture)s?(?: scans?)?", re.IGNORECASE
+)
 # Names of the column of names in a table
 NAMES = re.compile(
     r"(?:(?:lab|test|exam|item|analyte)[ _]?)?(?:test|exam(?:ination)?|item|analyte|name|label|study"
@@ -197,6 +201,8 @@ def osce_case(row: Record, number: int) -> PublishedCase:
     found = list[tuple[str, str, str]]()
     for part in ("Physical_Examination_Findings", "Test_Results"):
         findings = table_of(osce.get(part)) or osce.get(part) or {}
+        if isinstance(findings, str):
+            findings = {part: findings}
         if not isinstance(findings, Mapping):
             raise UnusableCase(f"have {words(part)} without names")
         found += findings_of(findings)
@@ -225,7 +231,9 @@ def findings_of(found: Mapping[str, Any], above: str = "") -> Iterator[tuple[str
     for key, given in found.items():
         value = table_of(given) or given
         nameless = bool(above and PARTS.fullmatch(words(key)))
-        name = f"{above} {words(key)}" if nameless else words(key)
+        kind = KINDS.fullmatch(above)
+        further = nameless or (kind and kind[1].lower() not in key.lower())
+        name = f"{above} {words(key)}" if further else words(key)
         if isinstance(value, Mapping):
             if any(map(STANDING.fullmatch, value)):
                 name = f"Orthostatic {name}"

@@ -44,18 +44,20 @@ def test_an_osce_case_for_the_diagnosis_agent(tmp_path, capsys):
     assert task.results["Chest X-ray"] == "Findings: A cavity in the upper lobe."
     assert task.results["Complete Blood Count"] == "WBC: 11 x 10^9/L\nHemoglobin: 12 g/dL"
     assert task.results["WBC"] == "11 x 10^9/L"
-    assert task.results["ESR"] == "60 mm/h"
+    assert (task.results["ESR"], task.results["MRI Brain"][-12:]) == ("60 mm/h", "tuberculoma.")
     assert not {"Findings", "Imaging"} & set(task.results)
 
 
 def test_the_rows_of_a_table_are_results_by_their_names(tmp_path):
     rows = [{"test": "Ferritin", "value": 4.3, "unit": "ng/mL"}, {"test": "Iron", "value": 5}]
     tables = {"Serum": rows, "Dates": [{"Na": 138}], "Signs": [{"name": "gait"}]}
-    case = OSCE["OSCE_Examination"] | {"Test_Results": tables}
+    parts = {"Test_Results": tables, "Physical_Examination_Findings": "Pale, BP 90/60."}
+    case = OSCE["OSCE_Examination"] | parts
     [task] = tasks_of("diagnosis", written(tmp_path, {"OSCE_Examination": case}))
     assert task.results["Ferritin"] == "value: 4.3; unit: ng/mL"
     assert task.results["Serum"] == "Ferritin: value: 4.3; unit: ng/mL\nIron: value: 5"
     assert (task.results["Dates"], task.results["Signs"]) == ("Na: 138", "name: gait")
+    assert task.results["Physical Examination Findings"] == "Pale, BP 90/60."
 
 
 def test_an_image_challenge_is_marked_and_other_questions_are_counted(tmp_path, capsys):
