@@ -45,11 +45,11 @@ class MedAgentGymSet(TaskSet):
         path = self._file()
         try:
             if path.suffix == ".json":
-                rows = json.loads(path.read_text(encoding="utf-8"))
+                rows = json.loads(path.read_text(encoding="utf-8-sig"))
             else:
                 rows = [row for _, row in read_jsonl(path)]
-            if not rows:
-                raise ValueError("it has no rows")
+            if not rows or not isinstance(rows, list):
+                raise ValueError("it has no rows, or is no list of them")
             return [json.loads(row) if isinstance(row, str) else row for row in rows]
         except (OSError, TypeError, ValueError) as error:
             raise AgentError(

@@ -5,7 +5,6 @@ import csv
 import re
 import sys
 from collections import Counter
-from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -113,10 +112,9 @@ class MedCalcBench(MedAgentGymSet):
         if date := re.fullmatch(r"(\d{1,2})/(\d{1,2})/(\d{4})", truth):
             month, day, year = map(int, date.groups())
             gold = Gold("date", f"{year:04}-{month:02}-{day:02}")
-        else:
-            with suppress(ValueError):
-                limits = [float(str(row[name])) for name in ("Lower Limit", "Upper Limit")]
-                gold = Gold("number", float(truth), lower=min(limits), upper=max(limits))
+        elif re.fullmatch(r"[+-]?[\d.]+(e-?\d+)?", truth):
+            limits = [float(str(row[name])) for name in ("Lower Limit", "Upper Limit")]
+            gold = Gold("number", float(truth), lower=min(limits), upper=max(limits))
         return {"reference": truth, "gold": gold}
 
     def score(self, task: CodeTask, answer: str) -> float:

@@ -123,7 +123,7 @@ def test_looking_at_a_task_leaves_no_interpreter(tmp_path, plain_processes):
 def test_files_have_the_names_that_the_reference_ships(tmp_path, name, mode, file):
     row = {"question": "Which?", "query": "select drug from prescriptions", "answer": ["a"]}
     if file.endswith(".json"):  # the test's own file, one list, goes before that of the validation
-        (tmp_path / file).write_text(json.dumps([row], indent=1), encoding="utf-8")
+        (tmp_path / file).write_text(json.dumps([row], indent=1), encoding="utf-8-sig")
         write_set(tmp_path, [row] * 2, name="valid_tasks.jsonl")
     else:
         write_set(tmp_path, [row], name=file)
@@ -267,8 +267,10 @@ def test_a_row_of_another_form_is_named(tmp_path, name):
 def test_a_note_that_is_null_is_not_shown(tmp_path):
     row = {"Question": "Which?", "Patient Note": None, "Calculator Name": None}
     row |= {"Ground Truth Answer": "1", "Lower Limit": "1", "Upper Limit": "1"}
-    task = opened("medcalcbench", write_set(tmp_path, [row])).task(0)
-    assert (task.note, task.task_type) == ("", "")
+    tasks = opened("medcalcbench", write_set(tmp_path, [row, row | {"Lower Limit": None}]))
+    assert (tasks.task(0).note, tasks.task(0).task_type) == ("", "")
+    with pytest.raises(AgentError, match="row 1"):  # a number without limits
+        tasks.task(1)
 
 
 @pytest.mark.usefixtures("bubblewrap")
