@@ -131,6 +131,20 @@ def names_examination(text: str, name: str) -> bool:
     return any(one == name and words_of(own) == words_of(text) for one, own in _names())
 
 
+def are_two_numbers(text: str, other: str) -> bool:
+    """Return whether texts name two numbers, such as the sodium and the potassium of electrolytes."""
+    numbers = [_numbers().get(words_of(BRACKETS.sub("", one))) for one in (text, other)]
+    return None not in numbers and numbers[0] != numbers[1]
+
+
+@cache
+def _numbers() -> Index:
+    found: dict[Words, str] = {}
+    for number, names in ORDERS["numbers"].items():
+        found.update(dict.fromkeys(map(words_of, names), number))
+    return found
+
+
 def side_of(text: str) -> str:
     """Return "left" or "right" if a text names one of the two, else ""."""
     found = {SIDES.get(match[0], match[0]) for match in SIDE.finditer(text.lower())}

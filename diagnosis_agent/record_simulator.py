@@ -15,6 +15,7 @@ from conditions.examination_results import draw_result
 from conditions.orders import (
     FLUID,
     LONGEST,
+    are_two_numbers,
     covered_by,
     is_name,
     named,
@@ -30,6 +31,7 @@ from diagnosis_agent.task import DiagnosisTask
 
 UNAVAILABLE = "This examination is not available. Order one at a time, by its usual name."
 NOT_RECORDED = "Not recorded: the case has no result of this examination."
+OF_BLOOD = re.compile(r"\b(?:serum|plasma|blood)\b|血", re.IGNORECASE)
 # Results in one text: "WBC 12.3 x10^9/L, Hb 98 g/L, CRP 45 mg/L"
 BETWEEN_ITEMS = re.compile(r"[;；。、|\n]|\.\s|[,，](?!\d{3}(?!\d))(?![^()（）]{0,80}[)）])")
 VALUE = re.compile(
@@ -103,9 +105,10 @@ def _with_items(task: DiagnosisTask) -> DiagnosisTask:
         is_lab = key is not None and load_tables().examinations[key].kind == "lab"
         if FLUID.search(group) or (meant and meant not in panels() and not is_lab):
             continue  # of another specimen, or what an image shows
-        items = [item for item in _items(text) if meant is None or named(item[0]) != meant]
-        if any(named(name) for name, _ in items):
-            for name, value in items:
+        items = list(_items(text))
+        is_block = len(dict(items)) > 1 and any(named(name) for name, _ in items)
+        for name, value in items if is_block else ():
+            if meant is None or named(name) != meant:
                 found.setdefault(name, []).append(f"{value} ({group})")
     own = {name: " | ".join(values) for name, values in found.items()}
     return replace(task, results={**own, **task.results})
@@ -126,8 +129,12 @@ def _recorded(task: DiagnosisTask, found: str, asked: str = "") -> Result:
     meant = own_name(found)
     if found in task.results and found != meant:
         group = _of_another(task, found, meant)
-        return Result(found, task.results[found], "recorded", group)
+        if not (FLUID.search(group) and OF_BLOOD.search(asked)):
+            return Result(found, task.results[found], "recorded", group)
+        found = meant
     names = [name for name in task.results if meant in _meanings(name)]
+    if words_of(asked) != words_of(meant):
+        names = [name for name in names if not are_two_numbers(name, asked)]
     own = [name for name in names if _plain(name) in (_plain(found), _plain(asked))]
     names = [name for name in names if name in own or not _of_another(task, name, meant)]
     if meant in panels():
