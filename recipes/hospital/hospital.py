@@ -3,12 +3,14 @@
 Tables and columns are named as those of MIMIC-III in lower case, so that questions about one carry
 over to the other. Codes are ICD-9-CM's. Dependencies are kept simple: a patient has lasting
 diagnoses and a new one at each stay, a diagnosis brings drugs and procedures, and two laboratory
-values are watched through each stay. A few diagnoses show in them.
+values are watched through each stay. A few diagnoses show in them. What does not suit a patient is
+replaced or left out after it was drawn, so that such a rule shifts no other row.
 """
 
 import csv
 import tomllib
 from datetime import datetime, timedelta
+from itertools import product
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -27,7 +29,10 @@ LAST = datetime(2105, 11, 30)
 CHARGES = _TABLE["charges"]
 SAID = _TABLE["said"]
 UNITS = _TABLE["units"]
+ONCE = set(_TABLE["once"])
 OLD = 65  # years, from which Medicare insures
+YOUNG = 25  # years, until which nobody is widowed or divorced
+FRAIL = 60  # years, from which some drugs have a lower largest dose
 DIED = "dead/expired"
 Row = list[Any]
 
@@ -57,9 +62,19 @@ class Hospital:
         self.random = Random(seed)
         self.tables: dict[str, list[Row]] = {table: [] for table in COLUMNS}
         self.diagnoses = words("diagnoses")
+        self.instead = Random(f"{seed}/instead")  # of what replaces something drawn
         self.forms: dict[str, list[dict[str, str]]] = {}  # how a drug is given
         for form in words("drugs"):
             self.forms.setdefault(form["drug"], []).append(form)
+        self.never: dict[str, set[str]] = {}  # what bars what
+        for drugs, others in _TABLE["never_with"].items():
+            for pair in product(drugs.split(","), others.split(",")):
+                for one, other in (pair, pair[::-1]):
+                    self.never.setdefault(one, set()).add(other)
+        self.procedures = {row["icd9_code"]: row for row in words("procedures")}
+        self.ended: set[str] = set()  # of the patient: what does not come again
+        self.had: set[str] = set()  # of the stay: its diagnoses
+        self.orders: list[tuple[str, datetime, datetime]] = []  # of the stay: drugs and their days
         self.usual: dict[tuple[int, str], float] = {}  # values of a patient, by item
         self.labs = words("labs")
         self.items = words("items")
@@ -74,15 +89,20 @@ class Hospital:
         for item in self.items:
             self.add("d_items", int(item["itemid"]), item["label"], item["linksto"])
 
-    def add(self, table: str, *cells: Any) -> int:
-        """Append a row and return its number in the table. What costs money is charged."""
+    def add(self, table: str, *cells: Any, kept: bool = True) -> None:
+        """Append a row. What costs money is charged. Without `kept` only the charge is drawn."""
         rows = self.tables[table]
+        cost = round(self.random.uniform(*CHARGES[table]), 2) if table in CHARGES else None
+        if not kept:
+            return
         rows.append([len(rows) + 1, *cells])
-        if table in CHARGES:
+        if cost is not None:
             when = next(cell for cell in cells if isinstance(cell, datetime))
-            cost = round(self.random.uniform(*CHARGES[table]), 2)
             self.add("cost", *cells[:2], table, len(rows), when, cost)
-        return len(rows)
+
+    def amend(self, column: str, value: str) -> None:
+        """Change a cell of the latest admission."""
+        self.tables["admissions"][-1][column_names("admissions").index(column)] = value
 
     def drawn(self, shares: dict[str, int], without: str = "") -> str:
         left = {name: share for name, share in shares.items() if name != without}
@@ -105,14 +125,15 @@ class Hospital:
         )
         lasting = [self.drawn_diagnosis(sex, age(birth, starts[0])) for _ in range(count)]
         end = FIRST
-        about = [self.drawn(SAID[name]) for name in ("language", "marital_status", "ethnicity")]
+        self.ended = set()
+        status = "marital_status" if age(birth, starts[0]) > YOUNG else "young_status"
+        about = [self.drawn(SAID[name]) for name in ("language", status, "ethnicity")]
         for start in starts:
             if start > end:
                 end = self.add_stay(subject, (sex, birth), start, lasting, about)
         died = end if self.random.random() < 0.08 else None
         if died:
-            place = column_names("admissions").index("discharge_location")
-            self.tables["admissions"][-1][place] = DIED
+            self.amend("discharge_location", DIED)
         self.add("patients", subject, sex, birth, died)
 
     def drawn_diagnosis(self, sex: str, years: int) -> dict[str, str]:
@@ -142,12 +163,23 @@ class Hospital:
         self.add("admissions", subject, stay, start, end, kind, *said, *about, years)
         new = self.drawn_diagnosis(sex, years)
         shown: dict[str, str] = {}  # the least and most that a laboratory finds, by item
-        for diagnosis in {row["icd9_code"]: row for row in [*lasting, new]}.values():
-            self.add_diagnosis((subject, stay), diagnosis, start, end)
-            shown |= dict(limits.split(":") for limits in (diagnosis["labs"] or "").split())
+        diagnoses = {row["short_title"]: row for row in [*lasting, new]}
+        self.orders = []
+        self.had = set()
+        for name in diagnoses:
+            if name not in self.ended and not self.never.get(name, set()) & self.had:
+                self.had.add(name)
+        self.had = self.had or set(diagnoses)  # no stay is for nothing
+        self.ended |= self.had & ONCE
+        if kind == "elective" and self.had & ONCE:
+            self.amend("admission_type", "urgent")
+        for name, diagnosis in diagnoses.items():
+            self.add_diagnosis((subject, stay), diagnosis, start, end, years)
+            if name in self.had:
+                shown |= dict(limits.split(":") for limits in (diagnosis["labs"] or "").split())
         for lab in self.random.sample(self.labs, 2):
             for when in sorted(self.between(start, end) for _ in range(self.random.randint(2, 3))):
-                found = self.value(subject, lab, shown.get(lab["itemid"]))
+                found = self.value(subject, lab, shown.get(lab["itemid"], lab["else"]))
                 item = int(lab["itemid"])
                 self.add("labevents", subject, stay, item, when, found, lab["unit"])
         if self.random.random() < 0.4:
@@ -155,23 +187,52 @@ class Hospital:
         return end
 
     def add_diagnosis(
-        self, stay: tuple[int, int], diagnosis: dict[str, str], start: datetime, end: datetime
+        self,
+        stay: tuple[int, int],
+        diagnosis: dict[str, str],
+        start: datetime,
+        end: datetime,
+        years: int,
     ) -> None:
         """Add a diagnosis of a stay, with drugs against it and perhaps a procedure."""
-        self.add("diagnoses_icd", *stay, diagnosis["icd9_code"], start)
+        kept = diagnosis["short_title"] in self.had
+        self.add("diagnoses_icd", *stay, diagnosis["icd9_code"], start, kept=kept)
         against = diagnosis["drugs"].split(",")
         count = min(len(against), self.random.choice((1, 1, 2)))
         for named in sorted(self.random.sample(against, count)):
-            drug, _, route = named.partition(":")  # "vancomycin:po": by mouth, against this one
             first = self.between(start, end).replace(hour=0, minute=0)
-            form = self.random.choice([f for f in self.forms[drug] if route in ("", f["route"])])
-            dose = [self.random.choice(form["doses"].split(",")), form["unit"], form["route"]]
-            days = min(self.random.randint(1, 9), int(form["days"] or 9))
-            last = min(first + timedelta(days=days), end.replace(hour=0, minute=0))
-            self.add("prescriptions", *stay, first, last, drug, *dose)
+            drawn = self.ordered(named, self.random, years)
+            days = self.random.randint(1, 9)
+            others = [self.ordered(other, self.instead, years) for other in against]
+            for order, most in (drawn, *others):
+                last = min(first + timedelta(min(days, most)), end.replace(hour=0, minute=0))
+                suits = kept and self.suits(order[0], first, last)
+                if suits:
+                    self.orders.append((order[0], first, last))
+                    break
+            self.add("prescriptions", *stay, first, last, *order, kept=suits)
         if diagnosis["procedures"] and self.random.random() < 0.4:
-            code = self.random.choice(diagnosis["procedures"].split(","))
-            self.add("procedures_icd", *stay, code, self.between(start, end))
+            done = self.procedures[self.random.choice(diagnosis["procedures"].split(","))]
+            when = self.between(start, end)
+            name = done["short_title"]
+            kept = kept and name not in self.ended and self.suits(name, when, when)
+            self.add("procedures_icd", *stay, done["icd9_code"], when, kept=kept)
+            if kept:
+                self.ended |= set((done["ends"] or "").split(","))
+
+    def ordered(self, named: str, random: Random, years: int) -> tuple[list[str], int]:
+        """Draw a form and a dose. Return the cells of an order, and the most days it may last."""
+        drug, _, route = named.partition(":")  # "vancomycin:po": by mouth, against this one
+        form = random.choice([f for f in self.forms[drug] if route in ("", f["route"])])
+        dose, _, most = random.choice(form["doses"].split(",")).partition("/")
+        if years >= FRAIL and form["most_when_old"]:
+            dose = min(dose, form["most_when_old"], key=float)
+        return [drug, dose, form["unit"], form["route"]], int(most or 9)
+
+    def suits(self, what: str, first: datetime, last: datetime) -> bool:
+        """Return whether neither a diagnosis nor an order of the stay bars a drug or procedure."""
+        at_once = {other for other, begin, end in self.orders if begin <= last and first <= end}
+        return not (self.never.get(what, set()) | {what}) & (self.had | at_once)
 
     def add_unit_stay(self, stay: tuple[int, int], start: datetime, end: datetime) -> None:
         """Add hours in intensive care within a stay: what was charted, went in and came out."""
@@ -196,20 +257,21 @@ class Hospital:
     def value(self, subject: int, measured: dict[str, str], shown: str | None = None) -> float:
         """Return a measured value as usually rounded: near the patient's usual one, within limits.
 
-        shown: the limits that a diagnosis shows. The usual value moves to its place between them.
+        shown: the limits that a diagnosis shows, or that hold without one. The value moves to its
+        place between them.
         """
         spread = float(measured["spread"])
         key = (subject, measured["itemid"])
         if key not in self.usual:
             self.usual[key] = self.within(float(measured["mean"]), spread, measured)
         usual = self.usual[key]
-        decimals = int(measured["decimals"])
-        value = round(self.within(usual, spread * float(measured["swing"]), measured), decimals)
+        swung = self.within(usual, spread * float(measured["swing"]), measured) - usual
+        value = usual + swung * float(measured.get("slow") or 1)
         if shown:
             least, most = map(float, shown.split("-"))
             lowest, highest = float(measured["lowest"]), float(measured["highest"])
-            value += least + (usual - lowest) / (highest - lowest) * (most - least) - usual
-        return round(value, decimals)
+            value = least + (value - lowest) / (highest - lowest) * (most - least)
+        return round(value, int(measured["decimals"]))
 
     def within(self, mean: float, spread: float, measured: dict[str, str]) -> float:
         while True:
