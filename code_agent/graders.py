@@ -112,7 +112,7 @@ def grade(answer_text: str, gold: Gold) -> bool:
     if not text or len(text) > LONGEST:
         return False
     columns = len(gold.items) if gold.kind == "table" else 1
-    seen = _frame(answer_text, columns) or _parsed(text)
+    seen = _frame(answer_text, columns) or parsed(text)
     if gold.kind in SHAPES and isinstance(seen, dict) and len(seen) == 1:
         seen = next(filter(_parts, seen.values()), seen)  # {'drugs': ['aspirin', 'heparin']}
     is_ordered = gold.ordered and gold.kind != "set"
@@ -169,7 +169,7 @@ def _same(gold: Gold, kind: str, seen: Seen, value: Any) -> bool:
 
 
 def _same_date(seen: str, value: str) -> bool:
-    shown = str(_parsed(seen)) if seen.startswith("datetime.") else seen
+    shown = str(parsed(seen)) if seen.startswith("datetime.") else seen
     try:
         found = datetime.fromisoformat(shown.replace("/", "-"))
         return found == datetime.fromisoformat(value)
@@ -280,7 +280,7 @@ def _frame(text: str, columns: int) -> list[Seen]:
     return [row[1:] for row in rows] if is_numbered and width > columns else rows
 
 
-def _parsed(text: str) -> Seen:
+def parsed(text: str) -> Seen:
     """Parse a text as JSON or else as Python. Numbers and truth values keep their spelling."""
     if EMPTY.fullmatch(text):
         return []

@@ -130,15 +130,7 @@ def _python_dict(text: str) -> list[dict[str, Any]]:
     if start < 0 or not start < end <= start + LONGEST_DICT:
         return []
     try:
-        value = python_literal(text[start:end])
-    except ValueError:
+        value = json.loads(json.dumps(ast.literal_eval(text[start:end]), default=str))
+    except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
         return []
     return [value] if isinstance(value, dict) else []
-
-
-def python_literal(text: str) -> Any:
-    """Return a Python literal as JSON has it, a set as its text. Raises ValueError: it is none."""
-    try:
-        return json.loads(json.dumps(ast.literal_eval(text), default=str))
-    except (SyntaxError, RecursionError, MemoryError, TypeError) as error:
-        raise ValueError(str(error)) from None

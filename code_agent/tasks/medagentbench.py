@@ -13,9 +13,9 @@ from statistics import fmean
 from typing import Any
 
 from code_agent.actions import EpisodeContext
+from code_agent.graders import parsed
 from code_agent.judging import Handed
 from code_agent.lookup import LookupRefused
-from code_agent.protocol import python_literal
 from code_agent.settings import CodeSettings
 from code_agent.task import CodeTask
 from code_agent.tasks.fhir import Bundle, alive, fetch
@@ -60,8 +60,6 @@ class MedAgentBench(MedAgentGymSet):
     async def worth(self, task: CodeTask, handed: Handed, context: EpisodeContext) -> float:
         """Return 1 if values match the server's records and the payloads follow from them."""
         said = read_answer(handed.answer)
-        if said is None:
-            return 0.0
         about = json.loads(task.reference)
         try:
             values, payloads = await asyncio.to_thread(expected, about)
@@ -178,42 +176,44 @@ def readings(patient: str, code: str, hours: int | None) -> list[tuple[datetime,
     return sorted(found)
 
 
-def read_answer(text: str) -> dict[str, list[Any]] | None:
-    """Return GET and POST as lists, or None if the text has neither. A list alone is GET."""
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        try:
-            value = python_literal(text.strip())
-        except ValueError:
-            return None
-    if not isinstance(value, dict):
-        value = {"GET": value if isinstance(value, list) else [value]}
-    found = {name: value.get(name) or [] for name in ("GET", "POST")}
-    if not all(isinstance(part, list) for part in found.values()):
-        return None
-    for at, post in enumerate(found["POST"]):
-        if isinstance(post, dict):
-            found["POST"][at] = post.get("payload", post)
+def read_answer(text: str) -> dict[str, list[Any]]:
+    """Return GET and POST as lists, numbers in them as texts. What is neither is GET."""
+    value = parsed(text.strip())
+    parts = value if isinstance(value, dict) else {"GET": value}
+    found = {}
+    for name in ("GET", "POST"):
+        part = parts.get(name)
+        if not isinstance(part, list | tuple):
+            part = [part] if part and part != "None" else []
+        found[name] = [one.get("payload", one) if isinstance(one, dict) else one for one in part]
     return found
 
 
 def holds(said: Any, wanted: Any) -> bool:
     """Return whether what was said has everything wanted. Lists have the same length and order."""
     if isinstance(wanted, dict):
-        if isinstance(said, list) and len(said) == 1:  # `note` and `code` are given both ways
+        if (
+            isinstance(said, list | tuple) and len(said) == 1
+        ):  # `note` and `code` are given both ways
             [said] = said
         return isinstance(said, dict) and all(
             key in said and holds(said[key], wanted[key]) for key in wanted
         )
     if isinstance(wanted, list):
-        return isinstance(said, list) and len(said) == len(wanted) and all(map(holds, said, wanted))
+        is_list = isinstance(said, list | tuple) and len(said) == len(wanted)
+        return is_list and all(map(holds, said, wanted))
     if isinstance(wanted, int | float):
         try:
             return abs(float(said) - wanted) <= CLOSE * max(1.0, abs(wanted))
         except (TypeError, ValueError, OverflowError):
             return False
-    return str(said).strip().casefold() == str(wanted).strip().casefold()
+    text = str(said).strip()
+    if text.casefold() == str(wanted).strip().casefold():
+        return True
+    try:
+        return datetime.fromisoformat(text) == datetime.fromisoformat(wanted)
+    except ValueError:
+        return False
 
 
 def _filled(value: Any, fields: Mapping[str, str]) -> Any:
