@@ -76,6 +76,9 @@ def run_command(program: str, body: Callable[[], int | None], afterwards: str = 
     except (UsageError, Failure) as error:
         code = error.exit_code
         text = f"{error}{note if error.exit_code == Failure.exit_code else ''}"
+    except argparse.ArgumentError as error:  # the flag of an agent has a command's name
+        code = UsageError.exit_code
+        text = f"{error}; give the agent's flag another name"
     except ModuleNotFoundError as error:
         code = UsageError.exit_code
         text = _missing(error)

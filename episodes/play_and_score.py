@@ -3,51 +3,16 @@
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable
 from functools import cache
-from pathlib import Path
-from traceback import extract_tb
 
-from common.command import Failure, UsageError
-from common.settings import Settings
-from episodes.agent import Agent, Environment, Row
+from episodes.agent import Environment
 from episodes.episode import Episode, Policy, Scored, Task
 from episodes.outcomes import STOP_REASONS, EpisodeError
+from episodes.own_code import own_code
 from scoring.rubric import ROUNDING, Reward
 
 logger = logging.getLogger(__name__)
-
-
-class AgentFault(Failure):
-    """The agent's own code raised. The message names the function and the row."""
-
-
-@contextmanager
-def own_code(owner: object, function: str, row: object) -> Iterator[None]:
-    """Turn what a function of the agent's own raises, SystemExit too, into an AgentFault."""
-    try:
-        yield
-    except (UsageError, Failure, EpisodeError, TimeoutError):
-        raise
-    except (Exception, SystemExit) as error:
-        place = extract_tb(error.__traceback__)[-1]
-        where = f"{Path(place.filename).name}, line {place.lineno}"
-        raise AgentFault(
-            f"{type(owner).__name__}.{function} failed at {row}: {type(error).__name__}: {error} ({where})"
-        ) from error
-
-
-def tasks_of(agent: Agent, rows: Sequence[Row], settings: Settings) -> list[Task]:
-    """Return the tasks of rows. Raises AgentError. Raises AgentFault: the agent's own code raised."""
-    tasks = []
-    for row in rows:
-        with own_code(agent, "task", f"row {row.get('id')}"):
-            task = agent.task(row, settings)
-            if not isinstance(task, Task):
-                raise TypeError(f"expected a Task, got {task!r}")
-            tasks.append(task)
-    return tasks
 
 
 async def play(
@@ -67,7 +32,7 @@ async def play(
     detail = ""
     try:
         async with asyncio.timeout(timeout) as limit:
-            with own_code(environment, "play", f"task {task.id}"):
+            with own_code(environment, "play", f" at task {task.id}"):
                 played = await episode
                 if played.stop_reason not in STOP_REASONS:
                     raise ValueError(
@@ -90,10 +55,7 @@ async def score(environment: Environment, task: Task, episode: Episode) -> Rewar
 
     Warns, once, if that is above the highest that the environment declares.
     """
-    with own_code(environment, "score", f"task {task.id}"):
-        reward = await environment.score(task, episode)
-        if not isinstance(reward, Reward):
-            raise TypeError(f"expected a Reward, got {reward!r}")
+    reward = await environment.score(task, episode)
     if (reward.total or 0.0) > environment.highest + ROUNDING:
         _warn_of_more(type(environment).__name__, environment.highest)
     return reward

@@ -7,17 +7,19 @@ It lies here or on Python's path (`PYTHONPATH=/my/agents`).
 
 import os
 import sys
-import traceback
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
+from pydantic import TypeAdapter, ValidationError
+
 from common.settings import ROOT, WORK
 from episodes.agent import Agent
 from episodes.episode import AgentError
 from episodes.joint import JOINED, JointAgent
+from episodes.own_code import told
 
 _registered: dict[str, Agent] = {}
 
@@ -46,8 +48,8 @@ def get(name: str) -> Agent:
         found = import_module(module)
     except SyntaxError as error:
         raise AgentError(f"{error.filename}, line {error.lineno}: {error.msg}; mend it") from None
-    except Exception as error:  # a file of another's hand may raise anything
-        raise AgentError(_cause(error, folder)) from error
+    except (Exception, SystemExit) as error:  # a file of another's hand may raise anything
+        raise AgentError(f"the {name} agent cannot be imported: {told(error, folder)}") from error
     agent = getattr(found, "AGENT", None)
     if not isinstance(agent, Agent):
         raise AgentError(
@@ -57,6 +59,13 @@ def get(name: str) -> Agent:
     own = getattr(agent, "name", None)
     if own != name:
         raise AgentError(f"{module}.AGENT calls itself {own!r}; expected name = {name!r}")
+    for part, kind in Agent.__annotations__.items():
+        value = getattr(agent, part, None)
+        try:
+            TypeAdapter(kind).validate_python(value, strict=True)
+        except ValidationError:
+            seen = repr(value)[:80]
+            raise AgentError(f"{found.__file__}: {part} is {seen}; expected {kind}") from None
     return agent
 
 
@@ -91,6 +100,8 @@ def add_agent(parser: ArgumentParser, argv: Sequence[str] | None) -> Agent | Non
 def completed(arguments: Namespace, split: str) -> Agent:
     """Return the agent of a command, with its `data` completed: by default the file of a split."""
     agent = get(arguments.agent)
+    if not arguments.data and split not in agent.splits:
+        raise AgentError(f"the {agent.name} agent has no {split} file; give --data")
     arguments.data = arguments.data or agent.splits[split]
     agent.complete(arguments)
     return agent
@@ -117,12 +128,3 @@ def _folders() -> dict[str, Path]:
         for path in entry.glob("*_agent/agent.py"):
             found.setdefault(path.parent.name.removesuffix("_agent"), path.parent.resolve())
     return found
-
-
-def _cause(error: Exception, folder: Path) -> str:
-    """Return what an agent's file raised, with the last line of its folder that led there."""
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if Path(frame.filename).resolve().is_relative_to(folder)]
-    last = (own or frames)[-1]
-    what = f"{type(error).__name__}: {error}"
-    return f"{last.filename}, line {last.lineno}: {what}; mend it"

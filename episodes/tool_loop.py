@@ -212,8 +212,8 @@ def _function_tool(tool: Tool, episode: Episode, expected: str) -> agents.Functi
                 told = await tool.call(**given)
             except SystemExit as error:  # which would end the event loop
                 raise RuntimeError(f"SystemExit: {error}") from error
-            if told is None:
-                raise TypeError(f"the tool {function['name']} returned None; expected a text")
+            if told is None or isinstance(told, bytes | Awaitable):
+                raise TypeError(f"the tool {function['name']} returned {told!r}; expected a text")
             text = str(told)
         return _answered(episode, context.tool_call_id, text)
 

@@ -114,7 +114,7 @@ def build(host: Host, model: str, token: str | None, hosts: Sequence[str]) -> Gu
 
     @app.get("/agent")
     def agent() -> Response:
-        tasks = host.tasks()
+        tasks = [*host.tasks.values()]
         words = words_of(folder_of(host.agent))
         return _json(
             {

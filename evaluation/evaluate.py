@@ -34,7 +34,8 @@ from common.stopping import stop_in_order
 from episodes import registry
 from episodes.agent import Agent, Environment, Record
 from episodes.episode import AgentError, Episode, Task
-from episodes.play_and_score import own_code, play, tasks_of
+from episodes.own_code import own_code
+from episodes.play_and_score import play
 from episodes.policy import ChatPolicy, Endpoint
 from episodes.record import record_of
 from episodes.row_files import refuse_twice
@@ -45,6 +46,7 @@ from evaluation.results import Sample
 from evaluation.tables import report_of
 
 PlayOne = Callable[[Sample], Awaitable[Record]]
+NO_SCORE = "the agent's rewards have a total and no score"
 SILENT = "silent"  # the baseline that every agent has
 
 
@@ -154,7 +156,7 @@ async def play_all(
         record = await play_one(sample)
         if record["score"] is None:
             unscored[sample.key] = record
-            raise Unscored(record["detail"] or record["unscored"])
+            raise Unscored(record["detail"] or record["unscored"] or NO_SCORE)
         unscored.pop(sample.key, None)
         return record
 
@@ -186,7 +188,7 @@ def evaluate(agent: Agent, arguments: argparse.Namespace, settings: Settings) ->
     rows = results.sample_rows(agent.rows(arguments.data), arguments.n, arguments.seed)
     own = registry.own_options(agent, arguments)
     notes = agent.check({"evaluation": rows}, settings, own)
-    tasks = tasks_of(agent, rows, settings)
+    tasks = [agent.task(row, settings) for row in rows]
     refuse_twice((str(task.id) for task in tasks), arguments.data)
     with contextlib.closing(agent.open(settings, own, evaluating=True)) as environment:
         if player.kind == "baseline":
@@ -242,7 +244,7 @@ def player_of(
             policy = None
             episode = scripted_episode(environment, player, task, commonest)
         scored = await play(environment, task, episode, policy, settings.episode_timeout)
-        with own_code(environment, "record", f"task {task.id}"):
+        with own_code(environment, "record", f" at task {task.id}"):
             own = environment.record(task, scored.episode)
             return record_of(scored, own, sample.number).line()
 
@@ -258,7 +260,7 @@ def report(agent: Agent, scores: dict[str, Any], folder: Path) -> None:
         shown: dict[str, str] = {}
         for record in results.read_episodes(folder):
             if record["score"] is None:
-                cause = record["unscored"] or "the agent's rewards have a total and no score"
+                cause = record["unscored"] or NO_SCORE
                 shown.setdefault(cause, record.get("detail") or cause)
         for detail in shown.values():
             print(f"  {detail}", file=sys.stderr)

@@ -27,8 +27,9 @@ from common.language import said
 from common.settings import WORK, Settings, load_settings, reveal
 from common.stopping import stop_in_order
 from episodes import registry
-from episodes.agent import Agent, Options, Row
-from episodes.episode import AgentError
+from episodes.agent import Agent, Options
+from episodes.episode import AgentError, Task
+from episodes.own_code import AgentFault
 from episodes.turns import with_turns
 from evaluation.players import MODELS, add_flags, model_player, opened, reply_tokens
 from evaluation.run_folder import TRAINING, Run
@@ -77,9 +78,9 @@ def serve(agent: Agent, arguments: argparse.Namespace, settings: Settings) -> No
     arguments.data = arguments.data or cases_of(agent, arguments.model)
     agent.complete(arguments)
     own = registry.own_options(agent, arguments)
-    rows = checked_rows(agent, arguments.data, settings, own)
     arguments.max_tokens = arguments.max_tokens or reply_tokens(agent, player, arguments.thinking)
     settings = with_turns(agent, settings, arguments.max_turns)
+    tasks = checked_tasks(agent, arguments.data, settings, own)
     family = socket.AF_INET6 if ":" in arguments.host else socket.AF_INET
     with (
         socket.create_server((arguments.host, arguments.port), family=family) as listener,
@@ -94,7 +95,7 @@ def serve(agent: Agent, arguments: argparse.Namespace, settings: Settings) -> No
 
         assert endpoint is not None, player
         places = asyncio.Semaphore(arguments.concurrency)
-        host = Host(agent, environment, endpoint, settings, rows, places)
+        host = Host(agent, environment, endpoint, settings, tasks, places)
         model = Path(arguments.model)
         app = build(host, model.name if model.exists() else arguments.model, token, names)
         url = f"http://{name}:{listener.getsockname()[1]}/"
@@ -125,7 +126,9 @@ def cases_of(agent: Agent, model: str) -> Path:
     return agent.splits["test"]
 
 
-def checked_rows(agent: Agent, cases: Path, settings: Settings, options: Options) -> dict[str, Row]:
+def checked_tasks(
+    agent: Agent, cases: Path, settings: Settings, options: Options
+) -> dict[str, Task]:
     """Return a file's cases for the page by id, none where the test file's database is another.
 
     Raises AgentError: a run would answer from another database than it was trained on.
@@ -133,13 +136,13 @@ def checked_rows(agent: Agent, cases: Path, settings: Settings, options: Options
     rows = agent.rows(cases)
     try:
         agent.check({cases.name: rows}, settings, options)
-    except AgentError as error:
+        # A file may have numbers
+        return {str(row["id"]): agent.task(row | {"id": str(row["id"])}, settings) for row in rows}
+    except (AgentError, AgentFault) as error:
         if cases != agent.splits["test"]:
             raise
         print(f"the page offers no cases: {error}", file=sys.stderr, flush=True)
         return {}
-    named = [{**row, "id": str(row["id"])} for row in rows]  # a file may have numbers
-    return {row["id"]: row for row in named}
 
 
 def watch(url: str, host: Host, server: uvicorn.Server, ours: bool) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from common.command import UsageError
 from common.settings import Settings
-from episodes.agent import Agent, Environment, Row, folder_of
+from episodes.agent import Agent, Environment, folder_of
 from episodes.episode import AgentError, Episode, Message, Task, ToolSpec
 from episodes.outcomes import EpisodeError, PolicyStop
 from episodes.play_and_score import no_end
@@ -110,12 +110,9 @@ class Host:
     environment: Environment
     endpoint: Endpoint
     settings: Settings
-    rows: Mapping[str, Row]
+    tasks: Mapping[str, Task]
     places: asyncio.Semaphore
     alive: bool = True  # whether the model's server answers
-
-    def tasks(self) -> list[Task]:
-        return [self.agent.task(row, self.settings) for row in self.rows.values()]
 
     async def visit(self, asked: Asked) -> AsyncGenerator[Message | End, None]:
         """Yield the messages of an episode, then its End. Closing the generator ends the episode.
@@ -134,9 +131,9 @@ class Host:
     async def _play(self, asked: Asked, show: Show) -> End:
         task = None
         if asked.case:
-            if asked.case not in self.rows:
+            task = self.tasks.get(asked.case)
+            if task is None:
                 raise AgentError(f"there is no case {asked.case[:80]!r}; GET /agent lists them")
-            task = self.agent.task(self.rows[asked.case], self.settings)
         endpoint = self.endpoint
         if asked.temperature is not None:
             endpoint = replace(endpoint, temperature=asked.temperature)

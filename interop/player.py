@@ -6,7 +6,6 @@ A result has `"reward"`, which is null where the episode could not be scored.
 `interop/medical_agents` is the other side, in an environment of its own.
 """
 
-import argparse
 import asyncio
 import contextlib
 import sys
@@ -81,8 +80,12 @@ async def serve(
     await outside.serve([{name: getattr(task, name) for name in told} for task in tasks], play_one)
 
 
-def play_all(arguments: argparse.Namespace) -> int:
-    """Open the agent and serve its tasks. Return the exit code."""
+def play_all(argv: Sequence[str] | None) -> None:
+    """Open the agent and serve its tasks."""
+    parser = new_parser(__doc__)
+    registry.add_agent(parser, argv)
+    parser.add_argument("--data", type=Path, metavar="FILE", help="default: the agent's test file")
+    arguments = parser.parse_args(argv)
     outside = Outside()
     agent = registry.completed(arguments, "test")
     settings = with_turns(agent, load_settings())
@@ -93,15 +96,10 @@ def play_all(arguments: argparse.Namespace) -> int:
     tasks = [agent.task(row, settings) for row in rows]
     with contextlib.closing(agent.open(settings, options, evaluating=True)) as environment:
         asyncio.run(serve(environment, tasks, settings, outside))
-    return 0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = new_parser(__doc__)
-    registry.add_agent(parser, argv)
-    parser.add_argument("--data", type=Path, metavar="FILE", help="default: the agent's test file")
-    arguments = parser.parse_args(argv)
-    return run_command("player", lambda: play_all(arguments))
+    return run_command("player", lambda: play_all(argv))
 
 
 if __name__ == "__main__":

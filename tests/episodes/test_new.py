@@ -40,16 +40,3 @@ def test_conformance_of_what_there_is_not_is_a_wrong_usage(flags, tmp_path):
     assert checks.returncode == pytest.ExitCode.USAGE_ERROR
     assert not missing(checks.stderr, flags[-1].split("=")[-1])
     assert "Traceback" not in checks.stderr
-
-
-@pytest.mark.system
-def test_an_agent_that_raises_is_one_line_with_its_traceback_in_a_file(tmp_path):
-    assert run(tmp_path, "episodes.new", "broken").returncode == 0
-    agent = tmp_path / "broken_agent" / "agent.py"
-    text = agent.read_text(encoding="utf-8")
-    agent.write_text(text.replace("right = float(answer", "right = 1 / 0 + float(answer"))
-    done = run(tmp_path, "evaluation.evaluate", "broken", "--gold", "--out", "out")
-    assert done.returncode == 1
-    assert not missing(done.stderr, "broken-", "ZeroDivisionError", "out/error.txt")
-    assert "Traceback" not in done.stderr
-    assert "right = 1 / 0" in (tmp_path / "out" / "error.txt").read_text(encoding="utf-8")

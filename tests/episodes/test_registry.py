@@ -42,12 +42,17 @@ def write(tmp_path, monkeypatch):
     return written
 
 
+def made(name: str) -> str:
+    """Return the text of an agent's file."""
+    module = "from tests.episodes.guessing_agent import GuessingAgent"
+    return f"{module}\nAGENT = GuessingAgent()\nAGENT.name = {name!r}\n"
+
+
 def test_processes_started_later_find_an_agent_of_another_folder(tmp_path, write):
     """Runners, Ray's workers and the parts of a demo do not start where the command did."""
     write(
         "faraway",
-        "from tests.episodes.guessing_agent import GuessingAgent\n"
-        "AGENT = GuessingAgent()\nAGENT.name = 'faraway'\n",
+        made("faraway"),
     )
     assert folder_of(registry.get("faraway")) == tmp_path / "faraway_agent"
     assert os.environ["PYTHONPATH"] == os.pathsep.join([str(tmp_path), "before"])
@@ -64,6 +69,7 @@ def test_processes_started_later_find_an_agent_of_another_folder(tmp_path, write
         ("unlisted", "{}['splits']"),
         ("without_file", "import pathlib; pathlib.Path('/nowhere/x.toml').read_text()"),
         ("uninstalled", "import no_such_package"),
+        ("left", "raise SystemExit(0)"),
     ],
 )
 def test_an_agent_that_cannot_be_imported_is_named_with_its_line(name, line, write):
@@ -73,10 +79,15 @@ def test_an_agent_that_cannot_be_imported_is_named_with_its_line(name, line, wri
     assert not missing(str(caught.value), f"{file}, line 2")
 
 
-def test_a_file_without_an_agent_is_named(write):
-    write("empty", "")
-    with pytest.raises(AgentError, match=r"empty_agent/agent\.py: AGENT is None"):
-        registry.get("empty")
+@pytest.mark.parametrize(
+    ("name", "part", "value"),
+    [("empty", "", None), ("late", "turns", "3"), ("flat", "columns", ["score"])],
+)
+def test_an_agent_of_other_parts_is_named_with_them(name, part, value, write):
+    file = write(name, f"{made(name)}AGENT.{part} = {value!r}\n" if part else "")
+    with pytest.raises(AgentError) as caught:
+        registry.get(name)
+    assert not missing(str(caught.value), f"{file}: {part or 'AGENT'} is {value!r}")
 
 
 def test_a_command_has_the_flags_of_the_agent_that_it_names(capsys):

@@ -5,6 +5,7 @@ The model's side is a real HTTP server with scripted replies; tool, data and off
 real ones.
 """
 
+import inspect
 import io
 import json
 import os
@@ -16,7 +17,7 @@ from collections import Counter
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
-from unittest.mock import AsyncMock, Mock
+from typing import Any
 
 import pytest
 
@@ -320,19 +321,33 @@ def test_two_tasks_of_one_id_are_refused(tmp_path, guessing, capsys):
     assert not missing(capsys.readouterr().err, "2 times", str(words), "'salt'")
 
 
-@pytest.mark.parametrize(("function", "given"), cases_of(__file__, "faults_of_an_agent"))
-def test_a_fault_of_the_agents_own_names_its_function_and_row(
-    function, given, tmp_path, guessing, monkeypatch, capsys
+@pytest.mark.parametrize(("owner", "function", "given"), cases_of(__file__, "faults_of_an_agent"))
+def test_a_fault_of_the_agents_own_names_its_function(
+    owner, function, given, tmp_path, guessing, monkeypatch, capsys
 ):
     """SystemExit ended an evaluation as if it were done, and the others with a traceback."""
-    owner = GuessingAgent if function == "task" else GuessingEnvironment
-    kind = AsyncMock if function == "score" else Mock
-    raised = SystemExit(0) if given == 0 else None
-    monkeypatch.setattr(owner, function, kind(return_value=given, side_effect=raised))
+    awaited = inspect.iscoroutinefunction(getattr(globals()[owner], function))
+
+    def plain(*_: Any, **__: Any) -> Any:
+        if given == 0:
+            raise SystemExit(0)
+        return given
+
+    async def later(*_: Any) -> Any:
+        return plain()
+
+    made = type("Made", (globals()[owner],), {function: later if awaited else plain})
+    monkeypatch.setattr(globals()[owner], function, vars(made)[function])
     (tmp_path / "words.txt").write_text("salt")
-    flags = ["guessing", "--baseline", "silent", "--data", str(tmp_path / "words.txt")]
+    flags = ["guessing", "--gold" if function == "gold" else "--baseline=silent"]
+    flags += ["--data", str(tmp_path / "words.txt")]
     assert evaluate.main([*flags, "--out", str(tmp_path / "out")]) == 1
-    assert not missing(capsys.readouterr().err, f"{owner.__name__}.{function}", "salt")
+    place = {"task": "row salt", "rows": "words.txt", "score": "task salt"}.get(function, "")
+    [*_, line] = capsys.readouterr().err.strip().splitlines()
+    assert not missing(line, f"{owner}.{function} failed", place)
+    if "out/error.txt" in line:
+        assert "Traceback" in (tmp_path / "out" / "error.txt").read_text(encoding="utf-8")
+    assert ("error.txt" in line) == (function in ("gold", "score", "record"))
 
 
 def test_a_reward_above_the_highest_is_said(tmp_path, guessing, monkeypatch, caplog):

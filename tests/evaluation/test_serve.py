@@ -145,9 +145,9 @@ def test_no_cases_of_another_database_are_offered(database_url, capsys):
     agent = registry.get("sql")
     test_file = agent.splits["test"]
     settings = SETTINGS.model_copy(update={"database_url": database_url})
-    assert serve.checked_rows(agent, test_file, settings, {}) == {}
+    assert serve.checked_tasks(agent, test_file, settings, {}) == {}
     assert not missing(capsys.readouterr().err, test_file.name, database_url)
-    assert serve.checked_rows(agent, test_file, SETTINGS, {})
+    assert serve.checked_tasks(agent, test_file, SETTINGS, {})
 
 
 def test_a_visit_ends_with_its_time(llm):
@@ -162,9 +162,9 @@ def test_a_visit_ends_with_its_time(llm):
 def test_a_case_is_played_with_the_agents_own_partner_and_its_reference_is_told(llm):
     llm.script(says(ASKS), says(ENDS))
     with served("consultation", llm.base_url) as (address, host):
-        case = next(iter(host.rows))
+        case = next(iter(host.tasks))
         found = post(address, model="consultation", case=case).json()
-        reference = host.agent.task(host.rows[case], host.settings).reference
+        reference = host.tasks[case].reference
         assert (found["agent"]["case"], found["agent"]["reference"]) == (case, reference)
         roles = [step["role"] for step in found["agent"]["steps"]]
         assert roles == ["assistant", "user", "assistant"]
@@ -325,7 +325,7 @@ def test_a_client_that_leaves_ends_its_episode(llm, stream):
     llm.script(says(ASKS), says(ENDS))
     with served("consultation", llm.base_url, at_once=1) as (address, host):
         llm.delay = 120.0  # longer than the next visitor would wait
-        body = {"model": "consultation", "case": next(iter(host.rows)), "stream": stream}
+        body = {"model": "consultation", "case": next(iter(host.tasks)), "stream": stream}
         url = f"{address}/v1/chat/completions"
         with pytest.raises(httpx.ReadTimeout):
             httpx.post(url, json=body, timeout=0.5, trust_env=False).read()

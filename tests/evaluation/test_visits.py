@@ -68,8 +68,8 @@ def test_cases_with_numbers_for_ids_are_found_by_them(tmp_path):
     agent = registry.get("code")
     row = agent.rows(agent.splits["test"])[0]
     file = write_lines(tmp_path / "own.jsonl", [{**row, "id": 7}])
-    rows = serve.checked_rows(agent, file, SETTINGS, {})
-    assert {name: row["id"] for name, row in rows.items()} == {"7": "7"}
+    tasks = serve.checked_tasks(agent, file, SETTINGS, {})
+    assert {name: task.id for name, task in tasks.items()} == {"7": "7"}
 
 
 @pytest.mark.parametrize("number", [1234567.5, 200 / 3, 5.0, 12])

@@ -28,10 +28,11 @@ def served(
     """The address of a served agent; `changes` are settings."""
     agent = registry.get(which) if isinstance(which, str) else which
     settings = SETTINGS.model_copy(update={"max_turns": 4, **changes})
-    rows = {row["id"]: row for row in agent.rows(agent.splits["test"])[:20]}
+    rows = agent.rows(agent.splits["test"])[:20]
+    tasks = {str(row["id"]): agent.task(row, settings) for row in rows}
     with closing(agent.open(settings, {}, evaluating=True)) as environment:
         places = asyncio.Semaphore(at_once)
-        host = Host(agent, environment, Endpoint(base_url, "m"), settings, rows, places)
+        host = Host(agent, environment, Endpoint(base_url, "m"), settings, tasks, places)
         listener = socket.create_server(("127.0.0.1", 0))
         app = build(host, "runs/NAME", token, NAMES)
         server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off"))
