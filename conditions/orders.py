@@ -17,7 +17,7 @@ from common.toml import table_beside
 from conditions.table import load_tables
 
 LONGEST = 120  # characters of an order that are listened to
-LONGEST_NAME = 5  # words of a name that is looked for in a sentence
+LONGEST_NAME = 10  # words or Chinese characters of a name that is looked for in a sentence
 SHORT = 4  # a word of fewer letters, or with a digit, is spelt right or another one: CT and MRI, T3 and T4
 LONG = 12  # a word of so many letters may have two mistakes, a shorter one has one
 BRACKETS = re.compile(r"\([^()]*\)")
@@ -31,22 +31,6 @@ IN_FLUID = re.compile(
     r"(?: fluid)?\s*\)?\s*",
     re.IGNORECASE,
 )
-# One spelling of what is written in several ways
-SPELLINGS = {
-    re.compile(r"(?<=[a-z])['’]s?\b"): "",  # Kernig's sign
-    re.compile(r"\b([a-z])(?:-(?=[a-z])| (?=ray|dimer|reactive))"): r"\1",  # x-ray, D dimer
-    re.compile(r"\b(?:mcs|m?c ?(?:&|and|/) ?s)\b"): "culture",  # culture and sensitivity
-    re.compile(r"\A(?:s\.|sr\b\.?) *(?=[a-z]{2})"): "",  # S. calcium, Sr creatinine: of serum
-    re.compile(r"\br/[em]\b"): "exam",  # urine R/M: routine and microscopy
-    re.compile(r"\bu/a\b"): "ua",
-    re.compile(r"\bplatelet function\b"): "platelet aggregation",  # is no count of them
-    re.compile(r"\b(\d+)[- ]?(?:hours?|hrs?|h)\b"): r"\1hour",
-    re.compile(r"\bright[- ]heart(?= cath)"): "rightheart",  # a side is no part of a name
-    re.compile(r"\bph stud(?:y|ies)\b"): "ph monitoring",  # the pH itself is of the blood
-    re.compile(r"\bupper (?:extremit(?:y|ies)|limbs?)\b"): "arm",
-    re.compile(r"\blower (?:extremit(?:y|ies)|limbs?)\b"): "leg",
-    re.compile(r"\b(hep(?:atitis)?) ([a-e])\b"): r"\1 virus0\2",  # its letter is no article
-}
 # Which of two sides a text names; the side of a quadrant or of the heart belongs to the name.
 SIDE = re.compile(
     r"\b(left|right)\b(?! (?:upper |lower )?(?:quadrant|heart))|([左右])(?![上下]腹|心)", re.I
@@ -55,6 +39,7 @@ SIDES = {"左": "left", "右": "right"}
 
 ORDERS = table_beside(__file__, "orders.toml")
 BESIDE = ORDERS["beside"]
+SPELLINGS = {re.compile(other): usual for other, usual in ORDERS["spellings"].items()}
 TAIL = re.compile(
     rf"(?:(?<=\s)|^)(?:{'|'.join(BESIDE['tail'])})(?=\s|$)|{'|'.join(BESIDE['reason'])}",
     re.IGNORECASE,
@@ -223,11 +208,9 @@ def _in_a_sentence(text: str) -> str | None:
 
 
 def _says_why(clause: str) -> bool:
-    if WHY.search(clause) or SAYS_NOTHING.issuperset(words_of(clause)):
-        return True
     pieces = _pieces(clause)
-    is_chinese = len(pieces) > len(words_of(clause))
-    return len(pieces) > (3 if is_chinese else 1) and pieces.isdisjoint(_known_pieces())
+    is_other = len(pieces) > 1 and pieces.isdisjoint(_known_pieces())
+    return is_other or bool(WHY.search(clause)) or SAYS_NOTHING.issuperset(words_of(clause))
 
 
 @cache
@@ -243,21 +226,14 @@ def _pieces(text: str) -> frozenset[str]:
 
 def _mentioned(text: str) -> set[str]:
     """Return what is named by words that stand together."""
-    found = {name for other, name in _chinese_names() if other in text}
-    for line in text.splitlines():
-        said = re.findall(r"[\w/+-]+", line)
-        for start in range(len(said)):
-            for end in range(start, min(start + LONGEST_NAME, len(said))):
-                words = words_of(" ".join(said[start : end + 1]))
-                if words in _by_any_words():
-                    found.add(_by_any_words()[words])
+    found = set[str]()
+    said = list(re.finditer(r"[\u4e00-\u9fff]|[^\W\u4e00-\u9fff]+", text))
+    for at, first in enumerate(said):
+        for last in said[at : at + LONGEST_NAME]:
+            words = words_of(text[first.start() : last.end()])
+            if words in _by_any_words():
+                found.add(_by_any_words()[words])
     return found
-
-
-@cache
-def _chinese_names() -> tuple[tuple[str, str], ...]:
-    every = chain(_names(), _further_names())
-    return tuple((text, name) for name, text in every if re.search("[\u4e00-\u9fff]{2}", text))
 
 
 def _plainly(text: str) -> str | None:
@@ -295,7 +271,7 @@ def _alike(words: Words, others: Words) -> bool:
 def _same(word: str, other: str) -> bool:
     if abs(len(word) - len(other)) > 2:
         return False
-    if {word, other} <= _known_words():
+    if {word, other} <= _known_pieces():
         return word == other  # spine is no mistake for c-spine
     length = min(len(word), len(other))
     # Another Chinese sign makes another word
@@ -315,11 +291,6 @@ def _by_words() -> Index:
     for name, text in _names():
         names[words_of(text)] = name
     return names
-
-
-@cache
-def _known_words() -> frozenset[str]:
-    return frozenset(chain(*_by_words()))
 
 
 @cache
@@ -371,7 +342,7 @@ def _bare(text: str) -> Words:
     return tuple(sorted(words if a_kind else without_soft))
 
 
-@cache
+@lru_cache(maxsize=65536)
 def words_of(text: str) -> Words:
     """Return the words that have content, in one spelling and in alphabetical order, or () for none."""
     plain = unicodedata.normalize("NFKC", text).lower()
