@@ -102,7 +102,7 @@ def _may_be_in_fluid(found: str, outside: str) -> bool:
     key = table_key(known)
     if key and load_tables().examinations[key].kind != "lab":
         return True
-    names = [text for name, text in chain(_names(), _further_names()) if name == known]
+    names = [text for name, text in _names() if name == known]
     return bool(FLUID.search(" ".join([outside, found, *names])))
 
 
@@ -113,7 +113,8 @@ def is_name(text: str) -> bool:
 
 def names_examination(text: str, name: str) -> bool:
     """Return whether a text is a name of an examination, and not of a part of it."""
-    return any(one == name and words_of(own) == words_of(text) for one, own in _names())
+    own = _names(parts=False)
+    return any(one == name and words_of(said) == words_of(text) for one, said in own)
 
 
 def are_two_numbers(text: str, other: str) -> bool:
@@ -152,7 +153,7 @@ def table_key(name: str) -> str | None:
 
 def _are_several(text: str, own: Index) -> bool:
     """Return whether a text is no name and its parts are names of more than one examination."""
-    known = {**own, **_by_any_words()}
+    known = {**own, **_by_words()}
     parts = list(filter(None, map(words_of, JOINED.split(BRACKETS.sub("", text)))))
     if not parts or words_of(text) in known:
         return False
@@ -200,7 +201,7 @@ def _in_a_sentence(text: str) -> str | None:
         if one and not NEVER.search(before):
             found.add(one)
             beside += f"{before}\n"
-        elif FLUID.search(clause) or not _says_why(clause):
+        elif FLUID.search(clause) or not (_says_why(clause) or _mentioned(clause)):
             return None
         else:
             beside += f"{clause}\n"
@@ -215,8 +216,7 @@ def _says_why(clause: str) -> bool:
 
 @cache
 def _known_pieces() -> frozenset[str]:
-    names = chain(_names(), _further_names())
-    return frozenset(chain.from_iterable(_pieces(text) for _, text in names))
+    return frozenset(chain.from_iterable(_pieces(text) for _, text in _names()))
 
 
 def _pieces(text: str) -> frozenset[str]:
@@ -231,8 +231,8 @@ def _mentioned(text: str) -> set[str]:
     for at, first in enumerate(said):
         for last in said[at : at + LONGEST_NAME]:
             words = words_of(text[first.start() : last.end()])
-            if words in _by_any_words():
-                found.add(_by_any_words()[words])
+            if words in _by_words():
+                found.add(_by_words()[words])
     return found
 
 
@@ -297,7 +297,7 @@ def _by_words() -> Index:
 def _by_bare_words() -> Index:
     """Return every examination by bare words that belong to it alone and say more than a kind."""
     homes: dict[Words, set[str]] = {}
-    for name, text in (*_names(), *_further_names()):
+    for name, text in _names():
         homes.setdefault(_bare(text), set()).add(name)
     kept: dict[Words, str] = {}
     for words, found in homes.items():
@@ -306,14 +306,13 @@ def _by_bare_words() -> Index:
     return kept
 
 
-@cache
-def _by_any_words() -> Index:
-    further = {words_of(text): name for name, text in _further_names()}
-    return {**further, **_by_words()}
-
-
-def _names() -> Iterator[tuple[str, str]]:
-    """Yield each examination with each of its names. Of two that share one the later has it."""
+def _names(parts: bool = True) -> Iterator[tuple[str, str]]:
+    """Yield each examination with each of its names, and with those of its parts. Of two that share
+    one the later has it.
+    """
+    for key, names in ORDERS["names"].items() if parts else ():
+        for text in names:
+            yield load_tables().examinations[key].en, text
     for name, others in ORDERS["further"].items():
         for text in (name, *others):
             yield name, text
@@ -323,12 +322,6 @@ def _names() -> Iterator[tuple[str, str]]:
     for one in load_tables().examinations.values():
         for text in (one.en, *one.aliases_en, one.zh, *one.aliases_zh):
             yield one.en, text
-
-
-def _further_names() -> Iterator[tuple[str, str]]:
-    for key, names in ORDERS["names"].items():
-        for text in names:
-            yield load_tables().examinations[key].en, text
 
 
 def _bare(text: str) -> Words:

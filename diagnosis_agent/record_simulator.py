@@ -87,13 +87,28 @@ class RecordSimulator:
 
     def reply_to(self, task: DiagnosisTask, name: str, past: Sequence[Result]) -> Result:
         """Return the result of an order, after earlier results."""
-        found = ordered(task, name)
-        result = found and (repeated(found, past) or _recorded(task, found, name))
+        result = _reply(task, name, past)
         if task.condition is None and (not result or result.kind == "not_recorded"):
-            task = _with_items(task)
-            found = ordered(task, name)
-            result = found and (repeated(found, past) or _recorded(task, found, name))
+            result = _reply(_with_items(task), name, past)
         return result or Result(" ".join(name.split())[:80], UNAVAILABLE, "unavailable")
+
+
+def _reply(task: DiagnosisTask, name: str, past: Sequence[Result]) -> Result | None:
+    found = ordered(task, name)
+    if found and _is_of_others(task, found, name):
+        return Result(" ".join(name.split()), NOT_RECORDED, "not_recorded")
+    return (repeated(found, past) or _recorded(task, found, name)) if found else None
+
+
+def _is_of_others(task: DiagnosisTask, found: str, asked: str) -> bool:
+    """Return whether the record has only other numbers of a panel, or one of another specimen."""
+    meant = own_name(found)
+    if found in task.results and found != meant:
+        return bool(OF_BLOOD.search(asked) and FLUID.search(_of_another(task, found, meant)))
+    names = [name for name in task.results if meant in _meanings(name)]
+    if not names or words_of(asked) == words_of(meant):
+        return False
+    return all(are_two_numbers(name, asked) and _plain(name) != meant for name in names)
 
 
 def _with_items(task: DiagnosisTask) -> DiagnosisTask:
@@ -129,12 +144,8 @@ def _recorded(task: DiagnosisTask, found: str, asked: str = "") -> Result:
     meant = own_name(found)
     if found in task.results and found != meant:
         group = _of_another(task, found, meant)
-        if not (FLUID.search(group) and OF_BLOOD.search(asked)):
-            return Result(found, task.results[found], "recorded", group)
-        found = meant
+        return Result(found, task.results[found], "recorded", group)
     names = [name for name in task.results if meant in _meanings(name)]
-    if words_of(asked) != words_of(meant):
-        names = [name for name in names if not are_two_numbers(name, asked)]
     own = [name for name in names if _plain(name) in (_plain(found), _plain(asked))]
     names = [name for name in names if name in own or not _of_another(task, name, meant)]
     if meant in panels():

@@ -100,3 +100,10 @@ def test_a_part_of_another_examination_is_shown_with_it():
     found = RecordSimulator().reply_to(task, "glucose", [])
     assert "CSF Analysis" in found.shown
     assert "CSF Analysis" in RecordSimulator().reply_to(task, "glucose", [found]).shown
+
+
+def test_a_number_that_is_not_recorded_hides_no_other():
+    task = replace(task_of(reference_row()), results={"Sodium": "131 mmol/L"})
+    found = RecordSimulator().reply_to(task, "K", [])
+    assert found.kind == "not_recorded"
+    assert RecordSimulator().reply_to(task, "Na", [found]).kind == "recorded"
