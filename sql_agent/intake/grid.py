@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from data.json_rows import Rows
 from data.records import Record
-from sql_agent.intake.headers import is_known
+from sql_agent.intake.headers import is_known, with_unit
 
 SEARCHED = 20  # first rows in which the header is searched
 LINE = "-+|=:"  # what a program draws the line below a header with
@@ -51,6 +51,9 @@ def below_headers(tables: Mapping[str, SheetRows], header_row: int | None = None
         if header < len(first) and _is_second(first[header], names):
             names = _completed(first[header], [names], every=True)
             header += 1
+        elif header < len(first) and (told := _with_units(names, first[header])) != names:
+            names = told
+            header += 1
         columns = column_names(names)
         parts.append(Part(name, columns, partial(_records, rows, columns, header), header))
     if not parts:
@@ -78,6 +81,17 @@ def _is_second(lower: list[Any], names: list[Any]) -> bool:
     # A name that is merged over both rows stands in both
     new = [cell for name, cell in pairs if not is_blank([cell]) and cell != name]
     return open_above and bool(new) and all(map(_is_name, new))
+
+
+def _with_units(names: list[Any], lower: list[Any]) -> list[Any]:
+    """Return the names with the units of the row below them, if it holds nothing else."""
+    told = list(names)
+    for place, cell in enumerate(lower[: len(names)]):
+        if not is_blank([cell]):
+            told[place] = f"{names[place] or ''}({cell})"
+    new = [name for name in told if name not in names]
+    is_row = not is_blank(lower[len(names) :]) or any(with_unit(name, "1") == "1" for name in new)
+    return names if is_row else told
 
 
 def _completed(header: list[Any], above: list[list[Any]], every: bool = False) -> list[Any]:

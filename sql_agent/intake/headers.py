@@ -19,10 +19,17 @@ from sql_agent.tables import NAME_COLUMN, TABLES, WORDS
 
 _LISTED = table_beside(__file__)
 UNITS: dict[str, str] = _LISTED["units"] | _LISTED["units_apart"]
+IN_BRACKETS = UNITS | {unit.lower(): unit for unit in _LISTED["counted"]} | {"": ""}
 # What the cells of a column look like, where its name is not sure
 CELLS = {column: re.compile(text, re.I) for column, text in _LISTED["cells"].items()}
 JOINTS = re.compile(r"[/、,|&;:()\[\]{}<>【】《》]|及|和|与|或|\band\b|\bor\b")
-NUMBER = re.compile(r"(?:[0-9]+|[0-9]{1,3}(?:,[0-9]{3})+)(?:\.[0-9]+)?")
+_NUMBER = r"(-?(?:[0-9]{1,7}|[0-9]{1,3}(?:,[0-9]{3})+)(?:\.[0-9]+)?)"  # longer ones are codes
+AMOUNT = re.compile(rf"[<>≤≥]?{_NUMBER}(?:\s*[-~–—至]\s*{_NUMBER})?|[1-9]/[1-9]")  # <0.1, 2-8, 1/2
+# The unit at the end of a name, before the place behind a repeated one: 有效期(月) (3), 用量(mg/kg),
+# 有效期(月/months), 发病率(1/10万); and 有效期/月
+END = r"[^\w%‰°]*(?: \(\d+\))?$"
+UNIT = re.compile(rf"(?:[^\w/]|_)1?((?:[^\W_]|[/%‰°])+){END}")
+BEHIND_SLASH = re.compile(rf"^[^(\[【]*/([^\W_]+|%|°c){END}")
 HUMP = re.compile(r"(?<=[a-z]{2})(?=[A-Z])")  # splits dosageForm, but not mL
 BULLET = re.compile(
     r"^\W*(?:\d+(?:\.\d+)*(?![\da-z])|(?:[ivx]+|[a-z]|[一二三四五六七八九十]+)[.、):])[\W_]*"
@@ -171,11 +178,26 @@ def is_word(cell: str) -> bool:
     return any(word in words for words in (*KNOWN.values(), *LESSER.values()))
 
 
+@lru_cache(maxsize=4096)
+def _unit(header: str) -> str:
+    plain = re.sub(r"\s*/\s*", "/", _plain(header))
+    for pattern, known in ((UNIT, IN_BRACKETS), (BEHIND_SLASH, UNITS)):
+        found = pattern.search(plain)
+        pieces = found[1].split("/") if found else ["?"]
+        parts = list(dict.fromkeys(known.get(piece, "?") for piece in pieces))  # 月/months is one
+        is_day = len(parts) > 1 and parts[0] in _LISTED["times"]  # (年/月)
+        if "?" not in parts and not is_day:
+            return "/".join(parts)
+    return ""
+
+
 def with_unit(header: str, text: str) -> str:
-    """Return a bare number with the unit at the end of its column's name or in its brackets."""
+    """Return a bare number or range with the unit at the end of its column's name or in its brackets."""
     number = unicodedata.normalize("NFKC", text)
-    # The place behind a repeated name is passed over: 有效期(月) (3). A rate in brackets, (次/周), is
-    # no unit, but one in two languages is: (月/months)
-    ending = r"(?:[^\w/]|_|^[^(\[【]*/|[月年天日]/(?=[a-z]))([^\W_]+|%|°c)\W*(?: \(\d+\))?$"
-    unit = re.search(ending, _plain(header)) if NUMBER.fullmatch(number) else None
-    return number + UNITS[unit[1]] if unit and unit[1] in UNITS else text
+    amount = AMOUNT.fullmatch(number)
+    if not amount or not _unit(header):
+        return text
+    low, high = amount.groups()
+    if high and float(low.replace(",", "")) >= float(high.replace(",", "")):
+        return text  # 2027-03 is a month
+    return number + _unit(header)
