@@ -29,6 +29,8 @@ WORDS = r'(?:"[^"]*"|\\.|[ ¥￥$€]|[^\x00-\x7f])*'
 FORMAT = re.compile(
     rf"(?P<before>{WORDS})(?P<digits>[#,0]*0|#+|General)(?:\.[0#?]+)?(?P<percent>%?)(?P<after>{WORDS})"
 )
+# A text, which stays, and what leaves no word: a colour, and the width of a sign
+NO_WORDS = re.compile(r'("[^"]*"|\\.)|_.|\*.|\[[^$<>=hms][^\]]*\]')
 BUILT_IN = {"9": "0%", "10": "0.00%"}  # the formats of percent, which no file writes out
 NO_VALUE = (
     "a formula whose value is not stored; open the workbook in a spreadsheet program and save it"
@@ -174,7 +176,7 @@ def _formats(package: ZipFile) -> list[Format | None]:
 
 def read_format(code: str) -> Format | None:
     """Return how a number format (`0"个月"`) shows a number. None: as it is, or no single one."""
-    found = FORMAT.fullmatch(code.partition(";")[0])
+    found = FORMAT.fullmatch(NO_WORDS.sub(r"\1", code.partition(";")[0]))
     if not found:
         return None
     changes = found["percent"] or _plain(found["before"]) or _plain(found["after"])

@@ -38,7 +38,7 @@ def records(path: Path) -> list[dict[str, Any]]:
 def test_a_number_is_what_its_format_shows(tmp_path):
     path = tmp_path / "a.xlsx"
     rows = [["甲", 6901234567890, 0.009, 24], ["乙", 1.5, 0.125, 12]]
-    formats = {"B2": "0" * 14, "C2": "0.0%", "D2": '0"个月"', "C3": "0%"}
+    formats = {"B2": "0" * 14, "C2": "0.0%", "D2": '[Red]0"个月"_)', "C3": "0%"}
     save_book(path, [HEADER, *rows], formats=formats)
     assert [list(map(to_text, row.values())) for row in records(path)] == [
         ["甲", "06901234567890", "0.9%", "24个月"],
