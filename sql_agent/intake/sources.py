@@ -43,8 +43,9 @@ GUESSED = (
     "gb18030, big5 or latin-1"
 )
 NO_FORMATS = (
-    "{source} is read without the formats of its numbers: 0.9% is 0.009, and 007 is 7; save it as "
-    ".xlsx to keep what it shows"
+    "{source} is read without the formats of its numbers (0.9% is 0.009, and 007 is 7); failed formulas "
+    "(#N/A) and, but for .xls, all rows of a merged cell after its first are empty. Save it as .xlsx to "
+    "keep what it shows"
 )
 DRIVERS = {
     "postgresql": "postgresql+psycopg",
