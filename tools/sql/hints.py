@@ -126,6 +126,10 @@ def hint_for_error(
     if owners:
         return shorten(neutralise(f"{name} 是表 {'、'.join(owners)} 的列"), MAX_HINT)
     named = [columns[table] for table in statement.tables or allowed_tables]
+    for column in chain.from_iterable(found.values() for found in named):
+        told = column.comment
+        if told and not name.isascii() and (name in told or told in name):
+            return shorten(neutralise(f"相近的列：{column.name}（{told}）"), MAX_HINT)
     is_quoted = database.dialect == "postgres" and f'"{name}"' in statement.sql.lower()
     text = "文本要用单引号，双引号里是名称。" if is_quoted else ""
     return _near("列", name, chain.from_iterable(named)) or text
