@@ -10,7 +10,7 @@ import re
 from collections import ChainMap, defaultdict
 from collections.abc import Collection, Sequence
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, zip_longest
 from typing import Any
 
 from scoring.text import words_only
@@ -35,6 +35,10 @@ WITH_UNIT = re.compile(r"(.+?)\s*[（(\[]\s*([^\d\s()（）\[\]][^()（）\[\]]{
 ASKED_UNIT = re.compile(
     rf"(?:(?<=几)|(?<=多少)|(?<=how many )|(?<=in ))(?:{SPELLINGS})(?![a-z])|(?:{SPELLINGS})(?=数)"
 )
+UNIT_COLUMNS = ("单位", "计量单位", "unit", "units")
+UNIT = re.compile(rf".|.*[a-z/%°].*|{SPELLINGS}")  # and no employer
+AMOUNT = re.compile(r"\d+(?:\.\d+)?(?:~\d+(?:\.\d+)?)?")  # folded
+MONEY = re.compile("[价费钱]|金额|多少元")
 PLAIN_NUMBER = re.compile(r"\d+(?:\.\d+)?")
 HAS_LETTER = re.compile(r"[^\W\d_]")
 COUNT = re.compile(rf"(?:一?共计?|总共|合计|总计|有)*(\d+)[{MEASURES}]?")
@@ -66,8 +70,11 @@ class Gold:
     ) -> None:
         self.heads = Heads(fold(question))
         self.with_units: dict[str, str] = {}  # the number of 23.5元
-        self.units: set[str] = set()  # folded
         self.unit_names: dict[str, str] = {}  # as written, and in one piece
+        self.unit_cells: set[str] = set()  # which no answer has to repeat
+        for at, name in enumerate(columns):
+            if name.lower() in UNIT_COLUMNS and name.lower() not in question.lower():
+                self._take_units(at, rows)
         columns = [self._without_unit(name, at, rows) for at, name in enumerate(columns)]
         reference = self.without_units(reference)
         self.nothing = not rows and (abstains(reference) or not words_only(reference))
@@ -81,40 +88,55 @@ class Gold:
         for fact, places in _of_reference(reference, self.heads, set(map(fold, cells))).items():
             told[self.bare(fact)] |= places
         self.heads.letters = "".join(self.heads.labels)
-        form = _of_rows(rows, self.heads, told)
-        for fact, places in form.items():
-            # A draft may not say whose a value is: name:甲,dosage:1片
-            if fact in told and all(owner for owner, _ in places):
-                told[fact] = {place for place in told[fact] if place[0]} or places
+        labels = []  # of each column: the reference's, if it has one for all of it
         for number, aliases in enumerate(names):
-            labels = set()  # the fields under which the reference tells the column's cells
+            said: set[str] = set()
             for row in rows:
                 for fact, _ in pieces(row[number]):
-                    labels |= {label for _, label in told.get(fact, ())}
-            if len(labels) == 1 and "" not in labels:
-                words = FIELD_WORDS.get(columns[number].lower(), ())
-                aliases.update(map(fold, filter(CHINESE.search, words)))
-                self.heads.labels |= aliases
-                self.heads.aliases |= dict.fromkeys(aliases, labels.pop())
+                    said |= {label for _, label in told.get(fact, ()) if label}
+            labels.append(said.pop() if len(said) == 1 else fold(columns[number]))
+            words = FIELD_WORDS.get(columns[number].lower(), ())
+            aliases.update(map(fold, filter(CHINESE.search, words)))
+            self.heads.labels |= aliases
+            self.heads.aliases |= dict.fromkeys(aliases, labels[-1])
+        form = _of_rows(rows, labels, self.heads)
+        for fact, places in form.items():
+            # A draft may not say whose a value is, or which field: name:甲,dosage:1片
+            if fact in told and all(owner for owner, _ in places):
+                told[fact] = {place for place in told[fact] if place[0]} or places
+            if fact in told and not any(label for _, label in told[fact]):
+                label = max(label for _, label in places)
+                told[fact] = {(owner, label) for owner, _ in told[fact]}
         ways = [form, told] if by_reference or not rows else [form]
-        self.forms = [way for way in ways if way]
+        self.forms: list[Places] = []
+        for way in ways:
+            asked = {fact: way[fact] for fact in way if fact not in self.unit_cells}
+            self.forms += filter(None, [asked])
         self.groups = Groups(rows or [[reference]], self.heads.names)
         self.places: Places = defaultdict(set)
         self.number = self.number_fact = ""
-        for way in self.forms:
+        self.fields: list[str] = []  # in gold's order
+        for way in ways:
             for fact, places in way.items():
                 self.places[fact] |= places
+                new = {label for _, label in places} - {"", *self.fields}
+                self.fields += sorted(new)
             if len(way) == 1 and not self.number:
                 [self.number_fact] = way
                 found = COUNT.fullmatch(self.number_fact)
                 self.number = found[1] if found else ""
-        for unit in ASKED_UNIT.findall(self.heads.asked):  # 住院几天: 5 and 5天
+        units = ASKED_UNIT.findall(self.heads.asked)  # 住院几天: 5 and 5天
+        if MONEY.search(self.heads.asked):
+            units.append("元")
+        for unit in units:
             for fact in filter(PLAIN_NUMBER.fullmatch, [*self.places]):
                 if fold(fact + unit) not in self.places:
                     self._add_unit(fact, unit)
         self.rows: re.Pattern[str] | None = None
         if columns and rows and not self.number:
             claims = [rf"(?<![\d.]){len(rows)}[{MEASURES}](?!.*{NEAR})"]
+            if self.heads.asked.isascii():  # 3 wards: all other words are the question's
+                claims.append(rf"(?<!than )(?<![\d.]){len(rows)}(?![\d.])")
             shared = set(map(fold, rows[0])).intersection(map(fold, rows[-1])) - {""}
             if len(rows) == len(columns) == 2 and shared.isdisjoint(self.heads.names):
                 right, wrong = (ALIKE, DIFFERENT) if shared else (DIFFERENT, ALIKE)
@@ -136,10 +158,17 @@ class Gold:
             self._add_unit(cell, self.unit_names[unit])
         return found[1]
 
+    def _take_units(self, at: int, rows: Sequence[Sequence[str]]) -> None:
+        """Take the cells of a column of units as the units of their rows' numbers."""
+        for row in rows:
+            amounts = list(filter(AMOUNT.fullmatch, map(fold, row)))
+            if amounts and UNIT.fullmatch(row[at].lower()):
+                self.unit_cells.add(fold(row[at]))
+                for amount in amounts:
+                    self._add_unit(amount, row[at])
+
     def _add_unit(self, number: str, unit: str) -> None:
-        told = fold(number + unit)
-        self.with_units[told] = fold(number)
-        self.units.add(told.lstrip("0123456789."))
+        self.with_units[fold(number + unit)] = fold(number)
 
     def without_units(self, text: str) -> str:
         """Return a text without the units in parentheses behind names of columns."""
@@ -150,10 +179,8 @@ class Gold:
 
     def bare(self, piece: str) -> str:
         """Return a piece without units behind the numbers that have them."""
-        for unit in self.units:
-            told = rf"(?<![\d.])\d[\d.]*{re.escape(unit)}"
-            piece = re.sub(told, lambda one: self.with_units.get(one[0], one[0]), piece)
-        return piece
+        told = _one_of(tuple(self.with_units))
+        return told.sub(lambda one: self.with_units[one[0]], piece)
 
     def counts_rows(self, piece: str) -> bool:
         """Return whether the piece counts or compares gold's rows, and claims nothing else."""
@@ -173,15 +200,18 @@ class Gold:
             rest = JOINT_BEHIND.sub("", before).strip()
             joint = rest != before.strip()
         is_headed = not rest or (not joint and self.heads.leads(rest))
-        return (found, rest) if found and is_headed else ([], piece)
+        return (found[::-1], rest) if found and is_headed else ([], piece)
 
     def _without_tail(self, piece: str) -> str:
         """Return the piece up to its last fact if courtesies or what was asked for follow."""
         found = [fact for fact in self.places if fact in piece and fact not in self.heads.asked]
         end = max([piece.rfind(fact) + len(fact) for fact in found], default=0)
         tail = piece[end:]
-        is_open = not (self.number or self.heads.names or LIMITING.match(tail))
-        return piece[:end] if is_free(tail) or (is_open and self.heads.asks(tail)) else piece
+        # Beside a name or several fields they may turn it: 口服贮藏，密封用法
+        is_one = not self.heads.names or len(self.heads.names) == len(self.fields) == 1
+        is_open = is_one and not (self.number or LIMITING.match(tail))
+        asked = self.heads.asks(tail.lstrip("均都"))
+        return piece[:end] if is_free(tail) or (is_open and asked) else piece
 
     def _before_number(self, piece: str) -> str | None:
         """Return what stands before the count in a sentence about the question, or None."""
@@ -214,6 +244,12 @@ class Gold:
             if not in_number and not in_word:
                 return fact
         return None
+
+
+@lru_cache(maxsize=8)
+def _one_of(amounts: tuple[str, ...]) -> re.Pattern[str]:
+    longest_first = sorted(map(re.escape, amounts), key=len, reverse=True)
+    return re.compile(rf"(?<![\d.])(?:{'|'.join(longest_first) or '(?!)'})")
 
 
 @lru_cache(maxsize=512)
@@ -249,8 +285,8 @@ def without_frames(text: str) -> str:
     return "\n".join(found)
 
 
-def _of_rows(rows: Sequence[Sequence[str]], heads: Heads, told: Places) -> Places:
-    """Return the cells as facts of the row's name. The reference has the same labels here."""
+def _of_rows(rows: Sequence[Sequence[str]], labels: Sequence[str], heads: Heads) -> Places:
+    """Return the cells as facts of the row's name."""
     form: Places = {}
     whole = "\n".join(heads.whole)
     firsts = [fold(row[0]) for row in rows]
@@ -264,14 +300,9 @@ def _of_rows(rows: Sequence[Sequence[str]], heads: Heads, told: Places) -> Place
             name = cells[0]
             _add(form, name, "", "")
         heads.add_name(name)
-        for cell in cells:
+        for cell, label in zip_longest(cells, labels, fillvalue=""):
             if cell != name:
-                _add(form, cell, name, "")
-    for fact, places in form.items():
-        labels = {label for _, label in told.get(fact, ())}
-        if len(labels) == 1:
-            label = labels.pop()
-            form[fact] = {(owner, label) for owner, _ in places}
+                _add(form, cell, name, label)
     return form
 
 

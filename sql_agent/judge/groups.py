@@ -51,7 +51,7 @@ class Groups:
                     for facts, _ in found:
                         self._add(first, facts, (owners, column))
                 elif found and fold(cell) not in owners:
-                    first = found[0][0][-1]
+                    first = found[0][0][0]
 
     def is_of_another(self, first: str, fact: str) -> bool:
         """Return whether the fact belongs to a group like that of the first fact, and not to it."""
@@ -65,7 +65,7 @@ class Groups:
         for facts, sign in found:
             forms = [NUMBERS.sub("#", fact) for fact in facts]
             if sign == ":" or before in LINE_ENDS:
-                first = facts[-1]  # a piece is read from the end
+                first = facts[0]
                 is_headed = sign == ":"
             elif is_headed or forms != facts:
                 self._add(first, facts, (*cell, *([] if is_headed else forms)))

@@ -27,7 +27,7 @@ DENYING = re.compile(
 )
 JOINT = "以及|还有|另有|和|及|与|或者?|跟|并且?|且| and | or |(?<![a-z])(?:and|or) "
 COPULA = "|".join(TABLE["words"]["copula"])
-ENDING = re.compile(f"(?:{COPULA})(?:以下几[种个点]|如下| as follows)?$")
+ENDING = re.compile(f"方面$|(?:{COPULA})(?:以下几[种个点]|如下| as follows)?$")
 _FRAME = "|".join(TABLE["words"]["frame"])
 _ENGLISH = "|".join(TABLE["words"]["english"])
 FRAME_WORDS = rf"{_FRAME}|(?<![a-z])(?:{_ENGLISH})(?![a-z])"
@@ -71,7 +71,7 @@ class Heads:
         self.words = YES_OR_NO.sub(r"\1", words_only(question))
         denied = [range(one.start() + 1, one.end()) for one in DENIED.finditer(self.words)]
         self.denied = set(chain(*denied))
-        self.english = set(ENGLISH_WORD.findall(question))
+        self.english = {"s", *ENGLISH_WORD.findall(question)}  # of a plural, and of a possessor
         self.names: list[str] = []  # in the order of the reference, else of the rows
         self.labels: set[str] = set()
         self.letters = ""  # of the labels that gold itself has

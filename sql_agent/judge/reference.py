@@ -10,7 +10,7 @@ own, and such an answer earns little, or nothing if it denies something.
 import json
 import re
 from collections.abc import Sequence
-from itertools import chain, pairwise
+from itertools import pairwise
 from math import prod
 
 from scoring.case import Case, Verdict
@@ -66,12 +66,17 @@ class _Reading:
         self.own: list[str] = []
         self.owner = ""
         self.labels: list[str] = []  # the fields of the last head that may follow, in its order
+        self.above: list[str] = []  # fields under which names stand: 单价：甲5元，乙8元
+        self.is_above = False  # whether such a head was the last
         self.last = 0  # place among gold's names of what was said last
         self.first: str | None = ""  # fact of the last group. None if gold's groups are not kept
         self.before = ""  # fact that was said last
         self.of_another = False  # what follows is said of another name or field
         self.leads: list[bool] = []  # for each value False, for one of several names or fields True
-        self.fields = {label for _, label in chain(*gold.places.values())} - {""}
+        self.asked_at = -1  # where the question has the last head that names no field of gold
+        self.told_at: dict[int, int] = {}  # fields told under such heads, by these places
+        self.listed: list[str] = []  # names right before, as 内科 of 内科、外科的床位分别是3、5
+        names = gold.heads.names
         found = [(gold.bare(piece), sign) for piece, sign in pieces(gold.without_units(answer))]
         for (piece, sign), (following, _) in pairwise([*found, ("", "")]):
             is_known = self._states(piece) or self._leads(piece, sign) or is_free(piece)
@@ -82,6 +87,8 @@ class _Reading:
                     self.of_another = True
             if len(self.own) > MOST_OWN:
                 break
+            is_listed = sign == "、" and piece in names
+            self.listed = [*self.listed, piece][-len(names) :] if is_listed else []
         if self.leads and self.leads[-1] and not self.leads[0]:
             self.told.clear()  # names stand behind their values, as in 8(甲),12(乙)
 
@@ -135,19 +142,28 @@ class _Reading:
         for fact in facts:
             places = [place for place in self.gold.places[fact] if self._fits(*place)]
             is_of_another = self.gold.groups.is_of_another(self.first or "", fact)
-            if self.of_another or is_of_another or not places:
+            if self.of_another or is_of_another or not places or not self._in_order(places):
                 return False
             self._follow(fact)
+            self.is_above = False
             self.said.add(fact)
             if fact not in self.gold.heads.names:
                 self.leads.append(False)
-            self.told |= {(fact, owner) for owner, _ in places}
+            self.told |= {(fact, owner) for owner, _ in places} | {(self.owner, "")}
             self.last = min(self._place(owner) for owner, _ in places)
             labels_said = {label for _, label in places}
             if "" not in labels_said:  # fields are told in the order of their names
                 while self.labels and self.labels[0] not in labels_said:
                     del self.labels[0]
         return True
+
+    def _in_order(self, places: Sequence[tuple[str, str]]) -> bool:
+        """Return whether fields under the question's own words come in the order of these."""
+        labels = [self.gold.fields.index(label) for _, label in places if label]
+        if self.asked_at >= 0 and labels:
+            self.told_at[self.asked_at] = min(labels)
+        in_order = [label for _, label in sorted(self.told_at.items())]
+        return in_order == sorted(in_order)
 
     def _follow(self, fact: str) -> None:
         """Take a fact as one of the last group, or as the first of the next.
@@ -182,16 +198,19 @@ class _Reading:
         if names:
             # All of them in gold's order are told in that order
             longest_first = sorted(heads.names, key=len, reverse=True)
-            said = re.findall("|".join(map(re.escape, longest_first)), head)
+            said = self.listed + re.findall("|".join(map(re.escape, longest_first)), head)
             is_in_order = len(said) > 1 and said == heads.names
+            self.told |= {(name, "") for name in names if is_in_order}
             self.owner = "" if is_in_order else max(names, key=len)
-            self.labels = []
+            self.above = self.labels if self.is_above else self.above
+            self.labels = [*self.above]
             self.last = 0
             self.of_another = False
-        labels = [label for label in heads.labels if label and label in head]
-        if (names and len(heads.names) > 1) or (labels and len(self.fields) > 1):
+        nameless = without(head, names)  # 病区 of 一病区 is no field
+        labels = [label for label in heads.labels if label and label in nameless]
+        if (names and len(heads.names) > 1) or (labels and len(self.gold.fields) > 1):
             self.leads.append(True)
-        field = without(ENDING.sub("", head), names).strip("\n的 ")
+        field = ENDING.sub("", nameless).strip("\n的 ")
         if labels and not ANOTHER.search(without(field, labels)):
             # A label that stands only within a longer one is not named
             named = without(head, labels)
@@ -202,3 +221,8 @@ class _Reading:
             # A part of one field's name is that field: 相互作用 is 药物相互作用.
             longer = {heads.aliases.get(label, label) for label in heads.labels if field in label}
             self.labels = [*longer] if len(longer) == 1 else []
+        self.is_above = bool(self.labels) and not names
+        if self.is_above:
+            self.above = []
+        if field:
+            self.asked_at = -1 if self.labels else heads.asked.find(field)
