@@ -111,8 +111,7 @@ def grade(answer_text: str, gold: Gold) -> bool:
     text = answer_text.strip()
     if not text or len(text) > LONGEST:
         return False
-    columns = len(gold.items) if gold.kind == "table" else 1
-    seen = _frame(answer_text, columns) or parsed(text)
+    seen = _frame(answer_text, len(gold.items) or 1) or parsed(text)
     if gold.kind in SHAPES and isinstance(seen, dict) and len(seen) == 1:
         seen = next(filter(_parts, seen.values()), seen)  # {'drugs': ['aspirin', 'heparin']}
     is_ordered = gold.ordered and gold.kind != "set"
@@ -158,7 +157,7 @@ def _same(gold: Gold, kind: str, seen: Seen, value: Any) -> bool:
     if kind == "boolean":
         return seen.casefold() in (TRUE if value else FALSE)
     if kind == "date":
-        return _same_date(seen, value)
+        return same_date(seen, value)
     number = Decimal(seen.replace(",", "")) if NUMBER.fullmatch(seen) else None
     if kind == "integer":
         return number == value
@@ -168,7 +167,7 @@ def _same(gold: Gold, kind: str, seen: Seen, value: Any) -> bool:
     return lower <= number <= upper
 
 
-def _same_date(seen: str, value: str) -> bool:
+def same_date(seen: str, value: str) -> bool:
     shown = str(parsed(seen)) if seen.startswith("datetime.") else seen
     try:
         found = datetime.fromisoformat(shown.replace("/", "-"))

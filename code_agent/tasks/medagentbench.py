@@ -13,7 +13,7 @@ from statistics import fmean
 from typing import Any
 
 from code_agent.actions import EpisodeContext
-from code_agent.graders import parsed
+from code_agent.graders import parsed, same_date
 from code_agent.judging import Handed
 from code_agent.lookup import LookupRefused
 from code_agent.settings import CodeSettings
@@ -208,12 +208,7 @@ def holds(said: Any, wanted: Any) -> bool:
         except (TypeError, ValueError, OverflowError):
             return False
     text = str(said).strip()
-    if text.casefold() == str(wanted).strip().casefold():
-        return True
-    try:
-        return datetime.fromisoformat(text) == datetime.fromisoformat(wanted)
-    except ValueError:
-        return False
+    return text.casefold() == str(wanted).strip().casefold() or same_date(text, wanted)
 
 
 def _filled(value: Any, fields: Mapping[str, str]) -> Any:
