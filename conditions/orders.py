@@ -85,12 +85,13 @@ def named(text: str, own: tuple[str, ...] = ()) -> str | None:
         lambda part: by_bare_words.get(_bare(part)),
         lambda part: _spelt_like(words_of(part), by_words),
         lambda part: _spelt_like(words_of(part), _by_words()),
-        _in_a_sentence,
+        lambda part: _in_a_sentence(part) if part == text or not of_fluid else None,
     ]
     plain = BRACKETS.sub("", text)
     # 血糖(餐后) and 胸部 CT
     said = [text, inside.rstrip(") ") + outside, plain, SCRIPTS.sub("", plain)]
     in_fluid = IN_FLUID.fullmatch(inside)
+    of_fluid = FLUID.search(inside)
     said += [] if in_fluid else [inside]
     parts = dict.fromkeys(part for part in said if words_of(part))
     found = filter(None, (way(part) for way in ways for part in parts))
@@ -211,7 +212,18 @@ def _in_a_sentence(text: str) -> str | None:
 def _says_why(clause: str) -> bool:
     pieces = _pieces(clause)
     is_other = len(pieces) > 1 and pieces.isdisjoint(_known_pieces())
-    return is_other or bool(WHY.search(clause)) or SAYS_NOTHING.issuperset(words_of(clause))
+    is_complaint = not pieces.isdisjoint(_complaints())
+    marked = is_complaint or WHY.search(clause) or SAYS_NOTHING.issuperset(words_of(clause))
+    return is_other or bool(marked)
+
+
+@cache
+def _complaints() -> frozenset[str]:
+    """Return what is said of patients, and of no examination."""
+    tables = load_tables()
+    every = (tables.symptoms, tables.complaints, tables.conditions)
+    names = chain.from_iterable((one.en, one.zh) for kind in every for one in kind.values())
+    return frozenset(chain.from_iterable(map(_pieces, names))) - _known_pieces()
 
 
 @cache
