@@ -8,6 +8,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
+from conditions.causes import any_of, due_to, links, misjoined, unlinked
 from conditions.diagnosis_words import (
     HAN,
     LEADING_CODE,
@@ -29,22 +30,11 @@ from conditions.initials import spelt_out, with_initials, without_initials
 from conditions.spelling import spelt
 
 LONGEST = 200  # characters of a diagnosis
-NUMBER = re.compile(r"(type|stage|grade|class|phase)(?:\d[a-c]?|[a-d])")
+NUMBER = re.compile(r"((type|stage|grade|class|phase)(?:\d|[a-d]\Z))[a-c]?")
 JOINED = re.compile(r"[;；\n、,，+&]|\band\b|" + "|".join(TABLE["said"]["clause"]), re.I)
-CLAUSE = re.compile(
-    "|".join(rf"\b{one}(?!\w)" if one.isascii() else one for one in TABLE["said"]["clause"]), re.I
-)
+CLAUSE = re.compile(any_of(TABLE["said"]["clause"]), re.I)
 # Directly behind it, or one word later, stands what the cause is
 CAUSE = rf"(?:\b(?:in|at)\b|{'|'.join(TABLE['said']['cause'])})\s*(?:an? |the )?(?:[a-z-]+ |[\u4e00-\u9fff]{{0,6}})?"
-# "Lithium-induced tremor" is tremor due to lithium, but ANCA-associated vasculitis a vasculitis of its own
-MADE = re.compile(
-    r"((?:[\w.]+ )?)([\w.]+)[- ](?:induced|(?:associated|related)(?= \S+ \S))(?! by| to| with) (.+)",
-    re.I,
-)
-# "hypotension, drug-induced"
-MADE_BEHIND = re.compile(r"[,，(（]\s*([\w.]+)-induced(?:[)）]|(?=[,;，；])|[\s.]*\Z)", re.I)
-# No list, and nothing denied
-MADE_ZH = re.compile(r"\A([^\W不非没无未]{2,12}?)(?:所致|引起|导致)的?(.{2,})")
 SYMPTOM = re.compile(
     rf"\A((?:[\w/-]+ ){{0,3}})(?:{'|'.join(TABLE['said']['symptom'])})s?"
     rf" (?!following|after)(?:{'|'.join(TABLE['said']['cause'])}) ",
@@ -258,11 +248,11 @@ def _names_all(said: str, parts: list[str]) -> bool:
 
 def _names_one(said: str, names: list[str]) -> bool:
     gold = gold_of(tuple(names))
+    if misjoined(links(said), gold.links, gold.words):
+        return False
     if any(_is(words, gold) for words in _readings(said, gold)):
         return True
-    behind = MADE_BEHIND.sub(r" due to \1", said)
-    turned = (MADE.sub(_due_to, said), MADE_ZH.sub(r"\2由于\1", said), behind)
-    return any(_names_before_clause(text, gold) for text in (said, *turned))
+    return any(_names_before_clause(text, gold) for text in (said, due_to(said)))
 
 
 def _names_before_clause(said: str, gold: Gold) -> bool:
@@ -280,12 +270,6 @@ def _names_before_clause(said: str, gold: Gold) -> bool:
     return any(_is(words, gold._replace(shorter=())) for words in before)
 
 
-def _due_to(made: re.Match[str]) -> str:
-    if words_of(made[1]) <= beside():  # "severe lithium-induced", but "shiga toxin-associated"
-        return f"{made[1]}{made[3]} due to {made[2]}"
-    return f"{made[3]} due to {made[1]}{made[2]}"
-
-
 def _of_another_kind(clause: str, gold: Gold) -> bool:
     # A cause that makes another disease of it: diabetes due to steroids is not type 2
     # A cold before sinusitis is not its cause
@@ -298,15 +282,18 @@ def _of_another_kind(clause: str, gold: Gold) -> bool:
     return bool(re.search(rf"{CAUSE}(?:{gold.other_causes})(?![a-z])", clause.lower()))
 
 
-def _readings(said: str, gold: Gold) -> tuple[Words, Words]:
-    """Return the words of a text, and those with a Chinese name cut out of its neighbours."""
-    chinese = longest_first(filter(HAN.search, gold.names)) or NEVER
-    return words_of(said), words_of(re.sub(chinese, r" \g<0> ", said))
+def _readings(said: str, gold: Gold) -> list[Words]:
+    """Return the words of a text, and those with what the gold has in Chinese cut out of it."""
+    own = [word for word in gold.words if HAN.search(word) and len(word) > 1]
+    chinese = longest_first([*filter(HAN.search, gold.names), *own]) or NEVER
+    texts = [said, unlinked(said)] if gold.linked else [said]
+    return [words_of(said), *(words_of(re.sub(chinese, r" \g<0> ", text)) for text in texts)]
 
 
 def _is(words: Words, gold: Gold) -> bool:
     words = spelt(words - gold.wider, gold.words) | (words & gold.wider)
-    caused = _with_agents(words)
+    stages = {number[1] for number in map(NUMBER.fullmatch, words) if number}
+    caused = _with_agents(words) | (stages & gold.words)
     named = filter(caused.issuperset, gold.readings + gold.shorter)
     stated = frozenset[str]().union(*named)
     beyond = words - stated
@@ -330,8 +317,8 @@ def _with_agents(words: Words) -> Words:
 
 def _contradicts(word: str, gold: Gold, kinds: Iterable[str] = tuple(TABLE["one_of"])) -> bool:
     number = NUMBER.fullmatch(word)
-    if number:
-        return any(one[1] == number[1] for other in gold.words if (one := NUMBER.fullmatch(other)))
+    if number and gold.words.isdisjoint({word, number[1]}):
+        return any(one[2] == number[2] for other in gold.words if (one := NUMBER.fullmatch(other)))
     for name in kinds:
         kind = TABLE["one_of"][name]
         if word in kind:

@@ -5,8 +5,10 @@ gold_of(("acute appendicitis",)).words          # those of 急性阑尾炎 among
 
 import re
 from functools import lru_cache
+from itertools import chain
 from typing import NamedTuple
 
+from conditions.causes import LINK, Link, links, unlinked
 from conditions.diagnosis_words import (
     TABLE,
     Words,
@@ -38,6 +40,8 @@ class Gold(NamedTuple):
     elsewhere: Words  # organs in which it is not
     wider: Words  # of what it is a kind of
     others: tuple[Words, ...]  # names of other conditions
+    linked: bool  # it joins several
+    links: tuple[Link, ...]  # its causes and effects
     other_causes: str  # that make another disease of it, as a pattern
 
 
@@ -80,13 +84,15 @@ def gold_of(names: tuple[str, ...]) -> Gold:
         elsewhere=organs() - places,
         wider=_wider_than(readings),
         others=tuple(others - readings),
+        linked=outside and any(map(LINK.search, every)),
+        links=tuple(chain.from_iterable(map(links, every))),
         other_causes="|".join(causes) or NEVER,
     )
 
 
 def _readings_of(names: list[str]) -> set[Words]:
     """Return the words of each name, and of each narrower name that answers to it."""
-    found = {words_of(name) for name in names} - {frozenset()}
+    found = {*map(words_of, names), *map(words_of, map(unlinked, names))} - {frozenset()}
     found |= {name - {"childhood"} for name in found if len(name) > 1}
     found |= {name - {"with"} for name in found}
     found |= {words_of(name) | {"with"} for name in names if CAUSED.search(name)}
