@@ -28,7 +28,7 @@ MADE_ZH = re.compile(r"\A([^\W不非没无未]{2,12}?)(?:所致|引起|导致)�
 LINK = re.compile(
     rf"[\s,，(（]*(?:({any_of(TABLE['said']['cause'])})|({any_of(TABLE['said']['effect'])}))"
     r"|\b(?:with|in)\b|(?<![不无未])(?:伴有?|合并(?!症)|并(?![发且]))"
-    r"|[,，;；()（）]|(?<=[\u4e00-\u9fff]) +(?=[\u4e00-\u9fff])",
+    r"|[,，;；()（）\n+&]|\band\b|(?<=[\u4e00-\u9fff]) +(?=[\u4e00-\u9fff])",
     re.I,
 )
 
@@ -54,6 +54,11 @@ def _due_to(made: re.Match[str]) -> str:
 def unlinked(said: str) -> str:
     """Return a text without the words that join a cause, an effect or a companion."""
     return LINK.sub(", ", due_to(said))
+
+
+def parts_in(said: str) -> list[Words]:
+    """Return the words of each cause, effect and companion."""
+    return [words_of(part) for part in unlinked(said).split(", ")]
 
 
 def links(said: str) -> list[Link]:

@@ -7,8 +7,9 @@ names_it("appendicitis or cholecystitis", ["acute appendicitis", "appendicitis"]
 import re
 import unicodedata
 from collections.abc import Iterable
+from itertools import chain
 
-from conditions.causes import any_of, due_to, links, misjoined, unlinked
+from conditions.causes import any_of, due_to, links, misjoined, parts_in, unlinked
 from conditions.diagnosis_words import (
     HAN,
     LEADING_CODE,
@@ -31,7 +32,6 @@ from conditions.spelling import spelt
 
 LONGEST = 200  # characters of a diagnosis
 NUMBER = re.compile(r"((type|stage|grade|class|phase)(?:\d|[a-d]\Z))[a-c]?")
-JOINED = re.compile(r"[;；\n、,，+&]|\band\b|" + "|".join(TABLE["said"]["clause"]), re.I)
 CLAUSE = re.compile(any_of(TABLE["said"]["clause"]), re.I)
 # Directly behind it, or one word later, stands what the cause is
 CAUSE = rf"(?:\b(?:in|at)\b|{'|'.join(TABLE['said']['cause'])})\s*(?:an? |the )?(?:[a-z-]+ |[\u4e00-\u9fff]{{0,6}})?"
@@ -42,6 +42,7 @@ SYMPTOM = re.compile(
 )
 # What is not called acute is then no longer so
 LATER = {"恢复期", "慢性期", "稳定期", "缓解期"}
+ONE_OF = words_in(chain(*TABLE["one_of"].values()))
 FELT = words_in(TABLE["said"]["felt"])
 FINDINGS = words_in(TABLE["said"]["findings"])  # that a disease may have or not
 OF_OTHERS = words_in(TABLE["said"]["of_others"])  # beside what the tables do not have
@@ -55,15 +56,12 @@ OTHER_COURSE = re.compile(
     re.I,
 )
 ABSENT = re.compile(r"(?:\b(?:without|w/o|absent)\b|不伴有?)([^,;.(，；。（]+)", re.I)
-# A part between marks, and "HIV-negative": it may say what the patient does not have
+# A part between marks, "per DSM-5", and "HIV-negative": it may say what the patient does not have
 PART = re.compile(
-    r"(?:[,;(，；（]\s*| (?=rather than ))([^,;()，；（）]+?)[\s.。]*[)）]?\s*(?=$|[,;()，；（）])"
+    r"(?:[,;(，；（]\s*| (?=(?:rather than|meeting|fulfilling|according to|by|per) ))"
+    r"([^,;()，；（）]+?)[\s.。]*[)）]?\s*(?=$|[,;()，；（）])"
     r"|\b([\w/]+-negative)\b",
     re.I,
-)
-# "meeting Rome IV criteria", "per DSM-5"
-CRITERION = re.compile(
-    r"\s+((?:meeting|fulfilling|according to|by|per) [^,;()，；（）]+?)(?=\s*(?:$|[.,;()，；（）]))"
 )
 # What a grade, a score or a criterion ends with
 GRADE = re.compile(
@@ -104,12 +102,15 @@ def names_it(said: str, names: Iterable[str]) -> bool:
     said = unframed(unicodedata.normalize("NFKC", said))
     if not known or len(said) > LONGEST:
         return False
-    said = _without_qualifiers(said, gold_of(tuple(known)))
+    gold = gold_of(tuple(known))
+    said = _without_qualifiers(said, gold)
     if _undecided(said, known):
         return False
     asides = _asides(said)
     bare = [NOTHING.sub(" ", name) for name in known if _asides(name) <= asides]
-    return _says(said, known) or _says(_without_symptom(NOTHING.sub(" ", said)), bare or known)
+    return _says(said, known) or _says(
+        _without_symptom(NOTHING.sub(" ", said), gold), bare or known
+    )
 
 
 def _alternatives(name: str) -> list[str]:
@@ -129,7 +130,7 @@ def _without_qualifiers(said: str, gold: Gold) -> str:
         return " " if course and course <= COURSE - gold.words else denied[0]
 
     said = OTHER_COURSE.sub(without_course, re.sub(r"(?i)\bwith no\b", "without", said))
-    for part in [*PART.finditer(said), *CRITERION.finditer(said)]:
+    for part in list(PART.finditer(said)):
         text = next(filter(None, part.groups()))
         if _denies_another(text, gold) or _is_grade(text, gold):
             said = said.replace(part[0], " ")
@@ -187,10 +188,10 @@ def _asides(text: str) -> set[str]:
     return {re.sub(r"class|stage|grade|[组层\W_]", "", one).replace("很", "极") for one in asides}
 
 
-def _without_symptom(said: str) -> str:
+def _without_symptom(said: str, gold: Gold) -> str:
     symptom = SYMPTOM.match(said)
     words = words_of(symptom[1]) if symptom else frozenset()
-    if not symptom or not words <= beside() | FELT:
+    if not symptom or not words <= beside() | FELT | gold.words:
         return said
     return (symptom[1] if words & organs() else "") + said[symptom.end() :]
 
@@ -201,13 +202,7 @@ def _says(said: str, known: list[str]) -> bool:
     said, known = _without_codes(said, known)
     said = without_initials(spelt_out(said), known)
     said = ADJECTIVE.sub(r"\2\1", said)
-    if _names_one(said, known):
-        return True
-    for name in known:
-        parts = [part for part in re.split(r"[;；\n]", name) if words_of(part)]
-        if len(parts) > 1 and _names_all(said, parts):
-            return True
-    return False
+    return _names_one(said, known)
 
 
 def _without_codes(said: str, names: list[str]) -> tuple[str, list[str]]:
@@ -236,23 +231,26 @@ def _undecided(said: str, names: list[str]) -> bool:
     return bool(UNDECIDED.search(NOTHING.sub(" ", beside_names)))
 
 
-def _names_all(said: str, parts: list[str]) -> bool:
-    stated = set[str]()
-    for thing in JOINED.split(said):
-        found = [part for part in parts if _names_one(thing, [part])]
-        if not found and not words_of(thing) <= beside():
-            return False
-        stated.update(found)
-    return stated == {*parts}
-
-
 def _names_one(said: str, names: list[str]) -> bool:
     gold = gold_of(tuple(names))
-    if misjoined(links(said), gold.links, gold.words):
+    if misjoined(links(said), gold.links, gold.words) or _exchanged(said, gold):
         return False
     if any(_is(words, gold) for words in _readings(said, gold)):
         return True
     return any(_names_before_clause(text, gold) for text in (said, due_to(said)))
+
+
+def _exchanged(said: str, gold: Gold) -> bool:
+    """Return whether a part has what another part of the gold has: acute for chronic, left for right."""
+    for part in parts_in(said):
+        alike = [own for own in gold.parts if own & part - ONE_OF]
+        if len(alike) > 1 and not any(own <= part for own in alike):
+            return True
+        near = frozenset[str]().union(*alike)
+        kept = gold._replace(words=near, own=near)
+        if any(_contradicts(word, kept) for word in part - near):
+            return True
+    return False
 
 
 def _names_before_clause(said: str, gold: Gold) -> bool:
@@ -286,14 +284,15 @@ def _readings(said: str, gold: Gold) -> list[Words]:
     """Return the words of a text, and those with what the gold has in Chinese cut out of it."""
     own = [word for word in gold.words if HAN.search(word) and len(word) > 1]
     chinese = longest_first([*filter(HAN.search, gold.names), *own]) or NEVER
-    texts = [said, unlinked(said)] if gold.linked else [said]
+    texts = [said, unlinked(said)] if gold.parts else [said]
     return [words_of(said), *(words_of(re.sub(chinese, r" \g<0> ", text)) for text in texts)]
 
 
 def _is(words: Words, gold: Gold) -> bool:
     words = spelt(words - gold.wider, gold.words) | (words & gold.wider)
     stages = {number[1] for number in map(NUMBER.fullmatch, words) if number}
-    caused = _with_agents(words) | (stages & gold.words)
+    words |= stages & gold.words
+    caused = _with_agents(words)
     named = filter(caused.issuperset, gold.readings + gold.shorter)
     stated = frozenset[str]().union(*named)
     beyond = words - stated

@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple
 
-from conditions.causes import LINK, Link, links, unlinked
+from conditions.causes import Link, links, parts_in, unlinked
 from conditions.diagnosis_words import (
     TABLE,
     Words,
@@ -40,7 +40,7 @@ class Gold(NamedTuple):
     elsewhere: Words  # organs in which it is not
     wider: Words  # of what it is a kind of
     others: tuple[Words, ...]  # names of other conditions
-    linked: bool  # it joins several
+    parts: tuple[Words, ...]  # what it joins, if several
     links: tuple[Link, ...]  # its causes and effects
     other_causes: str  # that make another disease of it, as a pattern
 
@@ -69,6 +69,7 @@ def gold_of(names: tuple[str, ...]) -> Gold:
     causes = [
         several for name, several in TABLE["other_cause"].items() if words_of(name) in readings
     ]
+    parts = [*chain.from_iterable(map(parts_in, names))]
     own = words_in([*every][:OWN_NAMES])
     for condition in load_tables().conditions.values():
         is_it = {condition.en, *condition.aliases_en} <= set(names)
@@ -84,7 +85,7 @@ def gold_of(names: tuple[str, ...]) -> Gold:
         elsewhere=organs() - places,
         wider=_wider_than(readings),
         others=tuple(others - readings),
-        linked=outside and any(map(LINK.search, every)),
+        parts=tuple(parts) if outside and len(parts) > len(names) else (),
         links=tuple(chain.from_iterable(map(links, every))),
         other_causes="|".join(causes) or NEVER,
     )
