@@ -18,7 +18,7 @@ def any_of(patterns: Iterable[str]) -> str:
 
 # "Lithium-induced tremor" is tremor due to lithium, but ANCA-associated vasculitis a vasculitis of its own
 MADE = re.compile(
-    r"((?:[\w.]+ )?)([\w.]+)[- ](?:induced|(?:associated|related)(?= \S+ \S))(?! by| to| with) (.+)",
+    r"(?<![\w.])((?:[\w.]+ )?)([\w.]+)[- ](?:induced|(?:associated|related)(?= \S+ \S))(?! by| to| with) (.+)",
     re.I,
 )
 # "hypotension, drug-induced"
@@ -26,7 +26,7 @@ MADE_BEHIND = re.compile(r"[,，(（]\s*([\w.]+)-induced(?:[)）]|(?=[,;，；])
 # No list, and nothing denied
 MADE_ZH = re.compile(r"\A([^\W不非没无未]{2,12}?)(?:所致|引起|导致)的?(.{2,})")
 LINK = re.compile(
-    rf"[\s,，(（]*(?:({any_of(TABLE['said']['cause'])})|({any_of(TABLE['said']['effect'])}))"
+    rf"[\s,，(（]{{0,3}}(?:({any_of(TABLE['said']['cause'])})|({any_of(TABLE['said']['effect'])}))"
     r"|\b(?:with|in)\b|(?<![不无未])(?:伴有?|合并(?!症)|并(?![发且]))"
     r"|[,，;；()（）\n+&]|\band\b|(?<=[\u4e00-\u9fff]) +(?=[\u4e00-\u9fff])",
     re.I,
