@@ -202,11 +202,11 @@ def _in_a_sentence(text: str) -> str | None:
         if one and not NEVER.search(before):
             found.add(one)
             beside += f"{before}\n"
-        elif FLUID.search(clause) or not (_says_why(clause) or _mentioned(clause)):
+        elif FLUID.search(clause) or not (_says_why(clause) or mentioned(clause)):
             return None
         else:
             beside += f"{clause}\n"
-    return next(iter(found)) if len(found) == 1 and _mentioned(beside) <= found else None
+    return next(iter(found)) if len(found) == 1 and mentioned(beside) <= found else None
 
 
 def _says_why(clause: str) -> bool:
@@ -236,15 +236,18 @@ def _pieces(text: str) -> frozenset[str]:
     return frozenset([*words_of(text), *re.findall("(?=([\u4e00-\u9fff]{2}))", text)])
 
 
-def _mentioned(text: str) -> set[str]:
-    """Return what is named by words that stand together."""
+def mentioned(text: str) -> set[str]:
+    """Return what is named by words that stand together, by the most that are a name."""
     found = set[str]()
     said = list(re.finditer(r"[\u4e00-\u9fff]|[^\W\u4e00-\u9fff]+", text))
-    for at, first in enumerate(said):
-        for last in said[at : at + LONGEST_NAME]:
-            words = words_of(text[first.start() : last.end()])
+    at = 0
+    while at < len(said):
+        for end in range(min(at + LONGEST_NAME, len(said)), at, -1):
+            words = words_of(text[said[at].start() : said[end - 1].end()])
             if words in _by_words():
                 found.add(_by_words()[words])
+                break
+        at = end
     return found
 
 

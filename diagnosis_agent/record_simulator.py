@@ -18,6 +18,7 @@ from conditions.orders import (
     are_two_numbers,
     covered_by,
     is_name,
+    mentioned,
     named,
     names_examination,
     panels,
@@ -38,6 +39,8 @@ VALUE = re.compile(
     r"(?<=[\s:：=\u4e00-\u9fff])(?:(?:[<>≤≥~]\s*)?[-+]?\d|(?:(?:weak|strong)ly |non-?|un|not |[弱强])?"
     r"(?:pos|neg|norm|elev|rais|low|high|reactive|detect|remarkable|阳|阴|正常|升|增|降|减))"
 )
+LONGEST_BLOCK = 2_000  # characters of a text that is searched for names
+UNIT = re.compile(r"\d\s*(?:[a-zµμ]\w*|\w+/)\S*")  # 14 mg/dL says nothing of magnesium
 TIME = re.compile(r"\A\d{4}-\d\d-\d\d[\d :T]*: ")
 AGE = 40  # of a patient of whom it is not known
 SEX = "female"
@@ -112,7 +115,9 @@ def _is_of_others(task: DiagnosisTask, found: str, asked: str) -> bool:
 
 
 def _with_items(task: DiagnosisTask) -> DiagnosisTask:
-    """Return a case with every result that stands beside others in a text, by its own name."""
+    """Return a case with every result that stands beside others in a text, by its own name, or the
+    text by what it mentions.
+    """
     found = dict[str, list[str]]()
     for group, text in task.results.items():
         meant = named(group)
@@ -125,6 +130,10 @@ def _with_items(task: DiagnosisTask) -> DiagnosisTask:
         for name, value in items if is_block else ():
             if meant is None or named(name) != meant:
                 found.setdefault(name, []).append(f"{value} ({group})")
+        apart = {meant, *(named(name) for name, _ in items if is_block)}
+        others = mentioned(UNIT.sub(" ", text[:LONGEST_BLOCK]))
+        for name in others - apart if len(others) > 1 and "\n" not in text else ():
+            found.setdefault(name, []).append(f"{group}: {text}")
     own = {name: " | ".join(values) for name, values in found.items()}
     return replace(task, results={**own, **task.results})
 
