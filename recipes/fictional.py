@@ -6,6 +6,7 @@ may be shared.
 
 import math
 import random
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import partial
 from itertools import chain, islice
@@ -36,6 +37,10 @@ SCATTER = 10_007
 SYLLABLES = sorted(words.SYLLABLES)
 FORMS = tuple(words.DRUG_FORMS)
 SYSTEMS = tuple(words.SYSTEMS.values())
+# The longer one comes first: 上呼吸道 holds 呼吸道
+SITES = sorted((site for system in SYSTEMS for site in system["SITES"]), key=len, reverse=True)
+SITE = re.compile("|".join(SITES))
+MISFITS = {"drugs_info": words.drug["misfits"], "disease": words.disease["misfits"]}
 WRITTEN_AT = "2025-01-01 00:00:00"
 MAX_TRIES = 10_000
 
@@ -124,6 +129,29 @@ def invent_disease(name: str, number: int, rng: random.Random) -> Cells:
     return {column: field.format_map(text) for column, field in words.disease["fields"].items()}
 
 
+def _fitting(row: Cells, table: str) -> Cells:
+    """Return the row with another word for each that does not fit the rest.
+
+    It is not drawn, so that the rows that fit stay as they are.
+    """
+    text = "\n".join(map(str, row.values()))
+    for beside, misfit, instead in MISFITS[table]:
+        if re.search(beside, text) and re.search(misfit, text):
+            row = {column: re.sub(misfit, instead, str(cell)) for column, cell in row.items()}
+    return row
+
+
+def _acting_on(drug: Cells, overviews: Mapping[str, str]) -> Cells:
+    """Return the drug with the part of the body of the disease that its indication names."""
+    complaint = str(drug["indication"]).removeprefix("用于").partition("伴")[0]
+    part = SITE.search(overviews.get(complaint, ""))
+    if not part:
+        return drug
+    [category] = next(one["CATEGORIES"] for one in SYSTEMS if part[0] in one["SITES"])
+    acts = SITE.sub(part[0], str(drug["mechanism_action"]))
+    return drug | {"mechanism_action": acts, "cate_name": category}
+
+
 def invent_rows(
     table: str,
     names: Sequence[str],
@@ -147,6 +175,7 @@ def invent_rows(
                 f"no unused texts left for {name}: add words to recipes/vocabulary.toml"
             )
         seen |= texts
+        row = _fitting(row, table)
         if rng.random() < BLANK_SHARE:  # a question for this text has no answer
             row = row | {
                 rng.choice([column for column in ASKABLE[table] if column not in KEPT_FULL]): None
@@ -154,10 +183,8 @@ def invent_rows(
         yield {"id": number, **row, "source": FICTIONAL}
 
 
-def invent_all(
-    seed: int = SEED, drugs: int = DRUGS, diseases: int = DISEASES
-) -> dict[str, list[Cells]]:
-    """Return both tables' rows by table name. The same arguments give the same rows."""
+def invent_first(seed: int, drugs: int, diseases: int) -> dict[str, list[Cells]]:
+    """Return both tables' first rows by table name. The same arguments give the same rows."""
     rng = random.Random(seed)
     stems = invent_stems(STEM, rng)
     drug_names = invent_names(drugs, stems, FORMS, rng)
@@ -172,9 +199,9 @@ def invent_all(
 def fictional_rows(seed: int, drugs: int, diseases: int) -> dict[str, Iterator[Cells]]:
     """Return any number of rows by table, made while they are read.
 
-    The first DRUGS and DISEASES of a seed are those of `invent_all` with its defaults. The rest
-    have longer names, no two alike, and texts that may repeat. Raises UsageError: more rows than
-    the vocabulary has names for.
+    The first DRUGS and DISEASES of a seed are always the same. The rest have longer names, no two
+    alike, and texts that may repeat. Raises UsageError: more rows than the vocabulary has names
+    for.
     """
     available = math.perm(len(SYLLABLES), STEM + 1) // 2
     if drugs + diseases > available:
@@ -182,7 +209,7 @@ def fictional_rows(seed: int, drugs: int, diseases: int) -> dict[str, Iterator[C
             f"{drugs + diseases} fictional entities asked "
             f"for; the vocabulary has names for {available}"
         )
-    first = invent_all(seed, min(drugs, DRUGS), min(diseases, DISEASES))
+    first = invent_first(seed, min(drugs, DRUGS), min(diseases, DISEASES))
     names = [str(row[NAME_COLUMN[table]]) for table, rows in first.items() for row in rows]
     rng = random.Random(f"{seed} names")
     stems = invent_stems(STEM + 1, rng, {name[:STEM] for name in names})
@@ -194,7 +221,12 @@ def fictional_rows(seed: int, drugs: int, diseases: int) -> dict[str, Iterator[C
         rng = random.Random(f"{seed} {table}")
         return chain(first[table], invent_rows(table, names, invent, rng, count + 1, unique=False))
 
+    def disease_rows() -> Iterator[Cells]:
+        return rows("disease", more_diseases, invent_disease, DISEASES)
+
+    drawn = rows("drugs_info", more_drugs, partial(invent_drug, diseases=linked), DRUGS)
+    overviews = {str(row["disease_name"]): str(row["overview"]) for row in disease_rows()}
     return {
-        "drugs_info": rows("drugs_info", more_drugs, partial(invent_drug, diseases=linked), DRUGS),
-        "disease": rows("disease", more_diseases, invent_disease, DISEASES),
+        "drugs_info": (_acting_on(drug, overviews) for drug in drawn),
+        "disease": disease_rows(),
     }
