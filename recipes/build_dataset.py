@@ -3,9 +3,9 @@ them.
 
 Nine types of question in natural Chinese ask about the database's own entities, or only about the
 invented ones if it has any (column `source`). Every row's gold SQL has been run by the agent's own
-tool, and its gold answer earns 1 from the project's own judge. Names, search words and filter
-values of one split occur in no other, and neither do questions that are nearly the same. The same
-database and arguments give the same bytes.
+tool, and its gold answer earns 1 from the project's own judge. Names of one split occur
+in no other, its search words and filter values are asked for in no other, and no question is nearly
+one of another. The same database and arguments give the same bytes.
 
     .venv/bin/python -m data.build_dataset --force                                # the bundled files
     .venv/bin/python -m data.build_dataset --db sqlite:///my/drugs.db --output my/data --rows 20000
