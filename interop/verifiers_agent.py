@@ -45,7 +45,10 @@ class VerifiersEnvironment(contract.Environment):
         ends: list[EpisodeError | PolicyStop] = []
 
         async def complete(body: dict[str, Any]) -> dict[str, Any]:
-            episode.messages = [without_nulls(message) for message in body["messages"]]
+            episode.messages = []
+            for message in body["messages"]:  # as the policy's template reads it
+                told = {name: value for name, value in message.items() if value is not None}
+                episode.messages.append(told)
             episode.tools = body.get("tools") or []
             before = policy.completion_tokens
             try:
@@ -155,8 +158,3 @@ class VerifiersAgent(contract.Agent):
 
     def open(self, settings: Settings, options: Options, evaluating: bool = False) -> Any:
         return VerifiersEnvironment(self.command, self._highest)
-
-
-def without_nulls(message: dict[str, Any]) -> dict[str, Any]:
-    """Return a message without the fields that say nothing, as the policy's template reads it."""
-    return {name: value for name, value in message.items() if value is not None}

@@ -46,7 +46,8 @@ def read_messages(path: Path, encoding: str | None = None) -> Iterator[Message]:
         for row in range(1, SEARCHED + 1):
             with suppress(SourceError):
                 found = open_parts(str(path), encoding, header_row=row)
-                if any(_has(part, "text") and (row == 1 or _names_who(part)) for part in found):
+                who = [part for part in found if _has(part, "role") or _has(part, "session")]
+                if any(_has(part, "text") for part in (found if row == 1 else who)):
                     parts = found
                     break
     where = "line" if kind in LINES else "row"
@@ -69,10 +70,6 @@ def read_messages(path: Path, encoding: str | None = None) -> Iterator[Message]:
 
 def _has(part: Part, field: str) -> bool:
     return any(_plain(column) in NAMES[field] for column in part.columns)
-
-
-def _names_who(part: Part) -> bool:
-    return _has(part, "role") or _has(part, "session")
 
 
 def _messages_of(record: dict[str, Any], where: str, number: str) -> Iterator[Message]:

@@ -17,7 +17,7 @@ from collections import Counter
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 
@@ -326,18 +326,11 @@ def test_a_fault_of_the_agents_own_names_its_function(
     owner, function, given, tmp_path, guessing, monkeypatch, capsys
 ):
     """SystemExit ended an evaluation as if it were done, and the others with a traceback."""
-    awaited = inspect.iscoroutinefunction(getattr(globals()[owner], function))
-
-    def plain(*_: Any, **__: Any) -> Any:
-        if given == 0:
-            raise SystemExit(0)
-        return given
-
-    async def later(*_: Any) -> Any:
-        return plain()
-
-    made = type("Made", (globals()[owner],), {function: later if awaited else plain})
-    monkeypatch.setattr(globals()[owner], function, vars(made)[function])
+    kind = globals()[owner]
+    mock = AsyncMock if inspect.iscoroutinefunction(getattr(kind, function)) else Mock
+    fake = mock(return_value=given, side_effect=SystemExit(0) if given == 0 else None)
+    made = type("Made", (kind,), {function: lambda *_, **__: fake()})
+    monkeypatch.setattr(kind, function, vars(made)[function])
     (tmp_path / "words.txt").write_text("salt")
     flags = ["guessing", "--gold" if function == "gold" else "--baseline=silent"]
     flags += ["--data", str(tmp_path / "words.txt")]
@@ -345,9 +338,10 @@ def test_a_fault_of_the_agents_own_names_its_function(
     place = {"task": "row salt", "rows": "words.txt", "score": "task salt"}.get(function, "")
     [*_, line] = capsys.readouterr().err.strip().splitlines()
     assert not missing(line, f"{owner}.{function} failed", place)
-    if "out/error.txt" in line:
-        assert "Traceback" in (tmp_path / "out" / "error.txt").read_text(encoding="utf-8")
-    assert ("error.txt" in line) == (function in ("gold", "score", "record"))
+    kept = tmp_path / "out" / "error.txt"
+    assert (
+        kept.is_file() == (f"traceback is in {kept}" in line) == (function in "gold score record")
+    )
 
 
 def test_a_reward_above_the_highest_is_said(tmp_path, guessing, monkeypatch, caplog):

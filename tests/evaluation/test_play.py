@@ -84,11 +84,6 @@ def test_blanks_around_a_fence_are_no_part_of_a_reply(monkeypatch):
     assert [play.ask(""), play.ask("")] == ["\nhello", "next"]
 
 
-def test_a_task_and_a_number_of_tasks_exclude_each_other():
-    with pytest.raises(SystemExit, match="2"):
-        play.main(["digits", "--task", "d0", "--n", "3"])
-
-
 def test_the_end_of_the_input_is_one_line(monkeypatch, capsys):
     assert run(monkeypatch, "ask 1\n", "digits", "--n", "3") == 1
     assert len(capsys.readouterr().err.splitlines()) == 1
