@@ -12,9 +12,11 @@ from functools import lru_cache
 from importlib import import_module
 from itertools import pairwise
 
+from common.toml import table_beside
 from scoring.text import UNSEEN, narrow, simplified, words_only
 from sql_agent.intake.cells import TAG
 
+TABLE = table_beside(__file__, "words.toml")
 # Not the star of 5*10ml, HLA-B*58 and 10*9/L
 MARKUP = re.compile(
     rf"{TAG.pattern}|&(?:nbsp|amp);|\*\*|(?<![A-Za-z0-9)克升片粒支瓶袋板盒])\*|\*(?!\d)|#|`",
@@ -59,21 +61,8 @@ _SEVERAL = re.compile("[一二两三四五六七八九]{2}|[百千万亿]+")  # 
 _DECIMAL = re.compile(r"(?<![\d.a-z])\d{1,15}\.\d{1,17}(?![\d.])")
 _RANGE_SIGN = re.compile(r"(?<=\d)([a-zμ°%一-鿿]{0,4}?)(?:[至到~-]|—+)(?=\d)")
 
-# Spellings of units that are written in the first of their line, and how many of it each makes.
-_UNITS: dict[str, dict[str, float]] = {
-    "毫克": {"毫克": 1, "mg": 1, "微克": 0.001, "μg": 0.001, "ug": 0.001, "mcg": 0.001, "克": 1e3, "g": 1e3,
-           "千克": 1e6, "公斤": 1e6, "kg": 1e6},
-    "毫升": {"毫升": 1, "ml": 1, "微升": 0.001, "μl": 0.001, "ul": 0.001, "升": 1e3, "l": 1e3},
-    "小时": {"小时": 1, "个小时": 1, "h": 1, "hour": 1, "hours": 1, "分钟": 1 / 60, "min": 1 / 60, "minutes": 1 / 60,
-           "天": 24, "日": 24, "day": 24, "days": 24, "周": 168, "星期": 168, "个星期": 168},
-    "毫米": {"毫米": 1, "mm": 1, "厘米": 10, "cm": 10, "米": 1e3, "m": 1e3},
-    "度": {"度": 1, "°c": 1, "摄氏度": 1},
-    "毫摩尔": {"毫摩尔": 1, "mmol": 1, "微摩尔": 0.001, "μmol": 0.001, "umol": 0.001},
-    "毫米汞柱": {"毫米汞柱": 1, "mmhg": 1},
-    "国际单位": {"国际单位": 1, "iu": 1}, "%": {"%": 1},
-}  # fmt: skip
 _UNIT: dict[str, tuple[str, float]] = {}
-for _kept, _many in _UNITS.items():
+for _kept, _many in TABLE["units"].items():
     _UNIT |= {spelling: (_kept, factor) for spelling, factor in _many.items()}
 _FIRST = {unit: spelling for spelling, unit in reversed(_UNIT.items())}  # spelling of each unit
 SPELLINGS = "|".join(sorted(_UNIT, key=len, reverse=True))

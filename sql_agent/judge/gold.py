@@ -14,12 +14,13 @@ from itertools import chain, zip_longest
 from typing import Any
 
 from scoring.text import words_only
-from sql_agent.judge.fold import HAS_WORD, SPELLINGS, fold, pieces
+from sql_agent.judge.fold import HAS_WORD, SPELLINGS, TABLE, fold, pieces
 from sql_agent.judge.groups import Groups, facts_of
-from sql_agent.judge.heads import COPULA, ENDING, JOINT, LONGEST, TABLE, Heads, is_free
+from sql_agent.judge.heads import COPULA, ENDING, JOINT, LONGEST, Heads, is_free
 from sql_agent.judge.nothing import CHINESE, abstains
 from sql_agent.tables import WORDS
 
+Rows = Sequence[Sequence[str]]
 Places = dict[str, set[tuple[str, str]]]  # facts, with their owners and labels
 
 FIELD_WORDS = ChainMap(*WORDS.values())  # of the columns that the import knows
@@ -61,12 +62,7 @@ class Gold:
     """
 
     def __init__(
-        self,
-        question: str,
-        reference: str,
-        columns: Sequence[str],
-        rows: Sequence[Sequence[str]],
-        by_reference: bool,
+        self, question: str, reference: str, columns: Sequence[str], rows: Rows, by_reference: bool
     ) -> None:
         self.heads = Heads(fold(question))
         self.with_units: dict[str, str] = {}  # the number of 23.5元
@@ -131,7 +127,7 @@ class Gold:
         for unit in units:
             for fact in filter(PLAIN_NUMBER.fullmatch, [*self.places]):
                 if fold(fact + unit) not in self.places:
-                    self._add_unit(fact, unit)
+                    self.with_units[fold(fact + unit)] = fact
         self.rows: re.Pattern[str] | None = None
         if columns and rows and not self.number:
             claims = [rf"(?<![\d.]){len(rows)}[{MEASURES}](?!.*{NEAR})"]
@@ -145,7 +141,7 @@ class Gold:
             self.rows = re.compile("|".join(claims))
             self.heads.known.insert(0, self.rows)
 
-    def _without_unit(self, name: str, at: int, rows: Sequence[Sequence[str]]) -> str:
+    def _without_unit(self, name: str, at: int, rows: Rows) -> str:
         """Return a column's name without the unit behind it, which belongs to its numbers."""
         found = WITH_UNIT.fullmatch(name)
         cells = [row[at] for row in rows if row[at]]
@@ -155,20 +151,17 @@ class Gold:
         is_whole = len(pieces(f"1{unit}")) == 1
         self.unit_names[unit] = unit if is_whole else unit.replace("/", "每")  # 次/分
         for cell in cells:
-            self._add_unit(cell, self.unit_names[unit])
+            self.with_units[fold(cell + self.unit_names[unit])] = fold(cell)
         return found[1]
 
-    def _take_units(self, at: int, rows: Sequence[Sequence[str]]) -> None:
+    def _take_units(self, at: int, rows: Rows) -> None:
         """Take the cells of a column of units as the units of their rows' numbers."""
         for row in rows:
             amounts = list(filter(AMOUNT.fullmatch, map(fold, row)))
             if amounts and UNIT.fullmatch(row[at].lower()):
                 self.unit_cells.add(fold(row[at]))
                 for amount in amounts:
-                    self._add_unit(amount, row[at])
-
-    def _add_unit(self, number: str, unit: str) -> None:
-        self.with_units[fold(number + unit)] = fold(number)
+                    self.with_units[fold(amount + row[at])] = amount
 
     def without_units(self, text: str) -> str:
         """Return a text without the units in parentheses behind names of columns."""
@@ -285,7 +278,7 @@ def without_frames(text: str) -> str:
     return "\n".join(found)
 
 
-def _of_rows(rows: Sequence[Sequence[str]], labels: Sequence[str], heads: Heads) -> Places:
+def _of_rows(rows: Rows, labels: Sequence[str], heads: Heads) -> Places:
     """Return the cells as facts of the row's name."""
     form: Places = {}
     whole = "\n".join(heads.whole)

@@ -10,21 +10,15 @@ import re
 from collections.abc import Iterable
 from itertools import chain
 
-from common.toml import table_beside
 from scoring.text import words_only
-from sql_agent.judge.fold import HAS_WORD
+from sql_agent.judge.fold import HAS_WORD, TABLE
 
-TABLE = table_beside(__file__, "words.toml")
 LONGEST = 120  # characters of a head
 SHORTEST_DENIAL = 3  # characters of the question that may be repeated although they deny
 
 _DO_NOT = "(?<![性类级区分特鉴])别(?![名称])"  # and no part of 性别 or 别名
 # What takes back or denies where it stands beside a fact
-DENYING = re.compile(
-    rf"不|没|未|无|非|误|错|反|否|假|谣|虚|禁(?!忌)|勿|{_DO_NOT}|莫|空|缺|可以|放心|撤回|更正|纠正|作废|忽略"
-    r"|[≠¬❌✗✘✖🚫👎]|(?<![a-z])(?:no|not|none|nothing|never|wrong|false|ignore|incorrect|untrue|myth|opposite|contrary"
-    r"|disregard|isn|aren|doesn|don|won|can|cannot|unable|unknown|zero|empty|except)(?![a-z])"
-)
+DENYING = re.compile("|".join([_DO_NOT, *TABLE["words"]["denying"]]))
 JOINT = "以及|还有|另有|和|及|与|或者?|跟|并且?|且| and | or |(?<![a-z])(?:and|or) "
 COPULA = "|".join(TABLE["words"]["copula"])
 ENDING = re.compile(f"方面$|(?:{COPULA})(?:以下几[种个点]|如下| as follows)?$")
@@ -34,11 +28,7 @@ FRAME_WORDS = rf"{_FRAME}|(?<![a-z])(?:{_ENGLISH})(?![a-z])"
 FRAME = re.compile(rf"(?:(?>{FRAME_WORDS}) ?)++")  # possessive: "查到" is a word, and two
 _WHEN, _HOW, _ADVICE = ("|".join(TABLE["words"][name]) for name in ("when", "how", "advice"))
 ADVICE = re.compile(rf"(?:{_WHEN})*(?:{_HOW})*(?:{_ADVICE})")
-# No frame alone: "是" and "以上" may be what is asked for
-ALONE = re.compile(
-    "[是有为到的了所已中里上本据以下]+"
-    "|(?:(?:the|our|your|for|of|in|is|are|as|it|that|this|you|i|we|have|has|here|there|below)(?: |$))+"
-)
+ALONE = re.compile("|".join(TABLE["words"]["alone"]))
 BESIDE = re.compile(f"{'|'.join(TABLE['words']['head'])}|{FRAME_WORDS}|{COPULA}")
 ASKED_AS = [re.compile("|".join(words)) for words in TABLE["asked_as"].values()]
 # That something may be done is wrong before what must not be: only where the question asks for it.

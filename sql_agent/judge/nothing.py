@@ -11,8 +11,8 @@ from itertools import chain
 
 from scoring.case import Case
 from scoring.text import words_only
-from sql_agent.judge.fold import HAS_WORD, SEPARATOR, fold, pieces
-from sql_agent.judge.heads import BESIDE, FIELD, MAY, TABLE, Heads, is_free, without
+from sql_agent.judge.fold import HAS_WORD, SEPARATOR, TABLE, fold, pieces
+from sql_agent.judge.heads import BESIDE, FIELD, MAY, Heads, is_free, without
 
 MOST_OWN = 10  # words of its own (Chinese: characters) that a sentence of an abstention may have
 
