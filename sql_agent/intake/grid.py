@@ -1,7 +1,7 @@
 """A table of cells (CSV, Excel): finds its header below titles, notes and blank rows."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
@@ -48,13 +48,9 @@ def below_headers(tables: Mapping[str, SheetRows], header_row: int | None = None
         if header > len(first) or is_blank(first[header - 1]):
             continue
         names = _completed(first[header - 1], first[: header - 1])
-        if header < len(first) and _is_second(first[header], names):
-            names = _completed(first[header], [names], every=True)
-            header += 1
-        elif header < len(first) and (told := _with_units(names, first[header])) != names:
-            names = told
-            header += 1
-        columns = column_names(names)
+        told = _with_row_below(names, *first[header : header + 1])
+        header += told != names
+        columns = column_names(told)
         parts.append(Part(name, columns, partial(_records, rows, columns, header), header))
     if not parts:
         raise ValueError(f"it has no header row; expected column names in row {header_row or 1}")
@@ -63,35 +59,29 @@ def below_headers(tables: Mapping[str, SheetRows], header_row: int | None = None
 
 def _header_of(rows: list[list[Any]]) -> int:
     """Return the number of the row with most known names, else of the first at least half full."""
-    known = [sum(map(_is_name, cells)) for cells in rows]
+    known = [sum(map(is_known, cells)) for cells in rows]
     if any(known):
         return known.index(max(known)) + 1
     filled = [sum(not is_blank([cell]) for cell in cells) for cells in rows]
     return next((at for at, count in enumerate(filled, 1) if 2 * count >= max(filled)), 1)
 
 
-def _is_name(cell: Any) -> bool:
-    return isinstance(cell, str) and is_known(cell.strip())
-
-
-def _is_second(lower: list[Any], names: list[Any]) -> bool:
-    """Return whether a row only divides columns above it: 安全性 into 不良反应 and 禁忌."""
+def _with_row_below(names: list[Any], lower: Sequence[Any] = ()) -> list[Any]:
+    """Return the names with a row below that only divides them, 安全性 into 不良反应 and 禁忌, or only
+    holds their units.
+    """
     pairs = list(zip(names, lower, strict=False))
-    open_above = any(_is_name(name) and is_blank([cell]) for name, cell in pairs)
+    open_above = any(is_known(name) and is_blank([cell]) for name, cell in pairs)
     # A name that is merged over both rows stands in both
     new = [cell for name, cell in pairs if not is_blank([cell]) and cell != name]
-    return open_above and bool(new) and all(map(_is_name, new))
-
-
-def _with_units(names: list[Any], lower: list[Any]) -> list[Any]:
-    """Return the names with the units of the row below them, if it holds nothing else."""
+    if open_above and new and all(map(is_known, new)):
+        return _completed(list(lower), [names], every=True)
     told = list(names)
-    for place, cell in enumerate(lower[: len(names)]):
-        if not is_blank([cell]):
-            told[place] = f"{names[place] or ''}({cell})"
-    new = [name for name in told if name not in names]
-    is_row = not is_blank(lower[len(names) :]) or any(with_unit(name, "1") == "1" for name in new)
-    return names if is_row else told
+    are_units = all(with_unit(f"_({cell})", "1") != "1" for cell in new)
+    if are_units and is_blank(lower[len(names) :]):
+        for place, (name, cell) in enumerate(pairs):
+            told[place] = f"{name or ''}({cell})" if cell in new else name
+    return told
 
 
 def _completed(header: list[Any], above: list[list[Any]], every: bool = False) -> list[Any]:
@@ -102,7 +92,7 @@ def _completed(header: list[Any], above: list[list[Any]], every: bool = False) -
     names = list(header)
     for cells in reversed(above):
         for at, cell in enumerate(cells[: len(names)]):
-            if is_blank([names[at]]) and (every or _is_name(cell)) and cell not in names:
+            if is_blank([names[at]]) and (every or is_known(cell)) and cell not in names:
                 names[at] = cell
     return names
 
@@ -139,7 +129,7 @@ def _records(rows: SheetRows, columns: list[str], header: int) -> Iterator[Recor
         yield Record(number, dict(zip(columns, cells, strict=False)), problem, merged)
 
 
-def is_blank(cells: list[Any]) -> bool:
+def is_blank(cells: Sequence[Any]) -> bool:
     """Return whether cells hold nothing, or nothing but a drawn line."""
     texts = [cell for cell in cells if cell is not None]
     return all(isinstance(text, str) and not text.strip().strip(LINE) for text in texts)

@@ -10,6 +10,7 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from typing import Any
 
 from rapidfuzz import fuzz, process
 
@@ -165,9 +166,10 @@ def claims(header: str, table: str) -> dict[str, int]:
     return {known[near[0]]: NEAR} if near else {}
 
 
-def is_known(header: str) -> bool:
+def is_known(cell: Any) -> bool:
     """Return whether a cell reads like the name of a column of either table."""
-    return len(header) <= LONGEST and any(
+    header = cell.strip() if isinstance(cell, str) else ""
+    return 0 < len(header) <= LONGEST and any(
         max(claims(header, table).values(), default=0) > NEAR for table in TABLES
     )
 

@@ -148,7 +148,7 @@ def _text_rows(path: Path, encoding: str) -> SheetRows:
 def _fit(lines: list[str], delimiter: str, quote: str) -> tuple[float, ...]:
     """Return how well a delimiter cuts the first rows into known names and as many cells."""
     rows = list(islice(csv.reader(lines, delimiter=delimiter, quotechar=quote), SEARCHED))
-    known = [sum(is_known(cell.strip()) for cell in cells) for cells in rows]
+    known = [sum(map(is_known, cells)) for cells in rows]
     widths = Counter(map(len, rows))
     if any(known):
         width = len(rows[known.index(max(known))])

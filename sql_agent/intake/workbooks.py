@@ -69,7 +69,7 @@ def _rows(path: Path, name: str) -> Iterator[Row]:
                 first = firsts.get((row, column))
                 if first and first != (row, column):
                     cells[place] = shown.get(first, value)
-                elif first and not (isinstance(value, str) and is_known(value.strip())):
+                elif first and not is_known(value):
                     shown[first] = cells[place]
             alone = sum(not is_blank([cell]) for cell in cells) == 1
             yield Row(cells, alone and row in wide)
