@@ -34,14 +34,15 @@ UNAVAILABLE = "This examination is not available. Order one at a time, by its us
 NOT_RECORDED = "Not recorded: the case has no result of this examination."
 OF_BLOOD = re.compile(r"\b(?:serum|plasma|blood)\b|血", re.IGNORECASE)
 # Results in one text: "WBC 12.3 x10^9/L, Hb 98 g/L, CRP 45 mg/L"
-BETWEEN_ITEMS = re.compile(r"[;；。、|\n]|\.\s|[,，](?!\d{3}(?!\d))(?![^()（）]{0,80}[)）])")
+BETWEEN_ITEMS = re.compile(
+    r"[;；。、|\n]|\.\s|[,，](?!\d{3}(?!\d))(?![^()（）]{0,80}[)）])|\d{4}-\d\d-\d\d[\d :T]*: "
+)
 VALUE = re.compile(
     r"(?<=[\s:：=\u4e00-\u9fff])(?:(?:[<>≤≥~]\s*)?[-+]?\d|(?:(?:weak|strong)ly |non-?|un|not |[弱强])?"
     r"(?:pos|neg|norm|elev|rais|low|high|reactive|detect|remarkable|阳|阴|正常|升|增|降|减))"
 )
 LONGEST_BLOCK = 2_000  # characters of a text that is searched for names
 UNIT = re.compile(r"\d\s*(?:[a-zµμ]\w*|\w+/)\S*")  # 14 mg/dL says nothing of magnesium
-TIME = re.compile(r"\A\d{4}-\d\d-\d\d[\d :T]*: ")
 AGE = 40  # of a patient of whom it is not known
 SEX = "female"
 
@@ -140,7 +141,7 @@ def _with_items(task: DiagnosisTask) -> DiagnosisTask:
 
 def _items(text: str) -> Iterator[tuple[str, str]]:
     for line in BETWEEN_ITEMS.split(text):
-        item = TIME.sub("", line.strip())
+        item = line.strip()
         starts = [value.start() for value in VALUE.finditer(item, 1, LONGEST)]
         # A number may belong to the name: CA 19-9
         known = [at for at in starts if is_name(item[:at])]

@@ -6,10 +6,8 @@ from conditions.orders import ORDERS, covered_by, named, panels
 from conditions.table import load_tables
 from tests.corpora import cases_of
 
-CASES = cases_of(__file__, "orders")
 
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case["order"])
+@pytest.mark.parametrize("case", cases_of(__file__, "orders"), ids=lambda case: case["order"])
 def test_an_order_means_one_examination_or_none(case):
     assert named(str(case["order"])) == case["examination"]
 

@@ -51,13 +51,13 @@ def test_an_osce_case_for_the_diagnosis_agent(tmp_path, capsys):
 def test_the_rows_of_a_table_are_results_by_their_names(tmp_path):
     rows = [{"test": "Ferritin", "value": 4.3, "unit": "ng/mL"}, {"test": "Iron", "value": 5}]
     tables = {"Serum": rows, "Dates": [{"Na": 138}], "Signs": [{"name": "gait"}]}
-    parts = {"Test_Results": tables, "Physical_Examination_Findings": "Pale, BP 90/60."}
-    case = OSCE["OSCE_Examination"] | parts
+    case = OSCE["OSCE_Examination"] | {"Test_Results": tables}
+    case["Physical_Examination_Findings"] = "Pale."
     [task] = tasks_of("diagnosis", written(tmp_path, {"OSCE_Examination": case}))
     assert task.results["Ferritin"] == "value: 4.3; unit: ng/mL"
     assert task.results["Serum"] == "Ferritin: value: 4.3; unit: ng/mL\nIron: value: 5"
     assert (task.results["Dates"], task.results["Signs"]) == ("Na: 138", "name: gait")
-    assert task.results["Physical Examination Findings"] == "Pale, BP 90/60."
+    assert task.results["Physical Examination Findings"] == "Pale."
 
 
 def test_an_image_challenge_is_marked_and_other_questions_are_counted(tmp_path, capsys):
