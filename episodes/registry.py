@@ -62,7 +62,9 @@ def get(name: str) -> Agent:
     for part, kind in Agent.__annotations__.items():
         value = getattr(agent, part, None)
         try:
-            TypeAdapter(kind).validate_python(value, strict=True)
+            # Strictly, no other mapping than a dict would do
+            known = dict(value) if isinstance(value, Mapping) else value
+            TypeAdapter(kind).validate_python(known, strict=True)
         except ValidationError:
             seen = repr(value)[:80]
             raise AgentError(f"{found.__file__}: {part} is {seen}; expected {kind}") from None

@@ -137,7 +137,7 @@ def checked_tasks(
     try:
         agent.check({cases.name: rows}, settings, options)
         # A file may have numbers
-        return {str(row["id"]): agent.task(row | {"id": str(row["id"])}, settings) for row in rows}
+        return {str(row["id"]): agent.task({**row, "id": str(row["id"])}, settings) for row in rows}
     except (AgentError, AgentFault) as error:
         if cases != agent.splits["test"]:
             raise
