@@ -12,6 +12,7 @@ from episodes.agent import Environment, Record
 from episodes.episode import Conversation, Episode, Policy, Task
 from scoring.rubric import Reward
 from sql_agent import facts
+from sql_agent.ehrsql.published import TEXTS
 from sql_agent.ehrsql.questions import WHOLE, PreparedSet
 from sql_agent.environment import in_thread, play_with_queries
 from sql_agent.gold_episodes import answer_in, query_in
@@ -27,29 +28,13 @@ NULL = re.compile(
     re.IGNORECASE,
 )
 NULL_BEHIND = re.compile(rf"\W+(?:so )?{NO_ANSWER}\W*$", re.IGNORECASE)
-REFUSAL = re.compile(
-    r"(?:(?:i'?m |i am )?(?:sorry|unfortunately)\W+(?:but )?)?"
-    r"(?:(?:(?:this|the|that|your) question |it )?(?:(?:cannot|can ?not|can't) be answered|"
-    r"is (?:not |un)answerable)|(?:i|(?:the|this) (?:database|data)) (?:cannot|can ?not|can't) answer "
-    r"(?:this|that|the|your)(?: question)?)"
-    r"(?: (?:with|from|by|using|based on) (?:this|the)(?: \w+)? (?:database|data|tables|schema))?\W*"
-    r"|(?:抱歉\W+)?(?:[该本]|这个)?(?:数据库)?(?:问题)?(?:无法|不能)回答(?:[该本]|这个)?(?:问题)?\W*",
-    re.IGNORECASE,
-)
+REFUSAL = re.compile("".join(TEXTS["refusal"]), re.IGNORECASE)
 TOOL = tool_spec(
     TOOL_NAME,
     "Run one read-only SELECT statement in SQLite's dialect and return JSON; after an error, write "
     "the statement anew.",
     sql="one SELECT statement",
 )
-PROMPT = """You answer questions about a hospital's database by querying it.
-The result of the last statement that you run is taken as your answer; then say it in one sentence.
-If the database cannot answer the question, reply with: null
-The current time is '{now}'. All texts in the database are in lower case.
-Normal ranges: temperature 35.5 to 38.1, sao2 95 to 100, heart rate 60 to 100,
-respiration 12 to 18, systolic bp 90 to 120, diastolic bp 60 to 90, mean bp 60 to 110.
-Tables:
-{tables}"""
 
 
 class EhrsqlEnvironment(Environment):
@@ -63,7 +48,7 @@ class EhrsqlEnvironment(Environment):
         for table in sorted(self.tool.allowed_tables):
             columns[table] = [column.name for column in self.tool.database().columns(table)]
         tables = "\n".join(table_lines(columns))
-        self.prompt = PROMPT.format(now=self.set.version.now, tables=tables)
+        self.prompt = TEXTS["prompt"].format(now=self.set.version.now, tables=tables)
         # Of episodes that are not recorded yet. Each is held, so that its id is no other's
         self._scores: dict[int, tuple[Episode, float]] = {}
 

@@ -11,21 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from common.command import UsageError
+from common.toml import table_beside
 from data.records import refusing
 
 IMPOSSIBLE = "null"  # what stands in place of a statement where the database has no answer
 EXPECTED = "expected EHRSQL's list of questions with `query`, or EHRSQL-2024's label.json"
 COMPARED = 100  # rows of a result that EHRSQL-2024 compares
-# What `NAME_lower` and `NAME_upper` of a statement mean in both benchmarks
-NORMAL = {
-    "temperature": (35.5, 38.1),
-    "sao2": (95.0, 100.0),
-    "heart_rate": (60.0, 100.0),
-    "respiration": (12.0, 18.0),
-    "systolic_bp": (90.0, 120.0),
-    "diastolic_bp": (60.0, 90.0),
-    "mean_bp": (60.0, 110.0),
-}
+TEXTS = table_beside(__file__, "texts.toml")
 
 
 @dataclass(frozen=True)
@@ -47,7 +39,7 @@ class Version:
         for operator in (">=", "<=", "!="):
             text = text.replace(f"{operator[0]} =", operator)
         text = text.replace("current_time", f"'{self.now}'")
-        for name, (low, high) in NORMAL.items():
+        for name, (low, high) in TEXTS["normal"].items():
             text = text.replace(f"{name}_lower", str(low)).replace(f"{name}_upper", str(high))
         return text.replace("%y", "%Y").replace("%j", "%J")
 
