@@ -28,7 +28,7 @@ MADE_ZH = re.compile(r"\A([^\W不非没无未]{2,12}?)(?:所致|引起|导致)�
 LINK = re.compile(
     rf"[\s,，(（]{{0,3}}(?:({any_of(TABLE['said']['cause'])})|({any_of(TABLE['said']['effect'])}))"
     r"|\b(?:with|in)\b|(?<![不无未])(?:伴有?|合并(?!症)|并(?![发且]))"
-    r"|[,，;；()（）\n+&]|\band\b|(?<=[\u4e00-\u9fff]) +(?=[\u4e00-\u9fff])",
+    r"|[,，;；()（）\n+&]|\band\b|(?<=[\u4e00-\u9fff]) +(?=[\u4e00-\u9fffIVX])",
     re.I,
 )
 

@@ -25,6 +25,7 @@ WITHIN_DAYS = {"sudden", "hours", "days"}  # what only begins so is not chronic
 OWN_NAMES = 2  # of a condition, in English and Chinese; all others are aliases
 # What is acute although it does not say so: an inflammation, an attack, an artery closed
 ACUTE = re.compile("(?:itis|炎)$|^(?:exacerbation|attack|stroke|infarction|embolism)$")
+WHOSE = re.compile(r"\bin\b", re.I)  # cancer in cirrhosis comes of it
 CAUSED = re.compile("|".join(TABLE["said"]["cause"]), re.I)  # "with" what it is due to is the same
 
 
@@ -86,7 +87,7 @@ def gold_of(names: tuple[str, ...]) -> Gold:
         wider=_wider_than(readings),
         others=tuple(others - readings),
         parts=tuple(parts) if outside and len(parts) > len(names) else (),
-        links=tuple(chain.from_iterable(map(links, every))),
+        links=tuple(chain.from_iterable(links(WHOSE.sub("due to", name)) for name in every)),
         other_causes="|".join(causes) or NEVER,
     )
 
