@@ -26,7 +26,6 @@ OWN_NAMES = 2  # of a condition, in English and Chinese; all others are aliases
 # What is acute although it does not say so: an inflammation, an attack, an artery closed
 ACUTE = re.compile("(?:itis|炎)$|^(?:exacerbation|attack|stroke|infarction|embolism)$")
 WHOSE = re.compile(r"\bin\b", re.I)  # cancer in cirrhosis comes of it
-CAUSED = re.compile("|".join(TABLE["said"]["cause"]), re.I)  # "with" what it is due to is the same
 
 
 class Gold(NamedTuple):
@@ -86,7 +85,7 @@ def gold_of(names: tuple[str, ...]) -> Gold:
         elsewhere=organs() - places,
         wider=_wider_than(readings),
         others=tuple(others - readings),
-        parts=tuple(parts) if outside and len(parts) > len(names) else (),
+        parts=tuple(parts) if len(parts) > len(names) else (),
         links=tuple(chain.from_iterable(links(WHOSE.sub("due to", name)) for name in every)),
         other_causes="|".join(causes) or NEVER,
     )
@@ -96,8 +95,6 @@ def _readings_of(names: list[str]) -> set[Words]:
     """Return the words of each name, and of each narrower name that answers to it."""
     found = {*map(words_of, names), *map(words_of, map(unlinked, names))} - {frozenset()}
     found |= {name - {"childhood"} for name in found if len(name) > 1}
-    found |= {name - {"with"} for name in found}
-    found |= {words_of(name) | {"with"} for name in names if CAUSED.search(name)}
     for general, several in TABLE["narrower"].items():
         wide = words_of(general)
         for name in [name for name in found if wide <= name]:

@@ -62,7 +62,6 @@ def test_of_a_kind_that_one_of_the_names_has_another_one_is_wrong():
     assert not names_it("severe croup", ["mild croup", "croup"])
     in_days = ["urticaria", "hives", "acute urticaria"]  # of a condition that begins within days
     assert not any(names_it(said, in_days) for said in ("慢性荨麻疹", "chronic hives"))
-    assert names_it("Chronic urticaria", ["urticaria"])
 
 
 def test_all_wordings_of_a_row_are_read_alike():
