@@ -37,7 +37,7 @@ from episodes.episode import AgentError, Episode, Task
 from episodes.own_code import own_code
 from episodes.play_and_score import play
 from episodes.policy import ChatPolicy, Endpoint
-from episodes.record import record_of
+from episodes.record import as_json, record_of
 from episodes.row_files import refuse_twice
 from episodes.turns import turns_of, with_turns
 from evaluation import results
@@ -117,7 +117,8 @@ def configuration(
         found["thinking"] = True
     if arguments.tool_parser:
         found["tool_parser"] = arguments.tool_parser
-    return {**found, **environment.description()}
+    # As it is read back, where a tuple is a list
+    return {**found, **json.loads(as_json(environment.description()))}
 
 
 def default_folder(config: dict[str, Any]) -> Path:

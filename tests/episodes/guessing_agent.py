@@ -52,7 +52,7 @@ class GuessingEnvironment(contract.Environment):
         return {"facts": facts, "guesses": list(episode.events)}
 
     def description(self) -> dict[str, Any]:
-        return {"hint": self.hint}
+        return {"hint": self.hint, "answers": ("no",)}
 
     def close(self) -> None:
         self.closed = True

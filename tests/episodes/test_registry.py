@@ -63,7 +63,6 @@ def test_processes_started_later_find_an_agent_of_another_folder(tmp_path, write
     [
         ("broken", "def broken(:"),
         ("unfinished", "AGENT = Agent()"),
-        ("without_file", "import pathlib; pathlib.Path('/nowhere/x.toml').read_text()"),
         ("uninstalled", "import no_such_package"),
         ("left", "raise SystemExit(0)"),
     ],

@@ -347,5 +347,6 @@ def test_a_fault_of_the_agents_own_names_its_function(
 def test_a_reward_above_the_highest_is_said(tmp_path, guessing, monkeypatch, caplog):
     monkeypatch.setattr(GuessingEnvironment, "highest", -1.0)
     (tmp_path / "words.txt").write_text("salt")
-    assert run(tmp_path / "words.txt", "--baseline", "silent", agent="guessing")[0] == 0
+    for _ in range(2):  # the second finds the first, though JSON has no tuple
+        assert run(tmp_path / "words.txt", "--baseline", "silent", agent="guessing")[0] == 0
     assert not missing(caplog.text, "GuessingEnvironment.score", "highest=-1")
