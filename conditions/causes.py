@@ -1,12 +1,11 @@
 """What a diagnosis names as the cause of what, however it joins the two.
 
 due_to("Lithium-induced tremor")               # "tremor due to Lithium"
-links("pneumonia complicated by sepsis")       # [Link(cause={"pneumonia"}, effect={"sepsis"})]
+links("pneumonia complicated by sepsis")       # [({"pneumonia"}, {"sepsis"})]: what causes what
 """
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from conditions.diagnosis_words import TABLE, Words, beside, words_of
 
@@ -33,11 +32,7 @@ LINK = re.compile(
 )
 
 
-class Link(NamedTuple):
-    """A cause and its effect, in words."""
-
-    cause: Words
-    effect: Words
+Link = tuple[Words, Words]  # a cause and its effect
 
 
 def due_to(said: str) -> str:
@@ -68,19 +63,19 @@ def links(said: str) -> list[Link]:
     joined = zip(pieces[::3], pieces[1::3], pieces[2::3], pieces[3::3], strict=False)
     for before, cause, effect, behind in joined:
         if cause:
-            found.append(Link(words_of(behind), words_of(before)))
+            found.append((words_of(behind), words_of(before)))
         elif effect:
-            found.append(Link(words_of(before), words_of(behind)))
+            found.append((words_of(before), words_of(behind)))
     return found
 
 
 def misjoined(said: Sequence[Link], right: Sequence[Link], words: Words) -> bool:
     """Return whether a text turns cause and effect round, or has another of the words as the cause."""
-    for own in right:
-        effect = own.effect - own.cause
-        for link in said:
-            turned = link.cause & effect and link.effect & (own.cause - own.effect)
-            other = link.cause & words and link.cause.isdisjoint(own.cause)
-            if turned or (other and effect and effect <= link.effect):
+    for cause, effect in right:
+        caused = effect - cause
+        for named, result in said:
+            turned = named & caused and result & (cause - effect)
+            other = named & words and named.isdisjoint(cause)
+            if turned or (other and caused and caused <= result):
                 return True
     return False
