@@ -160,8 +160,9 @@ class Gold:
             amounts = list(filter(AMOUNT.fullmatch, map(fold, row)))
             if amounts and UNIT.fullmatch(row[at].lower()):
                 self.unit_cells.add(fold(row[at]))
+                unit = re.sub(r"^(?=\d)", "×", row[at])  # 4.5×10^9/L
                 for amount in amounts:
-                    self.with_units[fold(amount + row[at])] = amount
+                    self.with_units[fold(amount + unit)] = amount
 
     def without_units(self, text: str) -> str:
         """Return a text without the units in parentheses behind names of columns."""
@@ -192,6 +193,9 @@ class Gold:
             before = rest.removesuffix(fact)
             rest = JOINT_BEHIND.sub("", before).strip()
             joint = rest != before.strip()
+        if found and not joint and found[-1] in self.groups.members.get(rest, ()):
+            found.append(rest)  # 东药 of 东药12元, one of several of one name
+            rest = ""
         is_headed = not rest or (not joint and self.heads.leads(rest))
         return (found[::-1], rest) if found and is_headed else ([], piece)
 
