@@ -23,12 +23,14 @@ LONG = 12  # a word of so many letters may have two mistakes, a shorter one has 
 BRACKETS = re.compile(r"\([^()]*\)")
 # Their glucose is none of the blood
 FLUID = re.compile(
-    r"(?:urin|fluid|csf|stool|aspirat|pleural|ascit)[a-z]*|(?<!糖)尿液?(?![素酸频急痛])|脑脊液|[胸腹]水|粪便?",
+    r"(?:urin|fluid|csf|stool|aspirat|pleural|ascit|saliva|lavage|dialys|vitreous|peritoneal|amniotic"
+    r"|umbilical|semen|drain)[a-z]*|cord blood|(?:bile|sweat)\b|(?<!糖)尿液?(?![素酸频急痛])|脑脊液"
+    r"|[胸腹羊]水|粪便?|(?:引流|透析|灌洗|唾|汗)液|玻璃体|脐带?血|胆汁",
     re.IGNORECASE,
 )
 IN_FLUID = re.compile(
-    rf"(?:[\d -]+h[a-z]*|\d+小时|spot|random|cerebrospinal|synovial|joint)? ?(?:{FLUID.pattern})"
-    r"(?: fluid)?\s*\)?\s*",
+    rf"(?:[\d -]+h[a-z]*|\d+小时|of|spot|random|cerebrospinal|synovial|joint)? ?"
+    rf"(?:{FLUID.pattern})(?:\s+(?:{FLUID.pattern}))*(?: (?:sample|specimen|output))?\s*\)?\s*",
     re.IGNORECASE,
 )
 # Which of two sides a text names; the side of a quadrant or of the heart belongs to the name.
