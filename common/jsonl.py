@@ -85,12 +85,17 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def write_jsonl(path: Path, rows: Iterable[Any], force: bool) -> int:
-    """Write JSON values and return how many. Raises FileError if the file exists and not `force`."""
+    """Write JSON values and return how many.
+    Raises FileError: the file exists and not `force`, or a row has a date or bytes.
+    """
     refuse_existing(path, force)
     count = 0
     with replacing(path) as draft, open(draft, "w", encoding="utf-8") as file:
         for row in rows:
-            file.write(json.dumps(row, ensure_ascii=False) + "\n")
+            try:
+                file.write(json.dumps(row, ensure_ascii=False) + "\n")
+            except TypeError as error:
+                raise FileError(f"{path}, row {count + 1}: {error}; make it text") from None
             count += 1
     return count
 

@@ -103,6 +103,8 @@ def test_rows_come_back_with_their_lines(path):
     assert list(read_jsonl(path)) == [(1, {"id": "一"}), (2, {"id": "b"})]
     path.write_bytes(b"\xef\xbb\xbf" + b'{"id": 1}\r\n\r\n{"id": 2, "id": 2}')
     assert list(read_jsonl(path)) == [(1, {"id": 1}), (3, {"id": 2})]
+    with pytest.raises(FileError, match=r"row 2: .* set .*text"):
+        write_jsonl(path, [{}, {"seen": {1}}], force=True)
 
 
 @pytest.mark.parametrize(

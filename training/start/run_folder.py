@@ -16,6 +16,7 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from common.jsonl import write_jsonl, write_text
+from episodes.record import as_json
 from training.engine.checkpoints import (
     MARK,
     STEP_METRICS,
@@ -85,8 +86,7 @@ def write_inputs(
     """Write rows, where this process trains, and what scores depend on, where it plays."""
     plan.output.run_dir.mkdir(parents=True, exist_ok=True)
     if described is not None:
-        text = json.dumps(described, ensure_ascii=False)
-        write_text(plan.output.run_dir / ENVIRONMENT, text, force=True)
+        write_text(plan.output.run_dir / ENVIRONMENT, as_json(described), force=True)
     if plan.store.role != "runner":
         (plan.output.run_dir / "data").mkdir(exist_ok=True)
         for name, part in rows.items():
