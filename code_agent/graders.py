@@ -49,6 +49,7 @@ PYTHON = re.compile(r"""[\[({'"]|[\w.]+\(""")  # how a value begins that is more
 TRUE = {"true", "yes", "1"}
 FALSE = {"false", "no", "0"}
 MISSING = {"none", "nan", "nat", "null", "<na>"}  # what stands for None, in small letters
+NOTHING = ([(0, "0")], [(0, "0.0")])  # how a count of 0 is sorted
 SCALARS = ("number", "integer", "text", "date", "boolean")
 SHAPES = ("set", "list", "table")
 Seen = Any  # a parsed text: a text for each scalar, and lists, tuples, sets and dicts of these
@@ -111,15 +112,18 @@ def grade(answer_text: str, gold: Gold) -> bool:
     text = answer_text.strip()
     if not text or len(text) > LONGEST:
         return False
-    seen = _frame(answer_text, len(gold.items) or 1) or parsed(text)
+    seen = parsed(text)
+    if isinstance(seen, str):
+        seen = _frame(answer_text, len(gold.items) or 1) or seen
     if gold.kind in SHAPES and isinstance(seen, dict) and len(seen) == 1:
         seen = next(filter(_parts, seen.values()), seen)  # {'drugs': ['aspirin', 'heparin']}
     is_ordered = gold.ordered and gold.kind != "set"
     if gold.kind == "table":
         rows = _rows(gold, seen, is_ordered)
-        if gold.items == ("text", "integer") and all(count for _, count in gold.value):
-            # A group that has nothing may be named, too
-            rows = [row for row in rows if [*_cells(row)][1:] not in (["0"], ["0.0"])]
+        if gold.items == ("text", "integer"):  # other groups may be named that have nothing
+            asked = [_sorted_by(row)[0] for row in gold.value]
+            keyed = [(_sorted_by(row), row) for row in rows]
+            rows = [row for key, row in keyed if key[1:] not in NOTHING or key[0] in asked]
         return _same_rows(gold, rows, gold.value, is_ordered)
     if gold.kind in SHAPES:
         if isinstance(seen, str):  # not Python: split at lines, else at commas, numbers at blanks
@@ -248,8 +252,9 @@ def _rows(gold: Gold, seen: Seen, ordered: bool) -> list[Seen]:
     if isinstance(seen, str):  # a line is one, as `print(key, value)` writes it
         lines = seen.replace(": ", " ").splitlines()
         rows = [line.rsplit(None, len(gold.items) - 1) for line in lines]
-        is_headed = gold.items[-1] in ("number", "integer") and not NUMBER.fullmatch(rows[0][-1])
-        return rows[is_headed:]
+        head = seen.partition("\n")[0].split()
+        has_numbers = gold.items[-1] in ("number", "integer")
+        return rows[has_numbers and not any(map(NUMBER.fullmatch, head)) :]
     if isinstance(seen, set) and not ordered:
         return list(seen)
     if isinstance(seen, dict):
@@ -263,16 +268,18 @@ def _rows(gold: Gold, seen: Seen, ordered: bool) -> list[Seen]:
 def _frame(text: str, columns: int) -> list[Seen]:
     """Return the rows of a frame or series as pandas prints it, without their numbers, else []."""
     lines = text.rstrip().splitlines()
-    if DTYPE.fullmatch(lines[-1]) and not text.startswith("<"):
+    if len(lines) < 2:
+        return []
+    if DTYPE.fullmatch(lines[-1]):
         del lines[-1]
     elif lines[0].startswith("  "):
         del lines[0]  # the names of the columns
     else:
         return []
     rows = [GAP.split(line.rstrip()) for line in lines]
-    if len(rows) > 1 and len(rows[0]) == 1:
-        del rows[0]  # the name of the index
-    width = len(rows[-1]) if rows else 0
+    width = len(rows[-1])
+    if len(rows[0]) < width:
+        del rows[0]  # the names of the index
     if width < 2 or any(len(row) != width or not row[0] for row in rows):
         return []
     is_numbered = len(rows) == 1 or all(row[0].isdecimal() for row in rows)

@@ -31,7 +31,7 @@ TABLE: dict[str, Any] = table_beside(__file__)
 NOW = datetime.fromisoformat(TABLE["now"])
 PAYLOADS = TABLE["payload"]
 CLOSE = 1e-3
-# mg/dL of magnesium below which so many grams are given, at a gram an hour, and up to which one is.
+# mg/dL of magnesium below which so many grams are given, at a gram an hour, and up to which 1 is.
 # mEq of potassium for 0.1 below the goal.
 GRAMS = ((1.0, 4), (1.5, 2))
 MILD = 1.9
@@ -138,8 +138,8 @@ def _orders(code: str, level: float, question: str, fields: Mapping[str, str]) -
     ndc = re.search(r"\b(\d{4,5}-\d{3,4}-\d{2})\b", question)
     drug = _filled(PAYLOADS["drug"], {**fields, "code": ndc[1] if ndc else ""})
     if code == "MG":
-        grams = next((dose for below, dose in GRAMS if level < below), int(level <= MILD))
-        return [_dosed(drug, grams, "g")] if grams else []
+        grams = next((dose for below, dose in GRAMS if level < below), 1)
+        return [_dosed(drug, grams, "g")] if level <= MILD else []
     if level >= POTASSIUM_GOAL:
         return []
     morning = (NOW + timedelta(days=1)).replace(hour=8, minute=0).isoformat()
@@ -179,10 +179,11 @@ def readings(patient: str, code: str, hours: int | None) -> list[tuple[datetime,
 def read_answer(text: str) -> dict[str, list[Any]]:
     """Return GET and POST as lists, numbers in them as texts. What is neither is GET."""
     value = parsed(text.strip())
-    parts = value if isinstance(value, dict) else {"GET": value}
+    if not isinstance(value, dict):
+        value = {"GET": value if isinstance(value, list | tuple) else [value]}
     found = {}
     for name in ("GET", "POST"):
-        part = parts.get(name)
+        part = value.get(name)
         if not isinstance(part, list | tuple):
             part = [part] if part and part != "None" else []
         found[name] = [one.get("payload", one) if isinstance(one, dict) else one for one in part]
@@ -192,10 +193,8 @@ def read_answer(text: str) -> dict[str, list[Any]]:
 def holds(said: Any, wanted: Any) -> bool:
     """Return whether what was said has everything wanted. Lists have the same length and order."""
     if isinstance(wanted, dict):
-        if (
-            isinstance(said, list | tuple) and len(said) == 1
-        ):  # `note` and `code` are given both ways
-            [said] = said
+        if isinstance(said, list | tuple) and len(said) == 1:
+            [said] = said  # `note` and `code` are given both ways
         return isinstance(said, dict) and all(
             key in said and holds(said[key], wanted[key]) for key in wanted
         )

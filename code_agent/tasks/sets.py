@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from code_agent.actions import HERE, EpisodeContext, placed
-from code_agent.graders import MISSING, Gold
+from code_agent.graders import MISSING, NUMBER, Gold
 from code_agent.judging import (
     Handed,
     Labels,
@@ -112,9 +112,10 @@ class MedCalcBench(MedAgentGymSet):
         if date := re.fullmatch(r"(\d{1,2})/(\d{1,2})/(\d{4})", truth):
             month, day, year = map(int, date.groups())
             gold = Gold("date", f"{year:04}-{month:02}-{day:02}")
-        elif re.fullmatch(r"[+-]?[\d.]+(e-?\d+)?", truth):
+        elif NUMBER.fullmatch(truth):
             limits = [float(str(row[name])) for name in ("Lower Limit", "Upper Limit")]
-            gold = Gold("number", float(truth), lower=min(limits), upper=max(limits))
+            value = float(truth.replace(",", ""))
+            gold = Gold("number", value, lower=min(limits), upper=max(limits))
         return {"reference": truth, "gold": gold}
 
     def score(self, task: CodeTask, answer: str) -> float:
