@@ -116,12 +116,12 @@ def expected(about: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
         is_birthday_to_come = (NOW.month, NOW.day) < (born.month, born.day)
         return [years - 1 if is_birthday_to_come else years], []
     if asks in ("record", "refer"):
-        value = re.search(r'"(.+)"', about["instruction"], re.DOTALL)
-        code = re.search(r"(\d{8,})", question)
-        fields |= {"value": value[1].strip() if value else "", "code": code[1] if code else ""}
+        fields["value"] = _found(r'"(.+)"', about["instruction"]).strip()
+        fields["code"] = _found(r"(\d{8,})", question)
         return [], [_filled(PAYLOADS[asks], fields)]
     found = readings(about["patient"], kind["code"], kind.get("hours"))
-    test = _filled(PAYLOADS["test"], {**fields, "code": _loinc(question)})
+    loinc = _found(r"LOINC code[^.]*?(\d{3,6}-\d)", question)
+    test = _filled(PAYLOADS["test"], {**fields, "code": loinc})
     if not found:
         return [-1], [test] if asks == "renew" else []
     at, latest = found[-1]
@@ -131,21 +131,20 @@ def expected(about: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
         return [fmean(value for _, value in found)], []
     if asks == "renew":
         return [latest, at.isoformat()], [] if at >= NOW - YEAR else [test]
-    return [latest], _orders(kind["code"], latest, question, fields)
+    ndc = _found(r"\b(\d{4,5}-\d{3,4}-\d{2})\b", question)
+    drug = _filled(PAYLOADS["drug"], {**fields, "code": ndc})
+    return [latest], _orders(kind["code"], latest, drug, test)
 
 
-def _orders(code: str, level: float, question: str, fields: Mapping[str, str]) -> list[Any]:
-    ndc = re.search(r"\b(\d{4,5}-\d{3,4}-\d{2})\b", question)
-    drug = _filled(PAYLOADS["drug"], {**fields, "code": ndc[1] if ndc else ""})
+def _orders(code: str, level: float, drug: Bundle, test: Bundle) -> list[Bundle]:
     if code == "MG":
         grams = next((dose for below, dose in GRAMS if level < below), 1)
         return [_dosed(drug, grams, "g")] if level <= MILD else []
     if level >= POTASSIUM_GOAL:
         return []
     morning = (NOW + timedelta(days=1)).replace(hour=8, minute=0).isoformat()
-    test = _filled(PAYLOADS["test"], {**fields, "code": _loinc(question)})
-    test["occurrenceDateTime"] = morning
-    return [_dosed(drug, (POTASSIUM_GOAL - level) / 0.1 * POTASSIUM_STEP, "mEq"), test]
+    dose = (POTASSIUM_GOAL - level) / 0.1 * POTASSIUM_STEP
+    return [_dosed(drug, dose, "mEq"), {**test, "occurrenceDateTime": morning}]
 
 
 def _dosed(drug: Bundle, amount: float, unit: str) -> Bundle:
@@ -153,9 +152,9 @@ def _dosed(drug: Bundle, amount: float, unit: str) -> Bundle:
     return drug | {"dosageInstruction": [{"doseAndRate": [{"doseQuantity": quantity}]}]}
 
 
-def _loinc(question: str) -> str:
-    found = re.search(r"LOINC code[^.]*?(\d{3,6}-\d)", question)
-    return found[1] if found else ""
+def _found(pattern: str, text: str) -> str:
+    match = re.search(pattern, text, re.DOTALL)
+    return match[1] if match else ""
 
 
 def readings(patient: str, code: str, hours: int | None) -> list[tuple[datetime, float]]:
