@@ -255,13 +255,10 @@ def _rows(gold: Gold, seen: Seen, ordered: bool) -> list[Seen]:
         head = seen.partition("\n")[0].split()
         has_numbers = gold.items[-1] in ("number", "integer")
         return rows[has_numbers and not any(map(NUMBER.fullmatch, head)) :]
-    if isinstance(seen, set) and not ordered:
-        return list(seen)
     if isinstance(seen, dict):
-        is_flat = all(isinstance(cell, str) for cell in seen.values())
-        return list(seen.items()) if is_flat else [seen]
-    if not isinstance(seen, list | tuple):
-        return []
+        return list(seen.items())
+    if isinstance(seen, set):
+        return [] if ordered else list(seen)
     return [seen] if all(isinstance(cell, str) for cell in seen) else list(seen)
 
 
