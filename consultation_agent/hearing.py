@@ -15,10 +15,9 @@ from consultation_agent.doctor_questions import (
 )
 from consultation_agent.likeness import heard
 
-# Of the probability that a question asks for a thing: to answer by it, and to take a thing of a list
-# or a part of another question for one of its own.
+# Of the probability that a question asks for a thing: to answer by it, and to take a piece of a
+# question for one of its own.
 SURE = 0.15
-LISTED = 0.35
 VERY_SURE = 0.5
 OTHER = "other"  # what no patient can tell, or is not understood
 ANOTHER_TIME = "another_time"  # when something was that is not the complaint
@@ -41,21 +40,21 @@ def asks_by_itself(clause: str) -> bool:
     return bool(ASKING.search(clause)) and heard(clause).probability >= SURE
 
 
-def things_in(question: str) -> list[str]:
+def things_in(part: str, question: str = "") -> list[str]:
     """Return what one part of a question asks for, OTHER for what is not understood."""
-    asking = asking_of(question)
+    asking = asking_of(part)
     if not asking:
         return [OTHER]
     if ANOTHER_PERSON.search(asking):
         return [UNRECORDED]
-    whole = heard(asking)
+    around = asking_of(question) or asking
+    whole = heard(asking, around)
     pieces = list(filter(None, JOINT.split(WHETHER.sub("", asking))))
     if len(pieces) > 1 and whole.item not in SIDES:
-        least = LISTED if "、" in asking else VERY_SURE
         sure = dict[str, None]()
-        for one in map(heard, pieces):
-            if one.probability >= least:
-                sure.update(dict.fromkeys(one.item.split("+")))
+        for piece in pieces:
+            if heard(piece).probability >= VERY_SURE:
+                sure.update(dict.fromkeys(heard(piece, around).item.split("+")))
         if len(sure) > 1:
             return list(sure)
     return whole.item.split("+") if whole.probability >= SURE else [OTHER]

@@ -22,6 +22,7 @@ from consultation_agent.doctor_questions import HAN_RUN, SAID, plain
 FLATTENED = 4.0
 RARE = 5.0  # the logarithm of how many times rarer a piece that counts once is
 UNSEEN = 0.1  # of a count: what a piece that never stood with an item counts
+AROUND = 0.15  # of a piece: what one counts that stands in the question, and not in the part
 BESIDE = re.compile(r"[\s，。？！、,.?!]")
 WORD = re.compile(r"[a-z']+")
 
@@ -46,26 +47,31 @@ class Counted(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def heard(question: str) -> Heard:
-    """Return what a question is most likely to ask for: a name in likeness.toml."""
+def heard(part: str, question: str = "") -> Heard:
+    """Return what a part of a question is most likely to ask for: a name in likeness.toml.
+
+    What stands around it counts a little: in 膝盖红不红，摸着热不热？ the last part asks for no fever.
+    """
     counted = _counted()
-    said = plain(question)
+    said = plain(part)
     same = counted.whole.get(_bare(said))
     if same:
         return Heard(same, 1.0)
-    known = [piece for piece in _pieces(said) if piece in counted.pieces]
-    length = sum(counted.weights[piece] for piece in known)
+    shares = dict.fromkeys(_pieces(plain(question)), AROUND) | dict.fromkeys(_pieces(said), 1.0)
+    known = [piece for piece in shares if piece in counted.pieces]
+    weights = {piece: shares[piece] * counted.weights[piece] for piece in known}
+    length = sum(weights.values())
     likely = dict[str, float]()
     for item, asked in counted.questions.items():
         total = counted.totals[item] + UNSEEN * len(counted.pieces)
         likely[item] = math.log(asked) + length * math.log(UNSEEN / total)
-    for piece in known:
+    for piece, weight in weights.items():
         for item, times in counted.pieces[piece].items():
-            likely[item] += counted.weights[piece] * math.log(times / UNSEEN + 1)
+            likely[item] += weight * math.log(times / UNSEEN + 1)
     best = max(likely, key=lambda item: likely[item])
-    weights = {item: math.exp((one - likely[best]) / FLATTENED) for item, one in likely.items()}
-    alike = [item for item in weights if {*item.split("+")} & {*best.split("+")}]
-    return Heard(best, sum(weights[item] for item in alike) / sum(weights.values()))
+    odds = {item: math.exp((one - likely[best]) / FLATTENED) for item, one in likely.items()}
+    alike = [item for item in odds if {*item.split("+")} & {*best.split("+")}]
+    return Heard(best, sum(odds[item] for item in alike) / sum(odds.values()))
 
 
 @cache

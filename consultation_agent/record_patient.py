@@ -83,7 +83,7 @@ class RecordPatient:
         if task.words:
             replies = list[Reply]()
             for part in parts:
-                replies += _Part(task, part, mentioned).replies()
+                replies += _Part(task, part, mentioned).replies(question)
             return _together(replies, SAID["zh"])
         whole = _recalled(task, question, mentioned)
         if whole.kind != "unknown" or len(parts) == 1:
@@ -104,11 +104,11 @@ class _Part:
         self.symptoms = load_tables().symptoms
         self.facets = load_tables().facets
 
-    def replies(self) -> list[Reply]:
-        """Return a reply to each thing that is asked for."""
+    def replies(self, question: str) -> list[Reply]:
+        """Return a reply to each thing that is asked for, where this is a part of `question`."""
         if opens(self.question):
             return [_opening(self.task.opening, self.task, self.mentioned)]
-        return [self._about(item) for item in things_in(self.question)]
+        return [self._about(item) for item in things_in(self.question, question)]
 
     def _about(self, item: str) -> Reply:
         topic = topics().get(item)
