@@ -14,16 +14,7 @@ from common.language import said
 from data.records import SourceError
 from sql_agent.intake.cells import readable
 from sql_agent.intake.grid import UNNAMED, Part
-from sql_agent.intake.headers import (
-    CELLS,
-    EXACT,
-    LONGEST,
-    claims,
-    is_known,
-    is_word,
-    normalise,
-    with_unit,
-)
+from sql_agent.intake.headers import CELLS, EXACT, LONGEST, claims, is_known, is_word, normalise
 from sql_agent.tables import NAME_COLUMN, TABLE_WORDS, TABLES
 
 Given = Mapping[str, str | None]  # a mapping file: source column, our column
@@ -150,12 +141,12 @@ def guess_table(columns: Iterable[str], name: str = "", given: Given | None = No
 
 
 def sample(part: Part) -> dict[str, list[str]]:
-    """Return the filled cells of each column in the first rows, as they would be stored."""
+    """Return the filled cells of each column in the first rows, as texts without a unit."""
     cells: dict[str, list[str]] = {column: [] for column in part.columns}
     for record in islice(part.records(), SAMPLED):
         for column, value in record.values.items():
             if text := readable(value):
-                cells[column].append(with_unit(column, text))
+                cells[column].append(text)
     return cells
 
 

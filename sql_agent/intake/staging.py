@@ -18,6 +18,8 @@ LENGTHS = dict.fromkeys(NAME_COLUMN.values(), NAME_LENGTH) | {"source": SOURCE_L
 LARGEST_KEY = 2**31 - 1
 INITIALS = "med_name_initial"
 TIMES = ("created_at", "create_at", "update_at")
+# Their cells are not amounts, whatever unit a source has behind their names
+CODES = ("id", *NAME_COLUMN.values(), "med_barcode", "med_approval", "approve_code")
 MAYBE_DATES = (*TIMES, "period", "status", "source")
 # How a spreadsheet stores the days of 1982 to 2064, which it shows as dates
 SERIAL = re.compile(r"[3-5][0-9]{4}")
@@ -115,7 +117,8 @@ def clean(
                     f"the date or time {value}, which a spreadsheet makes of such as 1-2; "
                     "store it as text"
                 )
-            text = with_unit(source, text)
+            if column not in CODES:
+                text = with_unit(source, text)
             joined = f"{cells[column]}\n{text}" if column in cells else text
             cells[column] = _fitting(column, joined)
         except CellError as error:
