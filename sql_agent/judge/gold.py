@@ -105,14 +105,13 @@ class Gold:
                 told[fact] = {(owner, label) for owner, _ in told[fact]}
         ways = [form, told] if by_reference or not rows else [form]
         self.forms: list[Places] = []
-        for way in ways:
-            asked = {fact: way[fact] for fact in way if fact not in self.unit_cells}
-            self.forms += filter(None, [asked])
         self.groups = Groups(rows or [[reference]], self.heads.names)
         self.places: Places = defaultdict(set)
         self.number = self.number_fact = ""
         self.fields: list[str] = []  # in gold's order
         for way in ways:
+            asked = {fact: way[fact] for fact in way if fact not in self.unit_cells}
+            self.forms += filter(None, [asked])
             for fact, places in way.items():
                 self.places[fact] |= places
                 new = {label for _, label in places} - {"", *self.fields}
@@ -225,7 +224,11 @@ class Gold:
             more = MORE.match(tail) and not begins_word
             about = ABOUT.search(piece, found.end() - 1)
             is_about = about and about[0] not in self.heads.asked  # 4名60岁以上的患者
-            exact = "?" not in tail and not is_about and not more
+            others = re.findall(
+                rf"\d[{MEASURES}]", head + tail
+            )  # 6元的有20种 of how many below 20元
+            others = [one for one in others if one not in self.heads.asked]
+            exact = not ("?" in tail or is_about or more or others)
             if apart and exact and self.heads.leads(head) and self.heads.asks(tail):
                 return head
         return None

@@ -43,6 +43,7 @@ DENIED = re.compile(
 )
 YES_OR_NO = re.compile(r"(.)[不没]\1")  # 能不能吃 does not say 不能吃
 FIELD = re.compile("[一-鿿]{2,6}")  # a field that is told in other words than gold's
+THAN = re.compile("than \\d+[a-z]*")  # folded: more than 3drugs
 ENGLISH_WORD = re.compile(r"\d+(?:\.\d+)?|[a-z]+")
 
 
@@ -99,7 +100,7 @@ class Heads:
 
     def asks(self, text: str) -> bool:
         """Return whether the text consists of names, labels, plain words and parts of the question."""
-        if len(text) > LONGEST:
+        if len(text) > LONGEST or any(than not in self.asked for than in THAN.findall(text)):
             return False
         for words in (self.names, self.labels):
             text = without(text, words)
@@ -134,7 +135,13 @@ class Heads:
 
 
 def without(text: str, words: Iterable[str]) -> str:
-    """Return the text with a line break for each of the words, the longest first."""
+    """Return the text with a line break for each of the words, the longest first.
+
+    A word in Latin letters does not stand within another: a column `n` is no part of `patients`.
+    """
     for word in sorted(filter(None, words), key=lambda word: (-len(word), word)):
-        text = text.replace(word, "\n")
+        if not word.isascii():
+            text = text.replace(word, "\n")
+        elif word in text:
+            text = re.sub(rf"(?<![a-z]){re.escape(word)}(?=s?(?![a-z]))", "\n", text)
     return text

@@ -23,6 +23,7 @@ WITH_OWN_WORDS = 0.4  # of the share: the most that an answer with words of its 
 OF_A_PROGRAM = 0.2  # of the score, where the answer is JSON or a table
 # Beside a label, of which 起因和症状 has one, a field whose name nobody knows
 ANOTHER = re.compile(f"[^\n](?:{JOINT})\n|\n(?:{JOINT})[^\n]")
+ALL_OF = re.compile("(?:都|(?<!平)均)$")  # 甲、乙都有头痛
 MOST_OWN = 40  # pieces of its own, beyond which an answer is not read on and earns nothing
 
 
@@ -120,6 +121,11 @@ class _Reading:
         facts, head = self.gold.trailing_facts(piece)
         if not facts:
             return False
+        if ALL_OF.search(ENDING.sub("", without(head, names))):
+            told_of = {name for name in names if name in head}.union(self.listed)
+            owners = [{owner for owner, _ in self.gold.places[fact]} for fact in facts]
+            if not told_of <= set.intersection(*owners):
+                return False
         self._enter(head)
         is_said = self._say(facts)
         if len(facts) == 1 and facts[0] in names:  # as 乙 of "甲(8)和乙(12)"
