@@ -15,6 +15,7 @@ from difflib import get_close_matches
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from traceback import FrameSummary, extract_tb, print_exception
 from types import MappingProxyType
 from typing import Any, NoReturn
 
@@ -63,6 +64,18 @@ def _missing(error: ModuleNotFoundError) -> str:
     return f"{sys.executable} lacks the package {error.name}; {mended}"
 
 
+def own_lines(error: BaseException) -> list[FrameSummary]:
+    """Return the lines in the folder of an agent, NAME_agent/, that led to an error."""
+    return [line for line in extract_tb(error.__traceback__) if "_agent/" in line.filename]
+
+
+def told(error: BaseException) -> str:
+    """Return what was raised and where, in an agent's own code if it was there."""
+    last = (own_lines(error) or extract_tb(error.__traceback__))[-1]
+    where = f"{last.filename}, line {last.lineno}, in {last.name}"
+    return f"{type(error).__name__}: {error} ({where})"
+
+
 def run_command(program: str, body: Callable[[], int | None], afterwards: str = "") -> int:
     """Run a program's body and return the exit code. A body that returns None counts as 0.
 
@@ -89,6 +102,14 @@ def run_command(program: str, body: Callable[[], int | None], afterwards: str = 
     except KeyboardInterrupt:
         code = INTERRUPTED
         text = f"interrupted{note}"
+    except (Exception, SystemExit) as error:
+        # --help ends in argparse. An agent's own code that leaves has not done the work.
+        asked = any(line.filename == argparse.__file__ for line in extract_tb(error.__traceback__))
+        if asked or (isinstance(error, Exception) and not own_lines(error)):
+            raise
+        print_exception(error)
+        code = Failure.exit_code
+        text = f"{told(error)}{note}"
     print(f"{program}: {as_typed(text)}", file=sys.stderr)
     return code
 

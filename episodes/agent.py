@@ -20,7 +20,6 @@ from typing import Any
 from common.settings import Settings
 from episodes.episode import AgentError, Conversation, Episode, Policy, Task, ToolSpec
 from episodes.kept import kept_episodes
-from episodes.own_code import guard
 from episodes.shown import Shown, transcript
 from scoring.rubric import Reward
 
@@ -86,10 +85,6 @@ class Environment(ABC):
     highest: float = 1.0
     converses: bool = False
     paid: bool = False
-
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        guard(cls, Environment)
 
     @abstractmethod
     async def play(self, task: Task, policy: Policy) -> Episode:
@@ -168,10 +163,6 @@ class Agent(ABC):
     settings: type[Settings] = Settings
     columns: Sequence[Column] = (SCORE,)
     demo: Sequence[str] = ()
-
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        guard(cls, Agent)
 
     @abstractmethod
     def sizes(self, device: str) -> Sizes:

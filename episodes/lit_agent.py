@@ -19,7 +19,7 @@ from episodes.agent import Agent, Environment, Options, accepted_from
 from episodes.episode import Scored, Task
 from episodes.joint import environment_of
 from episodes.outcomes import EpisodeError
-from episodes.play_and_score import play, score
+from episodes.play_and_score import own_code, play, score
 from episodes.policy import ChatPolicy, Endpoint
 from episodes.record import as_json, record_of
 from episodes.turns import turns_of, with_turns
@@ -69,7 +69,8 @@ class EpisodeAgent(agl.LitAgent[dict[str, Any]]):
             scored = await play(
                 environment, checked, episode, policy, self.settings.episode_timeout
             )
-            own = environment.record(checked, scored.episode)
+            with own_code(environment, "record", f"task {checked.id}"):
+                own = environment.record(checked, scored.episode)
             note = note_of(scored, own, await canary)
         finally:
             canary.cancel()

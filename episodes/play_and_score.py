@@ -3,16 +3,48 @@
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 
-from episodes.agent import Environment
-from episodes.episode import Episode, Policy, Scored, Task
+from common.command import Failure, UsageError, told
+from common.settings import Settings
+from episodes.agent import Agent, Environment, Row
+from episodes.episode import AgentError, Episode, Policy, Scored, Task
 from episodes.outcomes import STOP_REASONS, EpisodeError
-from episodes.own_code import own_code
 from scoring.rubric import ROUNDING, Reward
 
 logger = logging.getLogger(__name__)
+
+
+class AgentFault(Failure):
+    """The agent's own code raised. The message names the function and the row."""
+
+
+@contextmanager
+def own_code(owner: object, function: str, row: object) -> Iterator[None]:
+    """Turn what a function of the agent's own raises, SystemExit too, into an AgentFault."""
+    try:
+        yield
+    except (UsageError, Failure, EpisodeError, TimeoutError):
+        raise
+    except (Exception, SystemExit) as error:
+        where = f"{type(owner).__name__}.{function} failed at {row}"
+        raise AgentFault(f"{where}: {told(error)}") from error
+
+
+def tasks_of(agent: Agent, rows: Sequence[Row], settings: Settings) -> list[Task]:
+    """Return the tasks of rows. Raises AgentError: there are none, or a row makes no task."""
+    if not rows:
+        raise AgentError(f"there are no rows for the {agent.name} agent; give a file that has some")
+    tasks = []
+    for row in rows:
+        with own_code(agent, "task", f"row {row.get('id')}"):
+            task = agent.task(row, settings)
+            if not isinstance(task, Task):
+                raise TypeError(f"expected a Task, got {task!r}")
+            tasks.append(task)
+    return tasks
 
 
 async def play(
@@ -32,7 +64,7 @@ async def play(
     detail = ""
     try:
         async with asyncio.timeout(timeout) as limit:
-            with own_code(environment, "play", f" at task {task.id}"):
+            with own_code(environment, "play", f"task {task.id}"):
                 played = await episode
                 if played.stop_reason not in STOP_REASONS:
                     raise ValueError(
@@ -55,7 +87,10 @@ async def score(environment: Environment, task: Task, episode: Episode) -> Rewar
 
     Warns, once, if that is above the highest that the environment declares.
     """
-    reward = await environment.score(task, episode)
+    with own_code(environment, "score", f"task {task.id}"):
+        reward = await environment.score(task, episode)
+        if not isinstance(reward, Reward):
+            raise TypeError(f"expected a Reward, got {reward!r}")
     if (reward.total or 0.0) > environment.highest + ROUNDING:
         _warn_of_more(type(environment).__name__, environment.highest)
     return reward

@@ -15,11 +15,11 @@ from typing import Any, cast
 
 from pydantic import TypeAdapter, ValidationError
 
+from common.command import told
 from common.settings import ROOT, WORK
 from episodes.agent import Agent
 from episodes.episode import AgentError
 from episodes.joint import JOINED, JointAgent
-from episodes.own_code import told
 
 _registered: dict[str, Agent] = {}
 
@@ -49,7 +49,7 @@ def get(name: str) -> Agent:
     except SyntaxError as error:
         raise AgentError(f"{error.filename}, line {error.lineno}: {error.msg}; mend it") from None
     except (Exception, SystemExit) as error:  # a file of another's hand may raise anything
-        raise AgentError(f"the {name} agent cannot be imported: {told(error, folder)}") from error
+        raise AgentError(f"the {name} agent cannot be imported: {told(error)}") from error
     agent = getattr(found, "AGENT", None)
     if not isinstance(agent, Agent):
         raise AgentError(

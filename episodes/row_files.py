@@ -10,7 +10,7 @@ from episodes.episode import AgentError
 
 
 def read_rows(path: Path, what: str) -> list[Row]:
-    """Return a file's rows, `what` in messages. Raises AgentError: unreadable, an id twice."""
+    """Return a file's rows, `what` in messages. Raises AgentError: unreadable, empty, an id twice."""
     try:
         if path.suffix == ".parquet":
             from pyarrow import parquet  # heavy, and agents are imported by every command
@@ -22,6 +22,8 @@ def read_rows(path: Path, what: str) -> list[Row]:
         raise AgentError(
             f"{path} cannot be read: {error}; expected a parquet or JSONL file of {what}"
         ) from None
+    if not rows:
+        raise AgentError(f"{path} has no rows")
     refuse_twice((str(row["id"]) for row in rows if row.get("id") is not None), path)
     return rows
 

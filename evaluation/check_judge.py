@@ -22,6 +22,7 @@ from common.settings import WORK, load_settings
 from episodes import registry
 from episodes.agent import Agent, accepted_from
 from episodes.judge_probe import GOOD, TASKS, Probed, check_judge, problem_of
+from episodes.play_and_score import tasks_of
 from episodes.turns import with_turns
 from evaluation.tables import table
 from scoring.rubric import Reward
@@ -63,7 +64,7 @@ def check(agent: Agent, arguments: argparse.Namespace) -> int:
     rows = agent.rows(arguments.data)
     options = registry.own_options(agent, arguments)
     print("\n".join(agent.check({"train": rows}, settings, options)), file=sys.stderr)
-    tasks = [agent.task(row, settings) for row in rows]
+    tasks = tasks_of(agent, rows, settings)
     with (
         serve_environment(agent, settings, options, WORK / "outputs" / "check_judge") as served,
         closing(agent.open(settings, served, evaluating=True)) as environment,

@@ -34,8 +34,7 @@ from common.stopping import stop_in_order
 from episodes import registry
 from episodes.agent import Agent, Environment, Record
 from episodes.episode import AgentError, Episode, Task
-from episodes.own_code import own_code
-from episodes.play_and_score import play
+from episodes.play_and_score import own_code, play, tasks_of
 from episodes.policy import ChatPolicy, Endpoint
 from episodes.record import as_json, record_of
 from episodes.row_files import refuse_twice
@@ -189,7 +188,7 @@ def evaluate(agent: Agent, arguments: argparse.Namespace, settings: Settings) ->
     rows = results.sample_rows(agent.rows(arguments.data), arguments.n, arguments.seed)
     own = registry.own_options(agent, arguments)
     notes = agent.check({"evaluation": rows}, settings, own)
-    tasks = [agent.task(row, settings) for row in rows]
+    tasks = tasks_of(agent, rows, settings)
     refuse_twice((str(task.id) for task in tasks), arguments.data)
     with contextlib.closing(agent.open(settings, own, evaluating=True)) as environment:
         if player.kind == "baseline":
@@ -245,7 +244,7 @@ def player_of(
             policy = None
             episode = scripted_episode(environment, player, task, commonest)
         scored = await play(environment, task, episode, policy, settings.episode_timeout)
-        with own_code(environment, "record", f" at task {task.id}"):
+        with own_code(environment, "record", f"task {task.id}"):
             own = environment.record(task, scored.episode)
             return record_of(scored, own, sample.number).line()
 

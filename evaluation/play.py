@@ -27,7 +27,7 @@ from episodes import registry
 from episodes.agent import Agent, Environment
 from episodes.episode import Message, Policy, Scored, Task, ToolSpec
 from episodes.outcomes import PolicyStop
-from episodes.play_and_score import play
+from episodes.play_and_score import play, tasks_of
 from episodes.script import numbered, tool_call
 from episodes.turns import turns, turns_of, with_turns
 from evaluation.players import opened_environment
@@ -201,7 +201,7 @@ def choose_tasks(agent: Agent, arguments: argparse.Namespace, settings: Settings
         print(note)
     if arguments.task is None:
         drawn = Random(arguments.seed).sample(rows, min(arguments.n, len(rows)))
-        return [agent.task(row, settings) for row in drawn]
+        return tasks_of(agent, drawn, settings)
     found = [row for row in rows if str(row["id"]) == arguments.task]
     if not found:
         some = ", ".join(str(row["id"]) for row in rows[:3])
@@ -209,7 +209,7 @@ def choose_tasks(agent: Agent, arguments: argparse.Namespace, settings: Settings
             f"{file} has no task {arguments.task!r}; expected "
             f"one of its {len(rows)} ids, such as {some}"
         )
-    return [agent.task(found[0], settings)]
+    return tasks_of(agent, found[:1], settings)
 
 
 async def play_all(

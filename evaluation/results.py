@@ -15,7 +15,7 @@ from common.jsonl import read_jsonl, write_jsonl, write_text
 from common.settings import WORK
 from episodes.agent import Agent, Record, Row
 from episodes.episode import Task
-from episodes.own_code import AgentFault
+from episodes.play_and_score import AgentFault
 from evaluation.metrics import summarise
 from evaluation.tables import PARTS, report_of
 

@@ -29,7 +29,7 @@ from common.stopping import stop_in_order
 from episodes import registry
 from episodes.agent import Agent, Options
 from episodes.episode import AgentError, Task
-from episodes.own_code import AgentFault
+from episodes.play_and_score import AgentFault, tasks_of
 from episodes.turns import with_turns
 from evaluation.players import MODELS, add_flags, model_player, opened, reply_tokens
 from evaluation.run_folder import TRAINING, Run
@@ -136,8 +136,8 @@ def checked_tasks(
     rows = agent.rows(cases)
     try:
         agent.check({cases.name: rows}, settings, options)
-        # A file may have numbers
-        return {str(row["id"]): agent.task({**row, "id": str(row["id"])}, settings) for row in rows}
+        named = [{**row, "id": str(row["id"])} for row in rows]  # a file may have numbers
+        return {task.id: task for task in tasks_of(agent, named, settings)}
     except (AgentError, AgentFault) as error:
         if cases != agent.splits["test"]:
             raise

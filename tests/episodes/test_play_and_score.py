@@ -9,8 +9,7 @@ import pytest
 from common.settings import ROOT, Settings
 from episodes.episode import Episode, Scored, Task
 from episodes.outcomes import STOP_REASONS, UNSCORED
-from episodes.own_code import AgentFault
-from episodes.play_and_score import play
+from episodes.play_and_score import AgentFault, play
 from scoring.rubric import Reward
 from tests.episodes.guessing_agent import GuessingAgent
 from tests.episodes.scripted import ScriptedPolicy, says

@@ -50,10 +50,7 @@ def made(name: str) -> str:
 
 def test_processes_started_later_find_an_agent_of_another_folder(tmp_path, write):
     """Runners, Ray's workers and the parts of a demo do not start where the command did."""
-    write(
-        "faraway",
-        made("faraway"),
-    )
+    write("faraway", made("faraway"))
     assert folder_of(registry.get("faraway")) == tmp_path / "faraway_agent"
     assert os.environ["PYTHONPATH"] == os.pathsep.join([str(tmp_path), "before"])
 

@@ -5,7 +5,6 @@ The model's side is a real HTTP server with scripted replies; tool, data and off
 real ones.
 """
 
-import inspect
 import io
 import json
 import os
@@ -321,27 +320,34 @@ def test_two_tasks_of_one_id_are_refused(tmp_path, guessing, capsys):
     assert not missing(capsys.readouterr().err, "2 times", str(words), "'salt'")
 
 
-@pytest.mark.parametrize(("owner", "function", "given"), cases_of(__file__, "faults_of_an_agent"))
-def test_a_fault_of_the_agents_own_names_its_function(
-    owner, function, given, tmp_path, guessing, monkeypatch, capsys
+@pytest.mark.parametrize(("function", "given"), cases_of(__file__, "faults_of_an_agent"))
+def test_a_fault_of_the_agents_own_names_its_function_and_row(
+    function, given, tmp_path, guessing, monkeypatch, capsys
 ):
-    """SystemExit ended an evaluation as if it were done, and the others with a traceback."""
-    kind = globals()[owner]
-    mock = AsyncMock if inspect.iscoroutinefunction(getattr(kind, function)) else Mock
-    fake = mock(return_value=given, side_effect=SystemExit(0) if given == 0 else None)
-    made = type("Made", (kind,), {function: lambda *_, **__: fake()})
-    monkeypatch.setattr(kind, function, vars(made)[function])
+    owner = GuessingAgent if function == "task" else GuessingEnvironment
+    kind = AsyncMock if function == "score" else Mock
+    raised = SystemExit(0) if given == 0 else None
+    monkeypatch.setattr(owner, function, kind(return_value=given, side_effect=raised))
     (tmp_path / "words.txt").write_text("salt")
-    flags = ["guessing", "--gold" if function == "gold" else "--baseline=silent"]
-    flags += ["--data", str(tmp_path / "words.txt")]
+    flags = ["guessing", "--baseline", "silent", "--data", str(tmp_path / "words.txt")]
     assert evaluate.main([*flags, "--out", str(tmp_path / "out")]) == 1
-    place = {"task": "row salt", "rows": "words.txt", "score": "task salt"}.get(function, "")
-    [*_, line] = capsys.readouterr().err.strip().splitlines()
-    assert not missing(line, f"{owner}.{function} failed", place)
+    line = capsys.readouterr().err
+    assert not missing(line, f"{owner.__name__}.{function} failed at", "salt")
     kept = tmp_path / "out" / "error.txt"
-    assert (
-        kept.is_file() == (f"traceback is in {kept}" in line) == (function in "gold score record")
-    )
+    assert kept.is_file() == (f"traceback is in {kept}" in line) == (function != "task")
+
+
+@pytest.mark.parametrize("raised", ["SystemExit(0)", "KeyError('word')"])
+def test_an_agent_that_leaves_has_failed_with_its_line(tmp_path, guessing, capsys, raised):
+    """SystemExit ended an evaluation as if it were done."""
+    file = tmp_path / "own_agent" / "agent.py"
+    code = compile(f"def rows(_):\n    raise {raised}", str(file), "exec")
+    exec(code, vars(guessing))
+    (tmp_path / "words.txt").write_text("salt")
+    flags = ["guessing", "--baseline=silent", "--data", str(tmp_path / "words.txt")]
+    assert evaluate.main(flags) == 1
+    [first, *_, line] = capsys.readouterr().err.strip().splitlines()
+    assert not missing(first + line, "Traceback", raised[:8], f"{file}, line 2, in rows")
 
 
 def test_a_reward_above_the_highest_is_said(tmp_path, guessing, monkeypatch, caplog):

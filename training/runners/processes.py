@@ -172,5 +172,5 @@ def _play(runner: Any, number: int, store: Any, stop_evt: Any, handlers: dict[in
     with suppress(KeyboardInterrupt):
         try:
             asyncio.run(runner(store, number, stop_evt))
-        except Exception:
+        except (Exception, SystemExit):
             sys.exit(1)

@@ -27,6 +27,7 @@ from common.stopping import stop_in_order
 from episodes import registry
 from episodes.agent import Agent, Options
 from episodes.episode import AgentError
+from episodes.play_and_score import tasks_of
 from training.cpu.fork_server import forking
 from training.engine.checkpoints import was_validated
 from training.report.summary import HIGHEST, read_object
@@ -119,8 +120,7 @@ def run(
 def check_budgets(agent: Agent, rows: Rows, settings: Settings) -> None:
     """Raise ConfigError if a task has a larger budget than the run, AgentError if a row makes no task."""
     for part in rows.values():
-        for row in part:
-            task = agent.task(row, settings)
+        for task in tasks_of(agent, part, settings):
             if task.max_turns and task.max_turns > settings.max_turns:
                 raise ConfigError(
                     f"task {task.id} has a budget of {task.max_turns} turns, the run one of"

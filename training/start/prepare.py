@@ -13,6 +13,7 @@ from episodes.agent import Agent, Environment, Options, Row
 from episodes.episode import Task
 from episodes.joint import environment_of
 from episodes.judge_probe import check_judge, problem_of
+from episodes.play_and_score import tasks_of
 from training.setup.plan import ConfigError
 
 Rows = dict[str, list[Row]]
@@ -38,7 +39,7 @@ def prepare(
         print(note, flush=True)
     if environment is None:
         return
-    tasks = [agent.task(row, settings) for row in rows["train"]]
+    tasks = tasks_of(agent, rows["train"], settings)
     groups = config.algorithm.get("filter_groups")
     metric = groups.metric if groups and groups.enable else TOTAL
     problem = asyncio.run(judge_problem(environment, tasks, metric))
