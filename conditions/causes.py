@@ -30,8 +30,6 @@ LINK = re.compile(
     r"|[,，;；()（）\n+&]|\band\b|(?<=[\u4e00-\u9fff]) +(?=[\u4e00-\u9fffIVX])",
     re.I,
 )
-
-
 Link = tuple[Words, Words]  # a cause and its effect
 
 
@@ -46,14 +44,9 @@ def _due_to(made: re.Match[str]) -> str:
     return f"{made[3]} due to {made[1]}{made[2]}"
 
 
-def unlinked(said: str) -> str:
-    """Return a text without the words that join a cause, an effect or a companion."""
-    return LINK.sub(", ", due_to(said))
-
-
-def parts_in(said: str) -> list[Words]:
-    """Return the words of each cause, effect and companion."""
-    return [words_of(part) for part in unlinked(said).split(", ")]
+def parts_in(said: str) -> list[str]:
+    """Return each cause, effect and companion."""
+    return LINK.split(due_to(said))[::3]
 
 
 def links(said: str) -> list[Link]:

@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Iterable
 from itertools import chain
 
-from conditions.causes import any_of, due_to, links, misjoined, parts_in, unlinked
+from conditions.causes import any_of, due_to, links, misjoined, parts_in
 from conditions.diagnosis_words import (
     HAN,
     LEADING_CODE,
@@ -32,7 +32,7 @@ from conditions.spelling import spelt
 
 LONGEST = 200  # characters of a diagnosis
 NUMBER = re.compile(r"((type|stage|grade|class|phase)(?:\d|[a-d]\Z))[a-c]?")
-CLAUSE = re.compile(any_of(TABLE["said"]["clause"]), re.I)
+CLAUSE = re.compile(any_of(chain(*map(TABLE["said"].get, ("clause", "cause", "effect")))), re.I)
 # Directly behind it, or one word later, stands what the cause is
 CAUSE = rf"(?:\b(?:in|at)\b|{'|'.join(TABLE['said']['cause'])})\s*(?:an? |the )?(?:[a-z-]+ |[\u4e00-\u9fff]{{0,6}})?"
 SYMPTOM = re.compile(
@@ -202,7 +202,14 @@ def _says(said: str, known: list[str]) -> bool:
     said, known = _without_codes(said, known)
     said = without_initials(spelt_out(said), known)
     said = ADJECTIVE.sub(r"\2\1", said)
-    return _names_one(said, known)
+    gold = gold_of(tuple(known))
+    if gold.links and misjoined(links(said), gold.links, gold.words):
+        return False
+    if gold.parts and _exchanged(said, gold):
+        return False
+    if any(_is(words, gold) for words in _readings(said, gold)):
+        return True
+    return any(_names_before_clause(text, gold) for text in (said, due_to(said)))
 
 
 def _without_codes(said: str, names: list[str]) -> tuple[str, list[str]]:
@@ -226,25 +233,15 @@ def _undecided(said: str, names: list[str]) -> bool:
     for absent in ABSENT.findall(said):
         if any(frozenset() < words_of(name) <= words_of(absent) for name in names):
             return True
-    # Words of a name do not count, such as "status" in "status epilepticus"
-    beside_names = re.sub("|".join(map(re.escape, names)), " ", said, flags=re.I)
+    # Words of a name's parts do not count, such as "status" in "status epilepticus"
+    parts = map(str.strip, chain.from_iterable(map(parts_in, names)))
+    beside_names = re.sub(longest_first(filter(None, parts)) or NEVER, " ", said, flags=re.I)
     return bool(UNDECIDED.search(NOTHING.sub(" ", beside_names)))
-
-
-def _names_one(said: str, names: list[str]) -> bool:
-    gold = gold_of(tuple(names))
-    if gold.links and misjoined(links(said), gold.links, gold.words):
-        return False
-    if gold.parts and _exchanged(said, gold):
-        return False
-    if any(_is(words, gold) for words in _readings(said, gold)):
-        return True
-    return any(_names_before_clause(text, gold) for text in (said, due_to(said)))
 
 
 def _exchanged(said: str, gold: Gold) -> bool:
     """Return whether a part has what another part of the gold has: acute for chronic, left for right."""
-    for part in parts_in(said):
+    for part in map(words_of, parts_in(said)):
         alike = [own for own in gold.parts if own & part - ONE_OF]
         if len(alike) > 1 and not any(own <= part for own in alike):
             return True
@@ -285,9 +282,11 @@ def _of_another_kind(clause: str, gold: Gold) -> bool:
 def _readings(said: str, gold: Gold) -> list[Words]:
     """Return the words of a text, and those with what the gold has in Chinese cut out of it."""
     own = [word for word in gold.words if HAN.search(word) and len(word) > 1]
-    chinese = longest_first([*filter(HAN.search, gold.names), *own]) or NEVER
-    texts = [said, unlinked(said)] if gold.parts else [said]
-    return [words_of(said), *(words_of(re.sub(chinese, r" \g<0> ", text)) for text in texts)]
+    chinese = re.compile(longest_first([*filter(HAN.search, gold.names), *own]) or NEVER)
+    readings = [words_of(said), words_of(chinese.sub(r" \g<0> ", said))]
+    if gold.parts:
+        readings.append(words_in(chinese.sub(r" \g<0> ", part) for part in parts_in(said)))
+    return readings
 
 
 def _is(words: Words, gold: Gold) -> bool:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple
 
-from conditions.causes import Link, links, parts_in, unlinked
+from conditions.causes import Link, links, parts_in
 from conditions.diagnosis_words import (
     TABLE,
     Words,
@@ -69,7 +69,7 @@ def gold_of(names: tuple[str, ...]) -> Gold:
     causes = [
         several for name, several in TABLE["other_cause"].items() if words_of(name) in readings
     ]
-    parts = [*chain.from_iterable(map(parts_in, names))]
+    parts = [*map(words_of, chain.from_iterable(map(parts_in, names)))]
     own = words_in([*every][:OWN_NAMES])
     for condition in load_tables().conditions.values():
         is_it = {condition.en, *condition.aliases_en} <= set(names)
@@ -93,7 +93,7 @@ def gold_of(names: tuple[str, ...]) -> Gold:
 
 def _readings_of(names: list[str]) -> set[Words]:
     """Return the words of each name, and of each narrower name that answers to it."""
-    found = {*map(words_of, names), *map(words_of, map(unlinked, names))} - {frozenset()}
+    found = {*map(words_of, names), *map(words_in, map(parts_in, names))} - {frozenset()}
     found |= {name - {"childhood"} for name in found if len(name) > 1}
     for general, several in TABLE["narrower"].items():
         wide = words_of(general)
