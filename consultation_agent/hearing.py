@@ -15,9 +15,10 @@ from consultation_agent.doctor_questions import (
 )
 from consultation_agent.likeness import heard
 
-# Of the probability that a question asks for a thing: to answer by it, and to take a piece of a
-# question for one of its own.
+# Of the probability that a question asks for a thing: to answer by it, and to take a thing of a list
+# or a part of another question for one of its own.
 SURE = 0.15
+LISTED = 0.35
 VERY_SURE = 0.5
 OTHER = "other"  # what no patient can tell, or is not understood
 ANOTHER_TIME = "another_time"  # when something was that is not the complaint
@@ -51,9 +52,10 @@ def things_in(part: str, question: str = "") -> list[str]:
     whole = heard(asking, around)
     pieces = list(filter(None, JOINT.split(WHETHER.sub("", asking))))
     if len(pieces) > 1 and whole.item not in SIDES:
+        least = LISTED if "、" in asking else VERY_SURE
         sure = dict[str, None]()
         for piece in pieces:
-            if heard(piece).probability >= VERY_SURE:
+            if heard(piece).probability >= least:
                 sure.update(dict.fromkeys(heard(piece, around).item.split("+")))
         if len(sure) > 1:
             return list(sure)
