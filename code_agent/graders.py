@@ -121,7 +121,7 @@ def grade(answer_text: str, gold: Gold) -> bool:
     if gold.kind == "table":
         rows = _rows(gold, seen, is_ordered)
         if gold.items == ("text", "integer"):  # other groups may be named that have nothing
-            asked = [_sorted_by(row)[0] for row in gold.value]
+            asked = {name for name, _ in map(_sorted_by, gold.value)}
             keyed = [(_sorted_by(row), row) for row in rows]
             rows = [row for key, row in keyed if key[1:] not in NOTHING or key[0] in asked]
         return _same_rows(gold, rows, gold.value, is_ordered)
