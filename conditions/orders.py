@@ -23,7 +23,7 @@ LONG = 12  # a word of so many letters may have two mistakes, a shorter one has 
 BRACKETS = re.compile(r"\([^()]*\)")
 # Their glucose is none of the blood
 FLUID = re.compile(
-    r"(?:urin|fluid|csf|stool|aspirat|pleural|ascit|saliva|lavage|dialys|vitreous|peritoneal|amniotic"
+    r"(?:urin|fluid|csf|stool|aspirat|pleural|ascit|saliva|lavage|dialysate|vitreous|peritoneal|amniotic"
     r"|umbilical|semen|drain)[a-z]*|cord blood|(?:bile|sweat)\b|(?<!糖)尿液?(?![素酸频急痛])|脑脊液"
     r"|[胸腹羊]水|粪便?|(?:引流|透析|灌洗|唾|汗)液|玻璃体|脐带?血|胆汁",
     re.IGNORECASE,
@@ -109,11 +109,6 @@ def _may_be_in_fluid(found: str, outside: str) -> bool:
     return bool(FLUID.search(" ".join([outside, found, *names])))
 
 
-def is_name(text: str) -> bool:
-    """Return whether a text as it stands is a name in the tables."""
-    return words_of(text) in _by_words()
-
-
 def names_examination(text: str, name: str) -> bool:
     """Return whether a text is a name of an examination, and not of a part of it."""
     own = _names(parts=False)
@@ -129,8 +124,8 @@ def are_two_numbers(text: str, other: str) -> bool:
 @cache
 def _numbers() -> Index:
     found: dict[Words, str] = {}
-    for number, names in ORDERS["numbers"].items():
-        found.update(dict.fromkeys(map(words_of, names), number))
+    for names in chain.from_iterable(ORDERS["numbers"].values()):
+        found.update(dict.fromkeys(map(words_of, names), names[0]))
     return found
 
 
@@ -204,19 +199,19 @@ def _in_a_sentence(text: str) -> str | None:
         if one and not NEVER.search(before):
             found.add(one)
             beside += f"{before}\n"
-        elif FLUID.search(clause) or not (_says_why(clause) or mentioned(clause)):
+        elif FLUID.search(clause) or not _says_why(clause):
             return None
         else:
             beside += f"{clause}\n"
-    return next(iter(found)) if len(found) == 1 and mentioned(beside) <= found else None
+    if len(found) != 1 or not found.issuperset(mentioned(beside).values()):
+        return None
+    return found.pop()
 
 
 def _says_why(clause: str) -> bool:
-    pieces = _pieces(clause)
-    is_other = len(pieces) > 1 and pieces.isdisjoint(_known_pieces())
-    is_complaint = not pieces.isdisjoint(_complaints())
-    marked = is_complaint or WHY.search(clause) or SAYS_NOTHING.issuperset(words_of(clause))
-    return is_other or bool(marked)
+    is_complaint = not _pieces(clause).isdisjoint(_complaints())
+    says_nothing = SAYS_NOTHING.issuperset(words_of(clause))
+    return is_complaint or says_nothing or bool(WHY.search(clause))
 
 
 @cache
@@ -238,16 +233,17 @@ def _pieces(text: str) -> frozenset[str]:
     return frozenset([*words_of(text), *re.findall("(?=([\u4e00-\u9fff]{2}))", text)])
 
 
-def mentioned(text: str) -> set[str]:
-    """Return what is named by words that stand together, by the most that are a name."""
-    found = set[str]()
+@lru_cache(maxsize=4096)
+def mentioned(text: str) -> dict[str, str]:
+    """Return the names in a text, each of the most words that are one, and what they name."""
+    found = dict[str, str]()
     said = list(re.finditer(r"[\u4e00-\u9fff]|[^\W\u4e00-\u9fff]+", text))
     at = 0
     while at < len(said):
         for end in range(min(at + LONGEST_NAME, len(said)), at, -1):
-            words = words_of(text[said[at].start() : said[end - 1].end()])
-            if words in _by_words():
-                found.add(_by_words()[words])
+            name = text[said[at].start() : said[end - 1].end()]
+            if words_of(name) in _by_words():
+                found[name] = _by_words()[words_of(name)]
                 break
         at = end
     return found
@@ -366,7 +362,6 @@ def _word(word: str) -> str:
     word = re.sub("[ao]e", "e", word)
     word = re.sub("(?<=[a-z]{3})graph(y|s|ies)?$", "gram", word)
     word = re.sub("(?<=[a-z]{3})ies$", "y", word)
-    word = word.replace("leuc", "leuk")
     word = re.sub("(?<=[a-z]{2})is(?=e[ds]?$|ing$|ation$)", "iz", word)  # polarised, ionised
     word = {"examination": "exam", "examinations": "exam", "exams": "exam"}.get(word, word)
     plural = len(word) > SHORT and word.endswith("s") and not word.endswith(("ss", "is", "us"))

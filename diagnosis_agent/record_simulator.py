@@ -5,8 +5,8 @@ it. Of a case from outside, what is not recorded is "not recorded".
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from random import Random
 from typing import ClassVar
@@ -14,10 +14,8 @@ from typing import ClassVar
 from conditions.examination_results import draw_result
 from conditions.orders import (
     FLUID,
-    LONGEST,
     are_two_numbers,
     covered_by,
-    is_name,
     mentioned,
     named,
     names_examination,
@@ -33,16 +31,8 @@ from diagnosis_agent.task import DiagnosisTask
 UNAVAILABLE = "This examination is not available. Order one at a time, by its usual name."
 NOT_RECORDED = "Not recorded: the case has no result of this examination."
 OF_BLOOD = re.compile(r"\b(?:serum|plasma|blood)\b|血", re.IGNORECASE)
-# Results in one text: "WBC 12.3 x10^9/L, Hb 98 g/L, CRP 45 mg/L"
-BETWEEN_ITEMS = re.compile(
-    r"[;；。、|\n]|\.\s|[,，](?!\d{3}(?!\d))(?![^()（）]{0,80}[)）])|\d{4}-\d\d-\d\d[\d :T]*: "
-)
-VALUE = re.compile(
-    r"(?<=[\s:：=\u4e00-\u9fff])(?:(?:[<>≤≥~]\s*)?[-+]?\d|(?:(?:weak|strong)ly |non-?|un|not |[弱强])?"
-    r"(?:pos|neg|norm|elev|rais|low|high|reactive|detect|remarkable|阳|阴|正常|升|增|降|减))"
-)
-LONGEST_BLOCK = 2_000  # characters of a text that is searched for names
-UNIT = re.compile(r"\d\s*(?:[a-zµμ]\w*|\w+/)\S*")  # 14 mg/dL says nothing of magnesium
+UNIT = re.compile(r"\d\s*(?:[a-zµμ]|\w+/)[\w/]*")  # 14 mg/dL says nothing of magnesium
+LONGEST_BLOCK = 1_000  # characters of a text that is searched for names
 AGE = 40  # of a patient of whom it is not known
 SEX = "female"
 
@@ -93,7 +83,7 @@ class RecordSimulator:
         """Return the result of an order, after earlier results."""
         result = _reply(task, name, past)
         if task.condition is None and (not result or result.kind == "not_recorded"):
-            result = _reply(_with_items(task), name, past)
+            result = _in_a_block(task, name, past) or result
         return result or Result(" ".join(name.split())[:80], UNAVAILABLE, "unavailable")
 
 
@@ -115,39 +105,25 @@ def _is_of_others(task: DiagnosisTask, found: str, asked: str) -> bool:
     return all(are_two_numbers(name, asked) and _plain(name) != meant for name in names)
 
 
-def _with_items(task: DiagnosisTask) -> DiagnosisTask:
-    """Return a case with every result that stands beside others in a text, by its own name, or the
-    text by what it mentions.
-    """
-    found = dict[str, list[str]]()
+def _in_a_block(task: DiagnosisTask, asked: str, past: Sequence[Result]) -> Result | None:
+    """Return the texts with several results of which one is asked: "WBC 12.3, Hb 98 g/L"."""
+    found = ordered(task, asked)
+    if found is None:
+        return None
+    found = own_name(found)
+    texts = list[str]()
     for group, text in task.results.items():
-        meant = named(group)
-        key = table_key(meant) if meant else None
+        own = named(group)
+        key = table_key(own) if own else None
         is_lab = key is not None and load_tables().examinations[key].kind == "lab"
-        if FLUID.search(group) or (meant and meant not in panels() and not is_lab):
+        if FLUID.search(group) or (own and own not in panels() and not is_lab):
             continue  # of another specimen, or what an image shows
-        items = list(_items(text))
-        is_block = len(dict(items)) > 1 and any(named(name) for name, _ in items)
-        for name, value in items if is_block else ():
-            if meant is None or named(name) != meant:
-                found.setdefault(name, []).append(f"{value} ({group})")
-        apart = {meant, *(named(name) for name, _ in items if is_block)}
-        others = mentioned(UNIT.sub(" ", text[:LONGEST_BLOCK]))
-        for name in others - apart if len(others) > 1 and "\n" not in text else ():
-            found.setdefault(name, []).append(f"{group}: {text}")
-    own = {name: " | ".join(values) for name, values in found.items()}
-    return replace(task, results={**own, **task.results})
-
-
-def _items(text: str) -> Iterator[tuple[str, str]]:
-    for line in BETWEEN_ITEMS.split(text):
-        item = line.strip()
-        starts = [value.start() for value in VALUE.finditer(item, 1, LONGEST)]
-        # A number may belong to the name: CA 19-9
-        known = [at for at in starts if is_name(item[:at])]
-        if starts:
-            at = known[-1] if known else starts[0]
-            yield item[:at].strip(" :：="), item[at:]
+        there = mentioned(UNIT.sub(" ", text[:LONGEST_BLOCK]))
+        meant = [name for name, one in there.items() if one in covered_by(found)]
+        if len(there) > 1 and not all(are_two_numbers(name, asked) for name in meant):
+            texts.append(f"{group}: {text}")
+    answer = Result(found, " | ".join(texts), "recorded")
+    return (repeated(found, past) or answer) if texts else None
 
 
 def _recorded(task: DiagnosisTask, found: str, asked: str = "") -> Result:
