@@ -40,10 +40,6 @@ class Task:
     max_turns: int | None = None
     agent: str = ""
 
-    def __post_init__(self) -> None:
-        if self.id is None or self.id == "" or isinstance(self.id, list | dict):
-            raise AgentError(f"a row has the id {self.id!r}; expected a name of its own")
-
 
 class Policy(ABC):
     """The player of an episode: a model behind an endpoint, a person, a script.

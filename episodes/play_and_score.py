@@ -43,6 +43,8 @@ def tasks_of(agent: Agent, rows: Sequence[Row], settings: Settings) -> list[Task
             task = agent.task(row, settings)
             if not isinstance(task, Task):
                 raise TypeError(f"expected a Task, got {task!r}")
+            if task.id in (None, "") or isinstance(task.id, list | dict):
+                raise AgentError(f"a row has the id {task.id!r}; expected a name of its own")
             tasks.append(task)
     return tasks
 
