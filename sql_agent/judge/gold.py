@@ -77,7 +77,7 @@ class Gold:
         cells = list(chain(*rows))
         self.is_program = any(PROGRAM.search(text) for text in (*cells, reference))
         wholes = ["\n".join(cells), reference] if by_reference else ["\n".join(cells)]
-        self.wholes = {without_frames(text) for text in wholes} - {""}
+        self.wholes = {without_signs(text) for text in wholes} - {""}
         names = [{fold(name), fold(name.replace("_", " "))} for name in columns]
         self.heads.labels |= set().union(*names)
         told: Places = defaultdict(set)
@@ -277,12 +277,9 @@ def _text(cell: Any) -> str:
     return f"{cell:.15g}" if isinstance(cell, float) else str(cell)
 
 
-def without_frames(text: str) -> str:
-    """Return the text's pieces without punctuation, and without the frames before them."""
-    found = [piece for piece, _ in pieces(text)]
-    while len(found) > 1 and is_free(found[0]):
-        del found[0]
-    return "\n".join(found)
+def without_signs(text: str) -> str:
+    """Return the text's pieces without punctuation."""
+    return "\n".join(piece for piece, _ in pieces(text))
 
 
 def _of_rows(rows: Rows, labels: Sequence[str], heads: Heads) -> Places:

@@ -76,8 +76,6 @@ class Heads:
 
     def leads(self, text: str) -> bool:
         """Return whether the text only leads to a fact: "x的y是", "根据数据库查询结果"."""
-        if len(text) > LONGEST:
-            return text in self.whole
         rest = ENDING.sub("", text).strip()
         return not rest or rest in self.whole or self.asks(rest) or self._is_alike(rest)
 

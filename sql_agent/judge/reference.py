@@ -15,7 +15,7 @@ from math import prod
 
 from scoring.case import Case, Verdict
 from sql_agent.judge.fold import pieces
-from sql_agent.judge.gold import PROGRAM, Gold, Places, read_gold, without_frames
+from sql_agent.judge.gold import PROGRAM, Gold, Places, read_gold, without_signs
 from sql_agent.judge.heads import ADVICE, DENYING, ENDING, JOINT, is_free, without
 from sql_agent.judge.nothing import honesty, says_nothing
 
@@ -48,7 +48,7 @@ class ReferenceJudge:
         if gold.nothing:
             return Verdict(honesty(case.answer, f"{case.question}\n{case.reference}"))
         parts = {"facts": 1.0, "own": 1.0}
-        if without_frames(case.answer) not in gold.wholes:
+        if without_signs(case.answer) not in gold.wholes:
             reading = _Reading(case.answer, gold)
             parts["facts"] = max(map(reading.share, gold.forms), default=0.0)
             parts["own"] = reading.worth
