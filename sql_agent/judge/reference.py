@@ -228,7 +228,5 @@ class _Reading:
             longer = {heads.aliases.get(label, label) for label in heads.labels if field in label}
             self.labels = [*longer] if len(longer) == 1 else []
         self.is_above = bool(self.labels) and not names
-        if self.is_above:
-            self.above = []
         if field:
             self.asked_at = -1 if self.labels else heads.asked.find(field)
