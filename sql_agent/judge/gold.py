@@ -224,11 +224,9 @@ class Gold:
             more = MORE.match(tail) and not begins_word
             about = ABOUT.search(piece, found.end() - 1)
             is_about = about and about[0] not in self.heads.asked  # 4名60岁以上的患者
-            others = re.findall(
-                rf"\d[{MEASURES}]", head + tail
-            )  # 6元的有20种 of how many below 20元
-            others = [one for one in others if one not in self.heads.asked]
-            exact = not ("?" in tail or is_about or more or others)
+            others = re.findall(rf"\d+[{MEASURES}]", head + tail)  # 6元的有20种
+            is_other = any(one not in self.heads.asked for one in others)
+            exact = not ("?" in tail or is_about or more or is_other)
             if apart and exact and self.heads.leads(head) and self.heads.asks(tail):
                 return head
         return None
