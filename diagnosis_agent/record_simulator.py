@@ -81,17 +81,19 @@ class RecordSimulator:
 
     def reply_to(self, task: DiagnosisTask, name: str, past: Sequence[Result]) -> Result:
         """Return the result of an order, after earlier results."""
-        result = _reply(task, name, past)
-        if task.condition is None and (not result or result.kind == "not_recorded"):
-            result = _in_a_block(task, name, past) or result
-        return result or Result(" ".join(name.split())[:80], UNAVAILABLE, "unavailable")
+        found = ordered(task, name)
+        if found is None:
+            return Result(" ".join(name.split())[:80], UNAVAILABLE, "unavailable")
+        result = _reply(task, found, name, past)
+        if task.condition is None and result.kind == "not_recorded":
+            return _in_a_block(task, own_name(found), name, past) or result
+        return result
 
 
-def _reply(task: DiagnosisTask, name: str, past: Sequence[Result]) -> Result | None:
-    found = ordered(task, name)
-    if found and _is_of_others(task, found, name):
-        return Result(" ".join(name.split()), NOT_RECORDED, "not_recorded")
-    return (repeated(found, past) or _recorded(task, found, name)) if found else None
+def _reply(task: DiagnosisTask, found: str, asked: str, past: Sequence[Result]) -> Result:
+    if _is_of_others(task, found, asked):
+        return Result(" ".join(asked.split()), NOT_RECORDED, "not_recorded")
+    return repeated(found, past) or _recorded(task, found, asked)
 
 
 def _is_of_others(task: DiagnosisTask, found: str, asked: str) -> bool:
@@ -105,12 +107,10 @@ def _is_of_others(task: DiagnosisTask, found: str, asked: str) -> bool:
     return all(are_two_numbers(name, asked) and _plain(name) != meant for name in names)
 
 
-def _in_a_block(task: DiagnosisTask, asked: str, past: Sequence[Result]) -> Result | None:
+def _in_a_block(
+    task: DiagnosisTask, found: str, asked: str, past: Sequence[Result]
+) -> Result | None:
     """Return the texts with several results of which one is asked: "WBC 12.3, Hb 98 g/L"."""
-    found = ordered(task, asked)
-    if found is None:
-        return None
-    found = own_name(found)
     texts = list[str]()
     for group, text in task.results.items():
         own = named(group)
