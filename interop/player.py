@@ -19,7 +19,7 @@ from common.settings import Settings, load_settings
 from episodes import registry
 from episodes.agent import Environment
 from episodes.episode import Scored, Task
-from episodes.play_and_score import play
+from episodes.play_and_score import play, tasks_of
 from episodes.policy import ChatPolicy, Endpoint
 from episodes.turns import turns_of, with_turns
 from interop.lines import Outside
@@ -93,7 +93,7 @@ def play_all(argv: Sequence[str] | None) -> None:
     rows = agent.rows(arguments.data)
     for note in agent.check({"data": rows}, settings, options):
         print(note, file=sys.stderr)
-    tasks = [agent.task(row, settings) for row in rows]
+    tasks = tasks_of(agent, rows, settings)
     with contextlib.closing(agent.open(settings, options, evaluating=True)) as environment:
         asyncio.run(serve(environment, tasks, settings, outside))
 
