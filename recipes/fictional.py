@@ -197,7 +197,7 @@ def invent_first(seed: int, drugs: int, diseases: int) -> dict[str, list[Cells]]
 
 
 def fictional_rows(seed: int, drugs: int, diseases: int) -> dict[str, Iterator[Cells]]:
-    """Return any number of rows by table, made while they are read.
+    """Return any number of rows by table. Drugs are made while they are read.
 
     The first DRUGS and DISEASES of a seed are always the same. The rest have longer names, no two
     alike, and texts that may repeat. Raises UsageError: more rows than the vocabulary has names
@@ -221,12 +221,10 @@ def fictional_rows(seed: int, drugs: int, diseases: int) -> dict[str, Iterator[C
         rng = random.Random(f"{seed} {table}")
         return chain(first[table], invent_rows(table, names, invent, rng, count + 1, unique=False))
 
-    def disease_rows() -> Iterator[Cells]:
-        return rows("disease", more_diseases, invent_disease, DISEASES)
-
+    made = list(rows("disease", more_diseases, invent_disease, DISEASES))
+    overviews = {str(row["disease_name"]): str(row["overview"]) for row in made}
     drawn = rows("drugs_info", more_drugs, partial(invent_drug, diseases=linked), DRUGS)
-    overviews = {str(row["disease_name"]): str(row["overview"]) for row in disease_rows()}
     return {
         "drugs_info": (_acting_on(drug, overviews) for drug in drawn),
-        "disease": disease_rows(),
+        "disease": iter(made),
     }
