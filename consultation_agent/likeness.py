@@ -10,7 +10,7 @@ is added there is known at once.
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache, lru_cache
 from typing import NamedTuple
 
@@ -57,21 +57,35 @@ def heard(part: str, question: str = "") -> Heard:
     same = counted.whole.get(_bare(said))
     if same:
         return Heard(same, 1.0)
-    shares = dict.fromkeys(_pieces(plain(question)), AROUND) | dict.fromkeys(_pieces(said), 1.0)
-    known = [piece for piece in shares if piece in counted.pieces]
-    weights = {piece: shares[piece] * counted.weights[piece] for piece in known}
-    length = sum(weights.values())
-    likely = dict[str, float]()
-    for item, asked in counted.questions.items():
-        total = counted.totals[item] + UNSEEN * len(counted.pieces)
-        likely[item] = math.log(asked) + length * math.log(UNSEEN / total)
-    for piece, weight in weights.items():
-        for item, times in counted.pieces[piece].items():
-            likely[item] += weight * math.log(times / UNSEEN + 1)
+    around, likely = _around(plain(question))
+    likely = likely.copy()
+    _add(likely, {piece: 1 - AROUND * (piece in around) for piece in _pieces(said)})
     best = max(likely, key=lambda item: likely[item])
     odds = {item: math.exp((one - likely[best]) / FLATTENED) for item, one in likely.items()}
     alike = [item for item in odds if {*item.split("+")} & {*best.split("+")}]
     return Heard(best, sum(odds[item] for item in alike) / sum(odds.values()))
+
+
+@lru_cache(maxsize=64)
+def _around(question: str) -> tuple[dict[str, float], dict[str, float]]:
+    """Return the pieces of a question with what they count, and by it how likely each item is."""
+    shares = dict.fromkeys(_pieces(question), AROUND)
+    likely = {item: math.log(asked) for item, asked in _counted().questions.items()}
+    _add(likely, shares)
+    return shares, likely
+
+
+def _add(likely: dict[str, float], shares: Mapping[str, float]) -> None:
+    """Add to each item what these shares of pieces say for it."""
+    counted = _counted()
+    known = [piece for piece in shares if piece in counted.pieces]
+    weights = {piece: shares[piece] * counted.weights[piece] for piece in known}
+    length = sum(weights.values())
+    for item, times in counted.totals.items():
+        likely[item] += length * math.log(UNSEEN / (times + UNSEEN * len(counted.pieces)))
+    for piece, weight in weights.items():
+        for item, times in counted.pieces[piece].items():
+            likely[item] += weight * math.log(times / UNSEEN + 1)
 
 
 @cache
