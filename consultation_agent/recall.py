@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from conditions.gold_sentence import secrets_of
 from conditions.mention import mention
-from consultation_agent.doctor_questions import SAID, asking_of, content_of
+from consultation_agent.doctor_questions import SAID, SMALL_CHINESE, asking_of, content_of
 from consultation_agent.task import ConsultationTask
 from scoring.text import simplified
 
@@ -51,7 +51,7 @@ def _sense(question: str, about_child: bool) -> Sense:
         if pattern.search(text):
             found.add(name)
             text = pattern.sub(" ", text)
-    return frozenset(found), frozenset(content_of(text))
+    return frozenset(found), frozenset(content_of(SMALL_CHINESE.sub("", text)))
 
 
 def _told(text: str, secrets: tuple[str, ...]) -> str:
