@@ -12,6 +12,7 @@ from consultation_agent.doctor_questions import (
     asking_of,
     asking_sentences,
     asks,
+    content_of,
 )
 from consultation_agent.likeness import heard
 
@@ -24,21 +25,36 @@ OTHER = "other"  # what no patient can tell, or is not understood
 ANOTHER_TIME = "another_time"  # when something was that is not the complaint
 UNRECORDED = "unrecorded"  # what a patient knows, and no record has
 SIDES = frozenset({"onset", "course", "place", "character", "severity", "aggravating", "relieving"})
+OTHERS = frozenset({"relatives", "contacts"})  # who are asked for each thing behind them
 
 
 def parts_of(question: str) -> list[str]:
     """Return the sentences of a question that ask, or the clauses that each ask for something."""
     parts = list[str]()
     for sentence in asking_sentences(question):
-        clauses = [clause for clause in CLAUSE.split(sentence) if asks_by_itself(clause)]
-        parts += clauses if len(clauses) > 1 else [sentence]
+        clauses = _clauses(sentence)
+        for clause in clauses if len(clauses) > 1 else [sentence]:
+            things = clause.split("、")
+            parts += things if all(map(asks_by_itself, things)) else [clause]
     if len(parts) < 2:
         return [question]
     return [part if asks(part) else f"{part}?" for part in parts]
 
 
+def _clauses(sentence: str) -> list[str]:
+    """Return the clauses that ask, the first of a list with the bare things behind it."""
+    clauses = list[str]()
+    for clause in CLAUSE.split(sentence):
+        if asks_by_itself(clause):
+            clauses.append(clause)
+        elif clauses and heard(clause).probability >= VERY_SURE:
+            clauses[-1] += f"，{clause}"
+    return clauses
+
+
 def asks_by_itself(clause: str) -> bool:
-    return bool(ASKING.search(clause)) and heard(clause).probability >= SURE
+    least = SURE if content_of(clause) else VERY_SURE  # "how much" asks for nothing alone
+    return bool(ASKING.search(clause)) and heard(clause).probability >= least
 
 
 def things_in(part: str, question: str = "") -> list[str]:
@@ -51,7 +67,7 @@ def things_in(part: str, question: str = "") -> list[str]:
     around = asking_of(question) or asking
     whole = heard(asking, around)
     pieces = list(filter(None, JOINT.split(WHETHER.sub("", asking))))
-    if len(pieces) > 1 and whole.item not in SIDES:
+    if len(pieces) > 1 and whole.item not in SIDES and heard(pieces[0]).item not in OTHERS:
         least = LISTED if "、" in asking else VERY_SURE
         sure = dict[str, None]()
         for piece in pieces:
@@ -59,4 +75,5 @@ def things_in(part: str, question: str = "") -> list[str]:
                 sure.update(dict.fromkeys(heard(piece, around).item.split("+")))
         if len(sure) > 1:
             return list(sure)
-    return whole.item.split("+") if whole.probability >= SURE else [OTHER]
+    least = SURE if asking == around else LISTED if content_of(asking) else VERY_SURE
+    return whole.item.split("+") if whole.probability >= least else [OTHER]
