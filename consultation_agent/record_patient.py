@@ -11,12 +11,13 @@ from typing import ClassVar
 from conditions.table import load_tables
 from consultation_agent.doctor_questions import HAN_RUN, SAID, opens, plain, without_preface
 from consultation_agent.hearing import ANOTHER_TIME, OTHER, UNRECORDED, parts_of, things_in
-from consultation_agent.recall import complaint_of, recalled
+from consultation_agent.recall import CHILD, complaint_of, recalled
 from consultation_agent.task import ConsultationTask
 from consultation_agent.topics import Topic, topics
 from scoring.text import simplified
 
 LONGEST = 400  # characters of a question that a patient listens to
+GROWN = 18  # years
 MOST = 3  # things that are answered at once
 ENDS = ("。", "？", "！", "?", "!", ".")
 ONE_THING = re.compile(r"[，,]\s*(?=还是|后来|然后)")  # what is asked as a choice or in its order
@@ -77,6 +78,8 @@ class RecordPatient:
     def reply_to(self, task: ConsultationTask, question: str, asked: Sequence[Exchange]) -> Reply:
         """Return the patient's reply to a question, after the questions asked before."""
         question = simplified(question[:LONGEST])
+        if task.age is not None and task.age < GROWN:
+            question = CHILD.sub("", question)  # who brings a child names it
         question = without_preface(ONE_THING.sub("", question))
         mentioned = told(asked)
         parts = parts_of(question)
@@ -122,38 +125,39 @@ class _Part:
         return self._of_item(item)
 
     def _holds(self, topic: Topic, item: str) -> bool:
-        if item not in self.task.words:
-            return False
         if item in self.symptoms or self.task.values.get(item) in topic.values:
             return True
         return bool(topic.own.search(self.task.words[item]))
 
     def _of_topic(self, topic: Topic) -> Reply:
         task = self.task
-        of = topic.of[0] if topic.of else "topic"
-        name = of if of == topic.name else f"{of}:{topic.name}"
+        side = topic.complaint.get(task.complaint)
+        of = [side] if side else [*topic.of]
+        name = topic.name if topic.name in of[:1] else f"{(*of, 'topic')[0]}:{topic.name}"
         if topic.only and task.sex in SAID["zh"] and task.sex != topic.only:
             return Reply("informative", SAID["zh"][task.sex], (name,))
-        side = topic.complaint.get(task.complaint, "")
         if side == "complaint":
             return self._complaint()
-        there = [item for item in topic.of if self._holds(topic, item)]
-        told = there = [side] if side in task.words else there
-        absent = [item for item in topic.of if task.symptoms.get(item) is False]
-        if not there and self.symptoms.keys() >= {*topic.of}:
+        known = [item for item in of if item in task.words]
+        there = [item for item in known if side or self._holds(topic, item)]
+        absent = [item for item in of if task.symptoms.get(item) is False]
+        missing = []
+        if not there and self.symptoms.keys() >= {*of}:
             saying = self._saying([topic.own])
             there = [saying] if saying else []
-            told = [*absent, *there]
+            missing = absent
         if there:
-            seen = next((self.mentioned[item] for item in there if item in self.mentioned), None)
-            text = "".join(_sentence(task.words[item]) for item in there)
-            return again(seen, task) if seen else Reply("informative", text, tuple(told))
+            new = [item for item in there if item not in self.mentioned]
+            if not new:
+                return again(self.mentioned[there[0]], task)
+            text = "".join(_sentence(task.words[item]) for item in new)
+            return Reply("informative", text, (*missing, *new))
         if name in self.mentioned:
             return again(self.mentioned[name], task)
-        facets = self.facets.keys() & {*topic.of}
-        if topic.no and (not facets or facets & task.words.keys()):
+        facets = self.facets.keys() & {*of}
+        if topic.no and (not facets or facets & {*known}):
             return Reply("informative", topic.no, tuple(dict.fromkeys([name, *absent])))
-        if absent and absent == [*topic.of]:
+        if absent and absent == of:
             return Reply("informative", self._denial(absent[0]), tuple(absent))
         return Reply("unknown", SAID["zh"]["unknown"], (name,))
 
@@ -213,17 +217,18 @@ def _together(replies: Sequence[Reply], said: Mapping[str, str]) -> Reply:
     if len(each) == 1 or not known:
         return each[0]
     texts = list(dict.fromkeys(reply.text for reply in known))
+    answered = [reply for reply in known if reply.text in texts[:MOST]]
     text = said["between"].join(texts[:MOST])
     if len(texts) > MOST:
         text = said["compound"].format(text=text)
     elif any(reply.kind in ("unknown", "off_topic") for reply in each):
         text = said["partly"].format(text=text)
     facets = dict[str, None]()
-    for reply in known[:MOST]:
+    for reply in answered:
         facets.update(dict.fromkeys(reply.facets))
     repeated = all(reply.kind == "repeated" for reply in each)
     kind = "repeated" if repeated else "compound"
-    return Reply(kind, text, tuple(facets), parts=tuple(known[:MOST]))
+    return Reply(kind, text, tuple(facets), parts=tuple(answered))
 
 
 def _opening(text: str, task: ConsultationTask, mentioned: Mapping[str, Reply]) -> Reply:

@@ -17,8 +17,8 @@ from tests.corpora import cases_of
 from tests.messages import missing
 
 PATIENT = RecordPatient()
-UNDERSTOOD = 0.97  # measured 0.985
-ORDINARY = 0.95  # measured 0.963
+UNDERSTOOD = 0.97  # measured 0.975
+ORDINARY = 0.95  # measured 0.955
 TASK = replace(
     task_with("appendicitis"),
     question="医生，我肚子疼。",
@@ -46,7 +46,8 @@ def asked(*questions: str, task: ConsultationTask = TASK) -> Reply:
 @pytest.mark.parametrize("case", cases_of(__file__, "answers"), ids=lambda case: case["question"])
 def test_each_thing_that_is_asked_is_answered_and_nothing_else(case):
     wanted = Reply(case["kind"], case["text"], tuple(case["facets"]))
-    assert asked(case["question"]) == wanted
+    task = replace(TASK, **case.get("task", {}))
+    assert asked(*case.get("before", ()), case["question"], task=task) == wanted
 
 
 def test_everything_can_be_asked_for():
@@ -249,8 +250,6 @@ def test_words_for_an_absent_symptom_are_told_by_what_there_is():
     assert asked("出汗吗？", task=task) == Reply(
         "informative", "难受得满头汗。", ("sweating", "severity")
     )
-    itchy = replace(TASK, complaint="red_eye", words={"eye_itch": "忍不住揉眼睛"}, symptoms={})
-    assert asked("痒不痒？", task=itchy).text == "忍不住揉眼睛。"
 
 
 @pytest.mark.parametrize(("facet", "value", "words", "question"), cases_of(__file__, "meant"))
