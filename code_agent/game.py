@@ -52,8 +52,7 @@ class Game:
             self.ran = Handed(observation["printed"], action.params["code"])
             if self.ending == "oracle":
                 worth = await self._hand_in(self.ran)
-                # Nothing beats the commonest label where all have it
-                right = worth >= 1 or worth > self.tasks.success_above(self.task)
+                right = self.tasks.succeeds(self.task, worth)
                 self.handed = self.ran if right else None
                 observation["env_message"] += "\n" + SAID["right" if right else "not_right"]
         return self._noted(action, observation)

@@ -113,7 +113,7 @@ class Runner:
         why = scored.detail or scored.reward.unscored
         result: dict[str, Any] = {"result": "unscored", "reason": why}
         if score is not None:
-            right = score > 0 and score > self.tasks.success_above(task)
+            right = self.tasks.succeeds(task, score)
             result = {"result": "success" if right else "failure", "score": score}
         ending = {
             "id": task.id,

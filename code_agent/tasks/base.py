@@ -87,6 +87,6 @@ class TaskSet(ABC):
         """Return the value of what was handed in, 0 to 1. Raises EpisodeError: not found out."""
         return self.score(task, handed.answer)
 
-    def success_above(self, task: CodeTask) -> float:
-        """Return the score above which an answer is a success."""
-        return 0.0
+    def succeeds(self, task: CodeTask, worth: float) -> bool:
+        """Return whether an answer of such worth counts as a success."""
+        return worth > 0

@@ -3,6 +3,7 @@
 import asyncio
 import csv
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -200,7 +201,11 @@ def test_predictions_are_scored_by_accuracy_over_all_test_cases(tmp_path):
     assert score(tasks, "print('done')") == 0.0
     for none in ("write(b'\\x00\\xff\\n\\x00')", "write(b'patient_id,prediction\\n\"1,')"):
         assert score(tasks, f"open('/scratch/predictions.csv', 'wb').{none}\nprint(1)") == 0.0
-    assert tasks.success_above(tasks.task(0)) == 0.5, "what one label for all would be worth"
+    succeeds = partial(tasks.succeeds, tasks.task(0))
+    assert [*map(succeeds, (0.5, 0.75))] == [False, True], "0.5 is one label for all"
+    with (folder / "guo_los" / "test_labels.csv").open("w", encoding="utf-8") as file:
+        file.write("patient_id,value\n1,1\n2,1\n")
+    assert [*map(succeeds, (0.5, 1.0))] == [False, True], "nothing beats one label that all have"
     assert tasks.unusable(tasks.task(0)) == ""
     (folder / "clmbr_train.pkl").unlink()
     assert tasks.unusable(tasks.task(0)) != ""
