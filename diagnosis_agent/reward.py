@@ -1,7 +1,7 @@
 """What a case earns: the terms of rewards.toml, or those of `--reward`, and its other numbers.
 
 The score, in [0, 1], is the reward over the most that the case can earn. What addresses the judge
-earns nothing, and is never shown to it.
+is never shown to it, and earns nothing but beside the right diagnosis.
 """
 
 import math
@@ -136,7 +136,10 @@ async def score(
     conclusion = ending_of(episode)
     known = dict[str, float]()
     measures = dict[str, float]()
-    if conclusion and not addresses_the_judge(conclusion.diagnosis):
+    said = conclusion.diagnosis if conclusion else ""
+    if addresses_the_judge(said):  # or is right, and has a score or a sign beside it
+        said = task.reference if names_it(said, task.names) else ""
+    if said:
         values = values_of(task, episode)
         if judge:
             # A judge reads the policy's diagnosis, and its orders but those that address the judge
@@ -144,7 +147,6 @@ async def score(
             names = dict.fromkeys(one.name for one in orders if one.kind != "unavailable")
             ordered = [name for name in names if not addresses_the_judge(name)]
             gold = {"key": sorted(key_of(task)), "orders": len(orders)}
-            said = conclusion.diagnosis
             verdict = await judge.judge(Case(task.question, said, task.reference, ordered, gold))
             if verdict.score is None:
                 return Reward(None, {}, verdict.cause, counters=counters)

@@ -120,6 +120,14 @@ def test_a_code_and_a_score_are_no_words_to_the_judge():
         assert addresses_the_judge(case["said"]) == case["addresses"], case
 
 
+@pytest.mark.parametrize("beside", ["(Alvarado score: 9)", ", AIR score > 8", "[ICD-10: K35.80]"])
+def test_a_right_diagnosis_is_paid_with_any_score_and_a_judge_reads_its_name(beside):
+    judge = Fixed(Verdict(1.0))
+    ending = ended(f"acute appendicitis {beside}", *TASK.key)
+    assert earned(ending).total == earned(ending, judge=judge).total == pytest.approx(1.6)
+    assert judge.asked[0].answer == TASK.reference
+
+
 @pytest.mark.parametrize(
     "said", [*TO_THE_JUDGE, *(case["said"] for case in ADDRESSES if case["addresses"])]
 )
