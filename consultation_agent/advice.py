@@ -13,7 +13,7 @@ from statistics import fmean
 from common.toml import table_beside
 from conditions.condition_types import terms
 from conditions.table import chinese_pairs, load_tables
-from consultation_agent.doctor_questions import HAN_RUN, content_of
+from consultation_agent.doctor_questions import HAN_RUN, content_of, plain
 from scoring.text import words_only
 
 WORDS = table_beside(__file__)
@@ -25,7 +25,8 @@ NO_NEGATION = re.compile("|".join(WORDS["no_negations"]))
 # A negation acts on what follows, up to the next predicate. Between it and another negation, which
 # it undoes, stands at most its manner.
 WITHIN = re.compile(rf"(?!{'|'.join(WORDS['next_predicate'])}).*")
-DIRECTLY = re.compile(rf"了?(?:{'|'.join(WORDS['manner'])})?")
+DIRECTLY = re.compile(rf"\s*了?(?:{'|'.join(WORDS['manner'])})?\s*")
+MUST = re.compile(r"[不非](?!不)([^不非]+)不[行可成][的了]?$")  # 不休息不行, 非手术不可
 BEHIND = re.compile("|".join(WORDS["behind"]).replace("NEGATION", NEGATIONS))
 PAIR = re.compile(r"(?=([\u4e00-\u9fff]{2}))")
 # Of the pairs of Chinese characters beside the terms, so many are known where a clause has sense: all
@@ -43,14 +44,15 @@ def advice_value(items: Sequence[str], advice: str, gold: str) -> float:
 
     Contradicted terms count against it, as do terms of other conditions and senseless clauses, so
     that a list that fits every patient is worth little. Without known items it is the F1 of the
-    content words of both texts.
+    content words of both texts, each in its sense.
     """
     if not items:
         if words_only(advice) == words_only(gold):
             return 1.0
-        said = content_of(ANY_ADVICE.sub(" ", advice.lower()))
-        known = content_of(ANY_ADVICE.sub(" ", gold.lower()))
-        return 2 * len(said & known) / max(1, len(said) + len(known))
+        said = _content(advice)
+        known = _content(gold)
+        both_ways = {(word, not sense) for word, sense in said - known}
+        return 2 * len(said & known - both_ways) / max(1, len(said) + len(known))
     every = CLAUSE.split(advice)
     clauses = [clause for clause in every if not _is_senseless(clause)]
     lists = [one for one in CLAUSE.split(LISTED.sub("和", advice)) if not _is_senseless(one)]
@@ -65,6 +67,15 @@ def advice_value(items: Sequence[str], advice: str, gold: str) -> float:
     said_by_gold = "".join(items).replace("*", "")
     others = sum(term in advice and term not in said_by_gold for term in all_terms())
     return max(0.0, fmean(shares)) * right / max(1, right + others + senseless)
+
+
+def _content(text: str) -> set[tuple[str, bool | None]]:
+    """Return the words of content that are not in any advice, each with its sense."""
+    found = set[tuple[str, bool | None]]()
+    for clause in CLAUSE.split(LISTED.sub("和", plain(text))):
+        for word in content_of(ANY_ADVICE.sub(" ", clause)):
+            found.add((word, _sense(word, clause)))
+    return found
 
 
 @cache
@@ -122,10 +133,13 @@ def _given(term: str, gold: list[str], clauses: list[str], lists: list[str]) -> 
 
 
 def _sense(term: str, clause: str) -> bool | None:
-    before, named, behind = clause.partition(term)
-    if not named:
+    clause = MUST.sub(r"\1", clause)
+    at = clause.find(term)
+    if at < 0:
         return None
-    before = NO_NEGATION.sub(" ", before)
+    plainly = NO_NEGATION.sub(lambda found: " " * len(found[0]), clause)
+    before = plainly[:at]
+    behind = plainly[at + len(term) :].strip()
     acts = DIRECTLY if NEGATED.match(term) else WITHIN
     sense = True
     place = len(before)
@@ -136,6 +150,6 @@ def _sense(term: str, clause: str) -> bool | None:
         sense = not sense
         place = negation.start()
     # Without a negation before the term, one behind it counts if it has no other object (咖啡不要喝)
-    if place == len(before) and BEHIND.fullmatch(NO_NEGATION.sub(" ", behind.strip())):
+    if place == len(before) and BEHIND.fullmatch(behind):
         return False
     return sense
