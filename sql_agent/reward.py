@@ -167,8 +167,8 @@ def evidence_recall(task: SqlTask, episode: Episode) -> float | None:
     fields = {item.get("field") for item in evidence}
     if task.result and not fields & set(task.result["columns"]):
         # Of a search or a count. Its rows are what can be returned
-        wanted = [str(cell) for cell in chain(*task.result["rows"]) if cell is not None]
-        there = {str(cell.value) for cell in cells if cell.value is not None}
+        wanted = [str(cell).strip() for cell in chain(*task.result["rows"]) if cell is not None]
+        there = {str(cell.value).strip() for cell in cells if cell.value is not None}
         return sum(text in there for text in wanted) / len(wanted) if wanted else None
     texts = [cell for cell in cells if isinstance(cell.value, str)]
     return evidence_found([item["quote"] for item in evidence], texts)

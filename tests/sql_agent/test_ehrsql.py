@@ -137,6 +137,8 @@ def test_what_is_handed_in_is_the_last_statement_that_ran(environment):
         "It is not answerable with the given data.",
         "该问题无法回答。",
         "The database cannot answer this question: null",
+        "Unanswerable.",
+        "The question is not answerable with these tables.",
         "The database doesn't have this information, so null.",
     ):
         assert score("who", nothing) == 1.0, nothing

@@ -51,6 +51,13 @@ def test_a_number_that_was_not_read_is_no_count(database_url, sql, paid):
     }
 
 
+def test_a_name_that_a_search_found_counts_beside_a_literal(database_url):
+    gold = GOLD | {"structured_gt": {"columns": ["med_name"], "rows": [["朵莎洛片"]]}}
+    episode = played(database_url, "SELECT '药品：' || med_name FROM drugs_info", "朵莎洛片")
+    values = term_values(replace(TASK, gold=gold), episode, ("evidence_recall",))
+    assert values == {"evidence_recall": 1}
+
+
 def test_a_gold_statement_may_answer_in_words_of_its_own(database_url):
     sql = "SELECT CASE WHEN storage LIKE '%密封%' THEN '是' ELSE '否' END FROM drugs_info"
     gold = {"structured_gt": {"columns": ["a"], "rows": [["是"]]}}
