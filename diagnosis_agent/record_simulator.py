@@ -31,6 +31,7 @@ from diagnosis_agent.task import DiagnosisTask
 UNAVAILABLE = "This examination is not available. Order one at a time, by its usual name."
 NOT_RECORDED = "Not recorded: the case has no result of this examination."
 OF_BLOOD = re.compile(r"\b(?:serum|plasma|blood)\b|血", re.IGNORECASE)
+URINE = re.compile("urin.*", re.IGNORECASE)
 UNIT = re.compile(r"\d\s*(?:[a-zµμ]|\w+/)[\w/]*")  # 14 mg/dL says nothing of magnesium
 LONGEST_BLOCK = 1_000  # characters of a text that is searched for names
 AGE = 40  # of a patient of whom it is not known
@@ -86,7 +87,11 @@ class RecordSimulator:
             return Result(" ".join(name.split())[:80], UNAVAILABLE, "unavailable")
         result = _reply(task, found, name, past)
         if task.condition is None and result.kind == "not_recorded":
-            return _in_a_block(task, own_name(found), name, past) or result
+            meant = own_name(found)
+            texts = _in_a_group(task, meant) or _in_a_block(task, meant, name)
+            if texts:
+                answer = Result(meant, " | ".join(texts), "recorded")
+                return repeated(meant, past) or answer
         return result
 
 
@@ -99,17 +104,32 @@ def _reply(task: DiagnosisTask, found: str, asked: str, past: Sequence[Result]) 
 def _is_of_others(task: DiagnosisTask, found: str, asked: str) -> bool:
     """Return whether the record has only other numbers of a panel, or one of another specimen."""
     meant = own_name(found)
-    if found in task.results and found != meant:
-        return bool(OF_BLOOD.search(asked) and FLUID.search(_of_another(task, found, meant)))
-    names = [name for name in task.results if meant in _meanings(name)]
-    if not names or words_of(asked) == words_of(meant):
+    by_name = found in task.results and found != meant
+    names = [found] if by_name else _names_of(task, meant)
+    others = [_of_another(task, name, meant) for name in names]
+    is_own = _plain(asked) in map(_plain, names)
+    if others and not is_own and OF_BLOOD.search(asked) and all(map(FLUID.search, others)):
+        return True
+    if by_name or not names or words_of(asked) == words_of(meant):
         return False
-    return all(are_two_numbers(name, asked) and _plain(name) != meant for name in names)
+    inside = [name.removeprefix(_group_of(task, name)) for name in names]
+    return all(are_two_numbers(name, asked) and _plain(name) != meant for name in inside)
 
 
-def _in_a_block(
-    task: DiagnosisTask, found: str, asked: str, past: Sequence[Result]
-) -> Result | None:
+def _in_a_group(task: DiagnosisTask, found: str) -> list[str]:
+    """Return the results that name an examination with their group: a sputum's culture."""
+    texts = list[str]()
+    for group, text in task.results.items():
+        specimen = FLUID.search(group)
+        of = URINE.sub("urine", specimen[0]) if specimen else group
+        for line in text.splitlines():
+            name, _, result = line.partition(": ")
+            if result and named(f"{of} {name}") == found:
+                texts.append(f"{group}: {line}")
+    return texts
+
+
+def _in_a_block(task: DiagnosisTask, found: str, asked: str) -> list[str]:
     """Return the texts with several results of which one is asked: "WBC 12.3, Hb 98 g/L"."""
     texts = list[str]()
     for group, text in task.results.items():
@@ -122,8 +142,7 @@ def _in_a_block(
         meant = [name for name, one in there.items() if one in covered_by(found)]
         if len(there) > 1 and not all(are_two_numbers(name, asked) for name in meant):
             texts.append(f"{group}: {text}")
-    answer = Result(found, " | ".join(texts), "recorded")
-    return (repeated(found, past) or answer) if texts else None
+    return texts
 
 
 def _recorded(task: DiagnosisTask, found: str, asked: str = "") -> Result:
@@ -131,7 +150,7 @@ def _recorded(task: DiagnosisTask, found: str, asked: str = "") -> Result:
     if found in task.results and found != meant:
         group = _of_another(task, found, meant)
         return Result(found, task.results[found], "recorded", group)
-    names = [name for name in task.results if meant in _meanings(name)]
+    names = _names_of(task, meant)
     own = [name for name in names if _plain(name) in (_plain(found), _plain(asked))]
     names = [name for name in names if name in own or not _of_another(task, name, meant)]
     if meant in panels():
@@ -149,6 +168,23 @@ def _recorded(task: DiagnosisTask, found: str, asked: str = "") -> Result:
     drawn = draw_result(key, examination, task.sex or SEX, age, random, random.random())
     usual = f" (reference range: {drawn.reference})" if drawn.reference else ""
     return Result(found, f"{drawn.text}{usual}", "normal")
+
+
+def _names_of(task: DiagnosisTask, meant: str) -> list[str]:
+    """Return the recorded names of an examination, without their group's name where it has one."""
+    names = list[str]()
+    key = table_key(meant)
+    is_lab = key is None or load_tables().examinations[key].kind == "lab"
+    for name in task.results:
+        group = _group_of(task, name)
+        is_inside = is_lab and group and not FLUID.search(group)
+        if meant in _meanings(name) or (is_inside and meant == named(name.removeprefix(group))):
+            names.append(name)
+    return names
+
+
+def _group_of(task: DiagnosisTask, name: str) -> str:
+    return next((group for group in task.results if name.startswith(f"{group} ")), "")
 
 
 def _meanings(name: str) -> set[str | None]:
