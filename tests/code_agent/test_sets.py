@@ -203,8 +203,7 @@ def test_predictions_are_scored_by_accuracy_over_all_test_cases(tmp_path):
         assert score(tasks, f"open('/scratch/predictions.csv', 'wb').{none}\nprint(1)") == 0.0
     succeeds = partial(tasks.succeeds, tasks.task(0))
     assert [*map(succeeds, (0.5, 0.75))] == [False, True], "0.5 is one label for all"
-    with (folder / "guo_los" / "test_labels.csv").open("w", encoding="utf-8") as file:
-        file.write("patient_id,value\n1,1\n2,1\n")
+    (folder / "guo_los" / "test_labels.csv").write_text("patient_id,value\n1,1\n", encoding="utf-8")
     assert [*map(succeeds, (0.5, 1.0))] == [False, True], "nothing beats one label that all have"
     assert tasks.unusable(tasks.task(0)) == ""
     (folder / "clmbr_train.pkl").unlink()

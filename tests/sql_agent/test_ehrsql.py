@@ -127,33 +127,12 @@ def test_what_is_handed_in_is_the_last_statement_that_ran(environment):
     assert score("last", "It is this.") == 0.0
     assert score("last", "null", gold) == 0.0
     assert score("last", None, gold) == 0.0
-    for nothing in (
-        "null",
-        "**NULL**.",
-        "Answer: null",
-        "答案是 null。",
-        "The database does not contain this information.",
-        "I'm sorry, but this question cannot be answered from the database.",
-        "It is not answerable with the given data.",
-        "该问题无法回答。",
-        "The database cannot answer this question: null",
-        "Unanswerable.",
-        "The question is not answerable with these tables.",
-        "The database doesn't have this information, so null.",
-    ):
+    for nothing in cases_of(__file__, "ehrsql_silence"):
         assert score("who", nothing) == 1.0, nothing
         assert score("last", nothing, gold) == 0.0, nothing
     assert score("who", "Dr. Lee is on duty.", gold) == 0.0
     assert score("who", None) == 0.0
-    for sentence in (
-        "The last value of any iron results is 3.",
-        "It was 3; there were no results after it.",
-        "The last microbiology test had no growth.",
-        "The answer is null for one visit and 3 for the last.",
-        "Whether it cannot be answered is open; the last value is 3.",
-        "There were no such patients: 0.",
-        "Nephritis and nephropathy, not specified as acute or chronic.",
-    ):
+    for sentence in cases_of(__file__, "ehrsql_answers"):
         assert score("last", sentence, gold) == 1.0, sentence
         assert score("who", sentence, gold) == 0.0, sentence
 
