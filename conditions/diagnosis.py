@@ -55,7 +55,7 @@ OTHER_COURSE = re.compile(
     rf"|(?:未|非|无|没有|不伴有?)(?:明显|合并|发生)?((?:{COURSE_ZH})(?:[、或和及/](?:{COURSE_ZH}))*))[)）]?",
     re.I,
 )
-ABSENT = re.compile(r"(?:\b(?:without|w/o|absent)\b|不伴有?)([^,;.(，；。（]+)", re.I)
+ABSENT = re.compile(r"(?:\b(?:without|w/o|absent)\b|不伴有?)([^,;.(\[，；。（【]+)", re.I)
 # A part between marks, "per DSM-5", and "HIV-negative": it may say what the patient does not have
 PART = re.compile(
     r"(?:[,;(，；（]\s*| (?=(?:rather than|meeting|fulfilling|according to|by|per) ))"
@@ -114,9 +114,9 @@ def names_it(said: str, names: Iterable[str]) -> bool:
 
 
 def _alternatives(name: str) -> list[str]:
-    """Return a gold name and, where it joins two by " / ", each of them."""
+    """Return a gold name, also without its own initials, and each where it joins two by " / "."""
     parts = [DOUBT.sub("", part).strip() for part in re.split(r"\s/\s", name)]
-    found = [name]
+    found = list(dict.fromkeys([name, without_initials(name, [])]))
     if len(parts) > 1:
         found += [part for part in parts if not words_of(part) <= beside()]
     return [one for one in found if one.strip()]

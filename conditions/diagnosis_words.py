@@ -115,6 +115,12 @@ def _same() -> dict[str, str]:
     for read_as, others in TABLE["same"].items():
         for other in others:
             same[_singular(plain(other))] = _singular(plain(read_as))
+    for name in [name for name in same if " " in name]:  # "adrenal failure" for insufficiency
+        apart, usual = (
+            " ".join(same.get(word, word) for word in text.split()) for text in (name, same[name])
+        )
+        if apart != usual:
+            same.setdefault(apart, same[name])
     return same
 
 

@@ -25,7 +25,8 @@ def with_initials(said: str, names: Sequence[str]) -> str:
     def named(short: re.Match[str]) -> str:
         word = short[0].lower()
         for name in names if words_of(word).isdisjoint(known_words()) else ():
-            if _stands_for(word, name, whole=True):
+            # NHL: non-Hodgkin lymphoma is three words here, and one that is plain has two
+            if any(_stands_for(word, one, whole=True) for one in (plain(name), name.lower())):
                 return name
         return short[0]
 
@@ -35,7 +36,7 @@ def with_initials(said: str, names: Sequence[str]) -> str:
 def spelt_out(said: str) -> str:
     """Return a text with what an abbreviation stands for in its place."""
     short = SHORT_FIRST.fullmatch(said)
-    if not short or not _stands_for(short[2].lower(), short[4]):
+    if not short or short[4].isupper() or not _stands_for(short[2].lower(), plain(short[4])):
         return said
     return short[1] + short[4] + short[3] + short[5]
 
@@ -46,7 +47,7 @@ def without_initials(said: str, names: Sequence[str]) -> str:
     def without(gloss: re.Match[str]) -> str:
         word = plain(gloss[1])
         known = not words_of(word).isdisjoint(known_words())
-        named = (said[: gloss.start()], *names)
+        named = map(plain, (said[: gloss.start()], *names))
         return gloss[0] if known or not any(_stands_for(word, name) for name in named) else " "
 
     return GLOSS.sub(without, said)
@@ -56,7 +57,7 @@ def _stands_for(word: str, name: str, whole: bool = False) -> bool:
     # The initials of the name's last words, and besides only their letters in order: OHSS for
     # hyperstimulation. Those of all its words, three and more, without others but behind an o:
     # ABPA for bronchopulmonary, but no OCPD for compulsive
-    parts = plain(name).split()
+    parts = re.findall(r"\w+", name)
     if whole and len({*parts} - SMALL) < 3:
         return False
     ends = {len(word)}  # where what stands for the words behind may begin

@@ -35,7 +35,7 @@ def _alike(word: str, other: str) -> bool:
     """Return whether a word is another one in other spelling, or one is the other's adjective."""
     if any(map(NOUN_ADJECTIVE.fullmatch, (f"{word} {other}", f"{other} {word}"))):
         return True
-    if word in known_words() or min(len(word), len(other)) < MISSPELT:
+    if {word, other} <= known_words() or min(len(word), len(other)) < MISSPELT:
         return False
     if word.translate(SOUND) == other.translate(SOUND):
         return True
