@@ -23,13 +23,14 @@ CONCLUDING = re.compile(
 )
 # "Choice: B", "Choice B", "The correct answer is B", "正确答案是B", "故选：B"
 CHOICE_LABEL = (
-    r"[*_\s]{0,4}(?:(?:my |the )?(?:final |correct |best )?(?:choice|answer)s?"
-    r"|[我故应该因此所以]{0,4}选[择项]?|(?:正确|最佳|最终)?答案)"
-    r"[*_ \t]{0,4}(?:(?:[:：=—–-]|is\b|are\b|应?[是为])[*_]{0,2}|(?<![a-z])(?=\W{0,2}[a-z](?![a-z])))"
+    r"[*_\s]{0,4}(?:(?:so|thus|therefore),? )?(?:(?:my |the )?(?:(?:final |correct |best )?(?:choice|answer)s?"
+    r"|(?:correct|best) option)|[我故应该因此所以本题]{0,4}选[择项]?|(?:正确|最佳|最终)?答案|(?:正确|最佳)选项)"
+    r"[*_ \t]{0,4}(?:(?:[:：=—–-]|(?:(?:is|are|would be)\b|应?[是为])[:：]?)[*_]{0,2}"
+    r"|(?<![a-z])(?=\W{0,2}[a-z](?![a-z])))"
 )
 CHOSEN = (
-    rf"(?:{CHOICE_LABEL}|[我故应该因此所以]{{0,4}}选择?(?=\W{{0,2}}[a-z])"
-    r"|I choose(?=\W{1,2}[a-z]\b))"
+    rf"(?:{CHOICE_LABEL}|[我故应该因此所以本题]{{0,4}}选择?(?=\W{{0,2}}[a-z])"
+    r"|I (?:would )?choose(?=\W{1,2}(?:option )?[a-z]\b))"
 )
 CHOICE = re.compile(rf"{CHOSEN}(.*)", re.IGNORECASE | re.DOTALL)
 CHOICE_AGAIN = re.compile(rf"[\n,.。;；]\s?{CHOSEN}", re.IGNORECASE)
@@ -262,6 +263,10 @@ def _letter_of(said: str, texts: Mapping[str, str], alone: bool) -> tuple[set[st
     if words.casefold().startswith(texts[letter]) and not (found[1] == "a" and is_article):
         behind = words[len(texts[letter]) :] if texts[letter] else behind
     elif is_word:
+        return set(), ""
+    # "A: its words", where they are those of another option
+    first = next(filter(None, map(str.strip, CLAUSES.split(behind.casefold()))), "")
+    if first and any(first == text for other, text in texts.items() if other != letter):
         return set(), ""
     return {letter}, behind
 
