@@ -29,6 +29,7 @@ from conditions.framing import unframed
 from conditions.gold_diagnosis import NEVER, Gold, gold_of
 from conditions.initials import spelt_out, with_initials, without_initials
 from conditions.spelling import spelt
+from scoring.text import simplified
 
 LONGEST = 200  # characters of a diagnosis
 NUMBER = re.compile(r"((type|stage|grade|class|phase)(?:\d|[a-d]\Z))[a-c]?")
@@ -95,7 +96,8 @@ def names_it(said: str, names: Iterable[str]) -> bool:
     A gold of parts joined by ";" needs all of them. One of two joined by " / " needs either.
     """
     known = list[str]()
-    for name in names:
+    said = _simplified(said)
+    for name in map(_simplified, names):
         if name.strip() and _folded(said) == _folded(name):
             return True
         known += _alternatives(name)
@@ -155,6 +157,10 @@ def _is_grade(part: str, gold: Gold) -> bool:
             return False
         names = True
     return names
+
+
+def _simplified(text: str) -> str:
+    return simplified(text) if HAN.search(text) else text
 
 
 def _folded(text: str) -> list[str]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from common.thoughts import after_thought
 from conditions.framing import diagnosis_in, labelled, leads, parts_of, unframed
 from episodes.text_loop import Ending, Malformed
+from scoring.text import simplified
 
 STOP_PHRASE = "The available information is sufficient to make a diagnosis."
 STOP = re.compile(
@@ -67,6 +68,7 @@ def read_reply(text: str) -> Order | Conclusion | Malformed:
     reply = after_thought(text, opened=False)
     if reply is None:
         return Malformed("open_thought")
+    reply = reply if reply.isascii() else simplified(reply)
     lines = []
     for line in _lines(SPACE.sub(" ", MARKDOWN.sub("", reply))):
         heads = not line.endswith((":", "：")) and parts_of(line) == [("diagnosis", "")]
