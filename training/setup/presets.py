@@ -53,9 +53,9 @@ def choose(
         "ray_kwargs.ray_init.num_cpus": 32 + 4 * n_gpus,
         **defaults[device],
         **(gpu_sizes if device == "cuda" else {}),
-        # On the CPU attention costs the square of what is packed: a micro-batch holds one full
-        # episode, on a GPU two.
-        MICRO_BATCH: 2 * longest if device == "cuda" else f"${{{ROLLOUT}.max_model_len}}",
+        # Attention costs the square of what is packed, which a small model notices: its micro-batch
+        # holds one full episode. A large one computes the prompt, which episodes share, less often.
+        MICRO_BATCH: 2 * longest if large or device == "cuda" else f"${{{ROLLOUT}.max_model_len}}",
         **(defaults["large"] if large and device == "cpu" else {}),
         **(defaults["small"] if small else {}),
         **defaults[purpose],
