@@ -1,11 +1,13 @@
 """Write outputs that appear complete or not at all, and replace nothing without --force."""
 
+import fcntl
+import glob
 import hashlib
 import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
 
@@ -73,11 +75,17 @@ def check_writable(folder: Path, setting: str) -> None:
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a path to write a file or make a folder at. It replaces `path` at the end of the block.
 
-    Folders above it are made. An exception leaves what was there. Call `refuse_existing` first to
-    decide whether `path` may be replaced.
+    Folders above it are made, and drafts that a killed program left are removed. An exception
+    leaves what was there. Call `refuse_existing` first to decide whether `path` may be replaced.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(".tmp", f".{path.name}.", path.parent) as folder:
+    for left in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
+        with suppress(OSError), locked(left):
+            shutil.rmtree(left)
+    made = tempfile.TemporaryDirectory(".tmp", f".{path.name}.", path.parent)
+    with made as folder, ExitStack() as stack:
+        with suppress(OSError):  # of a file system without locks, where nothing is removed
+            stack.enter_context(locked(Path(folder)))
         draft = Path(folder) / path.name
         yield draft
         if draft.is_file():
@@ -86,6 +94,17 @@ def replacing(path: Path) -> Iterator[Path]:
         elif path.is_dir():
             os.replace(path, Path(folder) / "before")
         os.replace(draft, path)
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold a folder's lock, which ends with its program. Raises BlockingIOError: another has it."""
+    place = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(place)
 
 
 def file_digest(path: Path) -> str:

@@ -40,6 +40,15 @@ def test_a_failure_leaves_the_old_file_and_no_draft(tmp_path, make):
     assert os.listdir(tmp_path) == ["file"]
 
 
+def test_what_a_killed_program_left_is_removed_and_what_another_writes_is_not(tmp_path):
+    (tmp_path / ".file.x.tmp").mkdir()
+    with replacing(tmp_path / "file") as draft, replacing(tmp_path / "file") as other:
+        assert sorted(tmp_path.iterdir()) == sorted([draft.parent, other.parent])
+        draft.touch()
+        other.touch()
+    assert os.listdir(tmp_path) == ["file"]
+
+
 def test_a_file_is_on_the_disk_before_it_takes_a_place(tmp_path, monkeypatch):
     """After a power loss it would be there and empty, and what it replaced gone."""
     happened = []
