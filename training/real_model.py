@@ -13,7 +13,6 @@ interrupted.
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -24,7 +23,7 @@ from typing import Any
 import psutil
 
 from common.command import Failure, UsageError, new_parser, run_command
-from common.files import file_digest, replacing
+from common.files import check_writable, file_digest, replacing
 from common.settings import ROOT, WORK
 from common.stopping import stop_in_order
 
@@ -37,6 +36,7 @@ SPARE_BYTES = 500_000_000
 # A model that ties its two matrices may still be published with both, quantised differently: they
 # then differ by 4 % of their norm. Matrices that were trained apart have nothing in common.
 TIED_DIFFERENCE = 0.2
+MAGIC = b"GGUF"
 
 
 @dataclass(frozen=True)
@@ -88,21 +88,22 @@ def make_folder(published: Published, file: Path | None, source: str, out: Path)
     """
     if out.exists():
         raise UsageError(f"--out {out} exists; remove it, or give another")
+    check_writable(out.parent, "--out")
     if file:
         check_file(file, published)
     out.parent.mkdir(parents=True, exist_ok=True)
     check_room(out.parent, published.bytes, fetching=not file)
-    with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as work:
+    fetched = out.parent / f"{published.file}.part"
+    with replacing(out) as draft:
+        work = draft.parent
         if find_spec("gguf") is None:
-            reader = Path(work) / "reader"
-            shutil.unpack_archive(pip_download(READER, Path(work) / "wheels"), reader, "zip")
+            reader = work / "reader"
+            shutil.unpack_archive(pip_download(READER, work / "wheels"), reader, "zip")
             sys.path.append(str(reader))  # transformers imports it
-        fetched = out.parent / f"{published.file}.part"
-        weights = file or fetch(published, source, fetched, Path(work))
+        weights = file or fetch(published, source, fetched, work)
         print(f"converting {weights.name}", file=sys.stderr)
-        with replacing(out) as draft:
-            convert(weights, published, draft)
-        fetched.unlink(missing_ok=True)
+        convert(weights, published, draft)
+    fetched.unlink(missing_ok=True)
 
 
 def check_file(file: Path, published: Published) -> None:
@@ -112,8 +113,9 @@ def check_file(file: Path, published: Published) -> None:
     digest = file_digest(file)
     if digest != published.sha256:
         raise UsageError(
-            f"{file} has the SHA-256 {digest}, and its makers published {published.sha256}: it is "
-            "damaged, a part, or another file. Fetch it again"
+            f"{file} has {file.stat().st_size:,} bytes and the SHA-256 {digest}; its makers "
+            f"published {published.bytes:,} and {published.sha256}: it is damaged, a part, or "
+            "another file. Fetch it again"
         )
 
 
@@ -173,7 +175,11 @@ def download(published: Published, source: str, part: Path) -> None:
         with part.open("ab") as file:
             http_get(url, file, resume_size=begun, expected_size=published.bytes)
     except (OSError, httpx.HTTPError) as error:
-        reason = (str(error) or type(error).__name__).splitlines()[0]
+        with part.open("rb") as file:
+            begins = file.read(len(MAGIC)) == MAGIC
+        if not begins:  # a page to log in, which the next command would go on with
+            part.unlink()
+        reason = (str(error) or type(error).__name__).splitlines()[0].rstrip(".")
         raise Failure(
             f"{url} cannot be fetched: {reason}. Check the network and the disk, name a mirror "
             "with HF_ENDPOINT, take --from modelscope, or fetch it elsewhere and give it with "
@@ -207,8 +213,6 @@ def convert(weights: Path, published: Published, draft: Path) -> None:
         model = AutoModelForCausalLM.from_pretrained(**source, dtype=torch.bfloat16)
     except (ValueError, KeyError, NotImplementedError) as error:
         raise Failure(f"transformers cannot read {weights}: {error}") from None
-    if not tokenizer.chat_template:
-        raise Failure(f"{weights} has no chat template; take an instruction-tuned model")
     tie(model)
     end = end_of_turn(tokenizer)
     tokenizer.eos_token = tokenizer.convert_ids_to_tokens(end)
@@ -217,7 +221,7 @@ def convert(weights: Path, published: Published, draft: Path) -> None:
     model.config.eos_token_id = end
     ends = [end, *(token for token in others if token is not None)]
     model.generation_config.eos_token_id = [*dict.fromkeys(ends)]
-    model.config._name_or_path = published.name  # else a name from within the file
+    model.config._model_name_or_path = published.name  # the file has another one
     import_module("training.warmup.supervised").save(model, tokenizer, draft)
     card = CARD.format(**vars(published), parameters=model.num_parameters())
     (draft / "README.md").write_text(card, encoding="utf-8")
@@ -255,21 +259,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     add("--out", type=Path, help="folder to make; default: models/MODEL")
     add("--file", type=Path, metavar="GGUF", help="a file that is already here")
     sources = ["hub", "modelscope"]
-    add("--from", dest="source", choices=sources, default="hub", help="default: hub")
+    add("--from", dest="source", choices=sources, help="default: hub")
     given = parser.parse_args(argv)
     if given.model not in MODELS:
         parser.error(
             f"unknown model {given.model}; expected one of {models}. A model of the hub with "
             "safetensors needs none of this: give its id to --model"
         )
+    published = MODELS[given.model]
+    if given.source and (given.file or published.package):
+        parser.error(f"--from has no use with {'--file' if given.file else given.model}")
     out = given.out or WORK / "models" / given.model
     stop_in_order()
 
     def make() -> None:
-        make_folder(MODELS[given.model], given.file, given.source, out)
+        make_folder(published, given.file, given.source or sources[0], out)
         print(out)
 
-    return run_command("real_model", make, afterwards="no model folder was made")
+    return run_command("real_model", make, afterwards=f"{out} is whole or not there")
 
 
 if __name__ == "__main__":

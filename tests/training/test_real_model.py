@@ -4,6 +4,7 @@ import hashlib
 import re
 import shutil
 import signal
+import sys
 from dataclasses import replace
 from http.server import ThreadingHTTPServer
 from pathlib import Path
@@ -21,7 +22,8 @@ from training.real_model import MODELS, main
 
 TINY = ROOT / "sql_agent" / "tiny_model"
 QWEN = "qwen2.5-coder-0.5b"
-CONTENT = b"weights" * 10_000
+CONVERT = real_model.convert
+CONTENT = b"GGUF weights" * 10_000
 
 
 def left(folder: Path) -> list[str]:
@@ -74,8 +76,16 @@ def test_another_file_of_that_name_is_refused(content, published, tmp_path, caps
     file.write_bytes(content)
     out = tmp_path / "models" / "real"
     assert main([QWEN, "--file", str(file), "--out", str(out)]) == 2
-    assert not missing(capsys.readouterr().err, file)
+    assert not missing(capsys.readouterr().err, file, f"{len(content):,} bytes")
     assert not out.exists()
+
+
+@pytest.mark.parametrize("flags", [["--from", "hub", "--file", "x"], ["--out", f"{__file__}/x"]])
+def test_flags_that_cannot_be_meant_are_refused(flags, published, hub, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        sys.exit(main([QWEN, *flags]))
+    assert not missing(capsys.readouterr().err, flags[0])
+    assert not hub.seen
 
 
 @pytest.mark.parametrize("short", ["disk", "memory"])
@@ -107,11 +117,14 @@ def test_fetching_goes_on_where_it_was_stopped(source, path, published, hub, tmp
     assert left(out.parent) == ["real"]
 
 
-def test_another_file_from_the_hub_is_refused(published, hub, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(hub, "content", CONTENT[::-1])
+@pytest.mark.parametrize("content", [CONTENT[::-1], b"a page to log in"])
+def test_another_file_from_the_hub_is_refused_and_not_gone_on_with(
+    content, published, hub, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setattr(hub, "content", content)
     out = tmp_path / "models" / "real"
     assert main([QWEN, "--out", str(out)]) == 1
-    assert not missing(capsys.readouterr().err, published.sha256)
+    assert not missing(capsys.readouterr().err, published.file)
     assert left(out.parent) == []
 
 
@@ -153,6 +166,28 @@ def test_a_failure_in_the_middle_keeps_what_was_fetched_alone(
     out = tmp_path / "models" / "real"
     assert main([QWEN, "--out", str(out)]) == code
     assert left(out.parent) == [f"{published.file}.part"]
+
+
+@pytest.mark.system
+def test_a_folder_has_the_published_name_and_ends_of_turns(published, tmp_path, monkeypatch):
+    """A file's own name may be another model's, and its end of text is not that of a reply."""
+    import transformers
+
+    tokenizer = transformers.AutoTokenizer.from_pretrained(TINY)
+    model = transformers.AutoModelForCausalLM.from_pretrained(TINY)
+    end = tokenizer.eos_token_id
+    tokenizer.eos_token = tokenizer.pad_token
+    model.config.eos_token_id = tokenizer.pad_token_id
+    model.config._model_name_or_path = "another"
+    for name, found in {"AutoTokenizer": tokenizer, "AutoModelForCausalLM": model}.items():
+        read = f"transformers.{name}.from_pretrained"
+        monkeypatch.setattr(read, lambda found=found, **_: found)
+    CONVERT(tmp_path / published.file, published, tmp_path / "made")
+    made = transformers.AutoConfig.from_pretrained(tmp_path / "made")
+    assert (made._model_name_or_path, made.eos_token_id) == (published.name, end)
+    ends = transformers.GenerationConfig.from_pretrained(tmp_path / "made").eos_token_id
+    assert ends == [end, tokenizer.pad_token_id]
+    assert not missing((tmp_path / "made" / "README.md").read_text(), published.sha256)
 
 
 @pytest.mark.system
