@@ -80,7 +80,7 @@ def replacing(path: Path) -> Iterator[Path]:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     for left in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
-        with suppress(OSError), locked(left):
+        with suppress(OSError, FileError), locked(left):
             shutil.rmtree(left)
     made = tempfile.TemporaryDirectory(".tmp", f".{path.name}.", path.parent)
     with made as folder, ExitStack() as stack:
@@ -98,10 +98,14 @@ def replacing(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold a folder's lock, which ends with its program. Raises BlockingIOError: another has it."""
+    """Hold a folder's lock, which ends with its program. Raises FileError: another command has it."""
     place = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(place)
+        raise FileError(f"another command works in {folder}; wait for it, or stop it") from None
+    try:
         yield
     finally:
         os.close(place)

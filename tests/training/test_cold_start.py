@@ -339,13 +339,18 @@ def test_small_updates_of_weights_in_bfloat16_are_not_lost():
     assert weight.item() == pytest.approx(1 - 0.01, abs=0.005)
 
 
-@pytest.mark.parametrize(("short", "needed"), [(True, "1.5 GB"), (False, "3.0 GB")])
-def test_a_warm_up_that_does_not_fit_the_memory_is_refused_before_it(
-    short, needed, tmp_path, monkeypatch, capsys, digits
+@pytest.mark.parametrize(
+    ("short", "memory", "needed"),
+    [(True, 1e9, "17.5 GB"), (False, 1e9, "19.0 GB"), (True, 1e12, "26.0 GB of the disk")],
+)
+def test_a_warm_up_that_does_not_fit_the_machine_is_refused_before_it(
+    short, memory, needed, tmp_path, monkeypatch, capsys, digits
 ):
+    monkeypatch.setattr(supervised, "count_weights", lambda _: 10**9)
     monkeypatch.setattr(supervised, "is_large", lambda _: True)
     monkeypatch.setattr(supervised, "in_bfloat16", lambda _: short)
-    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=1e9))
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=memory))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1e9))
     monkeypatch.setattr(supervised, "load_model", None)  # before the model is loaded
     assert main([digits, "--base", str(TINY), "--out", str(tmp_path / "out")]) == 1
     assert not missing(capsys.readouterr().err, "1.0 GB", needed, "--lora-rank")

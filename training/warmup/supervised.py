@@ -6,6 +6,7 @@ learning rate that falls when the examples are mastered (docs/decisions.md).
 
 import hashlib
 import json
+import shutil
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
@@ -39,13 +40,15 @@ from training.warmup.examples import (
     encode_all,
     groups_of,
 )
-from training.warmup.steps import KeptSteps, PreciseAdamW, Schedule, uninterrupted
-from training.warmup.work_folder import work_folder
+from training.warmup.steps import FILE, KeptSteps, PreciseAdamW, Schedule, uninterrupted
+from training.warmup.work_folder import work_folder, work_path
 
 WARM_UP_SHARE = 0.1
 # Of a learned weight: in bfloat16 gradient, copy and two moments beside it, in 32 bit all but the
 # copy, which is the weight itself
 LEARNED_BYTES = 16
+SAVED_BYTES = 2  # of a weight in the folder
+KEPT_BYTES = 12  # of a learned weight in the file of steps, copy and two moments
 # Numbers in memory, measured with TREE_TOKENS and a model of 0.5 billion parameters
 ACTIVATIONS = 750_000_000
 TREE_TOKENS = 2048  # computed at once: 2 GB of activations of a model of 0.5 billion parameters
@@ -173,13 +176,15 @@ def warm_up(
 
     Return the steps taken and the accuracy of the last 50. lora_rank: 0 to train all weights.
     anew: forget the steps of another warm-up to `out` that was stopped. Raises ColdStartError: no
-    conversation can be learned, or the memory is too small. Raises UsageError: the model cannot be
-    loaded, or another warm-up to `out` began.
+    conversation can be learned, or memory or disk is too small. Raises UsageError: the model cannot
+    be loaded, or another warm-up to `out` began.
     """
     short = not torch.cuda.is_available() and in_bfloat16(base)
     dtype = torch.bfloat16 if short else torch.float32
     if is_large(base):
-        check_memory(count_weights(find_model(base)), dtype, all_weights=not lora_rank)
+        parameters = count_weights(find_model(base))
+        check_memory(parameters, dtype, all_weights=not lora_rank)
+        check_disk(out, parameters, all_weights=not lora_rank)
     model, tokenizer, context = load_model(base, dtype)
     fitting = _examples(base, conversations, tokenizer, context)
     random = Random(seed)
@@ -254,6 +259,20 @@ def check_memory(parameters: int, dtype: torch.dtype, all_weights: bool) -> None
     if available < needed:
         raise ColdStartError(f"{said}; end other programs, or train an adapter with --lora-rank 16")
     print(said, file=sys.stderr)
+
+
+def check_disk(out: Path, parameters: int, all_weights: bool) -> None:
+    """Raise ColdStartError if the disk has no room for the steps that are kept and the model."""
+    place = next(folder for folder in out.resolve().parents if folder.is_dir())
+    steps = work_path(out) / FILE
+    free = shutil.disk_usage(place).free + (steps.stat().st_size if steps.is_file() else 0)
+    kept = 2 * KEPT_BYTES if all_weights else 0  # until new steps are written the old ones stay
+    needed = (kept + SAVED_BYTES) * parameters
+    if free < needed:
+        raise ColdStartError(
+            f"the warm-up needs {needed / 1e9:.1f} GB of the disk and {place} has {free / 1e9:.1f} GB; "
+            "free some, choose another with --out, or train an adapter with --lora-rank 16"
+        )
 
 
 def save_memory(model: Any) -> None:

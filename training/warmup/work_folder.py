@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from common.command import UsageError
+from common.files import locked
 from common.jsonl import write_text
 
 BEGUN = "begun.json"
@@ -33,23 +34,24 @@ def check_out(out: Path, force: bool) -> None:
 def work_folder(out: Path, fingerprint: Mapping[str, Any], force: bool) -> Iterator[Path]:
     """Yield the folder for checkpoints, of the training that began there if it was the same.
 
-    Raises UsageError: another one began there, and `force` does not allow to forget it.
+    Raises UsageError: another one began there, and `force` does not allow to forget it, or goes on.
     """
     work = work_path(out)
     begun = work / BEGUN
     work.mkdir(parents=True, exist_ok=True)
-    if begun.is_file():
-        was = json.loads(begun.read_text(encoding="utf-8"))
+    with locked(work):
+        was = json.loads(begun.read_text(encoding="utf-8")) if begun.is_file() else fingerprint
         other = [name for name, value in fingerprint.items() if was.get(name) != value]
-        if other and force:
-            shutil.rmtree(work)
-            work.mkdir()
-        elif other:
+        if other and not force:
             raise UsageError(
                 f"{work} holds the beginning of a training with other {', '.join(other)}; give the "
                 "same command to go on with it, or --force to begin anew"
             )
-    if not begun.is_file():
-        write_text(begun, json.dumps(fingerprint) + "\n", force=True)
-    yield work
-    shutil.rmtree(work)
+        if other:
+            shutil.rmtree(work)
+    work.mkdir(exist_ok=True)
+    with locked(work):
+        if not begun.is_file():
+            write_text(begun, json.dumps(fingerprint) + "\n", force=True)
+        yield work
+        shutil.rmtree(work)
