@@ -161,6 +161,7 @@ def ends(first: list[float], last: list[float]) -> list[dict[str, float]]:
     [
         ([0.45, 0.65] * 5, [0.2, 0.4] * 5, True),
         ([0.45, 0.65] * 5, [0.4, 0.6] * 5, False),
+        ([0.75] * 10, [0.9] * 5 + [0.1] * 5, True),  # a collapse is no noise
         ([0.5] * 10, [0.499999] * 10, False),  # a rounding
     ],
 )

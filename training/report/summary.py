@@ -4,9 +4,10 @@ import json
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from math import sqrt
 from pathlib import Path
-from statistics import fmean, variance
+from statistics import fmean
 from typing import Any
 
 from rich.cells import cell_len
@@ -119,7 +120,8 @@ def course_of(steps: Sequence[Mapping[str, float]]) -> dict[str, Any]:
     for end in (scored[:STEPS], scored[-STEPS:]):
         rewards = [step[REWARD] for step in end]
         means.append(fmean(rewards))
-        variances.append(variance(rewards))
+        # A trend, or a collapse at the end, is no noise
+        variances.append(fmean((after - before) ** 2 for before, after in pairwise(rewards)) / 2)
         cut.append(sum(step.get(CUT, 0) for step in end) / sum(step[ROLLOUTS] for step in end))
     error = sqrt(sum(variances) / STEPS)
     worse = means[0] - means[1] > max(LEAST, ERRORS * error)
