@@ -32,7 +32,8 @@ MARKS = {  # a file that only this kind of folder has, of a run that died early 
     EVALUATION: ("scores.json", "episodes.jsonl.journal"),
     TRAINING: ("metrics.jsonl", "config.yaml", "environment.json", "run.log", "data/train.jsonl"),
 }
-DEMO = ("before", "train", "after")  # a demo's parts, and their folders
+# A demo's parts, and their folders; the first only where the model was warmed up
+DEMO = ("published", "before", "train", "after")
 MOST_LINE = 64 * 2**20  # bytes: no line of ours is that long, and one that is would fill the memory
 
 
@@ -140,7 +141,7 @@ class Run:
 
 
 def open_folders(folders: Sequence[Path]) -> list[Run]:
-    """Return the runs in these folders with labels. A demo's three parts are runs of their own.
+    """Return the runs in these folders with labels. A demo's parts are runs of their own.
     Raises UsageError: a folder is missing or empty, or has no file that identifies its kind.
     """
     runs = []

@@ -16,8 +16,7 @@ from evaluation.compare import compare, read_evaluation, verdict_line
 from evaluation.run_folder import DEMO
 from evaluation.tables import PARTS, Rows, groups_in, in_words, number, show_table, span
 
-BEFORE, TRAIN, AFTER = DEMO
-PUBLISHED = "published"  # what a model is before its warm-up
+PUBLISHED, BEFORE, TRAIN, AFTER = DEMO
 SIDES = (BEFORE, AFTER)
 RESULT = "demo.json"
 GAINS = ("group", "tasks", "before", "after", "gain", "95 % interval")
@@ -36,10 +35,9 @@ def build(agent: Agent, folder: Path, facts: dict[str, Any]) -> dict[str, Any]:
     groups = {}
     for by in PARTS[1:]:
         groups[by] = {name: _difference(part) for name, part in comparison[by].items()}
-    published = None
+    warmed = None
     if (folder / PUBLISHED).is_dir():
-        overall = read_evaluation(folder / PUBLISHED).scores["overall"]
-        published = points(overall[agent.columns[0].metric])
+        warmed = _difference(compare(read_evaluation(folder / PUBLISHED), sides[BEFORE])["overall"])
     return {
         "agent": agent.name,
         "headline": agent.columns[0].metric,
@@ -47,7 +45,9 @@ def build(agent: Agent, folder: Path, facts: dict[str, Any]) -> dict[str, Any]:
         "verdict": verdict_line(comparison, SIDES),
         "steps": int(json.loads(steps[-1])["step"]) if steps else 0,
         **facts,
-        PUBLISHED: published,
+        PUBLISHED: warmed and warmed[BEFORE],
+        "warm_up_gain": warmed and warmed["gain"],
+        "warm_up_ci95": warmed and warmed["ci95"],
         "commit": commit(),
         **groups,
         "stop_reasons": {
@@ -101,15 +101,23 @@ def show(result: dict[str, Any]) -> None:
         tables = in_words(tables, words_of(folder_of(registry.get(result["agent"]))).chinese)
     show_table(tables[title], title)
     print(result["verdict"])
-    if result[PUBLISHED] is not None:
+    if result.get("warm_up_ci95"):
         warmed = (
-            "as published {published}; before: after a warm-up on {demonstrations} demonstrations"
+            "as published {published}; before: after a warm-up on {demonstrations} demonstrations, "
+            "{gain} (95 % interval {interval})"
         )
-        learned = result["demonstrations"]
-        print(said(warmed, published=number(result[PUBLISHED]), demonstrations=learned))
+        gain = {
+            "published": number(result[PUBLISHED]),
+            "gain": number(result["warm_up_gain"], "+.1f"),
+            "interval": span(result["warm_up_ci95"], result["n_eval"]),
+        }
+        print(said(warmed, demonstrations=result["demonstrations"], **gain))
     took = "{steps} steps of seed {seed} on {model}, {minutes:.1f} minutes in all, commit {commit}"
     shown = ("steps", "seed", "model", "minutes", "commit")
     print(said(took, **{name: result[name] for name in shown}))
+    times = result.get("minutes_by_part", {})  # not of an earlier version
+    if parts := [f"{said(name)} {minutes:.1f}" for name, minutes in times.items()]:
+        print(said("minutes: {parts}", parts=said(", ").join(parts)))
     for side, reasons in result["stop_reasons"].items():
         print(said("episodes ended, {side}: {reasons}", side=said(side), reasons=counted(reasons)))
     differ = "CONDITIONS DIFFER: {name} was {first} before and {second} after"

@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from common.command import UsageError
@@ -192,14 +193,18 @@ class Comparison:
 
 
 def comparisons(tallies: Sequence[Tally]) -> list[Comparison]:
-    """Return a comparison of every finished evaluation with the first one of its agent."""
+    """Return a comparison of every finished evaluation with the first one of its agent, or with the
+    part of its demo before it.
+    """
     first: dict[str, int] = {}
+    parts: dict[Path, int] = {}
     found = []
     for number, tally in enumerate(tallies):
         run = tally.run
         if not run.scores or not tally.evaluated.values:
             continue
-        base = first.setdefault(run.agent, number)
+        base = parts.get(run.given, first.setdefault(run.agent, number))
+        parts[run.given] = number
         if base == number:
             continue
         try:
