@@ -195,12 +195,12 @@ def begin(folder: Path, asked: dict[str, Any]) -> None:
             "this takes 5, 12, 5, 75 and 5 minutes, 10 GB of memory ({memory:.0f} are available) and "
             "14 GB of disk ({disk:.0f} are free)"
         )
-    room = {
+    known = asked | {
+        "tasks": asked["n"] or said("all"),
         "memory": psutil.virtual_memory().available / 1e9,
         "disk": shutil.disk_usage(folder).free / 1e9,
     }
-    given = {"tasks": asked["n"] or said("all"), "warm_up": asked["warm_up"]}
-    print(said(parts, **given, **room), file=sys.stderr)
+    print(said(parts, **known), file=sys.stderr)
     goes_on = "after Ctrl-C the same command with --run-dir {folder} goes on from there"
     print(said(goes_on, folder=folder), file=sys.stderr)
 

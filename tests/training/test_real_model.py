@@ -207,15 +207,3 @@ def test_matrices_that_differ_by_quantisation_alone_become_one(noise, tied):
     assert model.config.tie_word_embeddings == tied
     assert (model.num_parameters() == parameters) == tied
     assert model.get_output_embeddings().weight.equal(kept)
-
-
-@pytest.mark.system
-def test_a_reply_ends_where_the_template_ends_a_turn():
-    """A file's own end of text is not what an instruction-tuned model writes behind a reply."""
-    from transformers import AutoTokenizer
-
-    tokenizer = AutoTokenizer.from_pretrained(TINY)
-    tokenizer.eos_token = "<|endoftext|>"
-    assert tokenizer.convert_ids_to_tokens(real_model.end_of_turn(tokenizer)) == "<|im_end|>"
-    tokenizer.chat_template = "{% for one in messages %}{{ one.content + eos_token }}{% endfor %}"
-    assert tokenizer.convert_ids_to_tokens(real_model.end_of_turn(tokenizer)) == "<|endoftext|>"
