@@ -28,6 +28,7 @@ from training.warmup import supervised
 from training.warmup.examples import NOT_LEARNED, ColdStartError, batches, encode, groups_of
 from training.warmup.steps import PreciseAdamW, uninterrupted
 from training.warmup.supervised import learn_padded, learn_trees, save, warm_up
+from training.warmup.work_folder import work_folder
 
 pytestmark = pytest.mark.system
 TINY = ROOT / "sql_agent" / "tiny_model"
@@ -337,6 +338,12 @@ def test_small_updates_of_weights_in_bfloat16_are_not_lost():
         weight.grad = torch.ones_like(weight)
         optimizer.step()
     assert weight.item() == pytest.approx(1 - 0.01, abs=0.005)
+
+
+def test_a_second_warm_up_at_once_is_refused(tmp_path):
+    second = work_folder(tmp_path / "out", {}, force=True)
+    with work_folder(tmp_path / "out", {}, force=True), pytest.raises(UsageError, match="another"):
+        second.__enter__()
 
 
 @pytest.mark.parametrize(
