@@ -6,8 +6,9 @@ import hashlib
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
 
@@ -79,13 +80,13 @@ def replacing(path: Path) -> Iterator[Path]:
     leaves what was there. Call `refuse_existing` first to decide whether `path` may be replaced.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    for left in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
-        with suppress(OSError, FileError), locked(left):
-            shutil.rmtree(left)
+    for left in path.parent.glob(f".{glob.escape(path.name)}.????????.tmp"):
+        with suppress(OSError, FileError), locked(left) as sure:
+            # One that was just made may not be locked yet
+            if sure and time.time() - left.stat().st_mtime > 60:
+                shutil.rmtree(left)
     made = tempfile.TemporaryDirectory(".tmp", f".{path.name}.", path.parent)
-    with made as folder, ExitStack() as stack:
-        with suppress(OSError):  # of a file system without locks, where nothing is removed
-            stack.enter_context(locked(Path(folder)))
+    with made as folder, locked(Path(folder)):
         draft = Path(folder) / path.name
         yield draft
         if draft.is_file():
@@ -97,16 +98,19 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Hold a folder's lock, which ends with its program. Raises FileError: another command has it."""
+def locked(folder: Path) -> Iterator[bool]:
+    """Hold a folder's lock; yield whether its disk has locks. Raises FileError: another has it."""
     place = os.open(folder, os.O_RDONLY)
+    sure = True
     try:
         fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(place)
         raise FileError(f"another command works in {folder}; wait for it, or stop it") from None
+    except OSError:
+        sure = False
     try:
-        yield
+        yield sure
     finally:
         os.close(place)
 

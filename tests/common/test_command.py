@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from common.command import Failure, UsageError, run_command, start
 from common.settings import SettingsError, load_settings
 from common.terminal import printable
+from tests.corpora import cases_of
 from tests.messages import missing
 from tests.programs import python
 from tools.sql.settings import DatabaseSettings
@@ -97,22 +98,13 @@ def test_faults_of_the_program_are_not_hidden(capsys):
 IN_GBK = "/data/\udcb1\udced.jsonl"  # what Python makes of a name in GBK where the locale is UTF-8
 
 
-@pytest.mark.parametrize(
-    ("program", "words"),
-    [
-        ("sql_agent.intake.import_database", [IN_GBK, "--to", "sqlite:////no/such.db"]),
-        ("sql_agent.gold.convert", [IN_GBK, "--out", "/no/such.parquet"]),
-        ("evaluation.evaluate", ["sql", "--gold", "--data", IN_GBK]),
-        ("evaluation.evaluate", ["sql", "--gold", f"--out={IN_GBK}"]),
-        ("training.start.command", ["sql", "--ci-fast", "--train-file", IN_GBK]),
-    ],
-)
+@pytest.mark.parametrize(("program", "words"), cases_of(__file__, "commands_with_a_file"))
 def test_a_name_in_another_encoding_is_refused_before_any_work(program, words, capsys):
     """All was played, or prepared, and then no file could hold the name: a traceback, no result."""
     module = importlib.import_module(program)
     run = module.main_of_any if program == "training.start.command" else module.main
     with pytest.raises(SystemExit) as ended:
-        run(words)
+        run([word.replace("FILE", IN_GBK) for word in words])
     assert ended.value.code == 2
     assert not missing(capsys.readouterr().err, r"/data/\xb1\xed.jsonl", "UTF-8", "rename")
 

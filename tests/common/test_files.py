@@ -1,12 +1,15 @@
 """Outputs appear whole or not at all; a bad line of a file is named."""
 
+import fcntl
 import os
+import time
+from unittest.mock import Mock
 
 import pytest
 
 from common import files
 from common.files import FileError, check_temporary, check_writable, refuse_existing, replacing
-from common.jsonl import read_jsonl, rows_with_texts, write_jsonl
+from common.jsonl import read_jsonl, rows_with_texts, write_jsonl, write_text
 
 
 def test_a_file_and_a_folder_take_the_place_of_what_was_there(tmp_path):
@@ -40,13 +43,25 @@ def test_a_failure_leaves_the_old_file_and_no_draft(tmp_path, make):
     assert os.listdir(tmp_path) == ["file"]
 
 
-def test_what_a_killed_program_left_is_removed_and_what_another_writes_is_not(tmp_path):
-    (tmp_path / ".file.x.tmp").mkdir()
-    with replacing(tmp_path / "file") as draft, replacing(tmp_path / "file") as other:
-        assert sorted(tmp_path.iterdir()) == sorted([draft.parent, other.parent])
-        draft.touch()
-        other.touch()
-    assert os.listdir(tmp_path) == ["file"]
+def test_what_killed_programs_left_is_removed_and_nothing_else(tmp_path, monkeypatch):
+    """Not what another writes or has just made, nor what is no draft; on a disk without locks none."""
+    left = {".file.abcdefgh.tmp", ".file.2026-11.tmp"}
+
+    def write(modified: float) -> set[str]:
+        for name in left:
+            (tmp_path / name).mkdir(exist_ok=True)
+            os.utime(tmp_path / name, (modified, modified))
+        with replacing(tmp_path / "file") as draft:
+            os.utime(draft.parent, (modified, modified))
+            write_text(tmp_path / "file", "another's", force=True)
+            draft.touch()
+        return {*os.listdir(tmp_path)}
+
+    assert write(time.time()) == {*left, "file"}
+    with monkeypatch.context() as without_locks:
+        without_locks.setattr(fcntl, "flock", Mock(side_effect=OSError))
+        assert write(0) == {*left, "file"}
+    assert write(0) == {".file.2026-11.tmp", "file"}
 
 
 def test_a_file_is_on_the_disk_before_it_takes_a_place(tmp_path, monkeypatch):
@@ -68,14 +83,6 @@ def test_what_exists_is_refused_before_the_work(tmp_path):
     for path in (tmp_path, tmp_path / "file" / "out", tmp_path / "file" / "a" / "out"):
         with pytest.raises(FileError, match="folder"):
             refuse_existing(path, force=True)
-
-
-def test_folders_above_an_output_are_made_when_it_is_written(tmp_path):
-    path = tmp_path / "a" / "b" / "rows.jsonl"
-    refuse_existing(path, force=False)
-    assert os.listdir(tmp_path) == []
-    write_jsonl(path, [{"id": "1"}], force=False)
-    assert os.listdir(path.parent) == [path.name]
 
 
 def test_a_full_folder_for_temporary_files_is_named_as_such(tmp_path, monkeypatch):
@@ -107,7 +114,10 @@ def path(tmp_path):
     return tmp_path / "rows.jsonl"
 
 
-def test_rows_come_back_with_their_lines(path):
+def test_rows_come_back_with_their_lines(tmp_path):
+    path = tmp_path / "made" / "when written" / "rows.jsonl"
+    refuse_existing(path, force=False)
+    assert os.listdir(tmp_path) == []
     assert write_jsonl(path, [{"id": "一"}, {"id": "b"}], force=False) == 2
     assert list(read_jsonl(path)) == [(1, {"id": "一"}), (2, {"id": "b"})]
     path.write_bytes(b"\xef\xbb\xbf" + b'{"id": 1}\r\n\r\n{"id": 2, "id": 2}')

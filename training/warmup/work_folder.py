@@ -48,9 +48,8 @@ def work_folder(out: Path, fingerprint: Mapping[str, Any], force: bool) -> Itera
                 "same command to go on with it, or --force to begin anew"
             )
         if other:
-            shutil.rmtree(work)
-    work.mkdir(exist_ok=True)
-    with locked(work):
+            for path in work.iterdir():
+                path.unlink() if path.is_file() else shutil.rmtree(path)
         if not begun.is_file():
             write_text(begun, json.dumps(fingerprint) + "\n", force=True)
         yield work
