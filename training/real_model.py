@@ -36,7 +36,6 @@ SPARE_BYTES = 500_000_000
 # A model that ties its two matrices may still be published with both, quantised differently: they
 # then differ by 4 % of their norm. Matrices that were trained apart have nothing in common.
 TIED_DIFFERENCE = 0.2
-MAGIC = b"GGUF"
 
 
 @dataclass(frozen=True)
@@ -166,19 +165,17 @@ def download(published: Published, source: str, part: Path) -> None:
         url = f"{MODELSCOPE}/{published.repository}/resolve/master/{published.file}"
     else:
         url = hf_hub_url(published.repository, published.file)
-    begun = part.stat().st_size if part.exists() else 0
-    if begun > published.bytes:
-        part.unlink()
-        begun = 0
     print(f"fetching {url}", file=sys.stderr)
     try:
-        with part.open("ab") as file:
+        with part.open("a+b") as file:
+            begun = file.tell()
+            file.seek(0)
+            # Such as a page to log in
+            if file.read(4) != b"GGUF" or begun > published.bytes:
+                begun = file.truncate(0)
+            file.seek(begun)
             http_get(url, file, resume_size=begun, expected_size=published.bytes)
     except (OSError, httpx.HTTPError) as error:
-        with part.open("rb") as file:
-            begins = file.read(len(MAGIC)) == MAGIC
-        if not begins:  # a page to log in, which the next command would go on with
-            part.unlink()
         reason = (str(error) or type(error).__name__).splitlines()[0].rstrip(".")
         raise Failure(
             f"{url} cannot be fetched: {reason}. Check the network and the disk, name a mirror "
@@ -259,21 +256,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     add("--out", type=Path, help="folder to make; default: models/MODEL")
     add("--file", type=Path, metavar="GGUF", help="a file that is already here")
     sources = ["hub", "modelscope"]
-    add("--from", dest="source", choices=sources, help="default: hub")
+    add("--from", dest="source", choices=sources, default="hub", help="default: hub")
     given = parser.parse_args(argv)
     if given.model not in MODELS:
         parser.error(
             f"unknown model {given.model}; expected one of {models}. A model of the hub with "
             "safetensors needs none of this: give its id to --model"
         )
-    published = MODELS[given.model]
-    if given.source and (given.file or published.package):
-        parser.error(f"--from has no use with {'--file' if given.file else given.model}")
     out = given.out or WORK / "models" / given.model
     stop_in_order()
 
     def make() -> None:
-        make_folder(published, given.file, given.source or sources[0], out)
+        make_folder(MODELS[given.model], given.file, given.source, out)
         print(out)
 
     return run_command("real_model", make, afterwards=f"{out} is whole or not there")

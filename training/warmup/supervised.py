@@ -40,15 +40,14 @@ from training.warmup.examples import (
     encode_all,
     groups_of,
 )
-from training.warmup.steps import FILE, KeptSteps, PreciseAdamW, Schedule, uninterrupted
+from training.warmup.steps import KeptSteps, PreciseAdamW, Schedule, uninterrupted
 from training.warmup.work_folder import work_folder, work_path
 
 WARM_UP_SHARE = 0.1
 # Of a learned weight: in bfloat16 gradient, copy and two moments beside it, in 32 bit all but the
 # copy, which is the weight itself
 LEARNED_BYTES = 16
-SAVED_BYTES = 2  # of a weight in the folder
-KEPT_BYTES = 12  # of a learned weight in the file of steps, copy and two moments
+SAVED_BYTES, KEPT_BYTES = 2, 12  # of a weight in the folder; of a learned one among kept steps
 # Numbers in memory, measured with TREE_TOKENS and a model of 0.5 billion parameters
 ACTIVATIONS = 750_000_000
 TREE_TOKENS = 2048  # computed at once: 2 GB of activations of a model of 0.5 billion parameters
@@ -184,7 +183,7 @@ def warm_up(
     if is_large(base):
         parameters = count_weights(find_model(base))
         check_memory(parameters, dtype, all_weights=not lora_rank)
-        check_disk(out, parameters, all_weights=not lora_rank)
+        check_disk(out, parameters * (SAVED_BYTES if lora_rank else SAVED_BYTES + KEPT_BYTES))
     model, tokenizer, context = load_model(base, dtype)
     fitting = _examples(base, conversations, tokenizer, context)
     random = Random(seed)
@@ -261,18 +260,14 @@ def check_memory(parameters: int, dtype: torch.dtype, all_weights: bool) -> None
     print(said, file=sys.stderr)
 
 
-def check_disk(out: Path, parameters: int, all_weights: bool) -> None:
-    """Raise ColdStartError if the disk has no room for the steps that are kept and the model."""
+def check_disk(out: Path, needed: int) -> None:
+    """Raise ColdStartError if the disk has no room for the model beside the steps that are kept."""
     place = next(folder for folder in out.resolve().parents if folder.is_dir())
-    steps = work_path(out) / FILE
-    free = shutil.disk_usage(place).free + (steps.stat().st_size if steps.is_file() else 0)
-    kept = 2 * KEPT_BYTES if all_weights else 0  # until new steps are written the old ones stay
-    needed = (kept + SAVED_BYTES) * parameters
+    kept = sum(path.stat().st_size for path in work_path(out).rglob("*"))
+    free = shutil.disk_usage(place).free + kept
     if free < needed:
-        raise ColdStartError(
-            f"the warm-up needs {needed / 1e9:.1f} GB of the disk and {place} has {free / 1e9:.1f} GB; "
-            "free some, choose another with --out, or train an adapter with --lora-rank 16"
-        )
+        said = f"the warm-up needs {needed / 1e9:.1f} GB of disk, {place} has {free / 1e9:.1f} GB"
+        raise ColdStartError(f"{said}; free some, take --out elsewhere, or --lora-rank 16")
 
 
 def save_memory(model: Any) -> None:
