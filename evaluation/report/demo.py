@@ -45,9 +45,7 @@ def build(agent: Agent, folder: Path, facts: dict[str, Any]) -> dict[str, Any]:
         "verdict": verdict_line(comparison, SIDES),
         "steps": int(json.loads(steps[-1])["step"]) if steps else 0,
         **facts,
-        PUBLISHED: warmed and warmed[BEFORE],
-        "warm_up_gain": warmed and warmed["gain"],
-        "warm_up_ci95": warmed and warmed["ci95"],
+        "warm_up": warmed,
         "commit": commit(),
         **groups,
         "stop_reasons": {
@@ -90,7 +88,8 @@ def commit() -> str | None:
 def show(result: dict[str, Any]) -> None:
     """Print the tables and what has to be known with them."""
     gains: list[Sequence[str]] = [GAINS]
-    for name, part in groups_in(result | {"overall": result}).items():
+    warmed = {"warm-up": result["warm_up"]} if result.get("warm_up") else {}
+    for name, part in {**warmed, **groups_in(result | {"overall": result})}.items():
         change = [number(part["gain"], "+.1f"), span(part["ci95"], part["n_eval"])]
         means = [number(part[side]) for side in SIDES]
         gains.append([name, str(part["n_eval"]), *means, *change])
@@ -101,23 +100,9 @@ def show(result: dict[str, Any]) -> None:
         tables = in_words(tables, words_of(folder_of(registry.get(result["agent"]))).chinese)
     show_table(tables[title], title)
     print(result["verdict"])
-    if result.get("warm_up_ci95"):
-        warmed = (
-            "as published {published}; before: after a warm-up on {demonstrations} demonstrations, "
-            "{gain} (95 % interval {interval})"
-        )
-        gain = {
-            "published": number(result[PUBLISHED]),
-            "gain": number(result["warm_up_gain"], "+.1f"),
-            "interval": span(result["warm_up_ci95"], result["n_eval"]),
-        }
-        print(said(warmed, demonstrations=result["demonstrations"], **gain))
     took = "{steps} steps of seed {seed} on {model}, {minutes:.1f} minutes in all, commit {commit}"
     shown = ("steps", "seed", "model", "minutes", "commit")
     print(said(took, **{name: result[name] for name in shown}))
-    times = result.get("minutes_by_part", {})  # not of an earlier version
-    if parts := [f"{said(name)} {minutes:.1f}" for name, minutes in times.items()]:
-        print(said("minutes: {parts}", parts=said(", ").join(parts)))
     for side, reasons in result["stop_reasons"].items():
         print(said("episodes ended, {side}: {reasons}", side=said(side), reasons=counted(reasons)))
     differ = "CONDITIONS DIFFER: {name} was {first} before and {second} after"

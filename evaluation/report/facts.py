@@ -4,7 +4,6 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from common.command import UsageError
@@ -193,18 +192,16 @@ class Comparison:
 
 
 def comparisons(tallies: Sequence[Tally]) -> list[Comparison]:
-    """Return a comparison of every finished evaluation with the first one of its agent, or with the
-    part of its demo before it.
-    """
+    """Return each finished evaluation's comparison with its demo's part before, or the first one."""
     first: dict[str, int] = {}
-    parts: dict[Path, int] = {}
+    parts: dict[Any, int] = {}  # the last one of each folder and agent
     found = []
     for number, tally in enumerate(tallies):
         run = tally.run
         if not run.scores or not tally.evaluated.values:
             continue
-        base = parts.get(run.given, first.setdefault(run.agent, number))
-        parts[run.given] = number
+        base = parts.get((run.given, run.agent), first.setdefault(run.agent, number))
+        parts[run.given, run.agent] = number
         if base == number:
             continue
         try:

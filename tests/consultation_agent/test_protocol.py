@@ -6,14 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from consultation_agent.protocol import (
-    OWN,
-    Choice,
-    Conclusion,
-    Malformed,
-    Question,
-    read_reply,
-)
+from consultation_agent.protocol import OWN, Choice, Conclusion, Malformed, Question, read_reply
 from consultation_agent.task import task_of
 from episodes.episode import AgentError
 from episodes.prompts import load_prompts

@@ -13,7 +13,7 @@ from evaluation import compare
 from evaluation.metrics import FEW
 from evaluation.report import __main__ as report
 from evaluation.tables import show_table, table
-from tests.corpora import write_lines
+from tests.corpora import cases_of, write_lines
 from tests.episodes.guessing_agent import GuessingAgent
 from tests.evaluation.evaluations import evaluation, record
 from tests.messages import missing
@@ -137,18 +137,7 @@ def refused(a: Path, b: Path, named: str, capsys: Any) -> None:
         assert named in line
 
 
-@pytest.mark.parametrize(
-    "edited",
-    [
-        {"agent": None},
-        {"model": 5},
-        {"data": {"file": "t.parquet"}},
-        {"data": []},
-        {"overall": {}},
-        {"overall": {"unscored": None}},
-        {"overall": {"unscored": {"timeout": "two"}}},
-    ],
-)
+@pytest.mark.parametrize("edited", cases_of(__file__, "edited_scores"))
 def test_scores_edited_by_hand_are_refused_by_their_file(edited, tmp_path, capsys):
     a = evaluation(tmp_path / "a", [record("x", 0.0)])
     b = evaluation(tmp_path / "b", [record("x", 0.0)])
@@ -169,14 +158,10 @@ def test_an_episode_edited_by_hand_is_refused_by_its_file(edited, tmp_path, caps
 
 def test_two_agents_are_not_compared_and_the_headline_is_the_agents(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(registry, "_registered", {"guessing": GuessingAgent()})
-    a = evaluation(
-        tmp_path / "a",
-        [record("x", 0.0, facts={"silent": 0.75}), record("y", 1.0, facts={"silent": None})],
-    )
-    b = evaluation(
-        tmp_path / "b",
-        [record("x", 0.0, facts={"silent": 0.5}), record("y", 1.0, facts={"silent": 0.5})],
-    )
+    a, b = tmp_path / "a", tmp_path / "b"
+    for folder, x, y in ((a, 0.75, None), (b, 0.5, 0.5)):
+        played = [record("x", 0.0, facts={"silent": x}), record("y", 1.0, facts={"silent": y})]
+        evaluation(folder, played)
     change(b, agent="guessing")
     assert compare.main([str(a), str(b)]) == 2
     assert "sql agent" in capsys.readouterr().err
