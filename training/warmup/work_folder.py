@@ -49,7 +49,10 @@ def work_folder(out: Path, fingerprint: Mapping[str, Any], force: bool) -> Itera
             )
         if other:
             for path in work.iterdir():
-                path.unlink() if path.is_file() else shutil.rmtree(path)
+                if path.is_dir():
+                    shutil.rmtree(path)
+                else:
+                    path.unlink()
         if not begun.is_file():
             write_text(begun, json.dumps(fingerprint) + "\n", force=True)
         yield work
