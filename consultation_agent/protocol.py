@@ -24,13 +24,13 @@ CONCLUDING = re.compile(
 # "Choice: B", "Choice B", "The correct answer is B", "正确答案是B", "故选：B"
 CHOICE_LABEL = (
     r"[*_\s]{0,4}(?:(?:so|thus|therefore),? )?(?:(?:my |the )?(?:(?:final |correct |best )?(?:choice|answer)s?"
-    r"|(?:correct|best) option)|[我故应该因此所以本题]{0,4}选[择项]?|(?:正确|最佳|最终)?答案|(?:正确|最佳)选项)"
+    r"|(?:correct|best) option)|[我故应该因此所以本题,]{0,5}(?:选[择项]?|(?:正确|最佳|最终)?答案|(?:正确|最佳)选项))"
     r"[*_ \t]{0,4}(?:(?:[:：=—–-]|(?:(?:is|are|would be)\b|应?[是为])[:：]?)[*_]{0,2}"
     r"|(?<![a-z])(?=\W{0,2}[a-z](?![a-z])))"
 )
 CHOSEN = (
-    rf"(?:{CHOICE_LABEL}|[我故应该因此所以本题]{{0,4}}选择?(?=\W{{0,2}}[a-z])"
-    r"|I (?:would )?choose(?=\W{1,2}(?:option )?[a-z]\b))"
+    rf"(?:{CHOICE_LABEL}|[我故应该因此所以本题,]{{0,5}}选择?(?=\W{{0,2}}[a-z])"
+    r"|(?:(?:so|thus|therefore),? )?I (?:would )?choose(?=\W{1,2}(?:option )?[a-z]\b))"
 )
 CHOICE = re.compile(rf"{CHOSEN}(.*)", re.IGNORECASE | re.DOTALL)
 CHOICE_AGAIN = re.compile(rf"[\n,.。;；]\s?{CHOSEN}", re.IGNORECASE)
@@ -233,11 +233,15 @@ def _chosen(said: str, options: Mapping[str, str], several: bool, alone: bool = 
 
 def _list_of(said: str, texts: Mapping[str, str]) -> tuple[set[str], str] | None:
     """Return the letters of the list that a text begins with, and what is behind it. None of them
-    is chosen where a word goes on with its last letter.
+    is chosen where a word goes on with its last letter, or the words behind one are another's.
     """
     for letter, words in sorted(texts.items(), key=lambda option: -len(option[1])):
         if words:
-            named = rf"(?<![A-Za-z0-9])(?:{letter}\W{{0,3}})?{re.escape(words)}(?![A-Za-z0-9])"
+            label = r"(?:(?-i:([A-Z]))[^\w\n,、;/&+]{0,3})?"
+            named = rf"(?<![A-Za-z0-9]){label}{re.escape(words)}(?![A-Za-z0-9])"
+            before = {found[1] for found in re.finditer(named, said, re.IGNORECASE)}
+            if any(texts.get(one, words) != words for one in before - {None}):
+                return set(), ""
             said = re.sub(named, letter, said, flags=re.IGNORECASE)
     if re.fullmatch(r"[a-z]{2,5}|(?:[a-zA-Z](?![a-zA-Z])|and|\W)+", said):
         said = said.upper()
@@ -260,15 +264,22 @@ def _letter_of(said: str, texts: Mapping[str, str], alone: bool) -> tuple[set[st
     words = behind.lstrip(" \t:.,、)-–—")
     is_article = not (alone or ")" in said[:4] or NO_ARTICLE.match(behind))
     is_word = not NOT_A_WORD.match(behind) or (letter in "AI" and is_article)
+    # "A: its words", where they are those of another option
+    opening = [text for text in texts.values() if text and _opens_with(words.casefold(), text)]
+    if opening and max(opening, key=len) != texts[letter]:
+        return set(), ""
     if words.casefold().startswith(texts[letter]) and not (found[1] == "a" and is_article):
         behind = words[len(texts[letter]) :] if texts[letter] else behind
     elif is_word:
         return set(), ""
-    # "A: its words", where they are those of another option
-    first = next(filter(None, map(str.strip, CLAUSES.split(behind.casefold()))), "")
-    if first and any(first == text for other, text in texts.items() if other != letter):
-        return set(), ""
     return {letter}, behind
+
+
+def _opens_with(words: str, text: str) -> bool:
+    """Return whether words are an option's text, or begin with it and end a clause there."""
+    words = words.lstrip(" (\n")
+    end = words[len(text) :].lstrip(" ")
+    return words.startswith(text) and (not end or CLAUSES.match(end) is not None)
 
 
 def _stand(letters: set[str], behind: str, options: Mapping[str, str]) -> bool:
