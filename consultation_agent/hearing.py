@@ -45,15 +45,16 @@ def _clauses(sentence: str) -> list[str]:
     """Return the clauses that ask, the first of a list with the bare things behind it."""
     clauses = list[str]()
     for clause in CLAUSE.split(sentence):
-        if asks_by_itself(clause):
+        is_thing = bool(clauses) and heard(clause).probability >= VERY_SURE
+        if asks_by_itself(clause) or (is_thing and heard(clause).item in SIDES):
             clauses.append(clause)
-        elif clauses and heard(clause).probability >= VERY_SURE:
+        elif is_thing:
             clauses[-1] += f"，{clause}"
     return clauses
 
 
 def asks_by_itself(clause: str) -> bool:
-    least = SURE if content_of(clause) else VERY_SURE  # "how much" asks for nothing alone
+    least = SURE if content_of(clause) else LISTED  # "how much" asks for nothing alone
     return bool(ASKING.search(clause)) and heard(clause).probability >= least
 
 
@@ -75,5 +76,5 @@ def things_in(part: str, question: str = "") -> list[str]:
                 sure.update(dict.fromkeys(heard(piece, around).item.split("+")))
         if len(sure) > 1:
             return list(sure)
-    least = SURE if asking == around else LISTED if content_of(asking) else VERY_SURE
+    least = SURE if asking == around else LISTED
     return whole.item.split("+") if whole.probability >= least else [OTHER]

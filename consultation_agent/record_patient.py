@@ -11,7 +11,7 @@ from typing import ClassVar
 from conditions.table import load_tables
 from consultation_agent.doctor_questions import HAN_RUN, SAID, opens, plain, without_preface
 from consultation_agent.hearing import ANOTHER_TIME, OTHER, UNRECORDED, parts_of, things_in
-from consultation_agent.recall import CHILD, complaint_of, recalled
+from consultation_agent.recall import complaint_of, recalled
 from consultation_agent.task import ConsultationTask
 from consultation_agent.topics import Topic, topics
 from scoring.text import simplified
@@ -19,6 +19,9 @@ from scoring.text import simplified
 LONGEST = 400  # characters of a question that a patient listens to
 GROWN = 18  # years
 MOST = 3  # things that are answered at once
+NAMED_CHILD = re.compile(
+    f"(?>{SAID['same_question']['child']})(?!{SAID['same_question']['kin']})", re.IGNORECASE
+)
 ENDS = ("。", "？", "！", "?", "!", ".")
 ONE_THING = re.compile(r"[，,]\s*(?=还是|后来|然后)")  # what is asked as a choice or in its order
 KINDS = (
@@ -79,7 +82,7 @@ class RecordPatient:
         """Return the patient's reply to a question, after the questions asked before."""
         question = simplified(question[:LONGEST])
         if task.age is not None and task.age < GROWN:
-            question = CHILD.sub("", question)  # who brings a child names it
+            question = NAMED_CHILD.sub("", question)  # who brings a child names it
         question = without_preface(ONE_THING.sub("", question))
         mentioned = told(asked)
         parts = parts_of(question)
