@@ -18,6 +18,7 @@ from scoring.text import words_only
 
 WORDS = table_beside(__file__)
 CLAUSE = re.compile(r"[，。；、,;.!！?？\n]")
+JOINED = re.compile("|".join(WORDS["joined"]))
 LISTED = re.compile(f"、(?!{'|'.join(WORDS['predicate'])})")
 NEGATIONS = "|".join(map(re.escape, sorted(WORDS["negations"], key=len, reverse=True)))
 NEGATED = re.compile("|".join([NEGATIONS, *WORDS["not"]]))  # 不用 before 不 with a verb behind it
@@ -72,7 +73,7 @@ def advice_value(items: Sequence[str], advice: str, gold: str) -> float:
 def _content(text: str) -> set[tuple[str, bool | None]]:
     """Return the words of content that are not in any advice, each with its sense."""
     found = set[tuple[str, bool | None]]()
-    for clause in CLAUSE.split(LISTED.sub("和", plain(text))):
+    for clause in CLAUSE.split(JOINED.sub(",", LISTED.sub("和", plain(text)))):
         for word in content_of(ANY_ADVICE.sub(" ", clause)):
             found.add((word, _sense(word, clause)))
     return found
@@ -140,7 +141,7 @@ def _sense(term: str, clause: str) -> bool | None:
     plainly = NO_NEGATION.sub(lambda found: " " * len(found[0]), clause)
     before = plainly[:at]
     behind = plainly[at + len(term) :].strip()
-    acts = DIRECTLY if NEGATED.match(term) else WITHIN
+    acts = DIRECTLY if NEGATED.match(plainly, at) else WITHIN
     sense = True
     place = len(before)
     for negation in reversed([*NEGATED.finditer(before)]):
