@@ -88,7 +88,7 @@ class RecordSimulator:
         result = _reply(task, found, name, past)
         if task.condition is None and result.kind == "not_recorded":
             meant = own_name(found)
-            texts = _in_a_group(task, meant) or _in_a_block(task, meant, name)
+            texts = _in_a_group(task, meant, name) or _in_a_block(task, meant, name)
             if texts:
                 answer = Result(meant, " | ".join(texts), "recorded")
                 return repeated(meant, past) or answer
@@ -116,15 +116,18 @@ def _is_of_others(task: DiagnosisTask, found: str, asked: str) -> bool:
     return all(are_two_numbers(name, asked) and _plain(name) != meant for name in inside)
 
 
-def _in_a_group(task: DiagnosisTask, found: str) -> list[str]:
-    """Return the results that name an examination with their group: a sputum's culture."""
+def _in_a_group(task: DiagnosisTask, found: str, asked: str) -> list[str]:
+    """Return the results that name an examination with their group: a sputum's culture.
+    A sodium is no chloride, although both are electrolytes.
+    """
     texts = list[str]()
     for group, text in task.results.items():
         specimen = FLUID.search(group)
         of = URINE.sub("urine", specimen[0]) if specimen else group
         for line in text.splitlines():
             name, _, result = line.partition(": ")
-            if result and named(f"{of} {name}") == found:
+            is_it = result and named(f"{of} {name}") == found
+            if is_it and not are_two_numbers(name, asked):
                 texts.append(f"{group}: {line}")
     return texts
 
