@@ -15,6 +15,7 @@ from rapidfuzz.distance import OSA
 
 from common.toml import table_beside
 from conditions.table import load_tables
+from scoring.text import simplified
 
 LONGEST = 120  # characters of an order that are listened to
 LONGEST_NAME = 10  # words or Chinese characters of a name that is looked for in a sentence
@@ -351,7 +352,7 @@ def _bare(text: str) -> Words:
 @lru_cache(maxsize=65536)
 def words_of(text: str) -> Words:
     """Return the words that have content, in one spelling and in alphabetical order, or () for none."""
-    plain = unicodedata.normalize("NFKC", text).lower()
+    plain = unicodedata.normalize("NFKC", text if text.isascii() else simplified(text)).lower()
     for spelling, usual in SPELLINGS.items():
         plain = spelling.sub(usual, plain)
     words = [_word(word) for word in re.findall(r"[^\W_]+", plain)]
