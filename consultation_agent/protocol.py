@@ -54,7 +54,8 @@ NO_ARTICLE = re.compile(
 )
 # What takes the letter before it back
 DENIED = re.compile(
-    r"[ \t]*(?:(?:is|are|was|seems)[ \t]+)?(?:both )?(?:not|wrong|incorrect|excluded|ruled out)\b|[都均也]?(?:选项)?[不错]",
+    r"[ \t]*(?:(?:is|are|was|seems)[ \t]+)?(?:both )?(?:not|wrong|incorrect|excluded|ruled out)\b"
+    r"|[都均也]?(?:选项)?(?:不|是?错)",
     re.IGNORECASE,
 )
 # Another letter behind the first: "or perhaps A" and what ends with it, such as "; A" and "\nor A".
@@ -237,7 +238,7 @@ def _list_of(said: str, texts: Mapping[str, str]) -> tuple[set[str], str] | None
     """
     for letter, words in sorted(texts.items(), key=lambda option: -len(option[1])):
         if words:
-            label = r"(?:(?-i:([A-Z]))[^\w\n,、;/&+]{0,3})?"
+            label = rf"(?:{letter}\W{{0,3}}|(?-i:([A-Z]))[^\w\n,、;/&+]{{0,3}})?"
             named = rf"(?<![A-Za-z0-9]){label}{re.escape(words)}(?![A-Za-z0-9])"
             before = {found[1] for found in re.finditer(named, said, re.IGNORECASE)}
             if any(texts.get(one, words) != words for one in before - {None}):
