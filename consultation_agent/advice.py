@@ -50,8 +50,8 @@ def advice_value(items: Sequence[str], advice: str, gold: str) -> float:
     if not items:
         if words_only(advice) == words_only(gold):
             return 1.0
-        said = _content(advice)
         known = _content(gold)
+        said = _content(advice, {word for word, _ in known})
         both_ways = {(word, not sense) for word, sense in said - known}
         return 2 * len(said & known - both_ways) / max(1, len(said) + len(known))
     every = CLAUSE.split(advice)
@@ -70,12 +70,14 @@ def advice_value(items: Sequence[str], advice: str, gold: str) -> float:
     return max(0.0, fmean(shares)) * right / max(1, right + others + senseless)
 
 
-def _content(text: str) -> set[tuple[str, bool | None]]:
-    """Return the words of content that are not in any advice, each with its sense."""
+def _content(text: str, read: set[str] | None = None) -> set[tuple[str, bool | None]]:
+    """Return the words of content that are not in any advice, each with its sense, if it is to be
+    read: of each word in one long clause that takes time with its square.
+    """
     found = set[tuple[str, bool | None]]()
     for clause in CLAUSE.split(JOINED.sub(",", LISTED.sub("和", plain(text)))):
         for word in content_of(ANY_ADVICE.sub(" ", clause)):
-            found.add((word, _sense(word, clause)))
+            found.add((word, _sense(word, clause) if read is None or word in read else None))
     return found
 
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from consultation_agent.advice import advice_value
 from consultation_agent.protocol import OWN, Choice, Conclusion, Malformed, Question, read_reply
 from consultation_agent.task import task_of
 from episodes.episode import AgentError
@@ -65,6 +66,7 @@ def test_any_text_is_read(text):
 def test_reading_takes_time_in_proportion(piece):
     """What grows with the square of so many pieces would run into the timeout of the test."""
     read_reply(f"<answer>问题：{piece * 200_000}</answer>")
+    assert advice_value((), "".join(map(chr, range(0x4E00, 0x9FA0))) * 20, "建议手术治疗") < 0.001
 
 
 @pytest.mark.parametrize(
