@@ -187,7 +187,8 @@ def _names_of(task: DiagnosisTask, meant: str) -> list[str]:
 
 
 def _group_of(task: DiagnosisTask, name: str) -> str:
-    return next((group for group in task.results if name.startswith(f"{group} ")), "")
+    beginnings = (name[: space.start()] for space in re.finditer(" ", name))
+    return next((group for group in beginnings if group in task.results), "")
 
 
 def _meanings(name: str) -> set[str | None]:
