@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 from conditions.diagnosis_words import TABLE, known_words, plain, words_of
 
-# An abbreviation behind a name that it stands for, and one before it, perhaps behind an adjective
-GLOSS = re.compile(r"(?<=\w)\s*[(（\[]\s*([A-Z](?:[A-Z]|[a-z](?=[A-Z])){1,5}[a-z]?)\s*[)）\]]")  # CoA, SSc
+# An abbreviation (CoA, SSc) behind its name, and one before it, perhaps behind an adjective
+GLOSS = re.compile(r"(?<=\w)\s*[(（\[]\s*([A-Z](?:[A-Z]|[a-z](?=[A-Z])){1,5}[a-z]?)\s*[)）\]]")
 SHORT_FIRST = re.compile(
     r"\s*((?:[A-Za-z]?[a-z]+ ){0,3})([A-Z][A-Za-z]{1,5})\b([^()（）]{0,20})"
     r"[(（]([^()（）]+)[)）]([^()（）]*)"
