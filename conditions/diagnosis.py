@@ -96,8 +96,8 @@ def names_it(said: str, names: Iterable[str]) -> bool:
     A gold of parts joined by ";" needs all of them. One of two joined by " / " needs either.
     """
     known = list[str]()
-    said = _simplified(said)
-    for name in map(_simplified, names):
+    said = simplified(said)
+    for name in map(simplified, names):
         if name.strip() and _folded(said) == _folded(name):
             return True
         known += _alternatives(name)
@@ -157,10 +157,6 @@ def _is_grade(part: str, gold: Gold) -> bool:
             return False
         names = True
     return names
-
-
-def _simplified(text: str) -> str:
-    return simplified(text) if HAN.search(text) else text
 
 
 def _folded(text: str) -> list[str]:

@@ -63,8 +63,8 @@ def plain(text: str) -> str:
         for letter in unicodedata.normalize("NFKD", text)
         if not unicodedata.combining(letter)
     )
-    text = simplified(text) if HAN.search(text) else text
-    text = CODE.sub(" ", POSSESSIVE.sub("", unicodedata.normalize("NFKC", text).lower()))
+    text = unicodedata.normalize("NFKC", simplified(text)).lower()
+    text = CODE.sub(" ", POSSESSIVE.sub("", text))
     text = LEVELS.sub(lambda m: f"{REGIONS[m[1]]} {m[1]}{m[2]} {m[3] or m[1]}{m[4]} ", text)
     text = LETTER_A.sub(" typea", PREFIX.sub(r"\1", _american(text)))
     text = _american(re.sub(r"[^\w\u4e00-\u9fff/?:]+", " ", text)).replace("_", " ")

@@ -352,7 +352,7 @@ def _bare(text: str) -> Words:
 @lru_cache(maxsize=65536)
 def words_of(text: str) -> Words:
     """Return the words that have content, in one spelling and in alphabetical order, or () for none."""
-    plain = unicodedata.normalize("NFKC", text if text.isascii() else simplified(text)).lower()
+    plain = unicodedata.normalize("NFKC", simplified(text)).lower()
     for spelling, usual in SPELLINGS.items():
         plain = spelling.sub(usual, plain)
     words = [_word(word) for word in re.findall(r"[^\W_]+", plain)]

@@ -158,9 +158,7 @@ def read_reply(
         return Malformed("several_answers")
     if not (reply.startswith("<answer>") and reply.endswith("</answer>")):
         return Malformed("outside")
-    answer = reply.removeprefix("<answer>").removesuffix("</answer>").strip()
-    if not answer.isascii():
-        answer = simplified(answer)
+    answer = simplified(reply.removeprefix("<answer>").removesuffix("</answer>").strip())
     return _read_choice(answer, options, several) if options else _read_answer(answer)
 
 

@@ -68,9 +68,8 @@ def read_reply(text: str) -> Order | Conclusion | Malformed:
     reply = after_thought(text, opened=False)
     if reply is None:
         return Malformed("open_thought")
-    reply = reply if reply.isascii() else simplified(reply)
     lines = []
-    for line in _lines(SPACE.sub(" ", MARKDOWN.sub("", reply))):
+    for line in _lines(SPACE.sub(" ", MARKDOWN.sub("", simplified(reply)))):
         heads = not line.endswith((":", "：")) and parts_of(line) == [("diagnosis", "")]
         lines.append(f"{line}:" if heads else line)
     text = re.sub(r"([:：])\n", r"\1 ", "\n".join(lines))

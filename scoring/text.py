@@ -30,6 +30,9 @@ def words_only(text: str) -> str:
 
 
 def simplified(text: str) -> str:
+    """Return a text with simplified characters. One without Chinese loads no tables for it."""
+    if text.isascii():
+        return text
     return str(_opencc().convert(text.encode("utf-8", "replace").decode()))  # no half surrogates
 
 

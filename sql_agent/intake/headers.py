@@ -63,7 +63,7 @@ NEAR_NAME = 90  # of 100, rapidfuzz's ratio
 def _plain(name: str) -> str:
     """Return a name in half width, lower case, simplified characters, and without a bullet."""
     text = HUMP.sub(" ", unicodedata.normalize("NFKC", name)).lower()
-    return BULLET.sub("", text if text.isascii() else simplified(text))
+    return BULLET.sub("", simplified(text))
 
 
 def normalise(name: str) -> str:
