@@ -6,8 +6,10 @@ import os
 import shutil
 from http.server import ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
+import psutil
 import pytest
 
 from common.settings import ROOT
@@ -22,7 +24,7 @@ from training.setup import device
 from training.setup.device import is_large
 from training.setup.model_folder import check_model
 from training.setup.plan import ConfigError
-from training.start.check import check_disk
+from training.start.check import check_disk, check_memory
 
 COMMIT = "0" * 40
 
@@ -131,6 +133,17 @@ def test_a_model_of_the_hub_has_the_size_of_what_was_found(folder, tmp_path, mon
     assert is_large("owner/model")
     with pytest.raises(ConfigError, match="owner/model"):
         check_disk(plan, 1)
+    with pytest.raises(ConfigError, match="owner/model"):
+        check_memory(plan)
+
+
+def test_an_adapter_is_trained_where_all_weights_have_no_room(folder, tmp_path, monkeypatch):
+    with (folder / "model.safetensors").open("ab") as large:
+        large.truncate(988_000_000)
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=12e9))
+    check_memory(plan_of(tmp_path, model=str(folder), lora_rank=16))
+    with pytest.raises(ConfigError, match=r"17\.8.*12\.0"):
+        check_memory(plan_of(tmp_path, model=str(folder)))
 
 
 INDEX = "model.safetensors.index.json"

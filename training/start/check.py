@@ -1,10 +1,12 @@
 """Check what a run needs of its machine before anything heavy is started."""
 
+import os
 import shutil
 from collections.abc import Sequence
 from math import ceil
 from pathlib import Path
 
+import psutil
 from omegaconf import DictConfig
 
 from common.access import require_token
@@ -15,7 +17,7 @@ from training.engine.checkpoints import checkpoints, step_of
 from training.engine.mixture import draws
 from training.engine.resumable import check_resumable, differences
 from training.setup.cluster import check_nodes_asked
-from training.setup.device import check_libraries
+from training.setup.device import check_libraries, is_large
 from training.setup.model_folder import ADAPTER, check_model, read_json, weights_bytes
 from training.setup.plan import ConfigError, OutputPlan, Plan
 from training.setup.ports import require_free
@@ -27,6 +29,11 @@ from training.store.store_checks import check_store
 CHECKPOINT_FACTOR = 8
 ADAPTER_FACTOR = 4  # with LoRA: the moments of an adapter are negligible
 SPARE_BYTES = 100_000_000
+# Bytes of memory of all processes for each byte of such a folder, beside those of Ray and vLLM
+# themselves. Measured with Qwen2.5-Coder-0.5B (docs/training.md): 18 GB, with an adapter 10.
+MEMORY_FACTOR = 16
+ADAPTER_MEMORY_FACTOR = 8
+PROCESSES_BYTES = 2_000_000_000
 
 
 def steps_of(
@@ -61,7 +68,7 @@ def steps_of(
 
 
 def check_ready(plan: Plan, config: DictConfig, done: int, last: int) -> None:
-    """Check model, disk, libraries, ports and nodes, for steps `done` to `last`. Raises UsageError."""
+    """Check model, disk, memory, libraries, ports and nodes, for steps `done` to `last`. Raises UsageError."""
     if why := why_unusable():
         raise ConfigError(why)
     trains = plan.store.role != "runner"
@@ -76,6 +83,7 @@ def check_ready(plan: Plan, config: DictConfig, done: int, last: int) -> None:
     if trains:
         there = len(checkpoints(plan.output.run_dir))
         check_disk(plan, checkpoints_to_come(config, plan.output, done, last, there))
+        check_memory(plan)
         require_token(plan.proxy.host, plan.store.token, "LLM_PROXY_HOST")
         require_free(plan.proxy.host, plan.proxy.port, "LLM_PROXY_PORT")
         check_nodes_asked(config)
@@ -121,4 +129,21 @@ def check_disk(plan: Plan, count: int) -> None:
             f"{place} has {free / 1e9:.2f} GB free; {saved} of {model} and logs "
             f"need {needed / 1e9:.2f} GB. Free some, keep fewer with --keep N or "
             "a larger trainer.save_freq, or choose another disk with --run-dir"
+        )
+
+
+def check_memory(plan: Plan) -> None:
+    """Raise ConfigError if a large model trained on the CPU does not fit the memory."""
+    model = plan.engine.model
+    elsewhere = bool(os.environ.get("RAY_ADDRESS"))  # a cluster's own machines train
+    if plan.engine.device != "cpu" or elsewhere or not is_large(model):
+        return
+    factor = ADAPTER_MEMORY_FACTOR if plan.engine.lora_rank else MEMORY_FACTOR
+    needed = PROCESSES_BYTES + factor * weights_bytes(model)
+    available = psutil.virtual_memory().available
+    if available < needed:
+        raise ConfigError(
+            f"training {model} on the CPU needs about {needed / 1e9:.1f} GB of memory, "
+            f"{available / 1e9:.1f} GB are available; end other programs, or train an adapter "
+            "with --lora --lora-rank 16"
         )
