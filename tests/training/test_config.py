@@ -107,6 +107,15 @@ def test_deterministic_promises_nothing_it_cannot_keep(tmp_path):
     assert not missing(str(refused.value), "--deterministic", "max_num_seqs=1")
 
 
+def test_a_micro_batch_keeps_its_episodes_when_they_are_longer(tmp_path):
+    longer = "actor_rollout_ref.rollout.max_model_len=50000"
+    size = "actor_rollout_ref.actor.ppo_max_token_len_per_gpu"
+    for own, expected in ((), 100_000), ((f"{size}=60000",), 60_000):
+        config = build(tmp_path, longer, *own, device="cuda")
+        assert config.actor_rollout_ref.actor.ppo_max_token_len_per_gpu == expected
+    assert build(tmp_path, longer).actor_rollout_ref.actor.ppo_max_token_len_per_gpu == 50_000
+
+
 @pytest.mark.parametrize("text", ["3e-4", "3.0e-4", "0.0003"])
 def test_a_learning_rate_is_a_number_however_it_is_written(tmp_path, text):
     config = build(tmp_path, f"actor_rollout_ref.actor.optim.lr={text}")

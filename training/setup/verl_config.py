@@ -87,6 +87,7 @@ def build_config(
     own = {key: OmegaConf.select(before, key) for key in VERL_DEFAULTS["override"]["instead"]}
     for override in user:
         _apply(config, defaults, override)
+    _fit_micro_batch(config, before)
     listed = config.trainer.logger
     others = [listed] if isinstance(listed, str) else listed
     # The run's own books are made of what verl writes to the file
@@ -176,6 +177,15 @@ def _apply(config: DictConfig, defaults: DictConfig, override: Override) -> None
         raise ConfigError(f"{override.text}: it needs a value; verl's own is {own!r}")
     if not _is_like(set_before, given):
         raise ConfigError(f"{override.text}: expected a value like {set_before!r}")
+
+
+def _fit_micro_batch(config: DictConfig, before: DictConfig) -> None:
+    """Keep room for as many full episodes as in `before`, unless the user sized the room."""
+    own = before.actor_rollout_ref
+    actor = config.actor_rollout_ref.actor
+    if actor.ppo_max_token_len_per_gpu == own.actor.ppo_max_token_len_per_gpu:
+        episodes = own.actor.ppo_max_token_len_per_gpu // own.rollout.max_model_len
+        actor.ppo_max_token_len_per_gpu = episodes * config.actor_rollout_ref.rollout.max_model_len
 
 
 def _is_like(before: Any, value: Any) -> bool:
