@@ -18,7 +18,7 @@ from agentlightning.types import EnqueueRolloutRequest
 from omegaconf import DictConfig
 from tensordict import TensorDict
 
-from training.engine import sequences
+from training.engine.batch import put_sequences
 from training.engine.collect import Collector
 from training.engine.kept_sample import Decode, Finished, keep, sample_of
 from training.engine.playing import Playing
@@ -260,7 +260,7 @@ class RolloutManager:
         """Put the sequences of scored rollouts into the TransferQueue, then close their groups."""
         by_uid = {row["uid"]: row for row in rows}
         scored = [pair for pair in finished if pair[0].cause is None]
-        sequences.put(scored, by_uid, partition)
+        put_sequences(scored, by_uid, partition)
         self.delivered.update({record.key: record for record, _ in scored})
         delivered = {record.group for record, _ in scored}
         _tag([uid for uid in by_uid if uid in delivered], partition, "finished")
