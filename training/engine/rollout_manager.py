@@ -53,13 +53,10 @@ class RolloutManager:
         self.compared = compares_groups(config)
         self.store = StoreClient(plan.store.address, plan.store.token)
         self.policy = PolicyAccess(plan, config, servers, self.store)
-        limits = Limits(
-            prompt=config.data.max_prompt_length, response=config.data.max_response_length
-        )
+        limits = Limits(config.data.max_prompt_length, config.data.max_response_length)
         self.collector = Collector(self.store, limits, plan.engine.trajectory_level)
-        self.watch = Watch(
-            int(config.data.train_batch_size) * self.n_train, plan.engine.max_unscored_share
-        )
+        step_size = int(config.data.train_batch_size) * self.n_train
+        self.watch = Watch(step_size, plan.engine.max_unscored_share)
         self.playing = Playing(plan.output.run_dir)
         self.step_records: list[RolloutRecord] = []
         self.drawn = 0  # tasks since the last update, where equal groups are replaced
