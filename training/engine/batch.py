@@ -11,14 +11,13 @@ import transfer_queue as tq
 from verl.experimental.agent_loop.agent_loop import AgentLoopMetrics, AgentLoopOutput
 from verl.utils.tensordict_utils import list_of_dict_to_tensordict
 
+from training.engine.kept_sample import Finished
 from training.engine.records import RolloutRecord
-from training.engine.trajectories import TokenSequence, Trajectory
+from training.engine.trajectories import TokenSequence
 
 
 def put_sequences(
-    scored: list[tuple[RolloutRecord, Trajectory]],
-    prompts: dict[str, dict[str, Any]],
-    partition: str,
+    scored: list[Finished], prompts: dict[str, dict[str, Any]], partition: str
 ) -> None:
     """Put all sequences of scored rollouts with one request. `prompts` is verl's row by group.
 
@@ -26,7 +25,7 @@ def put_sequences(
     """
     groups = {uid: number for number, uid in enumerate(prompts)}
 
-    def place(finished: tuple[RolloutRecord, Trajectory]) -> tuple[int, list[list[int]]]:
+    def place(finished: Finished) -> tuple[int, list[list[int]]]:
         record, trajectory = finished
         tokens = [one.prompt_ids + one.response_ids for one in trajectory.sequences]
         return groups[record.group], tokens

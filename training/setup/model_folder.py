@@ -134,7 +134,9 @@ def read_template(model: str, tools: bool = True) -> str:
     if isinstance(found, str):
         return found
     named = {one["name"]: one["template"] for one in found}
-    return str((tools and named.get("tool_use")) or named.get("default", ""))
+    if tools and named.get("tool_use"):
+        return str(named["tool_use"])
+    return str(named.get("default", ""))
 
 
 def check_name(model: str) -> None:
