@@ -1,4 +1,4 @@
-"""The settings of the code agent. The sandbox has its own."""
+"""The settings of the code agent. Those of its sandbox are in tools/sandbox/settings.py."""
 
 from tools.sandbox.settings import SandboxSettings
 

@@ -1,4 +1,4 @@
-"""The settings of the SQL agent. Its database has its own."""
+"""The settings of the SQL agent. Those of its database are in tools/sql/settings.py."""
 
 from tools.sql.settings import DatabaseSettings
 

@@ -48,7 +48,6 @@ START_SECONDS = 1800.0  # a model of the hub is downloaded first
 STOP_SECONDS = 20.0
 POLL_SECONDS = 0.5
 LOG_LINES = 12
-
 CPU_SEQUENCES = 64
 
 
@@ -160,9 +159,7 @@ def serve_environment(
         yield served
 
 
-def command(
-    model: str, device: str, port: int, n_gpus: int = 1, memory: float = ALONE
-) -> list[str]:
+def command(model: str, device: str, port: int, n_gpus: int, memory: float = ALONE) -> list[str]:
     words = [sys.executable, "-m", "vllm.entrypoints.openai.api_server"]
     words += ["--model", model, "--served-model-name", SERVED_NAME]
     words += ["--host", HOST, "--port", str(port), "--max-model-len", "auto"]
@@ -178,7 +175,7 @@ def command(
         words += ["--worker-extension-cls", "training.engine.rendezvous.OneAddress"]
     else:
         kind = "bfloat16" if in_bfloat16(model) else "float32"
-        cache = cache_bytes(model, CPU_SEQUENCES, kind=kind)
+        cache = cache_bytes(model, CPU_SEQUENCES, None, kind)
         # Compiling takes over a minute
         words += ["--dtype", kind, "--enforce-eager", "--max-num-seqs", str(CPU_SEQUENCES)]
         words += ["--kv-cache-memory-bytes", str(cache), "--block-size", str(CACHE_BLOCK)]
@@ -230,10 +227,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     def body() -> None:
         print(f"starting vLLM, log in {arguments.log}", flush=True)
         with serve(**vars(arguments)) as server:  # the flags are named like its parameters
-            print(
-                f"{server.base_url} serves {server.model} as {server.name!r}; Ctrl-C ends it",
-                flush=True,
-            )
+            told = f"{server.base_url} serves {server.model} as {server.name!r}; Ctrl-C ends it"
+            print(told, flush=True)
             server.process.wait()
             raise ServeError("the server ended")  # `serve` says how
 

@@ -1,0 +1,1 @@
+"""Two commands under their old names. What they run is in conditions/intake."""

@@ -57,14 +57,10 @@ def forking(device: str, role: str) -> Iterator[str]:
         return
     # Only this account may connect: a client may run anything
     folder = Path(tempfile.mkdtemp(prefix="fork-server-"))
-    variables = environment(device) | {JOB_VARIABLE: JOB, PARENT_VARIABLE: str(os.getpid())}
-    command = [
-        sys.executable,
-        "-m",
-        "training.cpu.fork_server",
-        str(folder / "socket"),
-        str(os.getpid()),
-    ]
+    address = str(folder / "socket")
+    own = str(os.getpid())
+    variables = environment(device) | {JOB_VARIABLE: JOB, PARENT_VARIABLE: own}
+    command = [sys.executable, "-m", "training.cpu.fork_server", address, own]
     with (folder / "log").open("wb") as log:
         server = subprocess.Popen(
             command,
@@ -76,14 +72,11 @@ def forking(device: str, role: str) -> Iterator[str]:
         )
     try:
         # Ray passes the command to a shell
-        yield shlex.join([sys.executable, "-I", "-S", str(CLIENT), str(folder / "socket")])
+        yield shlex.join([sys.executable, "-I", "-S", str(CLIENT), address])
     finally:
         if server.poll() is not None:  # the run went on without it
-            logger.warning(
-                "the fork server ended with %s: %s",
-                server.returncode,
-                (folder / "log").read_text()[-1000:],
-            )
+            last = (folder / "log").read_text()[-1000:]
+            logger.warning("the fork server ended with %s: %s", server.returncode, last)
         server.kill()
         server.wait()
         shutil.rmtree(folder, ignore_errors=True)

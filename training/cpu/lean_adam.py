@@ -26,7 +26,7 @@ class LeanAdamW(torch.optim.AdamW):
                 state = self.state[weight]
                 if state:
                     state["exp_avg"] = state["exp_avg"].float()
-                group["params"] = [weight]
+                group["params"] = [weight]  # one at a time, so that only its moment is in 32 bit
                 super().step()
                 state["exp_avg"] = state["exp_avg"].bfloat16()
                 weight.grad = None

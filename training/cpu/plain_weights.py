@@ -18,10 +18,12 @@ class CpuWorkerExtension(vLLMColocateWorkerExtension):
     """Keep plain weights, draw tokens faster, and end the worker with its server."""
 
     def __new__(cls, **kwargs: Any) -> Self:
-        packing = layers.dispatch_cpu_unquantized_gemm
-        layers.dispatch_cpu_unquantized_gemm = lambda layer, remove_weight: packing(
-            layer, remove_weight=False
-        )
+        pack = layers.dispatch_cpu_unquantized_gemm
+
+        def pack_and_keep(layer: Any, remove_weight: bool) -> Any:
+            return pack(layer, remove_weight=False)
+
+        layers.dispatch_cpu_unquantized_gemm = pack_and_keep
         token_sampler.install()
         end_with(os.getppid())
         return super().__new__(cls, **kwargs)

@@ -7,6 +7,7 @@ same for it as in the sequence alone. Of 40,000 tokens of a step of the SQL agen
 from typing import Any, NamedTuple
 
 import torch
+from rapidfuzz.distance import Prefix
 
 Sequences = list[list[int]]
 # Models with torch's attention over all earlier tokens: they need only a tree's mask and positions.
@@ -33,7 +34,7 @@ def grow(sequences: Sequences) -> PrefixTree:
     row: list[int] = []
     way: list[int] = []
     for index in _sorted(sequences):
-        depth = _shared(row, sequences[index])
+        depth = Prefix.similarity(row, sequences[index])
         row = sequences[index]
         branch = range(len(tree.tokens), len(tree.tokens) + len(row) - depth)
         tree.branches.append((way[depth - 1] if depth else None, branch))
@@ -47,9 +48,11 @@ def deal(sequences: Sequences, most: int) -> list[list[int]]:
     """Return indices in groups whose trees have at most `most` nodes. A longer sequence is alone."""
     groups: list[list[int]] = []
     room = 0
+    last: list[int] = []
     for index in _sorted(sequences):
         row = sequences[index]
-        new = len(row) - (_shared(sequences[groups[-1][-1]], row) if groups else 0)
+        new = len(row) - Prefix.similarity(last, row)
+        last = row
         if not groups or new > room:
             groups.append([])
             new = len(row)
@@ -77,11 +80,3 @@ def ancestors(tree: PrefixTree) -> torch.Tensor:
 
 def _sorted(sequences: Sequences) -> list[int]:
     return sorted(range(len(sequences)), key=sequences.__getitem__)
-
-
-def _shared(one: list[int], other: list[int]) -> int:
-    length = min(len(one), len(other))
-    for place in range(length):
-        if one[place] != other[place]:
-            return place
-    return length

@@ -60,8 +60,8 @@ class TreeEngine(FSDPEngineWithLMHead):
         """Run verl's method, with a mark where model and settings allow a tree."""
         alone = tu.get_non_tensor_data(data, "force_group_size", 1) == 1
         dealt = alone and _flag(data, "use_dynamic_bsz")
-        rows = any(_flag(data, name) for name in ROWS)
-        fits = reads_trees(self.module.config) and dealt and not rows
+        needs_rows = any(_flag(data, name) for name in ROWS)
+        fits = reads_trees(self.module.config) and dealt and not needs_rows
         tu.assign_non_tensor(data, prefix_tree=fits)
         return super().forward_backward_batch(data, *arguments, **options)
 
@@ -109,14 +109,15 @@ class TreeEngine(FSDPEngineWithLMHead):
             )
         trained = output_args["trained"]
         ids = micro_batch["input_ids"]
+        # Of each sequence, then of each of its tokens
         heat = torch.as_tensor(micro_batch["temperature"], dtype=torch.float32).expand(len(ids))
         heat = heat.repeat_interleave(ids.offsets().diff())[trained]
         following = ids.values().roll(-1)[trained]
-        places = output_args["rows"] // HEAD_ROWS
+        chunks = output_args["rows"] // HEAD_ROWS
         with_entropy = _flag(micro_batch, "calculate_entropy")
         found = {name: torch.zeros(len(following)) for name in ("log_probs", "entropy")}
         for number, logits in enumerate(output.logits[0].split(HEAD_ROWS)):
-            mine = places == number
+            mine = chunks == number
             rows = output_args["rows"][mine] - number * HEAD_ROWS
             scores = checkpoint(
                 _score, logits, rows, heat[mine], following[mine], with_entropy, use_reentrant=False

@@ -22,7 +22,7 @@ def draw(logits: torch.Tensor, generators: Mapping[int, torch.Generator]) -> tor
     for row, generator in generators.items():
         uniform[row] = torch.rand(1, dtype=torch.float64, generator=generator)
     drawn = torch.searchsorted(sums, uniform * sums[:, -1:], right=True).view(-1)
-    # Logits that are not numbers would give one token more than there are, and end the server
+    # NaN gives the number behind the last token's, which would end the server
     return drawn.clamp(max=logits.shape[-1] - 1)
 
 
@@ -33,8 +33,9 @@ def forward_cpu(
     k: torch.Tensor | None,
     p: torch.Tensor | None,
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """Return a token for each row, from its top k or top p, and None, or in vLLM's mode
-    `processed_logprobs` the log-probabilities (rows, vocabulary).
+    """Return a token for each row, from its top k or top p, and log-probabilities.
+
+    These are (rows, vocabulary) in vLLM's mode `processed_logprobs`, else None.
     """
     from vllm.v1.sample.ops.topk_topp_sampler import apply_top_k_top_p
 
@@ -46,7 +47,7 @@ def forward_cpu(
 
 
 def install() -> None:
-    """Make vLLM's samplers that this process makes later draw like this."""
+    """Have all samplers of vLLM that this process makes from now on draw like this."""
     from vllm.v1.sample.ops.topk_topp_sampler import TopKTopPSampler
 
     TopKTopPSampler.forward_cpu = forward_cpu

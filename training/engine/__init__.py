@@ -1,1 +1,1 @@
-"""verl's trainer with rollouts from the store: collecting, sequences, updates, checkpoints."""
+"""verl's trainer with rollouts from the store. batch.py hands verl the tokens of a step."""

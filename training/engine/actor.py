@@ -25,7 +25,7 @@ class TrainingActor:
         plan = dataclasses.replace(plan, store=store)
         OmegaConf.resolve(config)
         if any(name in str(config.trainer.get("logger")) for name in TRACKERS):
-            os.environ.update(tracker_variables(plan.output))
+            os.environ.update(tracker_places(plan.output))
         with ThreadPoolExecutor() as pool:  # processes start beside the imports
             queue = pool.submit(lambda: import_module("transfer_queue").init(config.transfer_queue))
             import_module("training.engine.kept_tokens").serve_kept_tokens()
@@ -34,7 +34,7 @@ class TrainingActor:
             trainer.train(config, plan)
 
 
-def tracker_variables(output: OutputPlan) -> dict[str, str]:
+def tracker_places(output: OutputPlan) -> dict[str, str]:
     """Return the trackers' variables: the user's, or folders in the run's own."""
     folder = output.run_dir / "trackers"
     folder.mkdir(exist_ok=True)

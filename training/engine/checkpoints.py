@@ -55,8 +55,8 @@ def saving(folder: Path, step: int) -> Iterator[Path]:
 def prune(run: Path, step: int, keep: int, best: bool) -> None:
     """Remove all checkpoints up to `step` but the last `keep` and, with `best`, the best one.
 
-    Later ones are from before the run went back. A validation of `step`, which was just saved, is
-    of the weights before.
+    `step` was just saved, and is validated next. If it has a validation already, that is of a time
+    before the run went back, as are checkpoints of later steps.
     """
     found = {number: path for number, path in checkpoints(run).items() if number <= step}
     kept: set[int | None] = {*sorted(found)[-keep:]}
@@ -74,7 +74,7 @@ def sweep(run: Path) -> list[str]:
     left = sorted((run / FOLDER).glob(f".{PREFIX}*.tmp"))
     for path in left:
         shutil.rmtree(path)
-    return [path.name.split(".")[1] for path in left]
+    return [path.name.split(".")[1] for path in left]  # of .global_step_8.xyz.tmp
 
 
 def checkpoints(run: Path) -> dict[int, Path]:
@@ -140,12 +140,13 @@ def latest_checkpoint(run: Path) -> Path | None:
     try:
         marked = int((run / FOLDER / MARK).read_text())
     except (OSError, ValueError):
-        marked = max(found, default=0)
-    else:
-        if marked in found:
-            return found[marked]
+        marked = None
+    if marked is not None and marked in found:
+        return found[marked]
     for step in sorted(found, reverse=True):
-        if step <= marked and (found[step] / "data.pt").is_file():
+        # Later than the mark are those from before the run went back
+        is_later = marked is not None and step > marked
+        if not is_later and (found[step] / "data.pt").is_file():
             return found[step]
     return None
 
@@ -196,7 +197,8 @@ def merge(tensors: dict[str, Tensor], scale: float) -> dict[str, Tensor]:
         if ".lora_" in name:
             continue
         layer = name.removesuffix(".base_layer.weight")
-        down, up = (tensors.get(f"{layer}.lora_{side}.default.weight") for side in "AB")
+        down = tensors.get(f"{layer}.lora_A.default.weight")
+        up = tensors.get(f"{layer}.lora_B.default.weight")
         if down is not None and up is not None:
             tensor = (tensor.float() + scale * (up.float() @ down.float())).to(tensor.dtype)
         merged[name.removeprefix(PEFT_PREFIX).replace(".base_layer.", ".")] = tensor

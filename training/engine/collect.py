@@ -14,6 +14,7 @@ from agentlightning import LightningStore, LlmProxyTraceToTriplet, find_final_re
 from agentlightning.types import AttemptedRollout, Rollout, Span
 
 from episodes.record import EpisodeRecord
+from training.engine.kept_sample import Finished
 from training.engine.records import EPISODE_ATTRIBUTE, RolloutRecord
 from training.engine.trajectories import Call, Limits, Trajectory, merge_calls
 from training.engine.watchdog import REWARD_MISSING, SPANS_MISSING
@@ -47,9 +48,7 @@ class Collector:
     limits: Limits
     merge: bool
 
-    async def collect(
-        self, rollout: Rollout, record: RolloutRecord
-    ) -> tuple[RolloutRecord, Trajectory]:
+    async def collect(self, rollout: Rollout, record: RolloutRecord) -> Finished:
         """Fill the record from the latest attempt's spans. With a `cause` it has no trajectory."""
         record.status = str(rollout.status)
         if record.status == "failed" and isinstance(rollout, AttemptedRollout):

@@ -18,7 +18,7 @@ def sample_of(finished: Sequence[Finished]) -> list[Finished]:
     """Return the episodes with the lowest and the highest rewards, without those left out."""
     scored = [pair for pair in finished if pair[0].cause is None]
     scored.sort(key=lambda pair: pair[0].reward or 0.0)
-    return [*scored[:KEPT], *scored[KEPT:][-KEPT:]]
+    return scored[:KEPT] + scored[KEPT:][-KEPT:]  # the lowest, and the highest of the others
 
 
 def keep(
@@ -57,7 +57,7 @@ def stretches(sequence: TokenSequence, decode: Decode) -> list[dict[str, Any]]:
 
 
 def pieces(ids: Sequence[int], decode: Decode) -> list[str]:
-    """Return each token's text. Of several tokens of one character the last one has it."""
+    """Return each token's text. Several tokens of one character: the last has it, the others ""."""
     texts: list[str] = []
     held: list[int] = []
     for number, token in enumerate(ids, start=1):

@@ -95,7 +95,7 @@ def step_metrics(
         for name, value in found.items():
             metrics[f"{prefix}/{part}/{name}"] = value
     for agent, own in by_agent(records).items():
-        alone = [replace(record, agent=None) for record in own]
+        alone = [replace(record, agent=None) for record in own]  # so that this is not done again
         metrics |= step_metrics(alone, f"{prefix}/{agent}", compared)
     return metrics
 
@@ -121,7 +121,7 @@ def validation_reward(data: Mapping[str, float]) -> float | None:
 
 
 def validation_of(records: Iterable[RolloutRecord]) -> dict[str, Any]:
-    """Return the same number of one validation's scored rollouts, and its terms."""
+    """Return this mean of a validation's scored rollouts, and the means of the terms likewise."""
     by_type: dict[str, list[RolloutRecord]] = {}
     for record in records:
         if record.cause is None:
@@ -139,6 +139,7 @@ def means(found: Iterable[Mapping[str, float]]) -> dict[str, float]:
 
 
 def sums(found: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    # Sorted: a sum of floats must not depend on which episode ended first
     return {name: sum(sorted(values)) for name, values in _by_name(found).items()}
 
 

@@ -18,7 +18,7 @@ from agentlightning.types import EnqueueRolloutRequest
 from omegaconf import DictConfig
 from tensordict import TensorDict
 
-from training.engine import sequences
+from training.engine.batch import put_sequences
 from training.engine.collect import Collector
 from training.engine.kept_sample import Decode, Finished, keep, sample_of
 from training.engine.playing import Playing
@@ -53,13 +53,10 @@ class RolloutManager:
         self.compared = compares_groups(config)
         self.store = StoreClient(plan.store.address, plan.store.token)
         self.policy = PolicyAccess(plan, config, servers, self.store)
-        limits = Limits(
-            prompt=config.data.max_prompt_length, response=config.data.max_response_length
-        )
+        limits = Limits(config.data.max_prompt_length, config.data.max_response_length)
         self.collector = Collector(self.store, limits, plan.engine.trajectory_level)
-        self.watch = Watch(
-            int(config.data.train_batch_size) * self.n_train, plan.engine.max_unscored_share
-        )
+        step_size = int(config.data.train_batch_size) * self.n_train
+        self.watch = Watch(step_size, plan.engine.max_unscored_share)
         self.playing = Playing(plan.output.run_dir)
         self.step_records: list[RolloutRecord] = []
         self.drawn = 0  # tasks since the last update, where equal groups are replaced
@@ -260,7 +257,7 @@ class RolloutManager:
         """Put the sequences of scored rollouts into the TransferQueue, then close their groups."""
         by_uid = {row["uid"]: row for row in rows}
         scored = [pair for pair in finished if pair[0].cause is None]
-        sequences.put(scored, by_uid, partition)
+        put_sequences(scored, by_uid, partition)
         self.delivered.update({record.key: record for record, _ in scored})
         delivered = {record.group for record, _ in scored}
         _tag([uid for uid in by_uid if uid in delivered], partition, "finished")

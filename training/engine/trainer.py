@@ -180,9 +180,8 @@ class LightningTrainer(PPOTrainerSync):
                 "books/groups": len(rewards_by_group(trained)),
                 "books/learnable_groups": learnable_groups(trained),
             }
-        records = self.agent_loop_manager.take_step_records()
-        played = step_metrics(records, "episodes", compared)
-        return {**metrics, **played}
+        played = self.agent_loop_manager.take_step_records()
+        return metrics | step_metrics(played, "episodes", compared)
 
 
 class AppendingLogger(tracking.FileLogger):
@@ -211,9 +210,9 @@ def train(config: DictConfig, plan: Plan) -> None:
         trainer.fit(manager)
         succeeded = True
     finally:
-        tracking = getattr(trainer, "logger", None)
-        if tracking is not None:
-            tracking.finish(exit_code=0 if succeeded else 1)
+        trackers = getattr(trainer, "logger", None)
+        if trackers is not None:
+            trackers.finish(exit_code=0 if succeeded else 1)
         if manager is not None:
             manager.close()
         tq.close()
@@ -223,6 +222,5 @@ def note_time(run_dir: Path, event: str) -> None:
     """Write when an event first happened (Unix seconds) to `timeline.json`."""
     timeline = read_timeline(run_dir)
     if event not in timeline:
-        write_text(
-            run_dir / "timeline.json", json.dumps({**timeline, event: time.time()}), force=True
-        )
+        text = json.dumps({**timeline, event: time.time()})
+        write_text(run_dir / "timeline.json", text, force=True)

@@ -57,4 +57,7 @@ def shared_out(workers: Any, method: str, updates: int) -> Iterator[list[Any]]:
 
 def optimizer_steps(answers: list[Any]) -> int:
     """Count the optimizer's steps: verl leaves out gradients that are not finite."""
-    return sum(sum(map(math.isfinite, answer["metrics"]["grad_norm"])) for answer in answers)
+    steps = 0
+    for answer in answers:
+        steps += sum(map(math.isfinite, answer["metrics"]["grad_norm"]))
+    return steps

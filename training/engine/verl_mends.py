@@ -44,7 +44,7 @@ _report = modeling_utils.log_state_dict_report
 
 def _refuse_random_weights(*, loading_info: Any, **about: Any) -> None:
     _report(loading_info=loading_info, **about)  # raises what else is wrong
-    if missing := sorted(loading_info.missing_keys):  # transformers draws them, and logs it
+    if missing := sorted(loading_info.missing_keys):  # transformers would draw them at random
         named = f"lacks {len(missing)} of its weights, such as {missing[0]}"
         raise ConfigError(f"{about['pretrained_model_name_or_path']} {named}; {COPY_AGAIN}")
 

@@ -83,7 +83,8 @@ class Watch:
         if validate:
             return self._reason(records)
         self._since_update += len(records)
-        self._window = [*self._window, *records][-max(self.step_size, self._since_update) :]
+        longest = max(self.step_size, self._since_update)
+        self._window = [*self._window, *records][-longest:]
         if len(self._window) < self.step_size:
             return None
         reason = self._reason(self._window)
@@ -133,22 +134,21 @@ class Watch:
         """Warn if vLLM, in `dtype`, sampled from another distribution than is trained."""
         mismatch = metrics.get(MISMATCH)
         most = MISMATCH_WARNS if dtype == "float32" else MISMATCH_WARNS_ROUNDED
-        differ = mismatch is not None and not mismatch <= most
-        if differ:
-            logger.warning(
-                "log-probabilities differ: %s is %.2g, over %g: the policy that plays is not the "
-                "one that is trained (docs/training.md)",
-                MISMATCH,
-                mismatch,
-                most,
-            )
-        return differ
+        if mismatch is None or mismatch <= most:  # NaN is neither
+            return False
+        told = (
+            "log-probabilities differ: %s is %.2g, over %g: the policy that plays is not the one "
+            "that is trained (docs/training.md)"
+        )
+        logger.warning(told, MISMATCH, mismatch, most)
+        return True
 
     def _watch_canaries(self, records: list[RolloutRecord]) -> None:
         for record in records:
             seen = self._canaries.setdefault(record.agent or "", deque(maxlen=CANARY_WINDOW))
+            judged = record.canaries.get("judged", 0)
             accepted = record.canaries.get("accepted", 0)
-            seen.extend(number < accepted for number in range(record.canaries.get("judged", 0)))
+            seen.extend([True] * accepted + [False] * (judged - accepted))
         for agent in {record.agent or "" for record in records}:
             window = self._canaries[agent]
             share = sum(window) / CANARY_WINDOW
@@ -187,11 +187,12 @@ def check_episodes(
         )
     sequences = Counter(session_of(key) for key in keys)
     for record in records:
-        if sequences[record.key] != record.sequences:
-            counts = (
-                f"{record.sequences} sequences but {sequences[record.key]} of them would be trained"
+        trained = sequences[record.key]
+        if trained != record.sequences:
+            raise RunStopped(
+                f"rollout {record.rollout_id} became {record.sequences} sequences but {trained} of "
+                "them would be trained"
             )
-            raise RunStopped(f"rollout {record.rollout_id} became {counts}")
         if record.cause is not None or record.reward is None:
             raise RunStopped(
                 f"rollout {record.rollout_id} is unscored ({record.cause}) and would be trained"

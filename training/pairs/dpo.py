@@ -47,7 +47,7 @@ CHECKPOINTS = 10  # in the course of a training
 KEPT = 2
 STATE = "trainer_state.json"  # a checkpoint's last file
 WARM_UP = 0.1
-FEW = 20  # steps, of which none is lost: the first of a warm-up has the rate 0
+FEW = 20  # steps, with which there is no warm-up: its first step has the rate 0 and is lost
 Row = dict[str, list[int]]
 
 
@@ -76,7 +76,7 @@ class Shown(TrainerCallback):
 
 
 def load(folder: Path, tools: bool, thinking: bool) -> tuple[Any, Any, int]:
-    """Return model, tokenizer and context in tokens. The template shows `tools`, keeps thoughts."""
+    """Return model, tokenizer and context in tokens. `thinking`: the template keeps thoughts."""
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     # bfloat16 would lose small updates
@@ -106,14 +106,16 @@ def encoded(pairs: Sequence[Pair], tokenizer: Any, context: int, left_out: LeftO
             continue
         if any(len(examples) != 1 for examples in sides):
             left_out["the chat template rewrites earlier turns (see --keep-thinking)"] += 1
-        elif max(len(example["input_ids"]) for [example] in sides) > context:
+            continue
+        row = {}
+        for name, examples in zip(SIDES, sides, strict=True):
+            example = examples[0]
+            row[name] = example["input_ids"]
+            row[f"{name}_mask"] = [int(label != NOT_LEARNED) for label in example["labels"]]
+        if max(len(row[name]) for name in SIDES) > context:
             left_out[f"longer than the model's {context} positions"] += 1
-        else:
-            row = {}
-            for name, [example] in zip(SIDES, sides, strict=True):
-                row[name] = example["input_ids"]
-                row[f"{name}_mask"] = [int(label != NOT_LEARNED) for label in example["labels"]]
-            rows.append(row)
+            continue
+        rows.append(row)
     if not rows:
         raise UsageError(f"no pair can be learned by this model: {counted(left_out)}")
     return rows
@@ -206,8 +208,10 @@ def prefer(arguments: argparse.Namespace, pairs: Sequence[Pair], left_out: LeftO
         )
         trainer.remove_callback(PrinterCallback)
         trainer.train(resume_from_checkpoint=last_checkpoint(work))
-        steps = [line for line in trainer.state.log_history if "loss" in line]
-        curve = [{name: round(line[name], 5) for name in LOGGED if name in line} for line in steps]
+        curve = []
+        for line in trainer.state.log_history:
+            if "loss" in line:  # others are of the whole training
+                curve.append({name: round(line[name], 5) for name in LOGGED if name in line})
         trained = trainer.accelerator.unwrap_model(trainer.model)
         if isinstance(trained, PeftModel):
             trained = trained.merge_and_unload()

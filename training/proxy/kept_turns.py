@@ -41,24 +41,25 @@ class KeptTurns:
 
         Raises AttributeError, KeyError, TypeError, ValueError: it is no conversation.
         """
-        prefixes = [*_prefixes(attempt, request, request["messages"])]
-        found = [self._turns[prefix] for prefix in prefixes if prefix in self._turns]
-        if not found:
+        latest = None
+        for prefix in _prefixes(attempt, request, request["messages"]):
+            latest = self._turns.get(prefix, latest)
+        if latest is None:
             return request
-        turn = {"messages": found[-1].messages, "tokens": found[-1].tokens.tolist()}
+        turn = {"messages": latest.messages, "tokens": latest.tokens.tolist()}
         variables = {**(request.get("chat_template_kwargs") or {}), KEPT: turn}
         return {**request, "chat_template_kwargs": variables}
 
     def remember(
         self, attempt: str, request: dict[str, Any], choice: dict[str, Any], taken: Taken
     ) -> None:
-        """Remember the turn of a request and its reply. Forget a reply that was cut: no next turn
-        continues it as the template would.
+        """Remember the turn of a request and its reply, unless the reply was cut: the template
+        writes an end behind it, which the policy did not.
         """
         if choice["finish_reason"] == "length":
             return
         messages = [*request["messages"], choice["message"]]
-        *_, prefix = _prefixes(attempt, request, messages)
+        prefix = [*_prefixes(attempt, request, messages)][-1]  # of all messages
         tokens = array("i", taken.prompt_ids + taken.response_ids)
         self._turns[prefix] = Turn(len(messages), tokens)
         if len(self._turns) > MOST_TURNS:
@@ -71,14 +72,14 @@ def continued(
     """Return a prompt with the kept tokens of a turn in place of those that the template writes.
 
     prompt: all messages as the template writes them. written: those of the turn, reply included.
-    kept: the turn's tokens. The last ends the reply.
+    kept: the turn's tokens, of which the last one ends the reply.
 
     The prompt stays as it is if the template leaves thoughts of the turn out, or writes the turn
     otherwise when more follows.
     """
     if kept[-1] not in written:
         return prompt
-    end = len(written) - written[::-1].index(kept[-1])
+    end = len(written) - written[::-1].index(kept[-1])  # of the reply, as the template writes it
     cut = bool(decode(written[end:]).strip())
     thoughtless = decode(written).count(THOUGHT_ENDS) != decode(kept).count(THOUGHT_ENDS)
     if cut or thoughtless or prompt[:end] != written[:end]:
@@ -97,13 +98,14 @@ def _prefixes(
         calls = []
         for call in message.get("tool_calls") or []:
             function = call["function"]
-            # An agent may hand a call back without arguments that nobody can read
+            # What is no object an agent hands back as another text (episodes/tool_loop.py): all
+            # such texts, and {}, are one here
             try:
-                readable = orjson.loads(function["arguments"])
+                given = orjson.loads(function["arguments"])
             except orjson.JSONDecodeError:
-                readable = None
-            known = isinstance(readable, dict) and readable
-            calls.append([call["id"], function["name"], function["arguments"] if known else ""])
+                given = None
+            text = function["arguments"] if given and isinstance(given, dict) else ""
+            calls.append([call["id"], function["name"], text])
         said = [message["role"], message.get("content") or "", calls]
         digest.update(orjson.dumps(said))
         yield digest.digest()

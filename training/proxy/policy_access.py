@@ -20,7 +20,8 @@ from agentlightning.utils.server_launcher import (
     noop_context,
 )
 from litellm.proxy._types import LitellmUserRoles, UserAPIKeyAuth
-from litellm.proxy.proxy_server import app, user_api_key_auth
+from litellm.proxy.proxy_server import app as litellm_app
+from litellm.proxy.proxy_server import user_api_key_auth
 from litellm.proxy.shutdown.graceful_shutdown_manager import GracefulShutdownManager
 from litellm.types.utils import all_litellm_params
 from omegaconf import DictConfig
@@ -41,7 +42,7 @@ START_SECONDS = 90.0
 MOST_BYTES = 32 * 2**20  # of a call: the messages of an episode so far
 # Parameters by which a request's body decides more than the completion in litellm: another
 # address, another key, what is called back.
-NOT_THE_CALLERS = frozenset(all_litellm_params) - {"metadata"} | {"base_url", "user_config"}
+NOT_THE_CALLERS = {*all_litellm_params, "base_url", "user_config"} - {"metadata"}
 
 
 class PolicyAccess:
@@ -85,7 +86,8 @@ class PolicyAccess:
         )
         if self.place.kind == "direct":
             app = direct_app(self.servers, self.model, self.log_probs, self.token)
-            self.proxy = server = PythonServerLauncher(app, launcher, noop_context())
+            server = PythonServerLauncher(app, launcher, noop_context())
+            self.proxy = server
         else:
             self.proxy = self._litellm_proxy(launcher)
             server = self.proxy.server_launcher
@@ -105,15 +107,15 @@ class PolicyAccess:
         """Return agent-lightning's proxy without its middleware."""
         # The agent's: litellm would take it for its own, and not start
         os.environ.pop("DATABASE_URL", None)
-        # One that ended before in this process left its app "shutting down"
+        # A proxy that ran before in this process left litellm "shutting down"
         GracefulShutdownManager.reset()
 
         async def anyone() -> UserAPIKeyAuth:
             return UserAPIKeyAuth(user_role=LitellmUserRoles.INTERNAL_USER)
 
-        app.dependency_overrides[user_api_key_auth] = anyone
-        inner = [one for one in app.user_middleware if one.cls is not CORSMiddleware]
-        app.user_middleware[:] = inner
+        litellm_app.dependency_overrides[user_api_key_auth] = anyone
+        inner = [one for one in litellm_app.user_middleware if one.cls is not CORSMiddleware]
+        litellm_app.user_middleware[:] = inner
         models: list[ModelConfig] = []
         for name, url in self.servers.items():
             params = {
@@ -192,9 +194,7 @@ def serves(method: str, path: str) -> bool:
 
 
 def problem_of(path: str, body: bytes) -> str | None:
-    """Return what is wrong with a call's body: NaN, half characters, a stream or several replies,
-    which would not be recorded, litellm's own parameters.
-    """
+    """Return what is wrong with a call's body: no JSON, or parameters that the run decides."""
     if path == HEALTH:
         return None
     try:

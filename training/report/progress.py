@@ -45,7 +45,7 @@ class Progress:
         self._episodes = NewLines(run_dir / "episodes.jsonl")
         self._metrics = NewLines(run_dir / "metrics.jsonl")
         self._rows = [measured(row) for row in read_lines(run_dir / "metrics.jsonl")]
-        self._worse = 0  # steps in a row by which the run got worse; fewer may be chance
+        self._worse = 0  # steps in a row after which the run had got worse; told once, at STEPS
         # Steps that ended since the start, and when the last one did
         self._ended = 0
         self._last_end = self.started

@@ -96,9 +96,11 @@ def build_summary(
 
 def _of_records(records: list[RolloutRecord]) -> dict[str, Any]:
     train = [record for record in records if record.mode == "train"]
+    scored = [record for record in train if record.cause is None]  # every one has a reward
+    mean = sum(record.reward or 0.0 for record in scored) / len(scored) if scored else None
     return {
         "rollouts": _rollouts(train),
-        "reward": _reward(train),
+        "reward": {"mean": mean, "terms": means(record.terms for record in scored)},
         "canaries": sum_canaries(records),
         "validation": _validation([record for record in records if record.mode == "val"]),
     }
@@ -162,10 +164,9 @@ def curve(run: Path) -> list[dict[str, Any]]:
         step = row["step"]
         known = found.setdefault(step, {"step": step, "reward": None, "validation": None})
         data = measured(row)
-        reward = data.get(REWARD)
-        validation = validation_reward(data)
-        known["reward"] = known["reward"] if reward is None else reward
-        known["validation"] = known["validation"] if validation is None else validation
+        for name, value in (("reward", data.get(REWARD)), ("validation", validation_reward(data))):
+            if value is not None:
+                known[name] = value
     return [found[step] for step in sorted(found)]
 
 
@@ -189,21 +190,17 @@ def _rollouts(records: list[RolloutRecord]) -> dict[str, int]:
 
 
 def _validation(records: list[RolloutRecord]) -> dict[str, Any]:
-    steps = [record.step for record in records]
-    first = [record for record in records if record.step == min(steps)]
-    last = [record for record in records if record.step == max(steps)]
+    by_step: dict[int, list[RolloutRecord]] = {}
+    for record in records:
+        by_step.setdefault(record.step, []).append(record)
+    first = by_step[min(by_step)] if by_step else []
+    last = by_step[max(by_step)] if by_step else []
     return {
         "rollouts": _rollouts(records),
         "tasks": len({(record.agent, record.id) for record in last}),
         "reward": validation_of(last),
         "first_reward": validation_of(first),
     }
-
-
-def _reward(records: list[RolloutRecord]) -> dict[str, Any]:
-    scored = [record for record in records if record.cause is None]  # every one has a reward
-    mean = sum(record.reward or 0.0 for record in scored) / len(scored) if scored else None
-    return {"mean": mean, "terms": means(record.terms for record in scored)}
 
 
 def _seconds(run_dir: Path, steps: list[dict[str, Any]], started: float) -> dict[str, Any]:
@@ -237,13 +234,15 @@ def _lines(summary: dict[str, Any], names: Mapping[str, str]) -> list[tuple[str,
     reward = _number(summary["reward"]["mean"])
     highest = summary["environment"].get(HIGHEST)
     of = ""
-    if "agents" not in summary:  # of several the terms and the highest rewards differ
-        of = "" if highest is None else said(" of {most:g}", most=highest)
-        terms = counted(summary["reward"]["terms"], names)
-        reward += f"{of} ({terms})" if terms else of
-    largest = summary["signal"]["log_prob_mismatch"]  # nearly 0 is computed as a little less
+    if "agents" not in summary:  # several agents have different terms and highest rewards
+        if highest is not None:
+            of = said(" of {most:g}", most=highest)
+        reward += of
+        if terms := counted(summary["reward"]["terms"], names):
+            reward += f" ({terms})"
+    largest = summary["signal"]["log_prob_mismatch"]
     kl = ""
-    if largest is not None:
+    if largest is not None:  # one near 0 may be computed as less
         kl = said("KL of at most {value:.2g} a token", value=max(largest, 0.0))
     canaries = summary["canaries"]
     accepted = "accepted {accepted:g} of {judged:g} answers that are known to be wrong"

@@ -195,9 +195,8 @@ class EpisodeRunner(Runner[Any]):
         try:
             await self._finish(slot.rollout, episode)
         except Exception:  # the store's watchdog will see that the attempt has no heartbeat
-            logger.exception(
-                "%s: the result of rollout %s is lost", self.name, slot.rollout.rollout_id
-            )
+            name = slot.rollout.rollout_id
+            logger.exception("%s: the result of rollout %s is lost", self.name, name)
 
     async def _episode(self, rollout: AttemptedRollout) -> list[SpanCoreFields]:
         spans = self.tracer.begin()
@@ -240,9 +239,8 @@ class EpisodeRunner(Runner[Any]):
                 for slot in slots:
                     await self._beat_for(slot, now.get(slot.rollout.rollout_id))
             except Exception as error:
-                logger.warning(
-                    "%s could not send a heartbeat (%s)", self.name, type(error).__name__
-                )
+                why = type(error).__name__
+                logger.warning("%s could not send a heartbeat (%s)", self.name, why)
 
     async def _beat_for(self, slot: Slot, found: Rollout | None) -> None:
         if slot.over:

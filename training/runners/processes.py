@@ -138,9 +138,8 @@ class KeptRunners(ClientServerExecutionStrategy):
 
     def _spawn_runners(self, runner: Any, store: Any, stop_evt: Any, *, ctx: Any) -> list[Any]:
         self._news = ctx.SimpleQueue()
-        self._keeper = ctx.Process(
-            target=self._keep, args=(ctx, runner, store, stop_evt), name="runners"
-        )
+        inherited = (ctx, runner, store, stop_evt)
+        self._keeper = ctx.Process(target=self._keep, args=inherited, name="runners")
         self._keeper.start()
         return [self._keeper]
 
@@ -150,11 +149,8 @@ class KeptRunners(ClientServerExecutionStrategy):
         before = {number: signal.signal(number, lambda *_: None) for number in STOPS}
 
         def start(number: int) -> Any:
-            process = ctx.Process(
-                target=_play,
-                args=(runner, number, store, stop_evt, before),
-                name=f"runner-{number}",
-            )
+            inherited = (runner, number, store, stop_evt, before)
+            process = ctx.Process(target=_play, args=inherited, name=f"runner-{number}")
             process.start()
             return process
 

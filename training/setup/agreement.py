@@ -92,8 +92,8 @@ def _check_sizes(config: DictConfig, engine: EnginePlan) -> None:
     if generated > response:
         raise ConfigError(
             f"max_turns x max_tokens = {engine.max_turns} x {engine.max_tokens} = {generated} tokens"
-            f" do not fit data.max_response_length={response}. Raise it, or lower --max-turns or"
-            " MAX_TOKENS."
+            f" do not fit data.max_response_length={response}. Raise it (by default it comes"
+            " from the agent's `sizes`), or lower --max-turns or MAX_TOKENS."
         )
     for key in (f"{ROLLOUT}.max_model_len", f"{ACTOR}.ppo_max_token_len_per_gpu"):
         limit = OmegaConf.select(config, key)

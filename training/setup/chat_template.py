@@ -22,7 +22,7 @@ TOOLS_IN_WORDS = Path(__file__).with_name("tools_in_words.jinja")
 SWITCH = "enable_thinking"
 LOOKS_FOR_THOUGHT = re.compile(r"""(['"])</think>\1\s+in\s+[\w.]+""")
 
-# The template's own text, with what it writes before the reply that is due before earlier ones, too
+# Every reply begins with `due` (header, empty thought), not only the one that is due
 EMPTY_THOUGHTS = (
     "{{% set rendered %}}{template}{{% endset %}}{{% if {switch} is defined and not {switch} %}}"
     "{{{{ rendered | replace({due}, {header}) | replace({header}, {due}) }}}}"
@@ -65,13 +65,14 @@ def choose_template(engine: EnginePlan, run_dir: Path, config: DictConfig) -> st
     thinks = engine.thinking or SWITCH not in found
     if engine.keep_thinking and named is None:
         template = keep_thinking(template, engine.tools)
-    elif engine.max_turns > 1 and thinks and not continues(template, engine.tools):
-        print(
-            "chat template: it drops <think> blocks of earlier turns, which gives up to "
-            f"{engine.max_turns} times the tokens; --keep-thinking keeps them",
-            flush=True,
-        )
-    elif engine.max_turns > 1 and not thinks and named is None:
+    elif engine.max_turns > 1 and thinks:
+        if not continues(template, engine.tools):
+            print(
+                "chat template: it drops <think> blocks of earlier turns, which gives up to "
+                f"{engine.max_turns} times the tokens; --keep-thinking keeps them",
+                flush=True,
+            )
+    elif engine.max_turns > 1 and named is None:
         before = template
         template = with_empty_thoughts(template, engine.tools)
         if template != before:
@@ -137,10 +138,11 @@ def with_empty_thoughts(template: str, tools: bool) -> str:
     off = {SWITCH: False}
     if continues(template, tools, "", **off):
         return template
-    begun = render(template, [ASKED], tools, **off)
-    due = begun.removeprefix(render(template, [ASKED], tools, opened=False))
-    earlier = render(template, _conversation(THOUGHT, False), tools=False, opened=False)
+    # Behind the question a header and the empty thought begin the reply that is due
+    question = render(template, [ASKED], tools, opened=False)
+    due = render(template, [ASKED], tools, **off).removeprefix(question)
     header = due.partition("<think>")[0]
+    earlier = render(template, _conversation(THOUGHT, False), tools=False, opened=False)
     if header == due or header not in earlier:
         return template
     changed = EMPTY_THOUGHTS.format(

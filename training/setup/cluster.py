@@ -17,7 +17,7 @@ JOIN_SECONDS = 60.0
 
 
 def check_nodes_asked(config: DictConfig) -> None:
-    """Raise ConfigError if replicas do not fit the nodes, or no Ray has several nodes."""
+    """Raise ConfigError if replicas do not fit the nodes, or the Ray that several need is missing."""
     rollout = OmegaConf.select(config, ROLLOUT)
     nodes = int(config.trainer.nnodes)
     gpus = int(config.trainer.n_gpus_per_node)
@@ -28,9 +28,9 @@ def check_nodes_asked(config: DictConfig) -> None:
             f"which do not divide {nodes} x {gpus} (--n-nodes x --n-gpus)"
         )
     address = os.environ.get("RAY_ADDRESS")
-    if config.trainer.nnodes > 1 and not address:
+    if nodes > 1 and not address:
         raise ConfigError(
-            f"--n-nodes {config.trainer.nnodes} needs a Ray that has them: "
+            f"--n-nodes {nodes} needs a Ray that has them: "
             "./restart_ray.sh --host HOST on the first machine, --address "
             "HOST:6379 on the others, then source runs/.ray/env (docs/gpu.md)"
         )

@@ -15,7 +15,8 @@ from training.setup.plan import ConfigError
 from training.setup.presets import VERL_DEFAULTS
 
 THREADS = "OMP_NUM_THREADS"
-LARGE_BYTES = 50_000_000  # of weights: the bundled models have 2 million, the smallest real one 270
+# Of weights: the bundled models have 2 million bytes, the smallest real one 270 million
+LARGE_BYTES = 50_000_000
 BFLOAT16 = {"avx512_bf16", "amx_bf16"}  # of /proc/cpuinfo: the processor multiplies these itself
 # Libraries that vLLM's CPU build is linked against and no wheel brings, with their packages of
 # Debian. Without one, vLLM starts and fails a minute later without its name.
@@ -79,7 +80,9 @@ def check_libraries(device: str) -> None:
             f"the device is {device}, but {sys.prefix} holds torch {version('torch')}, of the "
             f"other lock; install this one beside it: DEVICE={lock} VENV=.venv-{lock} ./install.sh"
         )
-    for library, package in SYSTEM_LIBRARIES.items() if device == "cpu" else ():
+    if device != "cpu":
+        return
+    for library, package in SYSTEM_LIBRARIES.items():
         try:
             ctypes.CDLL(library)
         except OSError:

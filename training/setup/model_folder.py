@@ -134,7 +134,9 @@ def read_template(model: str, tools: bool = True) -> str:
     if isinstance(found, str):
         return found
     named = {one["name"]: one["template"] for one in found}
-    return str((tools and named.get("tool_use")) or named.get("default", ""))
+    if tools and named.get("tool_use"):
+        return str(named["tool_use"])
+    return str(named.get("default", ""))
 
 
 def check_name(model: str) -> None:
@@ -215,10 +217,8 @@ def digest_of(folder: Path, patterns: Sequence[str]) -> str:
     return found.hexdigest()
 
 
-def cache_bytes(
-    model: str, sequences: int, length: int | None = None, kind: str = "float32"
-) -> int:
-    """Return the bytes of vLLM's cache on the CPU: room for so many full sequences.
+def cache_bytes(model: str, sequences: int, length: int | None, kind: str) -> int:
+    """Return the bytes of vLLM's cache on the CPU: room for so many sequences of `length` tokens.
 
     A token has a key and a value for each dimension of each head of each layer. The limit is a GiB,
     because vLLM writes all of it at its start. It is also taken if sizes are not known.

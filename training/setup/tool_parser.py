@@ -14,6 +14,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from rapidfuzz.distance import Prefix
+
 from training.setup.chat_template import ARGUMENTS, ASKED, CALL, CALLED, TOOL, TOOL_NAME, render
 from training.setup.device import environment
 from training.setup.model_folder import find_model, read_json
@@ -66,7 +68,8 @@ def rendered_call(template: str) -> str:
     """Return a reply that calls a tool, as the template writes it."""
     calls = {"role": "assistant", "content": "", "tool_calls": [CALL]}
     whole = render(template, [ASKED, calls], tools=True, opened=False)
-    return whole[shared(_answered(template), whole) :].removesuffix(reply_end(template))
+    before = Prefix.similarity(whole, _answered(template))
+    return whole[before:].removesuffix(reply_end(template))
 
 
 def reply_end(template: str) -> str:
@@ -78,14 +81,6 @@ def reply_end(template: str) -> str:
 def _answered(template: str) -> str:
     said = {"role": "assistant", "content": SAID}
     return render(template, [ASKED, said], tools=True, opened=False)
-
-
-def shared(one: str, other: str) -> int:
-    """Return how many characters two texts have in common at their beginning."""
-    length = 0
-    while length < min(len(one), len(other)) and one[length] == other[length]:
-        length += 1
-    return length
 
 
 def readers(folder: Path, reply: str) -> list[str]:
@@ -108,7 +103,7 @@ def readers(folder: Path, reply: str) -> list[str]:
             continue
         if call.function.name == TOOL_NAME and arguments == ARGUMENTS:
             found.append(name)
-    return sorted(found, key=lambda name: -shared(name, kind))
+    return sorted(found, key=lambda name: -Prefix.similarity(name, kind))
 
 
 if __name__ == "__main__":

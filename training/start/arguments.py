@@ -39,7 +39,6 @@ KINDS: dict[str, dict[str, Any]] = {
     "path": {"type": Path},
     "turns": {"type": turns, "metavar": "N|A-B"},
 }
-
 NEEDS = {"lora_rank": "lora", "lora_adapter_path": "lora", "keep_best": "keep"}
 LORA_RANK = 32
 OF_THE_AGENT = "agent"  # the group of the agent's own flags

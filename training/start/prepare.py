@@ -58,8 +58,9 @@ async def judge_problem(environment: Environment, tasks: Sequence[Task], metric:
     found = []
     for name, own in by_agent.items():
         probed = await check_judge(environment_of(environment, own[0]), own)
-        for one in probed:
-            known = [TOTAL, *next(iter(one.honest.values())).terms]
+        for probe in probed:
+            surest = next(iter(probe.honest.values()))
+            known = [TOTAL, *surest.terms]
             if metric not in known:
                 expected = f"expected one of {', '.join(known)}"
                 raise ConfigError(f"algorithm.filter_groups.metric={metric}: {expected}")

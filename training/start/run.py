@@ -54,8 +54,10 @@ def run(agent: EpisodeAgent, config: DictConfig, plan: Plan, last: int, started:
     try:
         _trainer(plan, algorithm).fit(agent)
     except (Exception, SystemExit) as error:
+        # Of a training that failed or was interrupted, its own outcome says more
         failed_to_begin = algorithm.outcome is BEFORE and isinstance(error, Exception)
-        if failed_to_begin or algorithm.outcome.exit_reason == "done":
+        failed_to_end = algorithm.outcome.exit_reason == "done"
+        if failed_to_begin or failed_to_end:
             message = f"{type(error).__name__}: {error}"
             algorithm.outcome = Outcome("failed", message, traceback.format_exc())
     return _finish(agent.agent, plan, algorithm.outcome, started)
@@ -89,18 +91,19 @@ def _how_to_go_on(run_dir: Path) -> str:
     # As --run-dir is read: from the folder one is in
     here = run_dir.absolute()
     place = here.relative_to(Path.cwd()) if here.is_relative_to(Path.cwd()) else here
+    folder = shlex.quote(str(place))
     checkpoint = latest_checkpoint(run_dir)
-    told = (
-        "the last checkpoint is of step {step}: the same command with --run-dir {folder} "
-        "--resume auto goes on from it"
-    )
     if checkpoint is None:
         told = (
             "no checkpoint was saved yet: the same command with --run-dir {folder} --resume auto "
             "begins again"
         )
-    step = step_of(checkpoint) if checkpoint else 0
-    return said(told, step=step, folder=shlex.quote(str(place)))
+        return said(told, folder=folder)
+    told = (
+        "the last checkpoint is of step {step}: the same command with --run-dir {folder} "
+        "--resume auto goes on from it"
+    )
+    return said(told, step=step_of(checkpoint), folder=folder)
 
 
 def _trainer(plan: Plan, algorithm: VerlAlgorithm | None) -> agl.Trainer:

@@ -153,6 +153,6 @@ def add_last_step(checkpoint: Path, path: Path) -> None:
 
 def _aside(path: Path) -> Path:
     number = 1
-    while path.with_name(f"{path.stem}.{number}{path.suffix}").exists():
+    while (aside := path.with_name(f"{path.stem}.{number}{path.suffix}")).exists():
         number += 1
-    return path.with_name(f"{path.stem}.{number}{path.suffix}")
+    return aside

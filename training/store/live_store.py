@@ -11,7 +11,6 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from itertools import takewhile
 from typing import Any
 
 import orjson
@@ -73,8 +72,12 @@ class RunStore(InMemoryLightningStore):
         """Return the last ending's number and what ended after `after`, at once if any did."""
 
         async def newer() -> list[tuple[int, str]]:
-            later = takewhile(lambda one: one[0] > after, reversed(self.ended))
-            return [(number, name) for number, _, name in later][::-1]
+            found = []
+            for number, _, rollout_id in reversed(self.ended):
+                if number <= after:
+                    break
+                found.append((number, rollout_id))
+            return found[::-1]
 
         endings = await self._wait(newer, seconds)
         found = [await self.get_rollout_by_id(rollout_id) for _, rollout_id in endings]

@@ -45,7 +45,8 @@ def encode(conversation: Conversation, tokenizer: Any) -> list[Example]:
         return str(tokenizer.apply_chat_template(messages[:end], **given))
 
     turns = [i for i, message in enumerate(messages) if message["role"] == "assistant"]
-    rendered: list[tuple[str, list[tuple[int, int]]]] = []
+    texts: list[str] = []
+    learned_spans: list[list[tuple[int, int]]] = []  # of each text
     for at, learn in zip(turns, conversation.learn, strict=True):
         if not learn:
             continue
@@ -55,12 +56,14 @@ def encode(conversation: Conversation, tokenizer: Any) -> list[Example]:
             raise ColdStartError(
                 "the chat template renders a conversation differently once the reply is there"
             )
-        spans: list[tuple[int, int]] = []
-        if rendered and prompt.startswith(rendered[-1][0]):  # it goes on from the turn before
-            _, spans = rendered.pop()
-        rendered.append((whole, [*spans, (len(prompt), len(whole))]))
+        if texts and prompt.startswith(texts[-1]):  # it goes on from the turn before
+            texts[-1] = whole
+        else:
+            texts.append(whole)
+            learned_spans.append([])
+        learned_spans[-1].append((len(prompt), len(whole)))
     examples = []
-    for text, spans in rendered:
+    for text, spans in zip(texts, learned_spans, strict=True):
         encoded = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
         tokens = encoded["input_ids"]
         labels = []

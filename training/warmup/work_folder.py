@@ -32,9 +32,9 @@ def check_out(out: Path, force: bool) -> None:
 
 @contextmanager
 def work_folder(out: Path, fingerprint: Mapping[str, Any], force: bool) -> Iterator[Path]:
-    """Yield the folder for checkpoints, of the training that began there if it was the same.
+    """Yield the folder for checkpoints, with those of this training if it began before.
 
-    Raises UsageError: another one began there, and `force` does not allow to forget it, or goes on.
+    Raises UsageError: another training runs there, or began there and `force` is not given.
     """
     work = work_path(out)
     begun = work / BEGUN

@@ -1,4 +1,4 @@
-"""Put scored rollouts into verl's TransferQueue, with the fields and tags verl's trainer reads.
+"""Make scored rollouts the batch that verl trains on: put their tokens into its TransferQueue.
 
 Keys are `{group}_{session}_{i}`. GRPO takes one advantage a session, from its last sequence, so a
 session of several sequences does not weigh more in its group.
@@ -11,14 +11,13 @@ import transfer_queue as tq
 from verl.experimental.agent_loop.agent_loop import AgentLoopMetrics, AgentLoopOutput
 from verl.utils.tensordict_utils import list_of_dict_to_tensordict
 
+from training.engine.kept_sample import Finished
 from training.engine.records import RolloutRecord
-from training.engine.trajectories import TokenSequence, Trajectory
+from training.engine.trajectories import TokenSequence
 
 
-def put(
-    scored: list[tuple[RolloutRecord, Trajectory]],
-    prompts: dict[str, dict[str, Any]],
-    partition: str,
+def put_sequences(
+    scored: list[Finished], prompts: dict[str, dict[str, Any]], partition: str
 ) -> None:
     """Put all sequences of scored rollouts with one request. `prompts` is verl's row by group.
 
@@ -26,7 +25,7 @@ def put(
     """
     groups = {uid: number for number, uid in enumerate(prompts)}
 
-    def place(finished: tuple[RolloutRecord, Trajectory]) -> tuple[int, list[list[int]]]:
+    def place(finished: Finished) -> tuple[int, list[list[int]]]:
         record, trajectory = finished
         tokens = [one.prompt_ids + one.response_ids for one in trajectory.sequences]
         return groups[record.group], tokens
@@ -40,10 +39,15 @@ def put(
             fields.append(_fields(sequence, record, prompts[record.group]))
             prompt_len = len(sequence.prompt_ids)
             response_len = len(sequence.response_ids)
-            lengths = {"prompt_len": prompt_len, "response_len": response_len}
-            lengths["seq_len"] = prompt_len + response_len
-            steps = {"global_steps": record.step, **_weights_span(record)}
-            tags.append({"status": "success", **lengths, **steps})
+            tag = {
+                "status": "success",
+                "prompt_len": prompt_len,
+                "response_len": response_len,
+                "seq_len": prompt_len + response_len,
+                "global_steps": record.step,
+                **_weights_span(record),
+            }
+            tags.append(tag)
     if keys:
         columns = list_of_dict_to_tensordict(fields)
         tq.kv_batch_put(keys=keys, partition_id=partition, fields=columns, tags=tags)

@@ -27,9 +27,9 @@ def finished(group: str, sample: int, *tokens: int) -> tuple[RolloutRecord, Traj
 
 
 def put(*scored: tuple[RolloutRecord, Trajectory]) -> None:
-    from training.engine import sequences
+    from training.engine.batch import put_sequences
 
-    sequences.put(list(scored), PROMPTS, "train")
+    put_sequences(list(scored), PROMPTS, "train")
 
 
 def test_a_sequence_has_the_tokens_mask_and_reward_of_its_episode(queue):
