@@ -90,7 +90,7 @@ class _Reader:
     def __init__(self, tree: exp.Query, dialect: str, tables: Mapping[str, Sequence[str]]) -> None:
         is_exact = dialect == "postgres"  # of names in quotes
         self.names: dict[str, str] = {}
-        schema: dict[str, dict[str, str]] = {}
+        schema: dict[str, object] = {}
         for table, names in tables.items():
             keys = names if is_exact else [name.lower() for name in names]
             self.names |= dict(zip(keys, names, strict=True))
@@ -115,13 +115,15 @@ class _Reader:
             self.found[id(query)] = self._columns(query, scope)
         return self.found[id(query)]
 
-    def _columns(self, query: exp.Expr, scope: Scope) -> list[Column]:
+    def _columns(self, query: Any, scope: Scope) -> list[Column]:
         if isinstance(query, exp.SetOperation):
             sides = [self.columns(side) for side in scope.set_operation_scopes]
             return list(map(_merged, zip(*sides, strict=False)))
         if isinstance(query, exp.Values):
             rows = [map(self._value, row) for row in query.expressions]
             return list(map(_merged, zip(*rows, strict=False)))
+        if isinstance(query, exp.Lateral):
+            return self.columns(self.scopes[id(query.this.unnest())])
         return list(map(self._value, query.selects))
 
     def _value(self, node: exp.Expr) -> Column:
@@ -152,7 +154,11 @@ class _Reader:
         whole = all_of_it.whole
         if not isinstance(node, (*CHOOSING, *CONCATENATING)):
             whole = frozenset(text for text in whole if isinstance(text, str))
-        name = parts[0].name if isinstance(node, (exp.Alias, exp.Paren)) else ""
+        name = ""
+        if isinstance(node, exp.Coalesce):  # sqlglot's form of a column that USING joins
+            name = all_of_it.name
+        elif isinstance(node, (exp.Alias, exp.Paren)):
+            name = parts[0].name
         joins = isinstance(node, (exp.Func, exp.Binary, exp.JSONKeyValue))
         if joins and not isinstance(node, WHOLE):
             return Column(reads, inside=whole | all_of_it.inside)
@@ -180,7 +186,9 @@ class _Reader:
             return Column(True, name=self.names.get(column.name, column.name))
         if source:
             found = self.columns(source)
-            names = source.expression.named_selects
+            query: Any = source.expression
+            inner = query.this.unnest() if isinstance(query, exp.Lateral) else query
+            names = query.alias_column_names or inner.named_selects
             return found[names.index(column.name)] if column.name in names else _merged(found)
         # No table has it. SQLite takes a name in double quotes as a text, and VALUES have no names
         unread = [Column(whole=_texts(column.name))]
