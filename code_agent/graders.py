@@ -7,8 +7,7 @@ grade("17 18 19", Gold("integer", 17))                                 # False: 
 import ast
 import json
 import re
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -200,17 +199,12 @@ def _same_rows(
     if is_ordered:
         return all(map(same, seen, wanted))
     # Sorted, an item stands near its value. Else a long answer takes the square of its length
-    items = sorted(seen, key=_sorted_by)
-    values = sorted(wanted, key=_sorted_by)
-    free = dict.fromkeys(range(len(values)))
-    owners: dict[int, int] = {}
-    for item in range(len(items)):
-        moved = _seats(item, [*free, *owners], owners, lambda i, at: same(items[i], values[at]))
-        if not moved:
+    free = sorted(wanted, key=_sorted_by)
+    for item in sorted(seen, key=_sorted_by):
+        at = next((at for at, value in enumerate(free) if same(item, value)), None)
+        if at is None:
             return False
-        owners |= moved
-        for place in moved:
-            free.pop(place, None)
+        del free[at]
     return True
 
 
@@ -222,29 +216,6 @@ def _sorted_by(item: Any) -> list[tuple[Decimal, str]]:
         number = Decimal(text.replace(",", "")) if NUMBER.fullmatch(text) else Decimal(0)
         keys.append((number, "" if text in MISSING else text))
     return keys
-
-
-def _seats(
-    item: int, places: list[int], owners: Mapping[int, int], fits: Callable[[int, int], bool]
-) -> dict[int, int]:
-    """Return new places that seat one more item, or {} if that is impossible.
-
-    An item may fit several places, so others may have to move: a breadth-first search for an
-    augmenting path of a bipartite matching.
-    """
-    waiting = deque([(item, dict[int, int]())])
-    tried = set[int]()
-    while waiting:
-        mover, moves = waiting.popleft()
-        for place in places:
-            if place in tried or not fits(mover, place):
-                continue
-            found = {**moves, place: mover}
-            if place not in owners:
-                return found
-            tried.add(place)
-            waiting.append((owners[place], found))
-    return {}
 
 
 def _rows(gold: Gold, seen: Seen, ordered: bool) -> list[Seen]:
