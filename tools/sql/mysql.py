@@ -13,15 +13,8 @@ from sqlalchemy import URL
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from tools.sql.database import (
-    ENGINES,
-    ConnectionLost,
-    DatabaseError,
-    DeadlineExceeded,
-    Exhausted,
-    StatementError,
-    SyntaxRefused,
-)
+from tools.sql import errors
+from tools.sql.database import ENGINES
 from tools.sql.server import GRACE, Columns, ServerDatabase
 
 LOG = logging.getLogger(__name__)
@@ -44,7 +37,7 @@ class MysqlDatabase(ServerDatabase):
 
     def __init__(self, url: URL) -> None:
         if not url.database:
-            raise DatabaseError(
+            raise errors.DatabaseError(
                 "DATABASE_URL names no database; write it like mysql://USER:PASSWORD@HOST/DATABASE"
             )
         super().__init__(url)
@@ -140,15 +133,19 @@ class MysqlDatabase(ServerDatabase):
             return error
         code = error.args[0] if error.args else 0
         if code in SETTINGS["out_of_time"]:
-            return DeadlineExceeded(str(error))
+            return errors.DeadlineExceeded(str(error))
         if code in (*SETTINGS["repeatable"], *SETTINGS["lost"]) or not connection.open:
-            return self._broken(error, ConnectionLost)
+            return self._broken(error, errors.ConnectionLost)
         if code in SETTINGS["exhausted"]:
-            return self._broken(error, Exhausted)
+            return self._broken(error, errors.Exhausted)
         if code in SETTINGS["machine"]:
-            return self._broken(error, DatabaseError)
+            return self._broken(error, errors.DatabaseError)
         said = str(error.args[-1])
-        return SyntaxRefused(said) if code in SETTINGS["syntax"] else StatementError(said)
+        return (
+            errors.SyntaxRefused(said)
+            if code in SETTINGS["syntax"]
+            else errors.StatementError(said)
+        )
 
 
 def _cut(row: tuple[Any, ...], kept: int) -> tuple[Any, ...]:
@@ -162,4 +159,4 @@ def _parsed(sql: str) -> exp.Expr:
         return sqlglot.parse_one(sql, read="mariadb")
     # The guard read the statement, but may have written what sqlglot cannot read
     except (SqlglotError, ValueError, AttributeError) as error:
-        raise StatementError(f"syntax error near: {sql[:60]}") from error
+        raise errors.StatementError(f"syntax error near: {sql[:60]}") from error

@@ -19,18 +19,8 @@ from sqlalchemy.exc import DisconnectionError
 from sqlalchemy.pool import QueuePool
 
 from common.files import read_only_uri
-from tools.sql.database import (
-    ENGINES,
-    POOL,
-    Column,
-    Database,
-    DatabaseError,
-    DeadlineExceeded,
-    Exhausted,
-    GuardFault,
-    Rows,
-    StatementError,
-)
+from tools.sql.database import ENGINES, POOL, Column, Database, Rows
+from tools.sql.errors import DatabaseError, DeadlineExceeded, Exhausted, GuardFault, StatementError
 from tools.sql.guard import FUNCTIONS, Statement
 from tools.sql.scopes import fold
 
