@@ -24,8 +24,7 @@ from pathlib import Path
 
 from code_agent.environment import CodeEnvironment
 from code_agent.task import CodeTask
-from code_agent.tasks.base import TaskSet
-from code_agent.tasks.bundled import BUNDLED, MODES
+from code_agent.tasks.base import BUNDLED, MODES, TaskSet
 from code_agent.tasks.gym_set import MedAgentGymSet
 from code_agent.tasks.sets import REFERENCE
 from common.command import Failure, UsageError, new_parser, run_command

@@ -9,17 +9,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from code_agent import judging
 from code_agent.actions import HERE, EpisodeContext, placed
 from code_agent.graders import MISSING, NUMBER, Gold
-from code_agent.judging import (
-    Handed,
-    Labels,
-    passes_tests,
-    prints_the_same,
-    read_labels,
-    share_predicted,
-    why_untelling,
-)
+from code_agent.judging import Handed, Labels
 from code_agent.settings import CodeSettings
 from code_agent.task import CodeTask
 from code_agent.tasks.gym_set import MedAgentGymSet
@@ -166,7 +159,7 @@ class BioCoder(MedAgentGymSet):
         return f"needs the packages {', '.join(absent)}" if absent else ""
 
     async def worth(self, task: CodeTask, handed: Handed, context: EpisodeContext) -> float:
-        return float(await prints_the_same(task.program, handed.program, context))
+        return float(await judging.prints_the_same(task.program, handed.program, context))
 
 
 class BioDSBench(MedAgentGymSet):
@@ -196,8 +189,8 @@ class BioDSBench(MedAgentGymSet):
         return self.files(task)
 
     async def worth(self, task: CodeTask, handed: Handed, context: EpisodeContext) -> float:
-        passed = await passes_tests(task.reference, context)
-        if not passed and (why := await why_untelling(task, context)):
+        passed = await judging.passes_tests(task.reference, context)
+        if not passed and (why := await judging.why_untelling(task, context)):
             raise EpisodeError("task_unusable", why)
         return float(passed)
 
@@ -244,10 +237,10 @@ class EHRShot(MedAgentGymSet):
         return f"{path} has no {missing}; its columns are {', '.join(there)}" if missing else ""
 
     def wanted(self, task: CodeTask) -> Labels:
-        return read_labels(self.file_of(task, "test"), *self.columns(task))
+        return judging.read_labels(self.file_of(task, "test"), *self.columns(task))
 
     async def worth(self, task: CodeTask, handed: Handed, context: EpisodeContext) -> float:
-        return await share_predicted(self.wanted(task), self.predicted(task), context)
+        return await judging.share_predicted(self.wanted(task), self.predicted(task), context)
 
     def succeeds(self, task: CodeTask, worth: float) -> bool:
         """Return whether predictions are better than the commonest label for all, or all right."""
