@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
-from functools import partial
 from typing import Any
 
 LONGEST = 65536  # characters of an answer: what the sandbox lets a program print
@@ -179,13 +178,6 @@ def same_date(seen: str, value: str) -> bool:
         return False
 
 
-def _same_row(gold: Gold, row: Seen, wanted: Sequence[Any]) -> bool:
-    cells = _cells(row)
-    if not isinstance(cells, list | tuple) or len(cells) != len(wanted):
-        return False
-    return all(_same(gold, *each) for each in zip(gold.items, cells, wanted, strict=True))
-
-
 def _cells(row: Seen) -> Seen:
     return list(row.values()) if isinstance(row, dict) else row
 
@@ -193,7 +185,12 @@ def _cells(row: Seen) -> Seen:
 def _same_rows(
     gold: Gold, seen: Sequence[Seen], wanted: Sequence[Sequence[Any]], is_ordered: bool
 ) -> bool:
-    same = partial(_same_row, gold)
+    def same(row: Seen, value: Sequence[Any]) -> bool:
+        cells = _cells(row)
+        if not isinstance(cells, list | tuple) or len(cells) != len(value):
+            return False
+        return all(_same(gold, *each) for each in zip(gold.items, cells, value, strict=True))
+
     if len(seen) != len(wanted):
         return False
     if is_ordered:

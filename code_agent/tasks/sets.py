@@ -23,6 +23,7 @@ from episodes.agent import Row
 from episodes.outcomes import EpisodeError
 
 POWER_ROOM = 0.01  # tolerance of a statistical power, relative to its value
+WINDOW = "6_hour_window_id"  # of labels; predictions name it window_idx
 MOUNTED = "/workdir/"  # where BioDSBench's rows say that the tables are
 
 
@@ -222,10 +223,6 @@ class EHRShot(MedAgentGymSet):
     def needed(self, task: CodeTask) -> list[Path]:
         return [self.file_of(task, "train"), self.file_of(task, "test")]
 
-    def predicted(self, task: CodeTask) -> tuple[str, ...]:
-        """Return the columns of predictions, the label last."""
-        return (*self.columns(task)[0], "prediction")
-
     def unusable(self, task: CodeTask) -> str:
         if why := super().unusable(task):
             return why
@@ -240,7 +237,10 @@ class EHRShot(MedAgentGymSet):
         return judging.read_labels(self.file_of(task, "test"), *self.columns(task))
 
     async def worth(self, task: CodeTask, handed: Handed, context: EpisodeContext) -> float:
-        return await judging.share_predicted(self.wanted(task), self.predicted(task), context)
+        ids, _ = self.columns(task)
+        asked = ["window_idx" if name == WINDOW else name for name in ids]
+        wanted = self.wanted(task)
+        return await judging.share_predicted(wanted, [*asked, "prediction"], context)
 
     def succeeds(self, task: CodeTask, worth: float) -> bool:
         """Return whether predictions are better than the commonest label for all, or all right."""
@@ -258,12 +258,8 @@ class MimicExtract(EHRShot):
 
     def columns(self, task: CodeTask) -> tuple[tuple[str, ...], str]:
         if task.task_type in ("vasopressor", "ventilation"):
-            return ("subject_id", "6_hour_window_id"), "intervention_category"
+            return ("subject_id", WINDOW), "intervention_category"
         return ("subject_id",), task.task_type
-
-    def predicted(self, task: CodeTask) -> tuple[str, ...]:
-        named = super().predicted(task)
-        return tuple("window_idx" if name == "6_hour_window_id" else name for name in named)
 
     def features(self, task: CodeTask) -> list[Path]:
         return [self.folder / task.files[0] / name for name in self.known["features"]]
