@@ -101,21 +101,16 @@ class MysqlDatabase(ServerDatabase):
     @lru_cache(maxsize=256)
     def limited(sql: str, rows: int) -> str:
         """Return the guard's text with a limit of rows."""
-        tree = _parsed(sql).copy()
+        try:
+            tree = sqlglot.parse_one(sql, read="mariadb")
+        # The guard read the statement, but may have written what sqlglot cannot read
+        except (SqlglotError, ValueError, AttributeError) as error:
+            raise errors.StatementError(f"syntax error near: {sql[:60]}") from error
         limit = tree.args.get("limit")
         if limit is not None:
             rows = min(rows, int(limit.expression.name))
         tree.set("limit", exp.Limit(expression=exp.Literal.number(rows)))
         return tree.sql(dialect="mariadb", comments=False)
-
-    def renamable(self, sql: str, columns: Columns) -> str:
-        """Hide the ORDER BY of a UNION, which MariaDB would look up among the new names."""
-        tree = _parsed(sql)
-        names = {name.lower() for name, _ in columns}
-        is_ordered = isinstance(tree, exp.SetOperation) and tree.args.get("order")
-        if is_ordered and len(names) == len(columns):  # a subquery has no name twice
-            return f"SELECT * FROM ({sql}) AS ordered"
-        return sql
 
     def line(self, connection: Any) -> tuple[int, int]:
         return connection._sock.fileno(), connection.thread_id()
@@ -150,13 +145,3 @@ class MysqlDatabase(ServerDatabase):
 
 def _cut(row: tuple[Any, ...], kept: int) -> tuple[Any, ...]:
     return tuple(cell[:kept] if isinstance(cell, (str, bytes)) else cell for cell in row)
-
-
-@lru_cache(maxsize=256)
-def _parsed(sql: str) -> exp.Expr:
-    """Return the tree of the guard's text. Callers may not change it."""
-    try:
-        return sqlglot.parse_one(sql, read="mariadb")
-    # The guard read the statement, but may have written what sqlglot cannot read
-    except (SqlglotError, ValueError, AttributeError) as error:
-        raise errors.StatementError(f"syntax error near: {sql[:60]}") from error
