@@ -18,6 +18,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from io import TextIOWrapper
+from threading import Thread
 from typing import Annotated, Any
 
 import anyio
@@ -44,6 +45,7 @@ from tools.sql.settings import DatabaseSettings
 ENGLISH = table_beside(__file__, "english.toml")
 MOST_BYTES = 256_000  # of a message. A statement may have 20,000
 SECONDS_TO_ANSWER = 30.0  # after stdin was closed
+READ_BYTES = 65_536
 READS = ToolAnnotations(readOnlyHint=True, openWorldHint=False)
 
 QUERY = (
@@ -120,31 +122,37 @@ def in_both(message: str) -> str:
 class Pipes:
     """stdin and stdout as `stdio_server` uses them.
 
-    Ctrl-C could not interrupt the `mcp` package's own read. Malformed messages are answered here,
-    because that package stays silent. stdin ends only after all requests are answered, because it
-    would drop the rest.
+    A daemon thread reads lines, because Ctrl-C cannot interrupt the `mcp` package's own read.
+    Malformed messages are answered here, because that package stays silent. stdin ends only after
+    all requests are answered, because it would drop the rest.
     """
 
     def __init__(self) -> None:
-        self.lines = asyncio.StreamReader(limit=MOST_BYTES)
+        self.loop = asyncio.get_running_loop()
+        self.lines: asyncio.Queue[str | None] = asyncio.Queue()
         self.output = anyio.wrap_file(TextIOWrapper(sys.stdout.buffer, encoding="utf-8"))
         self.asked = 0
         self.answered = asyncio.Event()
         self.too_long = False
+        Thread(target=self._read, name="stdin", daemon=True).start()
 
-    async def _line(self) -> str:
-        """Return the next line with its end, "" at the end of stdin."""
-        try:
-            line = await self.lines.readline()
-        except ValueError:
-            self.too_long = True
-            return ""
-        return line.decode("utf-8-sig", "replace")  # PowerShell begins a pipe with a mark
+    def _read(self) -> None:
+        rest = b""
+        while len(rest) <= MOST_BYTES and (read := os.read(sys.stdin.fileno(), READ_BYTES)):
+            *lines, rest = (rest + read).split(b"\n")
+            for line in lines:
+                self._put(line)
+        self.too_long = len(rest) > MOST_BYTES
+        if rest.strip() and not self.too_long:  # a last line without its end
+            self._put(rest)
+        self.loop.call_soon_threadsafe(self.lines.put_nowait, None)
+
+    def _put(self, line: bytes) -> None:
+        text = line.decode("utf-8-sig", "replace")  # PowerShell begins a pipe with a mark
+        self.loop.call_soon_threadsafe(self.lines.put_nowait, text)
 
     async def __aiter__(self) -> AsyncIterator[str]:
-        protocol = asyncio.StreamReaderProtocol(self.lines)
-        await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, sys.stdin)
-        while line := await self._line():
+        while (line := await self.lines.get()) is not None:
             if not line.strip():
                 continue
             try:
