@@ -134,10 +134,10 @@ async def run_in(
         program = program.replace(f"/data/{path.name}", there)
     try:
         return await context.sandbox.run(program, context.episode, language)
+    except MachineTooSlowError as error:
+        raise EpisodeError("machine_too_slow", str(error)) from None
     except SandboxError as error:
-        is_slow = isinstance(error, MachineTooSlowError)
-        cause = "machine_too_slow" if is_slow else "sandbox_failed"
-        raise EpisodeError(cause, str(error)) from None
+        raise EpisodeError("sandbox_failed", str(error)) from None
 
 
 def program_of(code: str, context: EpisodeContext) -> str:

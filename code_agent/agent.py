@@ -73,7 +73,7 @@ class CodeAgent(Agent):
         """Return the transcript, with actions shown as their program or command."""
         notes = []
         for step in record["steps"]:
-            action = {"action": step["action"], "problem": step.get("problem")}
+            action = {"action": step["action"], "problem": step.get("problem") or None}
             notes.append((action, {"kind": step["kind"], "status": step["status"]}))
         waiting = iter(record["steps"])
         pieces = []

@@ -18,8 +18,7 @@ from code_agent.rehearsal import Rehearsed, dishonest_episodes, gold_steps, rehe
 from code_agent.reward import RUBRIC, record_of, score
 from code_agent.task import CodeTask
 from code_agent.tasks import get_task_class
-from code_agent.tasks.base import TaskSet
-from code_agent.tasks.bundled import EhrDemo
+from code_agent.tasks.base import EhrDemo, TaskSet
 from common.settings import Settings
 from episodes.agent import Answer, Environment, Options, Record
 from episodes.episode import AgentError, Episode, Policy, ServiceError

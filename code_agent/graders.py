@@ -7,12 +7,10 @@ grade("17 18 19", Gold("integer", 17))                                 # False: 
 import ast
 import json
 import re
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
-from functools import partial
 from typing import Any
 
 LONGEST = 65536  # characters of an answer: what the sandbox lets a program print
@@ -180,13 +178,6 @@ def same_date(seen: str, value: str) -> bool:
         return False
 
 
-def _same_row(gold: Gold, row: Seen, wanted: Sequence[Any]) -> bool:
-    cells = _cells(row)
-    if not isinstance(cells, list | tuple) or len(cells) != len(wanted):
-        return False
-    return all(_same(gold, *each) for each in zip(gold.items, cells, wanted, strict=True))
-
-
 def _cells(row: Seen) -> Seen:
     return list(row.values()) if isinstance(row, dict) else row
 
@@ -194,23 +185,23 @@ def _cells(row: Seen) -> Seen:
 def _same_rows(
     gold: Gold, seen: Sequence[Seen], wanted: Sequence[Sequence[Any]], is_ordered: bool
 ) -> bool:
-    same = partial(_same_row, gold)
+    def same(row: Seen, value: Sequence[Any]) -> bool:
+        cells = _cells(row)
+        if not isinstance(cells, list | tuple) or len(cells) != len(value):
+            return False
+        return all(_same(gold, *each) for each in zip(gold.items, cells, value, strict=True))
+
     if len(seen) != len(wanted):
         return False
     if is_ordered:
         return all(map(same, seen, wanted))
     # Sorted, an item stands near its value. Else a long answer takes the square of its length
-    items = sorted(seen, key=_sorted_by)
-    values = sorted(wanted, key=_sorted_by)
-    free = dict.fromkeys(range(len(values)))
-    owners: dict[int, int] = {}
-    for item in range(len(items)):
-        moved = _seats(item, [*free, *owners], owners, lambda i, at: same(items[i], values[at]))
-        if not moved:
+    free = sorted(wanted, key=_sorted_by)
+    for item in sorted(seen, key=_sorted_by):
+        at = next((at for at, value in enumerate(free) if same(item, value)), None)
+        if at is None:
             return False
-        owners |= moved
-        for place in moved:
-            free.pop(place, None)
+        del free[at]
     return True
 
 
@@ -222,29 +213,6 @@ def _sorted_by(item: Any) -> list[tuple[Decimal, str]]:
         number = Decimal(text.replace(",", "")) if NUMBER.fullmatch(text) else Decimal(0)
         keys.append((number, "" if text in MISSING else text))
     return keys
-
-
-def _seats(
-    item: int, places: list[int], owners: Mapping[int, int], fits: Callable[[int, int], bool]
-) -> dict[int, int]:
-    """Return new places that seat one more item, or {} if that is impossible.
-
-    An item may fit several places, so others may have to move: a breadth-first search for an
-    augmenting path of a bipartite matching.
-    """
-    waiting = deque([(item, dict[int, int]())])
-    tried = set[int]()
-    while waiting:
-        mover, moves = waiting.popleft()
-        for place in places:
-            if place in tried or not fits(mover, place):
-                continue
-            found = {**moves, place: mover}
-            if place not in owners:
-                return found
-            tried.add(place)
-            waiting.append((owners[place], found))
-    return {}
 
 
 def _rows(gold: Gold, seen: Seen, ordered: bool) -> list[Seen]:

@@ -6,7 +6,6 @@ and stop there.
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 from code_agent.protocol import Event, loops
 from code_agent.task import CodeTask
@@ -71,16 +70,14 @@ def record_of(task: CodeTask, episode: Episode) -> Record:
     """Return the facts, the set, the gold, the submitted answer and each step."""
     steps = []
     for event in episode.events:
-        step: dict[str, Any] = {
+        step = {
             "action": event.action,
             "params": event.params,
             "kind": event.kind,
             "status": event.status,
+            "printed": event.printed[:SHOWN],
+            "problem": event.problem,
         }
-        if event.printed:
-            step["printed"] = event.printed[:SHOWN]
-        if event.problem:
-            step["problem"] = event.problem
         steps.append(step)
     return {
         "facts": facts_of(episode),

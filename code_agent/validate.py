@@ -24,10 +24,9 @@ from pathlib import Path
 
 from code_agent.environment import CodeEnvironment
 from code_agent.task import CodeTask
-from code_agent.tasks.base import TaskSet
-from code_agent.tasks.bundled import BUNDLED, MODES
+from code_agent.tasks import SETS
+from code_agent.tasks.base import BUNDLED, MODES, TaskSet
 from code_agent.tasks.gym_set import MedAgentGymSet
-from code_agent.tasks.sets import REFERENCE
 from common.command import Failure, UsageError, new_parser, run_command
 from common.files import read_only_uri
 from common.settings import load_settings
@@ -82,12 +81,10 @@ def validate(options: argparse.Namespace) -> None:
 
 def check(options: argparse.Namespace, mode: str) -> int:
     """Print wrong rows and why others cannot be played. Return how many are wrong."""
-    if options.set in BUNDLED:
-        tasks: TaskSet = BUNDLED[options.set](options.data, mode, options.questions)
-    elif options.questions:
+    own = {"questions": options.questions} if options.questions else {}
+    if own and options.set not in BUNDLED:
         raise UsageError(f"--questions is for {', '.join(BUNDLED)}; {options.set} has its own")
-    else:
-        tasks = REFERENCE[options.set](options.data, mode)
+    tasks = SETS[options.set](options.data, mode, **own)
     wrong: list[str] = []
     unusable = Counter[str]()
     with closing(CodeEnvironment(load_settings(), {}, {options.set: tasks})) as environment:
@@ -109,7 +106,7 @@ def check(options: argparse.Namespace, mode: str) -> int:
 def main(arguments: list[str] | None = None) -> int:
     parser = new_parser(__doc__)
     add = parser.add_argument
-    add("set", choices=sorted({*BUNDLED, *REFERENCE}))
+    add("set", choices=sorted(SETS))
     which = "this one; default: all, of MedAgentGym's test"
     add("--mode", action="append", choices=MODES, help=which)
     add("--questions", type=Path, metavar="DIR", help="folder with a parquet file of each mode")

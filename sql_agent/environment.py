@@ -30,7 +30,7 @@ from sql_agent.reward import (
 )
 from sql_agent.settings import SqlSettings
 from sql_agent.task import SqlTask, own
-from tools.sql.database import DatabaseError, MachineTooSlow
+from tools.sql.errors import DatabaseError, MachineTooSlow
 from tools.sql.query import QueryTool
 
 

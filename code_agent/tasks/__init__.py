@@ -1,7 +1,6 @@
 """MedAgentGym's sets of tasks by name."""
 
-from code_agent.tasks.base import TaskSet
-from code_agent.tasks.bundled import BUNDLED
+from code_agent.tasks.base import BUNDLED, TaskSet
 from code_agent.tasks.sets import REFERENCE
 from episodes.episode import AgentError
 

@@ -1,4 +1,4 @@
-"""A set of tasks: where its rows are, how to read them, and what programs may see and do."""
+"""A set of tasks: its rows, and what programs may see and do. The two bundled sets."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -9,11 +9,19 @@ from code_agent.actions import EpisodeContext
 from code_agent.graders import grade
 from code_agent.judging import Handed
 from code_agent.lookup import LookupRefused, look_up
-from code_agent.task import CodeTask
+from code_agent.task import CodeTask, read_rows, task_of
+from common.settings import ROOT
 from episodes.agent import Row
+from episodes.episode import AgentError
 
 CODING = ("validate_code", "debug", "terminal")
 READING = ("request_info", *CODING)
+MODES = ("train", "val", "test")
+TABLES = (
+    *("admissions", "chartevents", "cost", "d_icd_diagnoses", "d_icd_procedures", "d_items"),
+    *("d_labitems", "diagnoses_icd", "icustays", "inputevents_cv", "labevents", "outputevents"),
+    *("patients", "prescriptions", "procedures_icd"),
+)
 
 
 class TaskSet(ABC):
@@ -34,6 +42,8 @@ class TaskSet(ABC):
         if data_path is not None:
             self.folder = Path(data_path)
         self.mode = "val" if mode == "valid" else mode  # MedAgentGym's name
+        if self.mode not in MODES:
+            raise AgentError(f"{self.name} has no mode {mode!r}; it has {', '.join(MODES)}")
         self.rows = self.read()
 
     @abstractmethod
@@ -90,3 +100,42 @@ class TaskSet(ABC):
     def succeeds(self, task: CodeTask, worth: float) -> bool:
         """Return whether an answer of such worth counts as a success."""
         return worth > 0
+
+
+class Bundled(TaskSet):
+    """Rows of `questions`, a folder with one Parquet file for each mode (docs/code.md, Tasks)."""
+
+    questions: ClassVar[Path]
+
+    def __init__(
+        self, data_path: Path | str | None = None, mode: str = "test", questions: Path | None = None
+    ) -> None:
+        self.source = questions or self.questions
+        super().__init__(data_path, mode)
+
+    def read(self) -> Sequence[Row]:
+        return read_rows(self.source / f"{self.mode}.parquet")
+
+    def task(self, index: int) -> CodeTask:
+        return task_of(self.rows[index])
+
+
+class EhrDemo(Bundled):
+    """Questions about the invented hospital. `data_path`: another folder with the same tables."""
+
+    name = "ehr_demo"
+    overview = "Tables are CSV files, such as /data/admissions.csv."
+    questions = ROOT / "data" / "code"
+    shown = (*(f"{table}.csv" for table in TABLES), "hospital.db")
+    folder = ROOT / "data" / "ehr" / "tables"
+
+
+class Calculators(Bundled):
+    """Published formulas applied to invented notes. The set has no files."""
+
+    name = "calculators"
+    actions = CODING
+    questions = ROOT / "data" / "calculators"
+
+
+BUNDLED: dict[str, type[Bundled]] = {each.name: each for each in (EhrDemo, Calculators)}

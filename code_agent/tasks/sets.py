@@ -9,17 +9,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from code_agent import judging
 from code_agent.actions import HERE, EpisodeContext, placed
 from code_agent.graders import MISSING, NUMBER, Gold
-from code_agent.judging import (
-    Handed,
-    Labels,
-    passes_tests,
-    prints_the_same,
-    read_labels,
-    share_predicted,
-    why_untelling,
-)
+from code_agent.judging import Handed, Labels
 from code_agent.settings import CodeSettings
 from code_agent.task import CodeTask
 from code_agent.tasks.gym_set import MedAgentGymSet
@@ -30,6 +23,7 @@ from episodes.agent import Row
 from episodes.outcomes import EpisodeError
 
 POWER_ROOM = 0.01  # tolerance of a statistical power, relative to its value
+WINDOW = "6_hour_window_id"  # of labels; predictions name it window_idx
 MOUNTED = "/workdir/"  # where BioDSBench's rows say that the tables are
 
 
@@ -166,7 +160,7 @@ class BioCoder(MedAgentGymSet):
         return f"needs the packages {', '.join(absent)}" if absent else ""
 
     async def worth(self, task: CodeTask, handed: Handed, context: EpisodeContext) -> float:
-        return float(await prints_the_same(task.program, handed.program, context))
+        return float(await judging.prints_the_same(task.program, handed.program, context))
 
 
 class BioDSBench(MedAgentGymSet):
@@ -196,8 +190,8 @@ class BioDSBench(MedAgentGymSet):
         return self.files(task)
 
     async def worth(self, task: CodeTask, handed: Handed, context: EpisodeContext) -> float:
-        passed = await passes_tests(task.reference, context)
-        if not passed and (why := await why_untelling(task, context)):
+        passed = await judging.passes_tests(task.reference, context)
+        if not passed and (why := await judging.why_untelling(task, context)):
             raise EpisodeError("task_unusable", why)
         return float(passed)
 
@@ -229,10 +223,6 @@ class EHRShot(MedAgentGymSet):
     def needed(self, task: CodeTask) -> list[Path]:
         return [self.file_of(task, "train"), self.file_of(task, "test")]
 
-    def predicted(self, task: CodeTask) -> tuple[str, ...]:
-        """Return the columns of predictions, the label last."""
-        return (*self.columns(task)[0], "prediction")
-
     def unusable(self, task: CodeTask) -> str:
         if why := super().unusable(task):
             return why
@@ -244,10 +234,13 @@ class EHRShot(MedAgentGymSet):
         return f"{path} has no {missing}; its columns are {', '.join(there)}" if missing else ""
 
     def wanted(self, task: CodeTask) -> Labels:
-        return read_labels(self.file_of(task, "test"), *self.columns(task))
+        return judging.read_labels(self.file_of(task, "test"), *self.columns(task))
 
     async def worth(self, task: CodeTask, handed: Handed, context: EpisodeContext) -> float:
-        return await share_predicted(self.wanted(task), self.predicted(task), context)
+        ids, _ = self.columns(task)
+        asked = ["window_idx" if name == WINDOW else name for name in ids]
+        wanted = self.wanted(task)
+        return await judging.share_predicted(wanted, [*asked, "prediction"], context)
 
     def succeeds(self, task: CodeTask, worth: float) -> bool:
         """Return whether predictions are better than the commonest label for all, or all right."""
@@ -265,12 +258,8 @@ class MimicExtract(EHRShot):
 
     def columns(self, task: CodeTask) -> tuple[tuple[str, ...], str]:
         if task.task_type in ("vasopressor", "ventilation"):
-            return ("subject_id", "6_hour_window_id"), "intervention_category"
+            return ("subject_id", WINDOW), "intervention_category"
         return ("subject_id",), task.task_type
-
-    def predicted(self, task: CodeTask) -> tuple[str, ...]:
-        named = super().predicted(task)
-        return tuple("window_idx" if name == "6_hour_window_id" else name for name in named)
 
     def features(self, task: CodeTask) -> list[Path]:
         return [self.folder / task.files[0] / name for name in self.known["features"]]

@@ -10,7 +10,6 @@ from typing import Any
 import sqlglot
 from sqlglot import ErrorLevel, exp
 from sqlglot.errors import SqlglotError
-from sqlglot.tokens import TokenType
 
 from code_agent.graders import Gold
 
@@ -26,10 +25,13 @@ def gold_of_query(query: str, answer: Sequence[Any]) -> Gold:
     texts = [str(value) for value in answer]
     if not texts:
         return Gold("set", (), items=("text",))
-    selected, is_ordered = _read(query)
+    tree = _tree(query)
+    selected = tree.selects if isinstance(tree, exp.Query) else []
     columns = len(selected)
+    is_ordered = orders(query)
     # `select count(*)>0 from ...` is a question answered with yes or no
-    if columns == 1 and isinstance(selected[0], YES_OR_NO) and texts in (["0"], ["1"]):
+    is_question = columns == 1 and isinstance(selected[0].unalias().unnest(), YES_OR_NO)
+    if is_question and texts in (["0"], ["1"]):
         return Gold("boolean", texts == ["1"])
     if columns > 1 and len(texts) % columns == 0:
         rows = [texts[at : at + columns] for at in range(0, len(texts), columns)]
@@ -44,27 +46,13 @@ def gold_of_query(query: str, answer: Sequence[Any]) -> Gold:
     return Gold(shape, values, items=(kind,), ordered=is_ordered)
 
 
-def _read(query: str) -> tuple[list[exp.Expr], bool]:
-    """Return what a query selects, without aliases, and whether it orders its rows.
+def orders(query: str) -> bool:
+    """Return whether a query orders its rows: whether its last ORDER BY stands outside brackets.
 
-    What sqlglot cannot read, such as `current_time - 1 day`, hides neither.
+    sqlglot cannot read some, such as `current_time - 1 day`.
     """
-    tree = _tree(query)
-    try:
-        tokens = sqlglot.tokenize(query, read="sqlite")
-    except SqlglotError:
-        return [], False
-    depth = 0
-    is_ordered = False
-    for token in tokens:
-        kind = token.token_type
-        if kind == TokenType.L_PAREN:
-            depth += 1
-        elif kind == TokenType.R_PAREN:
-            depth -= 1
-        is_ordered = is_ordered or (depth == 0 and kind == TokenType.ORDER_BY)
-    selected = tree.selects if isinstance(tree, exp.Query) else []
-    return [column.unalias().unnest() for column in selected], is_ordered
+    _, found, after = " ".join(query.lower().split()).rpartition("order by")
+    return bool(found) and after.count("(") == after.count(")")
 
 
 def tables_in(query: str) -> set[str]:

@@ -24,7 +24,7 @@ from sql_agent.intake.question_files import nested
 from sql_agent.prompts import COLUMNS, TOOL
 from sql_agent.tables import NAME_COLUMN
 from sql_agent.task import SqlTask
-from tools.sql.database import DatabaseError
+from tools.sql.errors import DatabaseError
 from tools.sql.query import Limits, QueryTool
 
 # Texts are cut after Chinese and ASCII commas, stops and semicolons.

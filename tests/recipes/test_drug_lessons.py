@@ -15,7 +15,7 @@ from sql_agent.agent import AGENT
 from sql_agent.gold_episodes import gold_conversations
 from sql_agent.intake.question_files import load_rows
 from sql_agent.tables import NAME_COLUMN
-from tools.sql.database import DatabaseError
+from tools.sql.errors import DatabaseError
 
 DATABASE = f"sqlite:///{ROOT / 'data' / 'medical.db'}"
 

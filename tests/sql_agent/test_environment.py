@@ -28,7 +28,7 @@ from tests.corpora import cases_of
 from tests.episodes.scripted import asks, says
 from tests.messages import missing
 from tests.sql_agent.small_database import STORAGE
-from tools.sql.database import DatabaseError, MachineTooSlow
+from tools.sql.errors import DatabaseError, MachineTooSlow
 
 SQL = "SELECT storage FROM drugs_info WHERE med_name = '朵莎洛片'"
 ROW = dict.fromkeys(question_files.COLUMNS, "") | {

@@ -22,8 +22,8 @@ from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.pool import PoolProxiedConnection
 from sqlglot import exp
 
-from common.command import Failure, UsageError
 from common.toml import table_beside
+from tools.sql.errors import ConnectionLost, DatabaseError, DeadlineExceeded, StatementError
 from tools.sql.guard import Statement
 from tools.sql.scopes import fold
 
@@ -44,40 +44,6 @@ POOL: dict[str, Any] = {"pool_size": CONCURRENT, "max_overflow": 0, "pool_timeou
 PERCENT = "a user or password with @ : / ? must be percent-encoded (@ is %40)"
 PLAIN_NAME = re.compile(r"[^\W\d]\w*")
 PROOF_SECONDS = 2.0  # for a trivial query of ours
-
-
-class DatabaseError(Failure):
-    """The database cannot be reached or read. Operators see this, never the model."""
-
-    exit_code = UsageError.exit_code
-
-
-class ConnectionLost(DatabaseError):
-    """The connection broke, or the server ended the statement for others. A new one may work."""
-
-
-class Exhausted(DatabaseError):
-    """Memory, disk or patience ran out, which the statement may have caused itself."""
-
-
-class MachineTooSlow(DatabaseError):
-    """Every try failed while the machine was slow or ended the worker, or the database failed."""
-
-
-class StatementError(ValueError):
-    """The database refused the statement or gave up on it. The message is its reason."""
-
-
-class DeadlineExceeded(StatementError):
-    """The statement was stopped because its time was over."""
-
-
-class SyntaxRefused(StatementError):
-    """The database could not read the statement."""
-
-
-class GuardFault(StatementError):
-    """The database read the statement as it was written, but not as the guard wrote it anew."""
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,7 @@
 """sqlglot's dialects without unwanted rewriting, and function names as the caller wrote them."""
 
 import re
-from collections.abc import Container, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import sqlglot
@@ -146,22 +145,13 @@ def engine_dialect(dialect: str) -> str:
     return f"exact{dialect}" if dialect in ("sqlite", "postgres") else dialect
 
 
-def spelled(function: exp.Func, sql: str) -> str:
-    """Return a function's name as the statement has it, or sqlglot's name if its place is unknown."""
+def spelled(function: exp.Func, sql: str, dialect: str) -> str:
+    """Return a function's name as the statement has it, else as sqlglot would write it."""
     start = function.meta.get("start")
     end = function.meta.get("end")
     if start is None or end is None:
-        return fold(function.sql_name())
+        return fold(function.sql(dialect=engine_dialect(dialect)).partition("(")[0])
     return sql[start : end + 1].strip("\"`'[]")
-
-
-def written_name(name: str, sql: str, dialect: str, known: Container[str]) -> str:
-    """Return the word that became this function: its letters, else the first unknown called word."""
-    words = [token.text for token in sqlglot.tokenize(sql, read=engine_dialect(dialect))]
-    letters = fold(name).replace("_", "")
-    same = [word for word in words if fold(word).replace("_", "") == letters]
-    others = [word for word in called(sql, dialect) if fold(word) not in known]
-    return [*same, *others, name][0]
 
 
 def tokens_of(sql: str, dialect: str) -> list[Token]:
@@ -205,13 +195,3 @@ def _spellings(tokens: Sequence[Token], sql: str, schema: str = "") -> list[str]
         else:
             found.append(SPACES.sub(" ", fold(spelled)))
     return found
-
-
-def called(sql: str, dialect: str) -> list[str]:
-    """Return the words before a parenthesis."""
-    tokens = sqlglot.tokenize(sql, read=engine_dialect(dialect))
-    words = []
-    for token, after in pairwise(tokens):
-        if after.token_type == TokenType.L_PAREN and token.text[:1].isalpha():
-            words.append(token.text)
-    return words

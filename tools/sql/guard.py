@@ -21,7 +21,7 @@ from sqlglot.tokens import Token, TokenType
 
 from common.toml import table_beside
 from tools.sql.bounds import JOINING, Refused, check_tokens, constant_length, inserted
-from tools.sql.dialects import called, engine_dialect, mark_names, same_words, spelled, written_name
+from tools.sql.dialects import engine_dialect, mark_names, same_words, spelled
 from tools.sql.scopes import Scopes, fold
 
 # sqlglot warns about syntax it passes on unparsed. The guard refuses such statements and says so
@@ -154,13 +154,7 @@ def _check(sql: str, dialect: str, allowed_tables: frozenset[str], schema: str) 
         is_same = same_words(written, sql, tokens, text, scopes.written_schema)
         own_text = "" if is_same else sql[own[0].start : own[-1].end + 1]
         return Statement(text, allowed_tables, own_text, own_names, tables, comparisons)
-    except Refused as refusal:
-        if refusal.kind != "function" or refusal.name in fold(sql):
-            raise
-        known = FUNCTIONS[dialect] | (PLAIN_WORDS - {"char"})  # the one type that is a function
-        word = written_name(refusal.name, sql, dialect, known)
-        raise Refused(f"不能使用函数 {word}。", "function", fold(word)) from None
-    except MemoryError:
+    except (Refused, MemoryError):
         raise
     except RecursionError:
         raise Refused("SQL 嵌套太深，请简化。") from None
@@ -238,7 +232,7 @@ def _check_nodes(tree: exp.Query, sql: str, dialect: str) -> None:
         elif type(node) not in allowed:
             raise _unknown(node, sql, dialect)
         if isinstance(node, exp.Rand):  # an engine has one of the names `rand` and `random`
-            _check_function(spelled(node, sql), dialect)
+            _check_function(spelled(node, sql, dialect), dialect)
         if dialect != "sqlite":
             _check_building(node)
         if isinstance(node, exp.DataType):
@@ -257,7 +251,7 @@ def _name_columns(tree: exp.Query, sql: str) -> None:
     for select in list(tree.find_all(exp.Select)):
         for part in select.expressions:
             if isinstance(part, exp.Func) and "start" in part.meta:
-                name = fold(spelled(part, sql))
+                name = fold(spelled(part, sql, "postgres"))
                 ours = fold(part.sql(dialect=engine_dialect("postgres"))).partition("(")[0]
                 if name != ours:
                     part.replace(exp.alias_(part.copy(), name, quoted=True))
@@ -268,7 +262,7 @@ def _unknown(node: exp.Expr, sql: str, dialect: str) -> Refused:
         return Refused("只允许 SELECT 查询，数据库是只读的。")
     is_operator = isinstance(node, exp.Binary)
     if isinstance(node, exp.Func) and not is_operator and node.sql_names():
-        name = spelled(node, sql)
+        name = spelled(node, sql, dialect)
         return Refused(f"不能使用函数 {name}。", "function", fold(name))
     text = node.sql(dialect=engine_dialect(dialect), comments=False)
     return Refused(f"不支持的语法：{text[:60] or type(node).__name__}")
@@ -277,8 +271,8 @@ def _unknown(node: exp.Expr, sql: str, dialect: str) -> Refused:
 def _check_collecting(function: exp.Func, sql: str, dialect: str) -> None:
     """Refuse to collect rows: servers build a gigabyte before they look at the deadline."""
     if _name(function).endswith(COLLECTING[dialect]):
-        words = [word for word in called(sql, dialect) if fold(word).endswith(COLLECTING[dialect])]
-        raise Refused(f"{'、'.join(dict.fromkeys(words))} 只能用于一张表，不能与连接一起使用。")
+        word = spelled(function, sql, dialect)
+        raise Refused(f"{word} 只能用于一张表，不能与连接一起使用。")
 
 
 def _name(function: exp.Func) -> str:
@@ -315,7 +309,7 @@ def _check_inserted(node: exp.Expr, sql: str, dialect: str) -> None:
         return
     for text in inserted(node):
         if isinstance(node, exp.Func) and constant_length(text) is None:
-            raise Refused(f"{spelled(node, sql)} 的分隔符或替换文本只能是文本常量。")
+            raise Refused(f"{spelled(node, sql, dialect)} 的分隔符或替换文本只能是文本常量。")
 
 
 def _check_building(node: exp.Expr) -> None:

@@ -14,8 +14,9 @@ from rapidfuzz.distance import Levenshtein
 from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
-from tools.sql.database import PLAIN_NAME, Column, Database, DeadlineExceeded, StatementError
+from tools.sql.database import PLAIN_NAME, Column, Database
 from tools.sql.dialects import PLAIN_SPACE, gaps, tokens_of
+from tools.sql.errors import DeadlineExceeded, StatementError
 from tools.sql.guard import FUNCTIONS, Refused, Statement
 from tools.sql.result import neutralise, shorten
 from tools.sql.scopes import fold

@@ -13,15 +13,8 @@ from sqlalchemy import URL
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from tools.sql.database import (
-    ENGINES,
-    ConnectionLost,
-    DatabaseError,
-    DeadlineExceeded,
-    Exhausted,
-    StatementError,
-    SyntaxRefused,
-)
+from tools.sql import errors
+from tools.sql.database import ENGINES
 from tools.sql.server import GRACE, Columns, ServerDatabase
 
 LOG = logging.getLogger(__name__)
@@ -44,7 +37,7 @@ class MysqlDatabase(ServerDatabase):
 
     def __init__(self, url: URL) -> None:
         if not url.database:
-            raise DatabaseError(
+            raise errors.DatabaseError(
                 "DATABASE_URL names no database; write it like mysql://USER:PASSWORD@HOST/DATABASE"
             )
         super().__init__(url)
@@ -108,21 +101,16 @@ class MysqlDatabase(ServerDatabase):
     @lru_cache(maxsize=256)
     def limited(sql: str, rows: int) -> str:
         """Return the guard's text with a limit of rows."""
-        tree = _parsed(sql).copy()
+        try:
+            tree = sqlglot.parse_one(sql, read="mariadb")
+        # The guard read the statement, but may have written what sqlglot cannot read
+        except (SqlglotError, ValueError, AttributeError) as error:
+            raise errors.StatementError(f"syntax error near: {sql[:60]}") from error
         limit = tree.args.get("limit")
         if limit is not None:
             rows = min(rows, int(limit.expression.name))
         tree.set("limit", exp.Limit(expression=exp.Literal.number(rows)))
         return tree.sql(dialect="mariadb", comments=False)
-
-    def renamable(self, sql: str, columns: Columns) -> str:
-        """Hide the ORDER BY of a UNION, which MariaDB would look up among the new names."""
-        tree = _parsed(sql)
-        names = {name.lower() for name, _ in columns}
-        is_ordered = isinstance(tree, exp.SetOperation) and tree.args.get("order")
-        if is_ordered and len(names) == len(columns):  # a subquery has no name twice
-            return f"SELECT * FROM ({sql}) AS ordered"
-        return sql
 
     def line(self, connection: Any) -> tuple[int, int]:
         return connection._sock.fileno(), connection.thread_id()
@@ -140,26 +128,20 @@ class MysqlDatabase(ServerDatabase):
             return error
         code = error.args[0] if error.args else 0
         if code in SETTINGS["out_of_time"]:
-            return DeadlineExceeded(str(error))
+            return errors.DeadlineExceeded(str(error))
         if code in (*SETTINGS["repeatable"], *SETTINGS["lost"]) or not connection.open:
-            return self._broken(error, ConnectionLost)
+            return self._broken(error, errors.ConnectionLost)
         if code in SETTINGS["exhausted"]:
-            return self._broken(error, Exhausted)
+            return self._broken(error, errors.Exhausted)
         if code in SETTINGS["machine"]:
-            return self._broken(error, DatabaseError)
+            return self._broken(error, errors.DatabaseError)
         said = str(error.args[-1])
-        return SyntaxRefused(said) if code in SETTINGS["syntax"] else StatementError(said)
+        return (
+            errors.SyntaxRefused(said)
+            if code in SETTINGS["syntax"]
+            else errors.StatementError(said)
+        )
 
 
 def _cut(row: tuple[Any, ...], kept: int) -> tuple[Any, ...]:
     return tuple(cell[:kept] if isinstance(cell, (str, bytes)) else cell for cell in row)
-
-
-@lru_cache(maxsize=256)
-def _parsed(sql: str) -> exp.Expr:
-    """Return the tree of the guard's text. Callers may not change it."""
-    try:
-        return sqlglot.parse_one(sql, read="mariadb")
-    # The guard read the statement, but may have written what sqlglot cannot read
-    except (SqlglotError, ValueError, AttributeError) as error:
-        raise StatementError(f"syntax error near: {sql[:60]}") from error

@@ -13,7 +13,8 @@ from threading import Semaphore
 from typing import Any
 
 from common.settings import ROOT
-from tools.sql.database import CONCURRENT, DatabaseError, Exhausted
+from tools.sql.database import CONCURRENT
+from tools.sql.errors import DatabaseError, Exhausted
 
 END_SECONDS = 5.0  # for a worker whose channel is closed
 # By the alarm that bounds the wall clock, which no statement alone reaches, or by a kill from outside

@@ -17,16 +17,8 @@ from sqlalchemy import URL
 from sqlglot import exp
 from sqlglot.errors import ParseError
 
-from tools.sql.database import (
-    ENGINES,
-    ConnectionLost,
-    DatabaseError,
-    DeadlineExceeded,
-    Exhausted,
-    Rows,
-    StatementError,
-    SyntaxRefused,
-)
+from tools.sql import errors
+from tools.sql.database import ENGINES, Rows
 from tools.sql.dialects import engine_dialect
 from tools.sql.guard import COLLECTING, FUNCTIONS, Statement
 from tools.sql.server import Columns, ServerDatabase, names_of
@@ -34,9 +26,9 @@ from tools.sql.server import Columns, ServerDatabase, names_of
 SETTINGS = ENGINES["postgres"]
 # Whose fault the states are that begin like this
 MACHINE = {
-    ConnectionLost: tuple(SETTINGS["repeatable"]),
-    Exhausted: tuple(SETTINGS["exhausted"]),
-    DatabaseError: tuple(SETTINGS["machine"]),
+    errors.ConnectionLost: tuple(SETTINGS["repeatable"]),
+    errors.Exhausted: tuple(SETTINGS["exhausted"]),
+    errors.DatabaseError: tuple(SETTINGS["machine"]),
 }
 ADVICE = (
     "name tables without their schema, and another schema in DATABASE_URL "
@@ -86,7 +78,7 @@ class PostgresDatabase(ServerDatabase):
             tree = sqlglot.parse_one(statement.sql, read=engine_dialect(self.dialect))
         except ParseError:
             if statement.tables:
-                raise StatementError("the statement cannot be read") from None
+                raise errors.StatementError("the statement cannot be read") from None
             return  # PostgreSQL says in its own words what is wrong
         forbidden = self._functions_of_one
         if tree.find(exp.Join):
@@ -97,7 +89,7 @@ class PostgresDatabase(ServerDatabase):
             name = node.expression.name if isinstance(node, exp.Dot) else node.name
             said = name.encode()[:LONGEST_NAME].decode(errors="ignore")
             if forbidden.intersection((said, said.lower())):
-                raise StatementError(f"column {name} does not exist")
+                raise errors.StatementError(f"column {name} does not exist")
 
     @cached_property
     def _functions_of_one(self) -> frozenset[str]:
@@ -152,12 +144,16 @@ class PostgresDatabase(ServerDatabase):
         if connection.closed or connection.broken:
             return self._broken(error)
         if state == SETTINGS["canceled"]:
-            return DeadlineExceeded(str(error))
+            return errors.DeadlineExceeded(str(error))
         for kind, states in MACHINE.items():
             if state.startswith(states):
                 return self._broken(error, kind)
         said = error.diag.message_primary or str(error).splitlines()[0]
-        return SyntaxRefused(said) if state == SETTINGS["syntax"] else StatementError(said)
+        return (
+            errors.SyntaxRefused(said)
+            if state == SETTINGS["syntax"]
+            else errors.StatementError(said)
+        )
 
 
 def _timeout(seconds: float) -> str:

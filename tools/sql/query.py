@@ -13,15 +13,8 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from common.settings import load_settings
-from tools.sql.database import (
-    Database,
-    DatabaseError,
-    DeadlineExceeded,
-    GuardFault,
-    MachineTooSlow,
-    StatementError,
-    open_database,
-)
+from tools.sql import errors
+from tools.sql.database import Database, open_database
 from tools.sql.guard import MAX_SQL_BYTES, Refused, check
 from tools.sql.hints import hint_for_empty, hint_for_error, hint_for_refusal, hint_for_spelling
 from tools.sql.pool import POOL, Overrun
@@ -129,7 +122,7 @@ class QueryTool:
                 if not why:
                     return answer.result, False
             LOG.warning("a statement is asked again, the machine was slow: %s", why)
-        raise MachineTooSlow(f"{TRIES} tries of a statement on {database.label}: {why}")
+        raise errors.MachineTooSlow(f"{TRIES} tries of a statement on {database.label}: {why}")
 
     def _machines_fault(self, database: Database) -> str:
         """Return the evidence that the machine is slow after a statement overran, or ""."""
@@ -152,13 +145,13 @@ class QueryTool:
         try:
             read = statement._replace(kept=max(statement.kept, self.limits.max_cell))
             rows = database.read(read, end - database.clock(), self.limits.max_rows)
-        except DeadlineExceeded:
+        except errors.DeadlineExceeded:
             text = f"查询超过 {self.limits.deadline:g} 秒，已停止。请增加条件或减少连接。"
             return Answer(failure(text), repeatable=False, overran=True)
-        except GuardFault as fault:
+        except errors.GuardFault as fault:
             LOG.warning("the guard wrote %r as %r: %s", sql, statement.sql, fault)
             return Answer(self._failed(UNSUPPORTED, "", database, sql))
-        except StatementError as error:
+        except errors.StatementError as error:
             near = self._hint(hint_for_error, str(error), statement, database, self.allowed_tables)
             failed = self._failed(f"数据库报错：{error}", near, database, sql)
             return Answer(failed, doubtful=statement.tables)
@@ -205,7 +198,7 @@ class QueryTool:
             return ""
         try:
             return find(*arguments)
-        except DatabaseError as error:
+        except errors.DatabaseError as error:
             LOG.warning("a statement gets no hint: %s", error)
             return None
 
@@ -217,6 +210,8 @@ def excess_of(database: Database, tables: frozenset[str]) -> str:
     if excess:
         message = f"the account of {database.label} may do more than read its tables: {excess}"
         if load_settings().of(DatabaseSettings).database_strict:
-            raise DatabaseError(f"{message}; DATABASE_STRICT wants the account of docs/safety.md")
+            raise errors.DatabaseError(
+                f"{message}; DATABASE_STRICT wants the account of docs/safety.md"
+            )
         LOG.warning("%s; docs/safety.md says what to grant", message)
     return excess

@@ -19,19 +19,8 @@ from sqlalchemy import URL, create_engine, event, inspect
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import PoolProxiedConnection
 
-from tools.sql.database import (
-    POOL,
-    Column,
-    ConnectionLost,
-    Database,
-    DatabaseError,
-    DeadlineExceeded,
-    Exhausted,
-    GuardFault,
-    Rows,
-    StatementError,
-    SyntaxRefused,
-)
+from tools.sql import errors
+from tools.sql.database import POOL, Column, Database, Rows
 from tools.sql.guard import Statement
 
 MAX_COLUMNS = 1_600  # as many as a table of PostgreSQL may have
@@ -115,10 +104,6 @@ class ServerDatabase(Database):
     ) -> list[tuple[Any, ...]]:
         """Return the first rows in the statement's order, their cells cut to `kept` characters."""
 
-    def renamable(self, sql: str, columns: Columns) -> str:
-        """Return `sql` as a subquery whose columns may get other names."""
-        return sql
-
     def _run(self, cursor: Any, sql: str) -> list[tuple[Any, ...]]:
         """Run one statement of the model, and fetch everything."""
         cursor.execute(sql, **self.run_options)
@@ -182,17 +167,20 @@ class ServerDatabase(Database):
             self.clean(connection)
         except Exception as error:
             problem = self.explain(error, connection)
-            if was_read and isinstance(problem, SyntaxRefused):
-                problem = GuardFault(str(problem))
-            if isinstance(problem, DeadlineExceeded) and time.monotonic() < end - EARLY * deadline:
-                problem = self._broken(error, ConnectionLost)  # somebody else cancelled it
+            if was_read and isinstance(problem, errors.SyntaxRefused):
+                problem = errors.GuardFault(str(problem))
+            if (
+                isinstance(problem, errors.DeadlineExceeded)
+                and time.monotonic() < end - EARLY * deadline
+            ):
+                problem = self._broken(error, errors.ConnectionLost)  # somebody else cancelled it
         timer.cancel()
         timer.join()  # a stop that has begun could hit the connection's next user
         self._give_back(pooled, problem, bool(stopped))
         if problem is None:
             return found
-        if stopped and isinstance(problem, DatabaseError):
-            raise Exhausted(
+        if stopped and isinstance(problem, errors.DatabaseError):
+            raise errors.Exhausted(
                 f"the database {self.label} did not answer in {deadline:g} s and was hung up on"
             )
         raise problem
@@ -201,9 +189,9 @@ class ServerDatabase(Database):
         sql = statement.sql
         columns = self.describe(cursor, sql)
         if len(columns) > MAX_COLUMNS:
-            raise StatementError(f"too many columns: {len(columns)}, at most {MAX_COLUMNS}")
+            raise errors.StatementError(f"too many columns: {len(columns)}, at most {MAX_COLUMNS}")
         if not columns:
-            raise GuardFault("no columns")
+            raise errors.GuardFault("no columns")
         self.set_deadline(cursor, max(SHORTEST, end - time.monotonic()))
         rows = self.first_cut(cursor, sql, columns, max_rows + 1, statement.kept)
         names = [name for name, _ in columns]
@@ -216,20 +204,21 @@ class ServerDatabase(Database):
     def _count(
         self, cursor: Any, sql: str, columns: Columns, end: float, at_least: int
     ) -> tuple[int, bool]:
-        """Return the number of rows, or `at_least` if counting takes too long."""
+        """Return the number of rows, or `at_least` if counting takes too long or is refused."""
         self.set_deadline(cursor, max(SHORTEST, end - time.monotonic()))
         try:
-            inner = f"WITH counted({names_of(columns)}) AS ({self.renamable(sql, columns)})"
-            return self._run(cursor, f"{inner} SELECT count(*) FROM counted")[0][0], True
+            counted = f"WITH counted({names_of(columns)}) AS ({sql}) SELECT count(*) FROM counted"
+            return self._run(cursor, counted)[0][0], True
         except Exception as error:
-            if isinstance(self.explain(error, cursor.connection), DeadlineExceeded):
+            # MariaDB looks up the ORDER BY of a UNION among the new names
+            if isinstance(self.explain(error, cursor.connection), errors.StatementError):
                 return at_least, False
             raise
 
     def _give_back(
         self, pooled: PoolProxiedConnection, problem: Exception | None, stopped: bool
     ) -> None:
-        doubtful = stopped or isinstance(problem, DatabaseError)
+        doubtful = stopped or isinstance(problem, errors.DatabaseError)
         try:
             if problem and not doubtful:
                 self.clean(pooled.driver_connection)

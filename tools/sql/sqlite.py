@@ -9,7 +9,6 @@ import sqlite3
 import time
 from collections.abc import Callable, Hashable
 from contextlib import closing, suppress
-from itertools import islice
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -19,18 +18,8 @@ from sqlalchemy.exc import DisconnectionError
 from sqlalchemy.pool import QueuePool
 
 from common.files import read_only_uri
-from tools.sql.database import (
-    ENGINES,
-    POOL,
-    Column,
-    Database,
-    DatabaseError,
-    DeadlineExceeded,
-    Exhausted,
-    GuardFault,
-    Rows,
-    StatementError,
-)
+from tools.sql.database import ENGINES, POOL, Column, Database, Rows
+from tools.sql.errors import DatabaseError, DeadlineExceeded, Exhausted, GuardFault, StatementError
 from tools.sql.guard import FUNCTIONS, Statement
 from tools.sql.scopes import fold
 
@@ -40,8 +29,6 @@ OPERATIONS_PER_CHECK = 10_000
 CLEANUP_SHARE = 0.2
 # Of one text cell. A result shows less, and many long cells would fill memory
 KEPT_BYTES = 40_000
-# Rows. More are counted by a second statement, which need not build them.
-COUNTED_BY_READING = 500
 
 SEED = 0  # of random()
 
@@ -87,15 +74,12 @@ class SqliteDatabase(Database):
         self.tables = self.read_tables()
 
     def read_tables(self) -> frozenset[str]:
-        found = self._catalog(
-            "SELECT name, type, sql FROM sqlite_master WHERE type IN ('table', 'view')"
-        )
-        self._real_views = frozenset(fold(name) for name, kind, _ in found if kind == "view")
+        found = self._catalog("SELECT name, sql FROM sqlite_master WHERE type IN ('table', 'view')")
         self._views: dict[frozenset[str], tuple[frozenset[str], frozenset[str]]] = {}
         self._virtual = frozenset(
-            fold(name) for name, _, sql in found if (sql or "").upper().startswith("CREATE VIRTUAL")
+            fold(name) for name, sql in found if (sql or "").upper().startswith("CREATE VIRTUAL")
         )
-        return frozenset(fold(name) for name, _, _ in found)
+        return frozenset(fold(name) for name, _ in found)
 
     def check_tables(self, tables: frozenset[str]) -> None:
         virtual = ", ".join(sorted(tables & self._virtual))
@@ -216,23 +200,20 @@ class SqliteDatabase(Database):
                 was_read = True
             with closing(connection.execute(statement.sql)) as cursor:
                 columns = [column[0] for column in cursor.description or ()]
-                rows = cursor.fetchmany(max_rows)
-                connection.text_factory = bytes  # what is only counted need not be read
-                more = sum(1 for _ in islice(cursor, COUNTED_BY_READING))
-            count = len(rows) + more
-            exact = more < COUNTED_BY_READING
-            if not exact:
+                rows = cursor.fetchmany(max_rows + 1)
+            count = len(rows)
+            exact = True
+            if count > max_rows:
                 count, exact = _count(connection, statement.sql, count)
         except (sqlite3.Error, sqlite3.Warning) as error:
             if was_read and SYNTAX.search(str(error)):
                 raise GuardFault(str(error)) from None
             raise self.explain(error) from None
         finally:
-            connection.text_factory = _text
             connection.set_progress_handler(None, 0)
             connection.set_authorizer(None)
             pooled.close()
-        return Rows(columns, rows, count, exact, frozenset(tables_read))
+        return Rows(columns, rows[:max_rows], count, exact, frozenset(tables_read))
 
     def explain(self, error: Exception) -> Exception:
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF

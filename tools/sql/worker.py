@@ -13,7 +13,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from common.parent import end_with
-from tools.sql.database import DatabaseError, open_database
+from tools.sql.database import open_database
+from tools.sql.errors import DatabaseError
 from tools.sql.guard import nodes
 from tools.sql.query import Answer, QueryTool
 

@@ -8,8 +8,9 @@ import sqlglot
 
 from tests.corpora import cases_of
 from tests.tools.sql import sites
-from tools.sql.database import StatementError, open_database
+from tools.sql.database import open_database
 from tools.sql.dialects import engine_dialect
+from tools.sql.errors import StatementError
 from tools.sql.guard import CACHED_BYTES, Refused, Statement, _check_words, check
 from tools.sql.mcp import in_both
 from tools.sql.query import QueryTool

@@ -7,7 +7,7 @@ from contextlib import closing
 import pytest
 
 from tests.corpora import cases_of
-from tools.sql.database import DatabaseError
+from tools.sql.errors import DatabaseError
 from tools.sql.query import Limits, QueryTool
 
 

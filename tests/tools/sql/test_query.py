@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tools.sql.database import DatabaseError
+from tools.sql.errors import DatabaseError
 from tools.sql.query import Limits, QueryTool, neutralise
 
 

@@ -11,7 +11,8 @@ from sqlalchemy.exc import DBAPIError
 from common.settings import load_settings
 from tests.corpora import cases_of
 from tests.tools.sql import sites
-from tools.sql.database import DatabaseError, forget_databases, open_database
+from tools.sql.database import forget_databases, open_database
+from tools.sql.errors import DatabaseError
 from tools.sql.guard import Statement
 from tools.sql.mysql import MysqlDatabase
 from tools.sql.query import Limits, QueryTool

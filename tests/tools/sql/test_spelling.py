@@ -12,7 +12,8 @@ from tests.messages import missing
 from tests.tools.sql import sites
 from tests.tools.sql.sites import Site
 from tests.tools.sql.test_statements import plain
-from tools.sql.database import DatabaseError, GuardFault, StatementError, open_database
+from tools.sql.database import open_database
+from tools.sql.errors import DatabaseError, GuardFault, StatementError
 from tools.sql.guard import Refused, Statement, check
 from tools.sql.query import UNSUPPORTED, QueryTool
 

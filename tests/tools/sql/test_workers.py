@@ -15,7 +15,7 @@ import pytest
 
 from common.settings import ROOT
 from tests.programs import python
-from tools.sql.database import DatabaseError, MachineTooSlow
+from tools.sql.errors import DatabaseError, MachineTooSlow
 from tools.sql.pool import POOL, Overrun, Pool
 from tools.sql.query import Limits
 
