@@ -1,7 +1,6 @@
 """What an endpoint's reply says, in the forms in which OpenAI-compatible servers write it."""
 
 import json
-import math
 import re
 from contextlib import suppress
 from typing import Any
@@ -136,16 +135,15 @@ def _begins(piece: dict[str, Any], last: dict[str, Any]) -> bool:
         return False
     if piece.get("index") is None:
         return True
-    other = function["name"] != before["name"]
     if _blank(before.get("arguments")):
-        return other
+        return function["name"] != before["name"]
     try:
         json.loads(before["arguments"])
     except TypeError:
-        pass  # they are an object, and whole
+        return True  # they are an object, and whole
     except ValueError:
         return False
-    return other or bool(function.get("arguments")) or bool(piece.get("id"))
+    return True
 
 
 def _repeats(call: dict[str, Any], before: dict[str, Any] | None) -> bool:
@@ -247,9 +245,7 @@ def thought_of(message: dict[str, Any]) -> str:
 
 def tokens_in(reply: dict[str, Any], name: str) -> int:
     """Return a count of the reply's usage, 0 where the endpoint gives none."""
-    usage = reply.get("usage")
     try:
-        count = float(usage[name]) if isinstance(usage, dict) else 0.0
+        return max(0, int(float(reply["usage"][name])))
     except (LookupError, TypeError, ValueError, OverflowError):
         return 0
-    return max(0, int(count)) if math.isfinite(count) else 0
