@@ -13,6 +13,7 @@ import re
 import warnings
 from collections.abc import AsyncGenerator
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
@@ -126,28 +127,22 @@ class Provider(NamedTuple):
     speaks_openai: bool
 
 
+@dataclass(eq=False, repr=False)  # the repr would show the secret
 class LLMEndpoint:
     """A model by litellm's name of it, for whole chat replies.
 
-    timeout: seconds of one request. translated: litellm carries every request.
+    timeout: seconds of one request. patience: None for one try. translated: litellm carries every
+    request.
     """
 
-    def __init__(
-        self,
-        model: str,
-        base_url: str | None,
-        api_key: str | None,
-        timeout: float,
-        patience: Patience | None = None,
-        translated: bool = False,
-    ) -> None:
-        self.model = model
-        self.base_url = base_url
-        self.api_key = api_key
-        self.timeout = timeout
-        self.patience = patience or Patience(1, timeout)
-        self.translated = translated
-        self._refused: set[str] = set()  # of GIVEN_UP; "stream": replies in one piece
+    model: str
+    base_url: str | None
+    api_key: str | None
+    timeout: float
+    patience: Patience | None = None
+    translated: bool = False
+    # Of GIVEN_UP; "stream": replies in one piece
+    _refused: set[str] = field(default_factory=set, init=False)
 
     @cached_property
     def provider(self) -> Provider:
@@ -173,7 +168,8 @@ class LLMEndpoint:
     async def reply(self, body: Body) -> dict[str, Any]:
         """Return OpenAI's JSON of a completion, asked for with patience. Raises LLMError."""
         load_litellm()  # the import takes seconds once, which must not count against the budget
-        return await self.patience.ask(lambda: self.once(body), self.model)
+        patience = self.patience or Patience(1, self.timeout)
+        return await patience.ask(lambda: self.once(body), self.model)
 
     async def once(self, body: Body) -> dict[str, Any]:
         """Return OpenAI's JSON of a completion, asked for once. Raises LLMError."""
