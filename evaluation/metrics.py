@@ -6,7 +6,7 @@ task's episodes. Unscored episodes are left out. Without anything to measure a n
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from math import comb, sqrt
 from operator import itemgetter
@@ -168,12 +168,16 @@ def interval_of_types(types: Sequence[Sequence[float]]) -> list[float] | None:
     means = np.zeros(RESAMPLES)
     for values in types:
         data = np.asarray(values)
-        chunk = min(CHUNK, max(1, DRAWN // len(data)))
-        for begun in range(0, RESAMPLES, chunk):
-            size = (min(chunk, RESAMPLES - begun), len(data))
-            drawn = data[generator.integers(0, len(data), size=size)]
-            means[begun : begun + chunk] += drawn.mean(axis=1)
+        drawn = _drawn(generator, len(data), len(data))
+        means += np.concatenate([data[places].mean(axis=1) for places in drawn])
     return _percentiles(means / len(types), (100 * LEVEL / 2, 100 * (1 - LEVEL / 2)))
+
+
+def _drawn(generator: Any, below: int, count: int) -> Iterator[Any]:
+    """Yield RESAMPLES draws of `count` numbers below a number, as many at a time as memory holds."""
+    chunk = min(CHUNK, max(1, DRAWN // count))
+    for begun in range(0, RESAMPLES, chunk):
+        yield generator.integers(0, below, size=(min(chunk, RESAMPLES - begun), count))
 
 
 def _percentiles(values: Any, shares: tuple[float, float]) -> list[float]:
@@ -199,12 +203,9 @@ def randomisation_test(changes: Sequence[float]) -> float:
         fewer = min(better, len(sizes) - better)
         ways = sum(comb(len(sizes), k) for k in range(fewer + 1))
         return min(1.0, 2 * ways / 2 ** len(sizes))
-    generator = np.random.default_rng(SEED)
     as_far = 1  # the changes themselves
-    chunk = min(CHUNK, max(1, DRAWN // len(sizes)))
-    for begun in range(0, RESAMPLES, chunk):
-        shape = (min(chunk, RESAMPLES - begun), len(sizes))
-        sums = (generator.integers(0, 2, size=shape) * 2 - 1) @ sizes
+    for signs in _drawn(np.random.default_rng(SEED), 2, len(sizes)):
+        sums = (signs * 2 - 1) @ sizes
         as_far += int((abs(sums) >= abs(sum(changes)) - SAME).sum())
     return as_far / (RESAMPLES + 1)
 

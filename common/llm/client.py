@@ -128,9 +128,7 @@ class LLMClient:
                     kept = parse_reply(known, schema)
                     spent.cached += 1
                     return kept
-            # The import takes seconds once, which must not count against the model's budget
-            load_litellm()
-
+            load_litellm()  # the import takes seconds once, which must not count against the budget
             text, value = await self.patience.ask(
                 lambda: self._attempt(question, schema, spent), self.model
             )
@@ -143,7 +141,7 @@ class LLMClient:
         # name.
         limits = [question["temperature"], question["max_tokens"]]
         where = [self.model, self.chat_model.base_url]
-        content = [*where, question["messages"], _json_schema(schema), limits]
+        content = [*where, question["messages"], schema.model_json_schema(), limits]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
     async def _attempt(
@@ -170,7 +168,7 @@ class LLMClient:
         self, body: Body, schema: type[Schema], form: Body | None, spent: Usage
     ) -> tuple[str, Schema]:
         if form is None or "json_schema" not in form:
-            text = json.dumps(_json_schema(schema), ensure_ascii=False)
+            text = json.dumps(schema.model_json_schema(), ensure_ascii=False)
             asked = f"只输出一个符合下面 JSON Schema 的 JSON 对象：\n{text}"
             body = {**body, "messages": [*body["messages"], {"role": "user", "content": asked}]}
         if form is not None:
@@ -207,11 +205,6 @@ class LLMClient:
         elif thought and not text:
             why = f"the reply is a thought alone; {why}"
         raise LLMError(f"{self.model}: {why}", "malformed")
-
-
-@lru_cache(maxsize=16)
-def _json_schema(schema: type[BaseModel]) -> dict[str, Any]:
-    return schema.model_json_schema()
 
 
 @lru_cache(maxsize=16)
