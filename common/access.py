@@ -65,7 +65,13 @@ class Guard:
         if scope["type"] == "lifespan":
             return await self.app(scope, receive, send)
         client = scope.get("client")
-        if self._too_many(client[0] if client else ""):
+        address = client[0] if client else ""
+        now = int(time.monotonic())
+        if now != self.second:
+            self.second = now
+            self.asked = Counter()
+        self.asked[address] += 1
+        if self.asked[address] > self.most_per_second:
             said = f"over {self.most_per_second} requests within a second; ask later"
             return await _refuse(send, 429, said)
         headers = dict(scope["headers"])
@@ -80,13 +86,6 @@ class Guard:
         if headers.get(b"content-encoding", b"identity") != b"identity":
             return await _refuse(send, 415, "send the body uncompressed")
         return await self._checked(scope, receive, send)
-
-    def _too_many(self, address: str) -> bool:
-        if (second := int(time.monotonic())) != self.second:
-            self.second = second
-            self.asked = Counter()
-        self.asked[address] += 1
-        return self.asked[address] > self.most_per_second
 
     async def _checked(self, scope: Any, receive: Any, send: Any) -> None:
         body = bytearray()

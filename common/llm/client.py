@@ -100,9 +100,7 @@ class LLMClient:
         """Return the model's answer as a `schema`, from the cache if the same was asked before.
 
         The usage is added to `spent` and `self.usage`, also after a failure. If `max_tokens` cut
-        the reply, more are asked for. Raises LLMError: after the attempts or the budget. What
-        may pass was tried again (connection, 408, 409, 425, 429, 5xx, replies that do not fit
-        the schema).
+        the reply, more are asked for. Raises LLMError: after the attempts or the budget.
         """
         own = spent if spent is not None else Usage()
         limits = {"temperature": temperature, "max_tokens": max_tokens}
@@ -149,20 +147,16 @@ class LLMClient:
     ) -> tuple[str, Schema]:
         if self._form is None:
             self._form = 0 if self.chat_model.takes_schemas else 1
-        forms = _forms(schema)
-        for number, form in enumerate(forms[self._form :], self._form):
+        while True:
+            number = self._form
+            form = _forms(schema)[number]
             try:
-                answer = await self._request(question, schema, form, spent)
+                return await self._request(question, schema, form, spent)
             except LLMError as error:
                 about_form = error.status is not None and ABOUT_SCHEMA.search(str(error))
                 if not about_form or form is None:
                     raise
-                if not error.may_pass:
-                    self._form = max(self._form, number + 1)
-            else:
-                self._form = max(self._form, number)
-                return answer
-        raise AssertionError("the last form either answers or raises")
+                self._form = max(self._form, number + 1)
 
     async def _request(
         self, body: Body, schema: type[Schema], form: Body | None, spent: Usage

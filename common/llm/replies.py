@@ -174,8 +174,6 @@ def _add_call(call: dict[str, Any], piece: dict[str, Any]) -> None:
 
 def completed(reply: Any) -> dict[str, Any] | None:
     """Return a chat completion with a message and OpenAI's word for its end, or None for others."""
-    if error_in(reply):
-        return None  # gateways put an empty choice beside it
     try:
         choice = reply["choices"][0]
         said = choice.get("message") or choice.get("delta") or choice.get("text")
