@@ -13,6 +13,9 @@ from operator import itemgetter
 from statistics import NormalDist, fmean, variance
 from typing import Any
 
+import numpy as np
+from scipy.special import stdtrit
+
 from episodes.agent import Agent, Record
 from episodes.episode import AgentError
 
@@ -142,8 +145,6 @@ def wilson(values: Sequence[float]) -> list[float]:
     effective sample size, corrected for a spread that few tasks tell (Korn and Graubard 1998,
     Survey Methodology 24, 193-201).
     """
-    from scipy.special import stdtrit  # for a program that draws intervals alone
-
     n: float = len(values)
     mean_value = fmean(values)
     of_a_share = mean_value * (1 - mean_value)
@@ -160,8 +161,6 @@ def interval_of_types(types: Sequence[Sequence[float]]) -> list[float] | None:
     """Return the 95 % bootstrap interval of the mean over types, whose tasks are resampled. None if
     a type has fewer than two tasks, which say nothing about its spread.
     """
-    import numpy as np
-
     if not types or min(map(len, types)) < 2:
         return None
     generator = np.random.default_rng(SEED)
@@ -181,8 +180,6 @@ def _drawn(generator: Any, below: int, count: int) -> Iterator[Any]:
 
 
 def _percentiles(values: Any, shares: tuple[float, float]) -> list[float]:
-    import numpy as np
-
     found: Any = np.percentile(values, shares)
     return [float(value) for value in found]
 
@@ -193,8 +190,6 @@ def randomisation_test(changes: Sequence[float]) -> float:
     Where all have one size, as for answers right or wrong, this is the exact sign test. Else the
     sizes count, and RESAMPLES draws stand for all signs.
     """
-    import numpy as np
-
     sizes = np.array([abs(change) for change in changes if abs(change) > SAME])
     better = sum(change > SAME for change in changes)
     if not len(sizes):
@@ -239,11 +234,8 @@ def judge_changes(types: Sequence[Sequence[float]]) -> dict[str, Any]:
 
 
 def _of_one_change(change: float, n: int) -> list[float] | None:
-    """Return the 95 % interval where `n` tasks all stayed the same, or all turned right or wrong.
-
-    Resampled they would leave no doubt. As many other tasks as Wilson's interval allows may have
-    changed by anything. None for a change of another size.
-    """
+    """Return the 95 % interval where `n` tasks all stayed the same, or all turned right or wrong."""
+    # Resampled they would leave no doubt. As many others as Wilson's interval allows may have changed
     if min(abs(change), abs(1 - abs(change))) > SAME:
         return None
     other = wilson([0.0] * n)[1]

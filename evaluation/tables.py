@@ -6,6 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
 from common.language import CHINESE, is_chinese, said
 from common.terminal import printable
 from common.toml import table_beside
@@ -106,10 +110,6 @@ def in_words(tables: Mapping[str, Rows], own: Mapping[str, str]) -> dict[str, Ro
 
 def show_table(rows: Rows, title: str = "") -> None:
     """Print a table on the terminal, with as many columns as have room for their whole text."""
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
     console = Console()
     shown = Table(title=title or None)
     left = console.width - 1
