@@ -111,10 +111,7 @@ def run_command(program: str, body: Callable[[], int | None], afterwards: str = 
 
 
 def start(module: str, function: str, *arguments: Any) -> int:
-    """Import a module and run its function as a program, and return the exit code.
-
-    Ctrl-C while it is imported ends it with one line, too.
-    """
+    """Import a module and run its function as a program, both ended by Ctrl-C with one line."""
 
     def body() -> int | None:
         result: int | None = getattr(import_module(module), function)(*arguments)

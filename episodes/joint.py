@@ -1,9 +1,5 @@
 """An agent made of several, so that one policy is trained to be all of them.
 
-    # train_agents.py --agents sql,diagnosis:2
-    agent = registry.joined({"sql": 1.0, "diagnosis": 2.0})
-    agent.rows("sql=my.parquet,diagnosis=data/diagnosis/train.parquet")
-
 Each row names its agent and holds that agent's own row. Agents keep their settings, and have none
 of their own flags here.
 """

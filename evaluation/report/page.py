@@ -52,9 +52,10 @@ DEEPEST = 10  # levels
 MOST_ROWS = 100_000  # of a table or a curve
 # Keys that the page shows in places of their own
 PLACED = ("id", "sample", "transcript", "tokens", "unscored", "cause", "detail")
-ASKED = ("task_type", "difficulty", "wording", "question", "reference")
-ENDED = ("answer", "stop_reason", "score", "reward", "turns", "seconds", "completion_tokens")
-NAMED = (*ASKED, *ENDED, "mode", "step")
+NAMED = (
+    *("task_type", "difficulty", "wording", "question", "reference", "mode", "step"),
+    *("answer", "stop_reason", "score", "reward", "turns", "seconds", "completion_tokens"),
+)
 
 
 @dataclass
