@@ -6,6 +6,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
 from typing import Any
 
 from common.command import UsageError
@@ -40,6 +41,7 @@ def is_loopback(host: str, setting: str) -> bool:
         raise UsageError(f"{setting} {host!r}: expected an IP address such as 0.0.0.0") from None
 
 
+@dataclass(eq=False, repr=False)  # the repr would show the secret
 class Guard:
     """ASGI middleware that refuses a request before `app` sees it: 429 (too many of one address
     within a second), 401 (token), 404 (not served), 413 (body too long) or 415 (compressed).
@@ -49,36 +51,32 @@ class Guard:
     sees the header.
     """
 
-    def __init__(
-        self,
-        app: Any,
-        token: str | None,
-        most_bytes: int,
-        free: Collection[str] = (),
-        problem: Callable[[str, bytes], str | None] = lambda path, body: None,
-        most_per_second: int = MOST_PER_SECOND,
-        serves: Callable[[str, str], bool] = lambda method, path: True,
-    ) -> None:
-        self.serves = serves
-        self.app = app
-        self.most_bytes = most_bytes
-        self.free = free
-        self.problem = problem
-        self.most_per_second = most_per_second
-        self.second = 0
-        self.asked = Counter[str]()
-        self.expected = f"Bearer {token}".encode() if token else None
+    app: Any
+    token: str | None
+    most_bytes: int
+    free: Collection[str] = ()
+    problem: Callable[[str, bytes], str | None] = lambda path, body: None
+    most_per_second: int = MOST_PER_SECOND
+    serves: Callable[[str, str], bool] = lambda method, path: True
+    second: int = field(default=0, init=False)
+    asked: Counter[str] = field(default_factory=Counter, init=False)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan":
             return await self.app(scope, receive, send)
         client = scope.get("client")
-        if self._too_many(client[0] if client else ""):
+        address = client[0] if client else ""
+        now = int(time.monotonic())
+        if now != self.second:
+            self.second = now
+            self.asked = Counter()
+        self.asked[address] += 1
+        if self.asked[address] > self.most_per_second:
             said = f"over {self.most_per_second} requests within a second; ask later"
             return await _refuse(send, 429, said)
         headers = dict(scope["headers"])
-        if self.expected and scope["path"] not in self.free:
-            if not hmac.compare_digest(headers.get(HEADER, b""), self.expected):
+        if self.token and scope["path"] not in self.free:
+            if not hmac.compare_digest(headers.get(HEADER, b""), f"Bearer {self.token}".encode()):
                 return await _refuse(send, 401, ADVICE)
             scope.get("state", {})[LET_IN] = True
             scope = {**scope, "headers": [pair for pair in scope["headers"] if pair[0] != HEADER]}
@@ -88,13 +86,6 @@ class Guard:
         if headers.get(b"content-encoding", b"identity") != b"identity":
             return await _refuse(send, 415, "send the body uncompressed")
         return await self._checked(scope, receive, send)
-
-    def _too_many(self, address: str) -> bool:
-        if (second := int(time.monotonic())) != self.second:
-            self.second = second
-            self.asked = Counter()
-        self.asked[address] += 1
-        return self.asked[address] > self.most_per_second
 
     async def _checked(self, scope: Any, receive: Any, send: Any) -> None:
         body = bytearray()
@@ -109,7 +100,7 @@ class Guard:
                 return await _refuse(send, 413, f"it has over {self.most_bytes} bytes")
         if found := self.problem(scope["path"], bytes(body)):
             return await _refuse(send, 400, found)
-        if not self.expected:
+        if not self.token:
             scope.get("state", {})[LET_IN] = False
         read = [{"type": "http.request", "body": bytes(body), "more_body": False}]
 

@@ -57,13 +57,6 @@ def as_typed(text: str) -> str:
     return WRITTEN_ALONE.sub(lambda _: python_here(), text)
 
 
-def _missing(error: ModuleNotFoundError) -> str:
-    if not error.name or find_spec(error.name.split(".")[0]) is not None:
-        raise error  # a part of an installed package is missing: installing again mends nothing
-    mended = "take the Python in .venv, or install the lock again: ./install.sh --repair"
-    return f"{sys.executable} lacks the package {error.name}; {mended}"
-
-
 def own_lines(error: BaseException) -> list[FrameSummary]:
     """Return the lines in the folder of an agent, NAME_agent/, that led to an error."""
     return [line for line in extract_tb(error.__traceback__) if "_agent/" in line.filename]
@@ -93,8 +86,11 @@ def run_command(program: str, body: Callable[[], int | None], afterwards: str = 
         code = UsageError.exit_code
         text = f"{error}; give the agent's flag another name"
     except ModuleNotFoundError as error:
+        if not error.name or find_spec(error.name.split(".")[0]) is not None:
+            raise  # a part of an installed package is missing: installing again mends nothing
         code = UsageError.exit_code
-        text = _missing(error)
+        mended = "take the Python in .venv, or install the lock again: ./install.sh --repair"
+        text = f"{sys.executable} lacks the package {error.name}; {mended}"
     except OSError as error:
         code = Failure.exit_code
         named = error.strerror and error.filename
@@ -115,10 +111,7 @@ def run_command(program: str, body: Callable[[], int | None], afterwards: str = 
 
 
 def start(module: str, function: str, *arguments: Any) -> int:
-    """Import a module and run its function as a program, and return the exit code.
-
-    Ctrl-C while it is imported ends it with one line, too.
-    """
+    """Import a module and run its function as a program, both ended by Ctrl-C with one line."""
 
     def body() -> int | None:
         result: int | None = getattr(import_module(module), function)(*arguments)
@@ -170,19 +163,13 @@ class Parser(argparse.ArgumentParser):
 def new_parser(doc: str | None, **options: Any) -> argparse.ArgumentParser:
     """Return a parser whose --help begins with the docstring; commands are as typed here."""
     read_as_utf8()
-    written = f"{WRITTEN} {started_as()}"
+    spec = getattr(sys.modules["__main__"], "__spec__", None)
+    started = f"-m {spec.name.removesuffix('.__main__')}" if spec is not None else sys.argv[0]
+    written = f"{WRITTEN} {started}"  # the module or file behind `python`
     shown = (doc or "").replace(written, CALLED) if CALLED else doc or ""
     form = argparse.RawDescriptionHelpFormatter
     program = CALLED or as_typed(written)
     return Parser(description=as_typed(shown), prog=program, formatter_class=form, **options)
-
-
-def started_as() -> str:
-    """Return what stands behind `python` in this program's command: -m and a module, or a file."""
-    spec = getattr(sys.modules["__main__"], "__spec__", None)
-    if spec is not None:
-        return f"-m {spec.name.removesuffix('.__main__')}"
-    return sys.argv[0]
 
 
 def number(

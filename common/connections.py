@@ -41,6 +41,7 @@ class Connection(_Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         super().connection_made(transport)
+        self.host = self.client[0] if self.client else ""
         self.known = False  # whether it has shown the token
         self.reading = True
         self.since = self.loop.time()
@@ -93,14 +94,10 @@ def make_room(connections: set[Any]) -> None:
     waiting = [one for one in connections if isinstance(one, Connection) and one.waits]
     if len(waiting) <= MOST_WAITING:
         return
-    host = Counter(_host(one) for one in waiting).most_common(1)[0][0]
-    oldest = min((one for one in waiting if _host(one) == host), key=lambda one: one.since)
+    host = Counter(one.host for one in waiting).most_common(1)[0][0]
+    oldest = min((one for one in waiting if one.host == host), key=lambda one: one.since)
     connections.discard(oldest)  # counted no more, although its end is only noted later
     oldest.transport.abort()
-
-
-def _host(connection: Connection) -> str:
-    return connection.client[0] if connection.client else ""
 
 
 class Server(uvicorn.Server):

@@ -1,7 +1,4 @@
-"""Keep the finished rows of a long job in `OUT.journal` (SQLite), so that a killed job goes on.
-
-A power loss may cost the last seconds.
-"""
+"""Keep the finished rows of a long job in `OUT.journal` (SQLite), so that a killed job goes on."""
 
 import asyncio
 import json
@@ -87,13 +84,9 @@ class Journal(AbstractContextManager["Journal"]):
         if kept is MISSING:
             self._store.put(FINGERPRINT, json.dumps(expected))
             return
-        changes = []
-        for name in {**expected, **kept}:
-            if kept.get(name) != expected.get(name):
-                changes.append(f"{name} was {kept.get(name)!r}, now {expected.get(name)!r}")
-        if changes:
+        if changes := differences(kept, expected):
             raise JournalError(
-                f"{self.path} is of an unfinished run that differs: {'; '.join(changes)}; give that "
+                f"{self.path} is of an unfinished run that differs: {changes}; give that "
                 "run's options to finish it, --force to start over, or another output"
             )
 
@@ -106,6 +99,15 @@ class Journal(AbstractContextManager["Journal"]):
                 f"{self.path} is not a journal of this project, or damaged ({error}); move it away"
             )
         return RunError(f"{self.path} cannot be used: {error}")
+
+
+def differences(kept: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
+    """Return in words what differs between what was kept and what is expected, or ""."""
+    changes = []
+    for name in {**expected, **kept}:
+        if kept.get(name) != expected.get(name):
+            changes.append(f"{name} was {kept.get(name)!r}, now {expected.get(name)!r}")
+    return "; ".join(changes)
 
 
 def open_journal(

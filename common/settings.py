@@ -1,6 +1,5 @@
 """The settings that commands read from the environment, else from `.env` in the repository root.
-
-load_settings().of(SqlSettings).database_url     # what belongs to one agent or tool: `settings.py` of its folder
+Those of one agent or tool stand in `settings.py` of its folder.
 """
 
 import re

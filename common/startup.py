@@ -14,11 +14,7 @@ YOUNGEST = 50_000
 
 
 def collect_rarely() -> None:
-    """Let the garbage collector look rarely.
-
-    An import of the engine makes a million lasting objects, and looking at them all takes 2 to 3 of
-    the 10 seconds of a start.
-    """
+    """Let the garbage collector look rarely: else it takes 2 to 3 of the 10 seconds of a start."""
     gc.set_threshold(YOUNGEST, 10, 10)
 
 

@@ -1,7 +1,4 @@
-"""SIGTERM, SIGHUP and Ctrl-C end a program alike: in order, with its summary, without leftovers.
-
-stop_in_order()      # at the start of a program's main, while it has a single thread
-"""
+"""SIGTERM, SIGHUP and Ctrl-C end a program alike: in order, with its summary, without leftovers."""
 
 import os
 import signal
@@ -13,11 +10,10 @@ NUDGE_SECONDS = 0.1
 
 
 def stop_in_order() -> None:
-    """Let SIGTERM and SIGHUP do what Ctrl-C does. SIGHUP stays ignored under `nohup`.
-
-    asyncio ends in order only with Python's SIGINT handler, which a program in the background
-    lacks.
+    """Let SIGTERM and SIGHUP do what Ctrl-C does, from the start of a program's main, while it has
+    a single thread. SIGHUP stays ignored under `nohup`.
     """
+    # asyncio ends in order only with Python's handler, which a program in the background lacks
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))

@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Iterable, Sequence, Sized
 from shutil import get_terminal_size
 from typing import Any, TypeVar
 
+from tqdm import tqdm
+
 Item = TypeVar("Item")
 
 SECONDS_A_LINE = 15.0  # where there is no terminal
@@ -17,8 +19,6 @@ def progress(
     title: str, total: int | None, unit: str = "rows", items: Any = None, quick: float = 0.0
 ) -> Any:
     """Return a tqdm bar for `total` units (None: unknown), after `quick` seconds."""
-    from tqdm import tqdm
-
     # The monitor's thread serves bars that skip updates, and would exist when processes are forked
     tqdm.monitor_interval = 0
     moves = sys.stderr.isatty()

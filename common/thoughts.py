@@ -47,24 +47,13 @@ def after_thought(text: str, opened: bool = True) -> str | None:
     if text.startswith(CHANNELS):
         found, said = text.rpartition(FINAL)[1:]
         return LAST_MARK.sub("", said).strip() if found else None
-    if opened and _opening(text, 0) is None:
+    first = TAG.match(text)
+    if opened and (first is None or _closes(first[0])):
         end = _balanced_end(OWN_LINE.finditer(text))
         if end is None and not text.startswith(OBJECT_OR_CODE):
             end = _balanced_end(TAG.finditer(text))
         if end is not None and "</answer>" not in text[:end].lower():
             text = text[end:].strip()
-    start = 0
-    while (tag := _opening(text, start)) is not None:
-        end = _end_of_thought(tag)
-        if end is None:
-            return None
-        start = end
-        while text[start : start + 1].isspace():
-            start += 1
-    return _without_later_thoughts(text[start:])
-
-
-def _without_later_thoughts(text: str) -> str:
     endless: set[str] = set()  # what no later tag ends is not looked for again
     said = ""
     kept = looked = 0  # up to where the text was taken over, and looked at
@@ -78,11 +67,13 @@ def _without_later_thoughts(text: str) -> str:
         if _in_code(before):
             continue
         end = None if kind in endless else _end_of_thought(tag)
+        if end is None and not before.strip():
+            return None
         if end is None and begins_line:
             return before.strip()
         if end is None:
             endless.add(kind)
-        elif not (text.startswith("{") and "}" in text[end:]):  # a value of an object
+        elif not (before.lstrip().startswith("{") and "}" in text[end:]):  # a value of an object
             said = before
             kept = looked = end
     return _joined(said, text[kept:]).strip()
@@ -101,11 +92,6 @@ def _joined(before: str, after: str) -> str:
     start = after.lstrip()
     between = before[len(end) :] + after[: len(after) - len(start)]
     return end + ("\n" if "\n" in between else between[:1]) + start
-
-
-def _opening(text: str, start: int) -> re.Match[str] | None:
-    tag = TAG.match(text, start)
-    return None if tag is None or _closes(tag[0]) else tag
 
 
 def _closes(tag: str) -> bool:

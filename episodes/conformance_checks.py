@@ -1,8 +1,4 @@
-"""The obligations of every agent, as tests that need the fixtures `agent` and `unreachable`.
-
-Keeps of docs/agents.md: what a new agent is promised and must keep; among it that a dead judge
-leaves no reward.
-"""
+"""The obligations of every agent (docs/agents.md), as tests with `agent` and `unreachable`."""
 
 import asyncio
 import json

@@ -1,7 +1,4 @@
-"""Find out on a few tasks whether a judge tells honest answers from dishonest ones.
-
-problem_of(await check_judge(environment, tasks))      # None, or what was seen, with three of the tasks
-"""
+"""Find out on a few tasks whether a judge tells honest answers from dishonest ones."""
 
 import asyncio
 from collections import Counter
@@ -40,10 +37,7 @@ class Probed:
 
     @property
     def unbeaten(self) -> list[str]:
-        """Dishonest kinds that are worth no less than an honest one that must beat them.
-
-        Only the surest must beat what is partly right.
-        """
+        """Dishonest kinds worth no less than an honest one, partly right ones than the surest."""
         worths = [reward.worth for reward in self.honest.values()]
         found = []
         for kind, reward in self.dishonest.items():

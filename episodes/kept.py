@@ -1,7 +1,4 @@
-"""Episodes to learn from, a line each, for `training.cold_start AGENT --dialogues FILE`.
-
-kept_episodes(Path("episodes.jsonl"), "sql")    # Conversations, of which every reply is learned
-"""
+"""Episodes to learn from, a line each, for `training.cold_start AGENT --dialogues FILE`."""
 
 import json
 import sys
@@ -14,10 +11,8 @@ from episodes.episode import AgentError, Conversation, Message
 
 
 def kept_episodes(path: Path, agent: str) -> list[Conversation]:
-    """Return a file's conversations. What an evaluation could not score, and what
-    has no reply, is left out and counted on stderr.
-
-    Raises AgentError: it has none, or another agent's. Raises FileError: not readable.
+    """Return a file's conversations, of which every reply is learned. What an evaluation could not
+    score, and what has no reply, is left out and counted on stderr. Raises AgentError, FileError.
     """
     found = []
     left_out = 0

@@ -32,10 +32,7 @@ def split_files(name: str) -> dict[str, Path]:
 
 
 def partner_model(role: str, kind: str, settings: Settings, llm_name: str) -> str:
-    """Return the name of a partner's model. `llm_name` says in the error what names one.
-
-    Raises AgentError: neither the flag nor the settings name a model.
-    """
+    """Return the name of a partner's model. Raises AgentError, with `llm_name`: none is named."""
     model: str | None = getattr(settings, f"{role}_model")
     if model:
         return model

@@ -85,10 +85,7 @@ async def play(
 
 
 async def score(environment: Environment, task: Task, episode: Episode) -> Reward:
-    """Return what an episode earned. Raises AgentFault: the agent's own code raised.
-
-    Warns, once, if that is above the highest that the environment declares.
-    """
+    """Return what an episode earned. Raises AgentFault. Warns, once, of more than the highest."""
     with own_code(environment, "score", f"task {task.id}"):
         reward = await environment.score(task, episode)
         if not isinstance(reward, Reward):

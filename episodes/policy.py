@@ -1,7 +1,4 @@
-"""A model behind an OpenAI-compatible endpoint as the policy of one episode.
-
-policy = ChatPolicy(Endpoint("http://127.0.0.1:8000/v1", "tiny"), max_turns=3)
-"""
+"""A model behind an OpenAI-compatible endpoint as the policy of one episode."""
 
 import json
 import re
@@ -10,9 +7,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from common.llm.endpoint import LLMEndpoint, post
+from common.llm.endpoint import LLMEndpoint, completion_in, post
 from common.llm.errors import LLMError
-from common.llm.replies import BROKEN, FILTERED, LENGTH, ending_of, text_of, thought_of, tokens_in
+from common.llm.replies import FILTERED, LENGTH, text_of, thought_of, tokens_in
 from common.llm.retry import Patience
 from episodes.episode import Message, Policy, ToolSpec
 from episodes.outcomes import EpisodeError, PolicyStop
@@ -102,9 +99,11 @@ class ChatPolicy(Policy):
         model = self.endpoint.chat_model
         try:
             if model is None:
-                return await self._patience.ask(lambda: self._post(body), self.endpoint.model)
-            messages = [self._sent_back(message) for message in body["messages"]]
-            return _with_its_thought(await model.reply({**body, "messages": messages}))
+                given = await self._patience.ask(lambda: self._post(body), self.endpoint.model)
+            else:
+                messages = [self._sent_back(message) for message in body["messages"]]
+                given = await model.reply({**body, "messages": messages})
+            found = completion_in(given, self.endpoint.model, self.endpoint.api_key)
         except LLMError as error:
             # llama.cpp says it with status 500, which of a server of ours is a fault
             answered = ("refused",) if model is None else ("refused", "status")
@@ -112,6 +111,7 @@ class ChatPolicy(Policy):
                 raise PolicyStop("context_overflow") from None
             cause = "endpoint_unreachable" if error.cause == "connection" else "endpoint_error"
             raise EpisodeError(cause, str(error)) from None
+        return found if model is None else _with_its_thought(found)
 
     async def _post(self, body: dict[str, Any]) -> Any:
         where = self.endpoint
@@ -120,15 +120,9 @@ class ChatPolicy(Policy):
         return await post(url, request, timeout=REPLY_SECONDS, key=where.api_key)
 
     def _message(self, given: dict[str, Any]) -> Message:
-        if not given.get("choices"):
-            raise EpisodeError("endpoint_error", "the reply has no choices")
         choice = given["choices"][0]
-        ending = ending_of(choice)
-        if ending == FILTERED:
+        if choice["finish_reason"] == FILTERED:
             raise EpisodeError("endpoint_error", f"the endpoint filtered the reply ({FILTERED})")
-        if ending == BROKEN:
-            reason = choice.get("finish_reason")
-            raise EpisodeError("endpoint_error", f"the endpoint broke its reply off ({reason})")
         said = choice["message"]
         content = said.get("content")
         text = None if content is None else text_of(content)
@@ -145,7 +139,7 @@ class ChatPolicy(Policy):
         self.prompt_tokens += tokens_in(given, "prompt_tokens")
         tokens = tokens_in(given, "completion_tokens")
         self.completion_tokens += tokens
-        self.finish_reason = ending
+        self.finish_reason = choice["finish_reason"]
         most = self.endpoint.max_tokens
         # vLLM says so of a cut reply as well. One beyond the limit has thoughts that DashScope lets be
         if self.finish_reason == "tool_calls" and tokens == most:

@@ -1,7 +1,5 @@
 """Every agent by its name: the folder `NAME_agent/` whose `agent.py` holds `AGENT`.
 
-    registry.get("diagnosis+sql")     # both as one, for training
-
 It lies here or on Python's path (`PYTHONPATH=/my/agents`).
 """
 
@@ -30,7 +28,9 @@ def names() -> list[str]:
 
 
 def get(name: str) -> Agent:
-    """Return the agent. Raises AgentError: missing, not importable, or of another name."""
+    """Return the agent, for a name such as "diagnosis+sql" both as one.
+    Raises AgentError: missing, not importable, or of another name.
+    """
     if name in _registered:
         return _registered[name]
     if JOINED in name:

@@ -30,10 +30,7 @@ class Script(Policy):
 
 
 def numbered(message: Message, turn: int) -> Message:
-    """Return a message whose calls have ids that those of no other turn have.
-
-    Of two calls with one id openai-agents makes the first only.
-    """
+    """Return a message whose calls have new ids: of two with one openai-agents makes the first."""
     calls = []
     for place, call in enumerate(message.get("tool_calls") or ()):
         calls.append({**call, "id": f"call_{turn}_{place}"})

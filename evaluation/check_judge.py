@@ -13,7 +13,6 @@ import asyncio
 import sys
 from collections import defaultdict
 from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
 from statistics import fmean
 
@@ -24,10 +23,11 @@ from episodes.agent import Agent, accepted_from
 from episodes.judge_probe import GOOD, TASKS, Probed, check_judge, problem_of
 from episodes.play_and_score import tasks_of
 from episodes.turns import with_turns
+from evaluation.players import opened_environment
 from evaluation.tables import table
 from scoring.rubric import Reward
-from training.serve import serve_environment
 
+LOGS = WORK / "outputs" / "check_judge"
 HEADER = ("answer", "honest", "tasks", "judge", "reward", "accepted from", "accepted")
 
 
@@ -65,10 +65,7 @@ def check(agent: Agent, arguments: argparse.Namespace) -> int:
     options = registry.own_options(agent, arguments)
     print("\n".join(agent.check({"train": rows}, settings, options)), file=sys.stderr)
     tasks = tasks_of(agent, rows, settings)
-    with (
-        serve_environment(agent, settings, options, WORK / "outputs" / "check_judge") as served,
-        closing(agent.open(settings, served, evaluating=True)) as environment,
-    ):
+    with opened_environment(agent, options, LOGS, settings, "auto") as environment:
         probed = asyncio.run(check_judge(environment, tasks, arguments.sample))
     problem = problem_of(probed)
     print("\n".join(table(rows_of(probed))))

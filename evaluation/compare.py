@@ -167,15 +167,14 @@ def report_of(result: dict[str, Any], names: Sequence[str] = NAMES) -> Report:
     tables: dict[str, Rows] = {"": groups}
     changed = ("question", a, b, f"answer of {a}", f"answer of {b}", "id")
     for name in ("better", "worse"):
-        if changes := result[name]:
-            most = f", the {SHOWN} that changed most" if len(changes) > SHOWN else ""
-            rows: list[Sequence[str]] = [changed]
-            for change in changes[:SHOWN]:
-                sides = [change[side] for side in SIDES]
-                scores = [points(episode["score"]) for episode in sides]
-                answers = [shortened(one["answer"] or f"({one['stop_reason']})") for one in sides]
-                rows.append([change["question"], *scores, *answers, change["id"]])
-            tables[f"{len(changes)} questions {name}{most}"] = rows
+        rows: list[Sequence[str]] = [changed]
+        for change in result[name][:SHOWN]:
+            sides = [change[side] for side in SIDES]
+            scores = [points(episode["score"]) for episode in sides]
+            answers = [shortened(one["answer"] or f"({one['stop_reason']})") for one in sides]
+            rows.append([change["question"], *scores, *answers, change["id"]])
+        if len(rows) > 1:
+            tables[f"questions {name}, at most {SHOWN}"] = rows
     facts = [said("compared is the {measure}", measure=result["headline"].replace("_", " "))]
     for name, side in zip(names, SIDES, strict=True):
         facts.append(f"{name}: {result[side]['model']} ({result[side]['folder']})")

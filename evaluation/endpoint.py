@@ -1,8 +1,4 @@
-"""A whole agent behind OpenAI's protocol, and a page at `/`.
-
-docs/evaluate-and-serve.md, "An endpoint", lists what requests and answers have beside OpenAI's
-fields.
-"""
+"""A whole agent behind OpenAI's protocol, and a page at `/` (docs/evaluate-and-serve.md)."""
 
 import asyncio
 import time

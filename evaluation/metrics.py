@@ -6,12 +6,15 @@ task's episodes. Unscored episodes are left out. Without anything to measure a n
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from math import comb, sqrt
 from operator import itemgetter
 from statistics import NormalDist, fmean, variance
 from typing import Any
+
+import numpy as np
+from scipy.special import stdtrit
 
 from episodes.agent import Agent, Record
 from episodes.episode import AgentError
@@ -142,8 +145,6 @@ def wilson(values: Sequence[float]) -> list[float]:
     effective sample size, corrected for a spread that few tasks tell (Korn and Graubard 1998,
     Survey Methodology 24, 193-201).
     """
-    from scipy.special import stdtrit  # for a program that draws intervals alone
-
     n: float = len(values)
     mean_value = fmean(values)
     of_a_share = mean_value * (1 - mean_value)
@@ -160,25 +161,25 @@ def interval_of_types(types: Sequence[Sequence[float]]) -> list[float] | None:
     """Return the 95 % bootstrap interval of the mean over types, whose tasks are resampled. None if
     a type has fewer than two tasks, which say nothing about its spread.
     """
-    import numpy as np
-
     if not types or min(map(len, types)) < 2:
         return None
     generator = np.random.default_rng(SEED)
     means = np.zeros(RESAMPLES)
     for values in types:
         data = np.asarray(values)
-        chunk = min(CHUNK, max(1, DRAWN // len(data)))
-        for begun in range(0, RESAMPLES, chunk):
-            size = (min(chunk, RESAMPLES - begun), len(data))
-            drawn = data[generator.integers(0, len(data), size=size)]
-            means[begun : begun + chunk] += drawn.mean(axis=1)
+        drawn = _drawn(generator, len(data), len(data))
+        means += np.concatenate([data[places].mean(axis=1) for places in drawn])
     return _percentiles(means / len(types), (100 * LEVEL / 2, 100 * (1 - LEVEL / 2)))
 
 
-def _percentiles(values: Any, shares: tuple[float, float]) -> list[float]:
-    import numpy as np
+def _drawn(generator: Any, below: int, count: int) -> Iterator[Any]:
+    """Yield RESAMPLES draws of `count` numbers below a number, as many at a time as memory holds."""
+    chunk = min(CHUNK, max(1, DRAWN // count))
+    for begun in range(0, RESAMPLES, chunk):
+        yield generator.integers(0, below, size=(min(chunk, RESAMPLES - begun), count))
 
+
+def _percentiles(values: Any, shares: tuple[float, float]) -> list[float]:
     found: Any = np.percentile(values, shares)
     return [float(value) for value in found]
 
@@ -189,8 +190,6 @@ def randomisation_test(changes: Sequence[float]) -> float:
     Where all have one size, as for answers right or wrong, this is the exact sign test. Else the
     sizes count, and RESAMPLES draws stand for all signs.
     """
-    import numpy as np
-
     sizes = np.array([abs(change) for change in changes if abs(change) > SAME])
     better = sum(change > SAME for change in changes)
     if not len(sizes):
@@ -199,12 +198,9 @@ def randomisation_test(changes: Sequence[float]) -> float:
         fewer = min(better, len(sizes) - better)
         ways = sum(comb(len(sizes), k) for k in range(fewer + 1))
         return min(1.0, 2 * ways / 2 ** len(sizes))
-    generator = np.random.default_rng(SEED)
     as_far = 1  # the changes themselves
-    chunk = min(CHUNK, max(1, DRAWN // len(sizes)))
-    for begun in range(0, RESAMPLES, chunk):
-        shape = (min(chunk, RESAMPLES - begun), len(sizes))
-        sums = (generator.integers(0, 2, size=shape) * 2 - 1) @ sizes
+    for signs in _drawn(np.random.default_rng(SEED), 2, len(sizes)):
+        sums = (signs * 2 - 1) @ sizes
         as_far += int((abs(sums) >= abs(sum(changes)) - SAME).sum())
     return as_far / (RESAMPLES + 1)
 
@@ -238,11 +234,8 @@ def judge_changes(types: Sequence[Sequence[float]]) -> dict[str, Any]:
 
 
 def _of_one_change(change: float, n: int) -> list[float] | None:
-    """Return the 95 % interval where `n` tasks all stayed the same, or all turned right or wrong.
-
-    Resampled they would leave no doubt. As many other tasks as Wilson's interval allows may have
-    changed by anything. None for a change of another size.
-    """
+    """Return the 95 % interval where `n` tasks all stayed the same, or all turned right or wrong."""
+    # Resampled they would leave no doubt. As many others as Wilson's interval allows may have changed
     if min(abs(change), abs(1 - abs(change))) > SAME:
         return None
     other = wilson([0.0] * n)[1]

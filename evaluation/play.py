@@ -19,6 +19,9 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from rich.console import Console
+from rich.text import Text
+
 from common.command import Failure, UsageError, new_parser, positive, run_command
 from common.language import said
 from common.settings import WORK, Settings, load_settings
@@ -52,9 +55,6 @@ STYLES = {
 
 def show(heading: str, text: str) -> None:
     """Print a part of the episode, with its control characters made visible."""
-    from rich.console import Console
-    from rich.text import Text
-
     console = Console(soft_wrap=True, highlight=False)
     console.print(Text(f"--- {heading}", STYLES.get(heading.split(" ")[0], "bold")))
     console.print(Text(printable(text)))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from common.command import UsageError
+from common.journal import differences
 from common.jsonl import read_jsonl, write_jsonl, write_text
 from common.settings import WORK
 from episodes.agent import Agent, Record, Row
@@ -95,13 +96,10 @@ def finished(agent: Agent, folder: Path, config: dict[str, Any]) -> bool:
     if not (folder / SCORES).exists() or (folder / f"{EPISODES}.journal").exists():
         return False
     found = read_scores(folder)
-    different = []
-    for name in dict.fromkeys([*config, *found]):
-        if name not in PARTS and found.get(name) != config.get(name):
-            different.append(f"{name} was {found.get(name)!r}, now {config.get(name)!r}")
-    if different:
+    conditions = {name: value for name, value in found.items() if name not in PARTS}
+    if changes := differences(conditions, config):
         raise UsageError(
-            f"{folder} holds another evaluation: {'; '.join(different)}. "
+            f"{folder} holds another evaluation: {changes}. "
             "Choose another --out, or --force to replace it"
         )
     try:

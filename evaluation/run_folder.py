@@ -1,9 +1,6 @@
 """Read the folders of training runs, evaluations and demos (docs/runs.md lists the files).
 
-    runs = open_folders([Path("runs/demo-sql")])          # a demo is three: before, train, after
-
-A run that died, or still goes on, is read as far as it got. A missing or torn file stands in
-`missing`.
+A run that died, or still goes on, is read as far as it got.
 """
 
 import json
@@ -144,9 +141,18 @@ def open_folders(folders: Sequence[Path]) -> list[Run]:
     """Return the runs in these folders with labels. A demo's parts are runs of their own.
     Raises UsageError: a folder is missing or empty, or has no file that identifies its kind.
     """
-    runs = []
+    runs: list[Run] = []
     for folder, name in zip(folders, labels_of(folders), strict=True):
-        runs += _open(folder, name)
+        if not folder.is_dir():
+            raise UsageError(f"{folder} is no folder; give that of a run, a demo or an evaluation")
+        found = runs_of(folder, name)
+        if not found:
+            holds = ", ".join(sorted(path.name for path in folder.iterdir())[:6]) or "nothing"
+            raise UsageError(
+                f"{folder} holds {holds}; expected a run (metrics.jsonl), an evaluation "
+                "(scores.json) or a demo (before, train, after)"
+            )
+        runs += found
     for run in runs:
         for file in FILES[run.kind]:
             if not (run.folder / file).is_file():
@@ -155,21 +161,12 @@ def open_folders(folders: Sequence[Path]) -> list[Run]:
     return runs
 
 
-def _open(folder: Path, name: str) -> list[Run]:
-    if not folder.is_dir():
-        raise UsageError(f"{folder} is no folder; give that of a run, a demo or an evaluation")
-    if kind := kind_of(folder):
-        return [Run(folder, kind, name, folder)]
+def runs_of(folder: Path, name: str = "") -> list[Run]:
+    """Return the run of a folder, or those of a demo's parts, or none. name: begins their labels."""
     runs = []
-    for part in DEMO:
+    for part in ("", *DEMO):
         if kind := kind_of(folder / part):
             runs.append(Run(folder / part, kind, f"{name} {part}".strip(), folder))
-    if not runs:
-        holds = ", ".join(sorted(path.name for path in folder.iterdir())[:6]) or "nothing"
-        raise UsageError(
-            f"{folder} holds {holds}; expected a run (metrics.jsonl), an evaluation "
-            "(scores.json) or a demo (before, train, after)"
-        )
     return runs
 
 

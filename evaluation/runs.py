@@ -8,27 +8,19 @@ Exit codes: 0 done, 2 wrong usage.
 
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from common.command import UsageError, new_parser, run_command
 from common.language import said
 from common.settings import WORK
 from evaluation.results import FOLDER
-from evaluation.run_folder import DEMO, EVALUATION, Run, kind_of, mapping, numbers
+from evaluation.run_folder import EVALUATION, Run, mapping, numbers, runs_of
 from evaluation.tables import NOTHING, Report, number, points
 
 PLACES = (WORK / "runs", FOLDER)
 # A narrow terminal leaves out the last ones
 HEADER = ("folder", "score or reward", "ended", "what", "agent", "when", "tasks or steps")
-
-
-def runs_in(place: Path) -> Iterator[Run]:
-    """Yield the runs of a place, and the parts of a demo one by one."""
-    for folder in place.iterdir() if place.is_dir() else ():
-        for part in (folder, *(folder / name for name in DEMO)):
-            if kind := kind_of(part):
-                yield Run(part, kind, "", folder)
 
 
 def row_of(run: Run) -> Sequence[str]:
@@ -65,8 +57,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise UsageError(f"{arguments.folder} is no folder")
         places = [arguments.folder] if arguments.folder else PLACES
         runs: list[Run] = []
-        for place in places:
-            runs += runs_in(place)
+        for place in filter(Path.is_dir, places):
+            for folder in place.iterdir():
+                runs += runs_of(folder)
         runs.sort(key=lambda run: run.moment, reverse=True)
         table = [HEADER, *map(row_of, runs)]
         Report(

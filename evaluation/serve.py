@@ -9,8 +9,6 @@ MODEL is what `evaluation.evaluate --model` takes. Runs until Ctrl-C. docs/evalu
 tells what requests and answers hold. Exit codes: 1 failed, 2 wrong usage, 130 interrupted.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import socket
@@ -19,10 +17,13 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING
+
+import httpx
+import uvicorn
 
 from common.access import is_loopback, require_token
 from common.command import Failure, new_parser, positive, run_command
+from common.connections import Server
 from common.language import said
 from common.settings import WORK, Settings, load_settings, reveal
 from common.stopping import stop_in_order
@@ -31,14 +32,11 @@ from episodes.agent import Agent, Options
 from episodes.episode import AgentError, Task
 from episodes.play_and_score import AgentFault, tasks_of
 from episodes.turns import with_turns
+from evaluation.endpoint import build
 from evaluation.players import MODELS, add_flags, model_player, opened, reply_tokens
 from evaluation.run_folder import TRAINING, Run
+from evaluation.visits import Host
 from training.setup.ports import PORT
-
-if TYPE_CHECKING:
-    import uvicorn
-
-    from evaluation.visits import Host
 
 LOGS = WORK / "outputs" / "serve"
 NAMES = ("127.0.0.1", "localhost", "[::1]")  # of this machine, for itself
@@ -86,13 +84,6 @@ def serve(agent: Agent, arguments: argparse.Namespace, settings: Settings) -> No
         socket.create_server((arguments.host, arguments.port), family=family) as listener,
         opened(agent, player, LOGS / agent.name, arguments, settings) as (environment, endpoint),
     ):
-        # Here, because FastAPI loads for longer than a wrong flag takes to be named
-        import uvicorn
-
-        from common.connections import Server
-        from evaluation.endpoint import build
-        from evaluation.visits import Host
-
         assert endpoint is not None, player
         places = asyncio.Semaphore(arguments.concurrency)
         host = Host(agent, environment, endpoint, settings, tasks, places)
@@ -149,8 +140,6 @@ def watch(url: str, host: Host, server: uvicorn.Server, ours: bool) -> None:
     """Note whether the model's server answers, and end `server` where one of ours is gone. A server
     that is only slow counts as alive.
     """
-    import httpx
-
     missed = 0
     with httpx.Client(timeout=SECONDS_TO_ANSWER) as client:
         while host.alive or not ours:

@@ -2,20 +2,22 @@
 
 import re
 import sys
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from common.language import CHINESE, is_chinese, said
 from common.terminal import printable
+from common.toml import table_beside
 from episodes import outcomes
 from episodes.agent import SCORE, Agent, Column, folder_of
 from episodes.words import words_of
 from evaluation.metrics import FEW, GROUPINGS, TOO_FEW
 
-REPORT_WORDS = Path(__file__).with_name("report") / "assets" / "words.toml"
 Scores = dict[str, Any]
 Rows = Sequence[Sequence[str]]
 # What scores.json has of measurements; all else in it is how they were made
@@ -82,7 +84,7 @@ def table(rows: Rows) -> list[str]:
 
 def in_words(tables: Mapping[str, Rows], own: Mapping[str, str]) -> dict[str, Rows]:
     """Return tables with Chinese headings, heads and first cells but questions. own: an agent's names."""
-    of_reports = tomllib.loads(REPORT_WORDS.read_text(encoding="utf-8"))
+    of_reports = table_beside(__file__, "report/assets/words.toml")
     known = CHINESE | outcomes.CHINESE | of_reports | dict(own)
 
     def name(cell: str) -> str:
@@ -100,22 +102,14 @@ def in_words(tables: Mapping[str, Rows], own: Mapping[str, str]) -> dict[str, Ro
 
     found: dict[str, Rows] = {}
     for heading, rows in tables.items():
-        count, _, what = heading.partition(" ")
-        what, comma, _ = what.partition(",")
-        most = known[", those that changed most"] if comma else ""
-        title = f"{count} {known[what]}{most}" if what in known else known.get(heading, heading)
         first = str if rows[0][0] == "question" else name
         body = [[first(row[0]), *map(value, row[1:])] for row in rows[1:]]
-        found[title] = [[*map(name, rows[0])], *body]
+        found[known.get(heading, heading)] = [[*map(name, rows[0])], *body]
     return found
 
 
 def show_table(rows: Rows, title: str = "") -> None:
     """Print a table on the terminal, with as many columns as have room for their whole text."""
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
     console = Console()
     shown = Table(title=title or None)
     left = console.width - 1

@@ -9,8 +9,6 @@ import json
 import logging
 import re
 import time
-import tomllib
-import unicodedata
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,6 +16,7 @@ from pathlib import Path
 
 from common.command import UsageError
 from common.settings import Settings
+from common.toml import table_beside
 from episodes.agent import Agent, Environment, folder_of
 from episodes.episode import AgentError, Episode, Message, Task, ToolSpec
 from episodes.outcomes import EpisodeError, PolicyStop
@@ -25,13 +24,14 @@ from episodes.play_and_score import no_end
 from episodes.policy import ChatPolicy, Endpoint
 from episodes.turns import turns_of
 from episodes.words import words_of
+from scoring.text import normalise
 
 logger = logging.getLogger(__name__)
 
 # What a visitor reads where the machine failed; the addresses and reasons are for the log.
 UNAVAILABLE = "the agent cannot answer at the moment; please try again later"
 FOLDER = Path(__file__).with_name("serve_page")
-ENDS: dict[str, dict[str, str]] = tomllib.loads((FOLDER / "ends.toml").read_text(encoding="utf-8"))
+ENDS: dict[str, dict[str, str]] = table_beside(__file__, "serve_page/ends.toml")
 Show = Callable[[Message], None]
 WAITS = "waits"  # stop reason: the visitor is to speak
 
@@ -212,19 +212,15 @@ def in_rows(answer: str, question: str, messages: Sequence[Message]) -> bool | N
 
     None where no tool returned rows, or nothing but what the question says already.
     """
-    said = _folded(answer)
-    asked = _folded(question)
+    said = normalise(answer)
+    asked = normalise(question)
     clauses: set[str] = set()
     for message in messages:
         if message["role"] == "tool":
             for cell in _cells(str(message["content"])):
-                clauses |= {_folded(part) for part in re.split("[，。；、,;\n]", cell)}
+                clauses |= {normalise(part) for part in re.split("[，。；、,;\n]", cell)}
     new = [clause for clause in clauses if clause and clause not in asked]
     return any(clause in said for clause in new) if new else None
-
-
-def _folded(text: str) -> str:
-    return "".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
 def _cells(content: str) -> list[str]:

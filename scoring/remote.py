@@ -6,6 +6,8 @@ import unicodedata
 from dataclasses import replace
 from time import monotonic
 
+from cachetools import LRUCache
+
 from common.llm.client import Usage
 from common.llm.errors import LLMError, clean
 from scoring.case import Case, Verdict
@@ -49,8 +51,6 @@ class RemoteJudge:
     name: str
 
     def __init__(self) -> None:
-        from cachetools import LRUCache
-
         self.breaker = Breaker()
         self.last_failure = ""
         self._verdicts: LRUCache[str, Verdict] = LRUCache(CACHED_VERDICTS)
@@ -58,11 +58,7 @@ class RemoteJudge:
 
     async def judge(self, case: Case) -> Verdict:
         """Return the verdict on one answer. An earlier one, or 0 where it says nothing, needs no
-        call.
-
-        What may pass (common/llm/retry.py) is tried again within one budget, where a pause that the
-        endpoint asks for is not a failure. NaN or a score out of range is "judge_malformed", never
-        clamped: a failed judge says nothing about the answer.
+        call. A score out of range is "judge_malformed", never clamped: it says nothing.
         """
         if not any(unicodedata.category(sign)[0] in "LNS" for sign in case.answer):
             return Verdict(0.0, {"degenerate": 1.0})  # it says nothing

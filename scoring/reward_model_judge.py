@@ -1,12 +1,7 @@
 """A reward model behind one URL: POST {"prompt", "response"} -> {"score"}.
 
-A scale, as in the file of REWARD_SCALE, maps raw scores to [0, 1]. Without one a score outside is a
-failure: clipping a logit would make every good answer equal.
-
-{"kind": "logistic", "center": -0.4, "scale": 1.3}
-
-`center` is the raw score of an answer that is worth a half. Three times `scale` above it an answer
-is worth 0.95.
+The file of REWARD_SCALE has a scale that maps raw scores to [0, 1] (docs/settings.md). Without one
+a score outside is a failure: clipping a logit would make every good answer equal.
 """
 
 import math

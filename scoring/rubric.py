@@ -1,7 +1,4 @@
-"""Rewards as named terms with their weights. An unscored episode is not worth 0.
-
-rubric = parse_rubric("rule=0.1,judge=1.0*format", known=["rule", "judge", "format"])
-"""
+"""Rewards as named terms with their weights. An unscored episode is not worth 0."""
 
 import math
 from collections.abc import Collection, Mapping, Sequence

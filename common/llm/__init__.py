@@ -1,3 +1,1 @@
-"""The one way to ask a language model: any provider of litellm, or any endpoint that speaks
-OpenAI's protocol. Importing this imports nothing heavy.
-"""
+"""Ask a language model: of any provider of litellm, or behind OpenAI's protocol."""

@@ -100,9 +100,7 @@ class LLMClient:
         """Return the model's answer as a `schema`, from the cache if the same was asked before.
 
         The usage is added to `spent` and `self.usage`, also after a failure. If `max_tokens` cut
-        the reply, more are asked for. Raises LLMError: after the attempts or the budget. What
-        may pass was tried again (connection, 408, 409, 425, 429, 5xx, replies that do not fit
-        the schema).
+        the reply, more are asked for. Raises LLMError: after the attempts or the budget.
         """
         own = spent if spent is not None else Usage()
         limits = {"temperature": temperature, "max_tokens": max_tokens}
@@ -128,9 +126,7 @@ class LLMClient:
                     kept = parse_reply(known, schema)
                     spent.cached += 1
                     return kept
-            # The import takes seconds once, which must not count against the model's budget
-            load_litellm()
-
+            load_litellm()  # the import takes seconds once, which must not count against the budget
             text, value = await self.patience.ask(
                 lambda: self._attempt(question, schema, spent), self.model
             )
@@ -143,7 +139,7 @@ class LLMClient:
         # name.
         limits = [question["temperature"], question["max_tokens"]]
         where = [self.model, self.chat_model.base_url]
-        content = [*where, question["messages"], _json_schema(schema), limits]
+        content = [*where, question["messages"], schema.model_json_schema(), limits]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
     async def _attempt(
@@ -151,26 +147,22 @@ class LLMClient:
     ) -> tuple[str, Schema]:
         if self._form is None:
             self._form = 0 if self.chat_model.takes_schemas else 1
-        forms = _forms(schema)
-        for number, form in enumerate(forms[self._form :], self._form):
+        while True:
+            number = self._form
+            form = _forms(schema)[number]
             try:
-                answer = await self._request(question, schema, form, spent)
+                return await self._request(question, schema, form, spent)
             except LLMError as error:
                 about_form = error.status is not None and ABOUT_SCHEMA.search(str(error))
                 if not about_form or form is None:
                     raise
-                if not error.may_pass:
-                    self._form = max(self._form, number + 1)
-            else:
-                self._form = max(self._form, number)
-                return answer
-        raise AssertionError("the last form either answers or raises")
+                self._form = max(self._form, number + 1)
 
     async def _request(
         self, body: Body, schema: type[Schema], form: Body | None, spent: Usage
     ) -> tuple[str, Schema]:
         if form is None or "json_schema" not in form:
-            text = json.dumps(_json_schema(schema), ensure_ascii=False)
+            text = json.dumps(schema.model_json_schema(), ensure_ascii=False)
             asked = f"只输出一个符合下面 JSON Schema 的 JSON 对象：\n{text}"
             body = {**body, "messages": [*body["messages"], {"role": "user", "content": asked}]}
         if form is not None:
@@ -207,11 +199,6 @@ class LLMClient:
         elif thought and not text:
             why = f"the reply is a thought alone; {why}"
         raise LLMError(f"{self.model}: {why}", "malformed")
-
-
-@lru_cache(maxsize=16)
-def _json_schema(schema: type[BaseModel]) -> dict[str, Any]:
-    return schema.model_json_schema()
 
 
 @lru_cache(maxsize=16)

@@ -4,8 +4,6 @@ Judges' requests avoid litellm: a call costs 4.9 ms of processor time with it, 0
 alone (`.venv/bin/python -m bench.scoring`).
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os
@@ -13,17 +11,17 @@ import re
 import warnings
 from collections.abc import AsyncGenerator
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
+
+import aiohttp
 
 from common.llm.errors import SHOWN, LLMError, clean, explain, of_status, one_line
 from common.llm.replies import BROKEN, completed, decoded, error_in, value_in
 from common.llm.retry import Patience
-
-if TYPE_CHECKING:
-    import aiohttp
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +42,7 @@ NO_STREAM = re.compile(r"stream mode|stream=false|non-streaming", re.IGNORECASE)
 STREAMED = {"stream": True, "stream_options": {"include_usage": True}}
 
 Body = dict[str, Any]
-Pool = AsyncGenerator["aiohttp.ClientSession", None]
+Pool = AsyncGenerator[aiohttp.ClientSession, None]
 _pools: dict[asyncio.AbstractEventLoop, tuple[aiohttp.ClientSession, Pool]] = {}
 
 
@@ -54,8 +52,6 @@ async def post(
     """Return the JSON value of a successful reply. `who` names the endpoint in messages.
     Raises LLMError: no reply, another status, or a reply that is not JSON.
     """
-    import aiohttp
-
     who = who or without_secrets(url)
     headers = {"Authorization": f"Bearer {key}"} if key else None
     limit = aiohttp.ClientTimeout(total=timeout)
@@ -96,8 +92,6 @@ async def _session() -> aiohttp.ClientSession:
 
 async def _open_pool(loop: asyncio.AbstractEventLoop) -> Pool:
     """Yield a session. The end of the event loop ends this generator, which closes the connections."""
-    import aiohttp
-
     try:
         # Callers bound how many requests are in flight
         async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
@@ -115,10 +109,7 @@ def proxy_of(url: str) -> str | None:
 
 
 class Provider(NamedTuple):
-    """Where a model is called, by litellm.
-
-    speaks_openai: a plain POST to `{base_url}/chat/completions` is what it expects.
-    """
+    """Where litellm would call a model. speaks_openai: it takes a plain POST."""
 
     model: str
     base_url: str
@@ -126,28 +117,22 @@ class Provider(NamedTuple):
     speaks_openai: bool
 
 
+@dataclass(eq=False, repr=False)  # the repr would show the secret
 class LLMEndpoint:
     """A model by litellm's name of it, for whole chat replies.
 
-    timeout: seconds of one request. translated: litellm carries every request.
+    timeout: seconds of one request. patience: None for one try. translated: litellm carries every
+    request.
     """
 
-    def __init__(
-        self,
-        model: str,
-        base_url: str | None,
-        api_key: str | None,
-        timeout: float,
-        patience: Patience | None = None,
-        translated: bool = False,
-    ) -> None:
-        self.model = model
-        self.base_url = base_url
-        self.api_key = api_key
-        self.timeout = timeout
-        self.patience = patience or Patience(1, timeout)
-        self.translated = translated
-        self._refused: set[str] = set()  # of GIVEN_UP; "stream": replies in one piece
+    model: str
+    base_url: str | None
+    api_key: str | None
+    timeout: float
+    patience: Patience | None = None
+    translated: bool = False
+    # Of GIVEN_UP; "stream": replies in one piece
+    _refused: set[str] = field(default_factory=set, init=False)
 
     @cached_property
     def provider(self) -> Provider:
@@ -173,11 +158,18 @@ class LLMEndpoint:
     async def reply(self, body: Body) -> dict[str, Any]:
         """Return OpenAI's JSON of a completion, asked for with patience. Raises LLMError."""
         load_litellm()  # the import takes seconds once, which must not count against the budget
-        return await self.patience.ask(lambda: self.once(body), self.model)
+        patience = self.patience or Patience(1, self.timeout)
+        return await patience.ask(lambda: self.once(body), self.model)
 
     async def once(self, body: Body) -> dict[str, Any]:
         """Return OpenAI's JSON of a completion, asked for once. Raises LLMError."""
-        request = self._adapted(body)
+        request = dict(body)
+        for name in self._refused & request.keys():
+            value = request.pop(name)
+            if name in NEWER_NAMES:
+                request[NEWER_NAMES[name]] = value
+        if "stream" in self._refused:
+            request |= STREAMED
         try:
             if self.provider.speaks_openai and not self.translated:
                 reply = await post(
@@ -204,35 +196,7 @@ class LLMEndpoint:
             if is_news:
                 log.warning("%s is asked without %s, which it refuses", self.model, refused)
             return answered
-        found = completed(reply)
-        if found is None:
-            raise self._no_completion(reply)
-        choice = found["choices"][0]
-        if choice["finish_reason"] == BROKEN:
-            why = choice.get("error") or reply["choices"][0].get("finish_reason")
-            words = clean(str(why), self.api_key)
-            raise LLMError(f"{self.model}: the endpoint broke its reply off ({words})", "status")
-        return found
-
-    def _no_completion(self, reply: Any) -> LLMError:
-        error = error_in(reply)
-        if error is None:
-            words = clean(str(reply), self.api_key)
-            return LLMError(f"{self.model}: expected a completion, got {words}", "malformed")
-        status, said = error
-        words = one_line(said, self.api_key)
-        if status is None:
-            message = f"{self.model}: an error for a reply: {words[:SHOWN]}"
-            return LLMError(message, "status", words=words)
-        return of_status(self.model, status, words)
-
-    def _adapted(self, body: Body) -> Body:
-        request = dict(body)
-        for name in self._refused & request.keys():
-            value = request.pop(name)
-            if name in NEWER_NAMES:
-                request[NEWER_NAMES[name]] = value
-        return {**request, **STREAMED} if "stream" in self._refused else request
+        return completion_in(reply, self.model, self.api_key)
 
     async def _translated(self, request: Body) -> Any:
         litellm = load_litellm()
@@ -250,6 +214,25 @@ class LLMEndpoint:
             return found.model_dump()
         except Exception as error:  # litellm raises what its providers' clients raise
             raise explain(error, litellm, self.model, self.api_key) from None
+
+
+def completion_in(reply: Any, who: str, key: str | None) -> dict[str, Any]:
+    """Return a reply as OpenAI's JSON of a completion. Raises LLMError: it is an error, or none."""
+    if error := error_in(reply):
+        status, said = error
+        words = one_line(said, key)
+        if status is not None:
+            raise of_status(who, status, words)
+        raise LLMError(f"{who}: an error for a reply: {words[:SHOWN]}", "status", words=words)
+    found = completed(reply)
+    if found is None:
+        seen = clean(str(reply), key)
+        raise LLMError(f"{who}: expected a completion, got {seen}", "malformed")
+    choice = found["choices"][0]
+    if choice["finish_reason"] == BROKEN:
+        why = clean(str(choice.get("error") or reply["choices"][0].get("finish_reason")), key)
+        raise LLMError(f"{who}: the endpoint broke its reply off ({why})", "status")
+    return found
 
 
 def refused_part(error: LLMError, request: Body) -> str | None:

@@ -1,7 +1,6 @@
 """What an endpoint's reply says, in the forms in which OpenAI-compatible servers write it."""
 
 import json
-import math
 import re
 from contextlib import suppress
 from typing import Any
@@ -96,14 +95,12 @@ def _joined(events: list[Any], ended: bool) -> Any:
         raise ValueError("no event has a choice")  # a policy that says nothing sends an empty one
     if finish is None and not ended:
         raise ValueError("the stream broke off")
-    kept = []
-    for call, before in zip(calls, [None, *calls], strict=False):
-        if not _repeats(call, before):
-            kept.append(call)
-    for call in kept:
+    for call in calls:
         call.pop("index", None)
-    if kept:
-        message["tool_calls"] = kept
+        if isinstance(call["function"].get("arguments"), str):  # a last piece may be blank
+            call["function"]["arguments"] = call["function"]["arguments"].strip()
+    if calls:
+        message["tool_calls"] = calls
     return {**whole, "choices": [{"index": 0, "message": message, "finish_reason": finish}]}
 
 
@@ -122,41 +119,31 @@ def _call_of(piece: dict[str, Any], calls: list[dict[str, Any]]) -> dict[str, An
             return call
     if same and not _begins(piece, same[-1]):
         return same[-1]
-    calls.append({} if index is None else {"index": index})
+    name = same[-1]["function"].get("name") if same else None
+    calls.append({"index": index, "function": {"name": name}})
     return calls[-1]
 
 
 def _begins(piece: dict[str, Any], last: dict[str, Any]) -> bool:
     """Return whether a piece begins another call: servers count no calls, or give all of them the
-    index 0. The later pieces of a call have no name, and with some servers ids of their own.
+    index 0. Some name a call in each of its pieces, and give each an id of its own.
     """
     function = piece.get("function") or {}
     before = last["function"]
-    if not function.get("name") or not before.get("name"):
+    if not before.get("name"):
         return False
     if piece.get("index") is None:
-        return True
-    other = function["name"] != before["name"]
+        return bool(function.get("name"))
+    has_other_name = function.get("name") not in (None, "", before["name"])
     if _blank(before.get("arguments")):
-        return other
+        return has_other_name
     try:
         json.loads(before["arguments"])
     except TypeError:
         pass  # they are an object, and whole
     except ValueError:
         return False
-    return other or bool(function.get("arguments")) or bool(piece.get("id"))
-
-
-def _repeats(call: dict[str, Any], before: dict[str, Any] | None) -> bool:
-    """Return whether a call is a last piece of the one before it, which names that call once more.
-    Only the end of the stream tells: the arguments of another call could have followed.
-    """
-    if before is None or call.get("index") is None or call["index"] != before.get("index"):
-        return False
-    function = call["function"]
-    same = function.get("name") == before["function"].get("name")
-    return same and _blank(function.get("arguments"))
+    return has_other_name or not _blank(function.get("arguments"))
 
 
 def _blank(arguments: Any) -> bool:
@@ -165,7 +152,7 @@ def _blank(arguments: Any) -> bool:
 
 def _add_call(call: dict[str, Any], piece: dict[str, Any]) -> None:
     function = piece.get("function") or {}
-    kept = call.setdefault("function", {})
+    kept = call["function"]
     call |= {name: value for name, value in piece.items() if value and name != "function"}
     for name, value in function.items():
         if name == "arguments":
@@ -176,8 +163,6 @@ def _add_call(call: dict[str, Any], piece: dict[str, Any]) -> None:
 
 def completed(reply: Any) -> dict[str, Any] | None:
     """Return a chat completion with a message and OpenAI's word for its end, or None for others."""
-    if error_in(reply):
-        return None  # gateways put an empty choice beside it
     try:
         choice = reply["choices"][0]
         said = choice.get("message") or choice.get("delta") or choice.get("text")
@@ -247,9 +232,7 @@ def thought_of(message: dict[str, Any]) -> str:
 
 def tokens_in(reply: dict[str, Any], name: str) -> int:
     """Return a count of the reply's usage, 0 where the endpoint gives none."""
-    usage = reply.get("usage")
     try:
-        count = float(usage[name]) if isinstance(usage, dict) else 0.0
+        return max(0, int(float(reply["usage"][name])))
     except (LookupError, TypeError, ValueError, OverflowError):
         return 0
-    return max(0, int(count)) if math.isfinite(count) else 0

@@ -7,7 +7,6 @@ Texts of episodes are data: JSON without "<", which the script puts there as tex
 import base64
 import hashlib
 import json
-import tomllib
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -19,6 +18,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from common.command import UsageError
+from common.toml import table_beside
 from episodes import outcomes
 from episodes.agent import Agent, Record, folder_of
 from episodes.shown import Shown, transcript
@@ -52,9 +52,10 @@ DEEPEST = 10  # levels
 MOST_ROWS = 100_000  # of a table or a curve
 # Keys that the page shows in places of their own
 PLACED = ("id", "sample", "transcript", "tokens", "unscored", "cause", "detail")
-ASKED = ("task_type", "difficulty", "wording", "question", "reference")
-ENDED = ("answer", "stop_reason", "score", "reward", "turns", "seconds", "completion_tokens")
-NAMED = (*ASKED, *ENDED, "mode", "step")
+NAMED = (
+    *("task_type", "difficulty", "wording", "question", "reference", "mode", "step"),
+    *("answer", "stop_reason", "score", "reward", "turns", "seconds", "completion_tokens"),
+)
 
 
 @dataclass
@@ -97,7 +98,7 @@ class Page:
         the heads of tables mean, in both languages.
         """
         words: dict[str, str] = {}
-        heads = read_toml("heads.toml")
+        heads = table_beside(__file__, "assets/heads.toml")
         runs = []
         for tally in self.tallies:
             if tally.agent:
@@ -117,7 +118,7 @@ class Page:
             differences.append({"sides": names[::-1], "facts": facts, "tables": tables})
         return {
             "title": self.title,
-            "words": words | outcomes.CHINESE | read_toml("words.toml"),
+            "words": words | outcomes.CHINESE | table_beside(__file__, "assets/words.toml"),
             "heads": heads,
             "runs": runs,
             "charts": charts_of(self.tallies),
@@ -154,10 +155,6 @@ class Page:
             style_hash=_digest(style),
             script_hash=_digest(script),
         )
-
-
-def read_toml(name: str) -> dict[str, Any]:
-    return tomllib.loads((FOLDER / name).read_text(encoding="utf-8"))
 
 
 def read(folders: Sequence[Path]) -> Page:

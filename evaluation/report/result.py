@@ -1,7 +1,4 @@
-"""The cards on a report's first screen: a comparison's, training run's or evaluation's verdict.
-
-A training run has no verdict where evaluations of its agent are compared: these have it.
-"""
+"""The cards on a report's first screen: a comparison's, training run's or evaluation's verdict."""
 
 from collections.abc import Sequence
 from statistics import fmean
@@ -29,7 +26,9 @@ POINTS, REWARD = "points of 100", "reward"
 
 
 def results_of(tallies: Sequence[Tally], compared: Sequence[Comparison]) -> list[Card]:
-    """Return the cards: comparisons, then training runs, then evaluations that stand alone."""
+    """Return the cards: comparisons, training runs, which have no verdict where evaluations of their
+    agent are compared, and evaluations that stand alone.
+    """
     known = {one.base for one in compared} | {one.run for one in compared}
     judged = {tallies[one.run].run.agent for one in compared}
     cards = [comparison_card(one, tallies[one.base], tallies[one.run]) for one in compared]

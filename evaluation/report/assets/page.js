@@ -6,9 +6,7 @@ const linked = (cells) => {
   const place = cells[0].indexOf("id");
   return place < 0 ? cells : cells.map((row, at) => row.map((cell, number) => (at && number === place && rowByKey.has(`${cell}#0`) ? el("a", { href: address(rowByKey.get(`${cell}#0`)) }, said(cell)) : cell)));
 };
-const tables = (found, caption) => Object.entries(found).map(([title, cells]) => (title ? fold(said(titled(title)), false, table(linked(cells), `${caption}: ${titled(title)}`)) : table(cells, caption)));
-// "132 questions better, the 20 that changed most": a number, and words that have a translation.
-const titled = (title) => title.replace(/^(\d+) (questions (?:better|worse))(, the \d+ that changed most)?$/, (_, count, what, most) => `${count} ${t(what)}${most ? t(", those that changed most") : ""}`);
+const tables = (found, caption) => Object.entries(found).map(([title, cells]) => (title ? fold(said(t(title)), false, table(linked(cells), `${caption}: ${t(title)}`)) : table(cells, caption)));
 const named = (run, ...children) => [shared.runs.length > 1 ? el("h3", {}, swatch(shared.runs.indexOf(run)), el("bdi", {}, said(runName(run.label)))) : null, ...children];
 
 // Facts of all runs by section: a column a run, what differs first.
