@@ -40,9 +40,9 @@ SHOWN = 40  # characters of a cell in a message
 # How exports keep a spreadsheet from reading a number or a formula: ="0690", '0690, '=1.
 # An apostrophe with a partner is a quote: '5-氟尿嘧啶'.
 AS_TEXT = re.compile(r"""="([^"]*)"|'([0-9=+@-][^']*)""")
-# 2025/1/2, 2025.1.2, 2025-1-2, 2025年1月2日, with or without a time. ISO dates do not match.
+# 2025/1/2, 2025.1.2, 2025-1-2, 2025年1月2日, with or without a time
 DATE = re.compile(
-    r"([0-9]{4})(?:[/.年]|-(?![0-9]{2}-[0-9]{2}))([0-9]{1,2})[-/.月]([0-9]{1,2})日?"
+    r"([0-9]{4})[-/.年]([0-9]{1,2})[-/.月]([0-9]{1,2})日?"
     r"(?: ([0-9]{1,2}):([0-9]{2})(?::([0-9]{2}))?)?"
 )
 # Each pattern stops at the next "<" of its kind. Otherwise the time would grow with the square of

@@ -7,10 +7,9 @@ import csv
 import re
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
-from datetime import datetime
 from functools import partial
 from itertools import islice, starmap
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -145,16 +144,13 @@ def _text_rows(path: Path, encoding: str) -> SheetRows:
     return rows
 
 
-def _fit(lines: list[str], delimiter: str, quote: str) -> tuple[float, ...]:
+def _fit(lines: list[str], delimiter: str, quote: str) -> tuple[int, int, int]:
     """Return how well a delimiter cuts the first rows into known names and as many cells."""
     rows = list(islice(csv.reader(lines, delimiter=delimiter, quotechar=quote), SEARCHED))
     known = [sum(map(is_known, cells)) for cells in rows]
-    widths = Counter(map(len, rows))
-    if any(known):
-        width = len(rows[known.index(max(known))])
-    else:
-        width = max(widths, key=lambda width: (width > 1, widths[width]), default=1)
-    return (max(known, default=0), width > 1, widths[width] / len(rows or [0]), width)
+    widths = Counter(len(cells) for cells in rows if len(cells) > 1)
+    width, count = max(widths.items(), key=itemgetter(1), default=(1, 0))
+    return max(known, default=0), count, width
 
 
 def _json_part(name: str, rows: Rows) -> Part:
@@ -195,8 +191,7 @@ def database_parts(source: str, views: bool = False) -> list[Part]:
     if has_bare_at(source):
         raise ValueError(PERCENT)
     url = sqlalchemy.make_url(source)
-    is_file = url.get_backend_name() == "sqlite"
-    if is_file:
+    if url.get_backend_name() == "sqlite":
         file = f"file:{quote(str(Path(str(url.database)).resolve()))}"
         url = url.set(database=file, query={"mode": "ro", "uri": "true"})
     driver = DRIVERS.get(url.drivername, url.drivername)
@@ -207,58 +202,34 @@ def database_parts(source: str, views: bool = False) -> list[Part]:
         raise ValueError("it has no tables")
     parts = []
     for table in found.tables.values():
-        for column in table.columns:
-            declared = column.type
-            if isinstance(declared, types.Float):
-                declared.asdecimal = False  # MySQL's DOUBLE would be rounded to ten digits
-            is_code = getattr(declared, "zerofill", False) and not column.primary_key
-            is_time = isinstance(declared, types.Date | types.DateTime | types.Time)
-            if is_file or is_time or is_code:
-                column.type = _AsStored(declared, as_text=not is_file)
         parts.append(Part(table.name, table.columns.keys(), partial(_records, engine, table)))
     return parts
 
 
-class _AsStored(types.TypeDecorator[Any]):
-    """A value as its database has it.
-
-    SQLite stores any value in any column, where SQLAlchemy would round a decimal to the declared
-    digits and refuse a date of another form. Python has no date `infinity`, and no time `30:00:00`.
-    as_text: the database writes the value.
-    """
-
-    impl = types.NullType
-    cache_ok = False
-
-    def __init__(self, declared: types.TypeEngine[Any], as_text: bool) -> None:
-        super().__init__()
-        self.declared = declared
-        self.as_text = as_text
-
-    def column_expression(self, column: ColumnElement[Any]) -> ColumnElement[Any]:
-        if not self.as_text:
-            return column
-        return sqlalchemy.type_coerce(sqlalchemy.cast(column, types.Text), self)
-
-    def process_result_value(self, value: Any, dialect: sqlalchemy.Dialect) -> Any:
-        if isinstance(self.declared, types.Boolean) and value in (0, 1):
-            return bool(value)
-        if isinstance(self.declared, types.Date | types.DateTime) and isinstance(value, str):
-            with suppress(ValueError):
-                return datetime.fromisoformat(value)
-        return value
-
-
 def _records(engine: sqlalchemy.Engine, table: sqlalchemy.Table) -> Iterator[Record]:
     is_postgres = engine.name == "postgresql"
+    selected = [_as_stored(column, engine.name == "sqlite") for column in table.columns]
     order = list[ColumnElement[Any]](table.primary_key.columns)
     for column in () if order else table.columns:
         # PostgreSQL does not order json, xml and point
         is_text = is_postgres and isinstance(column.type, types.JSON | types.NullType)
         order.append(sqlalchemy.cast(column, types.Text) if is_text else column)
-    query = sqlalchemy.select(table).order_by(*order)
+    query = sqlalchemy.select(*selected).order_by(*order)
     with engine.connect() as connection:
         if is_postgres:
             connection.exec_driver_sql("SET datestyle = ISO")
         rows = connection.execution_options(yield_per=BATCH).execute(query)
         yield from starmap(as_record, enumerate(map(dict, rows.mappings()), start=1))
+
+
+def _as_stored(column: sqlalchemy.Column[Any], is_file: bool) -> ColumnElement[Any]:
+    declared = column.type
+    if is_file:  # SQLite stores any value in any column
+        return sqlalchemy.type_coerce(column, types.NullType())
+    is_code = getattr(declared, "zerofill", False) and not column.primary_key
+    # Python has no date `infinity`, and no time `30:00:00`
+    if is_code or isinstance(declared, types.Date | types.DateTime | types.Time):
+        return sqlalchemy.cast(column, types.Text).label(column.name)
+    if isinstance(declared, types.Float):
+        declared.asdecimal = False  # MySQL's DOUBLE would be rounded to ten digits
+    return column
