@@ -62,9 +62,7 @@ def json_tables(path: Path, encoding: str) -> dict[str, Rows]:
 
 
 def whole(path: Path, encoding: str) -> Rows:
-    """Return what reads a JSON text that is one object: the objects that it holds, the places of its
-    lists (a column each), or itself.
-    """
+    """Return what reads one object as rows: the objects it holds, its lists as columns, or itself."""
     return partial(_read, path, encoding, _object_records)
 
 

@@ -8,8 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
-from itertools import islice, starmap
-from operator import itemgetter
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -20,8 +19,8 @@ from sqlalchemy import ColumnElement, types
 from common.language import said
 from data.json_rows import LINES, Rows, json_tables, open_text
 from data.parquet import BATCH, parquet_records
-from data.records import MARKS, Record, SourceError, as_record, detect_encoding, refusing
-from sql_agent.intake.grid import SEARCHED, Part, Row, SheetRows, below_headers, column_names
+from data.records import MARKS, Record, SourceError, detect_encoding, refusing
+from sql_agent.intake.grid import SEARCHED, Part, SheetRows, below_headers, column_names
 from sql_agent.intake.headers import is_known
 from sql_agent.intake.kinds import other_kind
 from sql_agent.intake.workbooks import KINDS as WORKBOOKS
@@ -131,11 +130,11 @@ def _text_rows(path: Path, encoding: str) -> SheetRows:
     quote = "'" if any(map(QUOTED.fullmatch, lines[:1])) else '"'
     delimiter = told[1] if told else max(DELIMITERS, key=lambda sign: _fit(lines, sign, quote))
 
-    def rows() -> Iterator[Row]:
+    def rows() -> Iterator[list[str]]:
         with open_text(path, encoding) as file:
             reader = csv.reader(file, delimiter=delimiter, quotechar=quote, strict=True)
             try:
-                yield from map(Row, reader)
+                yield from reader
             except csv.Error as error:
                 raise ValueError(
                     f"near line {reader.line_num}: {error}; is a quotation mark left open?"
@@ -144,13 +143,16 @@ def _text_rows(path: Path, encoding: str) -> SheetRows:
     return rows
 
 
-def _fit(lines: list[str], delimiter: str, quote: str) -> tuple[int, int, int]:
+def _fit(lines: list[str], delimiter: str, quote: str) -> tuple[float, ...]:
     """Return how well a delimiter cuts the first rows into known names and as many cells."""
     rows = list(islice(csv.reader(lines, delimiter=delimiter, quotechar=quote), SEARCHED))
     known = [sum(map(is_known, cells)) for cells in rows]
-    widths = Counter(len(cells) for cells in rows if len(cells) > 1)
-    width, count = max(widths.items(), key=itemgetter(1), default=(1, 0))
-    return max(known, default=0), count, width
+    widths = Counter(map(len, rows))
+    if any(known):
+        width = len(rows[known.index(max(known))])
+    else:
+        width = max(widths, key=lambda width: (width > 1, widths[width]), default=1)
+    return (max(known, default=0), width > 1, widths[width] / len(rows or [0]), width)
 
 
 def _json_part(name: str, rows: Rows) -> Part:
@@ -215,11 +217,16 @@ def _records(engine: sqlalchemy.Engine, table: sqlalchemy.Table) -> Iterator[Rec
         is_text = is_postgres and isinstance(column.type, types.JSON | types.NullType)
         order.append(sqlalchemy.cast(column, types.Text) if is_text else column)
     query = sqlalchemy.select(*selected).order_by(*order)
+    times = [column.name for column in table.columns if isinstance(column.type, types.DateTime)]
     with engine.connect() as connection:
         if is_postgres:
             connection.exec_driver_sql("SET datestyle = ISO")
         rows = connection.execution_options(yield_per=BATCH).execute(query)
-        yield from starmap(as_record, enumerate(map(dict, rows.mappings()), start=1))
+        for number, row in enumerate(map(dict, rows.mappings()), start=1):
+            for name in times:
+                if isinstance(row[name], str):  # midnight is a day, as in a spreadsheet
+                    row[name] = row[name].removesuffix(" 00:00:00")
+            yield Record(number, row)
 
 
 def _as_stored(column: sqlalchemy.Column[Any], is_file: bool) -> ColumnElement[Any]:

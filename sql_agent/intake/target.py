@@ -31,7 +31,7 @@ FORGETS = (
 
 
 class TargetError(Failure):
-    """The target cannot be written as requested and is unchanged."""
+    """The target cannot be written and is unchanged."""
 
 
 class Target:
