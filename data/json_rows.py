@@ -105,7 +105,7 @@ def _lists_in(held: Any, place: str = "") -> dict[str, list[Any]]:
     """Return all lists of objects that are not inside other lists, by their place."""
     if isinstance(held, list):
         return {place: held} if any(isinstance(value, dict) for value in held) else {}
-    found = {}
+    found: dict[str, list[Any]] = {}
     for key, value in held.items() if isinstance(held, dict) else ():
         found |= _lists_in(value, f"{place}.{key}" if place else key)
     return found
