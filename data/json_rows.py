@@ -1,4 +1,4 @@
-"""Rows of JSON files: an object a line, or the objects of lists at any depth. One is in memory."""
+"""Rows of JSON files: an object a line, one in memory, or the objects of lists at any depth."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator
@@ -14,10 +14,8 @@ import ijson
 from data.records import PIECE, Record, as_record
 
 LINES = (".jsonl", ".ndjson")
-LIST = "item"  # ijson's name for an element of a list
 DEEPEST = 100  # levels of a JSON list
 SHOWN = 60  # characters of a bad line in a message
-LONGEST = 32 * 1024 * 1024  # characters of a bad file that are looked at
 
 Rows = Callable[[], Iterator[Record]]
 
@@ -45,34 +43,43 @@ def json_tables(path: Path, encoding: str) -> dict[str, Rows]:
     """
     with open_text(path, encoding) as file:
         if _are_lines(file, path.suffix.lower() in LINES):
-            return {"": partial(_read, path, encoding, line_records)}
+            return {"": partial(_lines_of, path, encoding)}
         file.seek(0)
-        try:
-            places = _places_of_lists(file)
-        except ijson.JSONError:
-            file.seek(0)
-            raise ValueError(_why_no_json(file)) from None
-    if not places:
-        return {"": whole(path, encoding)}
-    tables: dict[str, Rows] = {}
-    for place in places:
-        name = place.removesuffix(LIST).removesuffix(".")
-        tables[name] = partial(_read, path, encoding, partial(_list_records, place))
-    return tables
+        held = _held(file)
+    lists = _lists_in(held) or {"": _rows_of(held)}
+    return {place: partial(_records, rows) for place, rows in lists.items()}
 
 
 def whole(path: Path, encoding: str) -> Rows:
-    """Return what reads a JSON text that is one object: the objects that it holds, the places of its
-    lists (a column each), or itself.
-    """
-    return partial(_read, path, encoding, _object_records)
-
-
-def _read(
-    path: Path, encoding: str, read: Callable[[IO[str]], Iterator[Record]]
-) -> Iterator[Record]:
+    """Return what reads one object as rows: the objects it holds, its lists as columns, or itself."""
     with open_text(path, encoding) as file:
-        yield from read(file)
+        return partial(_records, _rows_of(_held(file)))
+
+
+def _lines_of(path: Path, encoding: str) -> Iterator[Record]:
+    with open_text(path, encoding) as file:
+        yield from line_records(file)
+
+
+def _records(rows: list[Any]) -> Iterator[Record]:
+    return starmap(as_record, enumerate(rows, start=1))
+
+
+def _held(file: IO[str]) -> Any:
+    text = file.read()
+    try:
+        return json.loads(text, object_pairs_hook=Object)
+    except RecursionError:
+        raise ValueError("lists and objects are nested too deep") from None
+    except json.JSONDecodeError as error:
+        if error.msg == "Extra data":
+            raise ValueError(
+                f"line {error.lineno} begins another JSON text; write one list of all"
+            ) from None
+        line = "".join(text.splitlines()[error.lineno - 1 : error.lineno])
+        raise ValueError(
+            f"no JSON in line {error.lineno} ({error.msg}): {line[:SHOWN]!r}"
+        ) from None
 
 
 def open_text(path: Path, encoding: str) -> IO[str]:
@@ -94,35 +101,21 @@ def _are_lines(file: IO[str], are_expected: bool) -> bool:
         return False
 
 
-def _places_of_lists(file: IO[str]) -> list[str]:
-    """Return the ijson prefixes of all lists of objects that are not inside other lists."""
-    places: dict[str, None] = {}
-    opened: list[str] = []  # the events that began the lists and objects around
-    for place, event, _ in json_events(file):
-        is_element = opened.count("start_array") == 1 and opened[-1] == "start_array"
-        if event == "start_map" and is_element:
-            places[place] = None
-        if event.startswith("start"):
-            opened.append(event)
-        elif event.startswith("end"):
-            opened.pop()
-    return list(places)
+def _lists_in(held: Any, place: str = "") -> dict[str, list[Any]]:
+    """Return all lists of objects that are not inside other lists, by their place."""
+    if isinstance(held, list):
+        return {place: held} if any(isinstance(value, dict) for value in held) else {}
+    found: dict[str, list[Any]] = {}
+    for key, value in held.items() if isinstance(held, dict) else ():
+        found |= _lists_in(value, f"{place}.{key}" if place else key)
+    return found
 
 
-def _list_records(place: str, file: IO[str]) -> Iterator[Record]:
-    items = ijson.items(json_events(file), place, map_type=Object)
-    return starmap(as_record, enumerate(items, start=1))
-
-
-def _object_records(file: IO[str]) -> Iterator[Record]:
-    found: Any = next(ijson.items(json_events(file), "", map_type=Object), {})
-    if not isinstance(found, dict | list):
-        raise ValueError(f"it is a JSON {type(found).__name__}; expected a list of objects")
-    rows = _rows_of(found) if isinstance(found, dict) else found
-    return starmap(as_record, enumerate(rows, start=1))
-
-
-def _rows_of(held: dict[str, Any]) -> list[Any]:
+def _rows_of(held: Any) -> list[Any]:
+    if isinstance(held, list):
+        return held
+    if not isinstance(held, dict):
+        raise ValueError(f"it is a JSON {type(held).__name__}; expected a list of objects")
     values = list(held.values())
     if all(isinstance(value, dict) for value in values):
         keys = list(values[0]) if values else []
@@ -157,20 +150,6 @@ def _of_line(line: str) -> Any:
     """Return the value of a line, which may begin a file put behind another, or end in a comma."""
     text = line.lstrip("\ufeff").rstrip().removesuffix(",")
     return json.loads(text, object_pairs_hook=Object)
-
-
-def _why_no_json(file: IO[str]) -> str:
-    text = file.read(LONGEST)
-    try:
-        json.loads(text)
-    except json.JSONDecodeError as error:
-        if error.msg == "Extra data":
-            return f"line {error.lineno} begins another JSON text; write one list of all"
-        line = text.splitlines()[error.lineno - 1 :]
-        return f"no JSON in line {error.lineno} ({error.msg}): {''.join(line[:1])[:SHOWN]!r}"
-    except RecursionError:
-        return "no JSON"
-    return "NaN or Infinity, which JSON does not know; write null"
 
 
 def json_events(file: IO[str]) -> Iterator[tuple[str, str, Any]]:

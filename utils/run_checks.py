@@ -16,7 +16,6 @@ TINY_MODEL = ROOT / "sql_agent" / "tiny_model"
 
 
 def look_at_libraries() -> str:
-    """Load what vLLM on a CPU loads."""
     check_libraries("cpu")
     return f"{', '.join(SYSTEM_LIBRARIES)} can be loaded"
 
@@ -36,7 +35,6 @@ def look_at_database() -> str:
 
 
 def look_at_sandbox() -> str:
-    """Check that a program runs. Only the code agent needs it."""
     try:
         asyncio.run(probe())
     except SandboxError as error:
@@ -45,7 +43,6 @@ def look_at_sandbox() -> str:
 
 
 def look_at_model() -> str:
-    """Check that a model folder has what training needs. A hub id is only named."""
     model = Path(load_settings().base_model or TINY_MODEL).expanduser()
     check_name(str(model))
     if not model.is_dir():

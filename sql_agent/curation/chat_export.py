@@ -13,7 +13,6 @@ from typing import Any
 from common.toml import table_beside
 from data.json_rows import LINES
 from data.records import SourceError
-from sql_agent.intake.cells import EXACT
 from sql_agent.intake.grid import Part
 from sql_agent.intake.sources import WITH_HEADERS, open_parts
 
@@ -26,13 +25,11 @@ OTHER_ROLES = frozenset(_TABLE["roles"]["other"].split())
 
 @dataclass(frozen=True)
 class Message:
-    """One message, or a record that is none, with the `problem`. session: "" if the export names
-    none. role: in lower case.
-    """
+    """One message, or a record that is none, with the `problem`."""
 
     where: str
     session: str = ""
-    role: str = ""
+    role: str = ""  # in lower case
     text: str = ""
     problem: str = ""
 
@@ -57,8 +54,7 @@ def read_messages(path: Path, encoding: str | None = None) -> Iterator[Message]:
         raise SourceError(f"{seen}; expected one for the text, such as content or 内容")
     for part in parts:
         if part not in readable:
-            lacking = f"no text; its columns are {', '.join(part.columns)}"
-            yield Message(part.name, problem=lacking)
+            yield Message(part.name, problem=f"no text; it has {', '.join(part.columns)}")
             continue
         for record in part.records():
             there = f"{where} {record.number}"
@@ -109,17 +105,16 @@ def _plain(name: str) -> str:
 def _scalar(value: Any) -> str | None:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return None
-    if isinstance(value, float) and value.is_integer() and abs(value) < EXACT:
+    if isinstance(value, float) and value.is_integer():
         value = int(value)  # workbooks hold every number as a float
     return str(value)
 
 
 def _text(value: Any) -> str | None:
-    """Return a message's text. Of a list of parts (OpenAI's form) only the texts are joined."""
     if not isinstance(value, list):
         return _scalar(value)
     texts = []
-    for part in value:
+    for part in value:  # of OpenAI's form
         text = part.get("text") if isinstance(part, dict) else part
         if isinstance(text, str):
             texts.append(text)

@@ -76,7 +76,7 @@ def judge(text: str) -> tuple[str, str | None]:
 
 
 class Candidates:
-    """Takes messages, yields candidate questions, and counts what it drops and masks."""
+    """Yields candidate questions, and counts what it drops and masks."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self._options = options

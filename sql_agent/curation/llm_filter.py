@@ -31,7 +31,7 @@ SECONDS = 180.0  # for a row, retries included
 
 
 class LLMFilter:
-    """A pass of an LLM over rows. Subclasses say what is asked about a row and what is kept."""
+    """Asks an LLM about every row. Subclasses say what is asked and what is kept."""
 
     program = ""
     switches: Mapping[str, str] = {}  # flags of this program only, with their help

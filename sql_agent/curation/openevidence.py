@@ -34,8 +34,6 @@ MAX_TURNS = 6
 
 
 class Drafter(LLMFilter):
-    """Answers from one database with one LLM. Raises DatabaseError, LLMError: one cannot be used."""
-
     program = "openevidence"
 
     def __init__(self, options: argparse.Namespace) -> None:
@@ -52,7 +50,6 @@ class Drafter(LLMFilter):
         self.depends = {"version": VERSION, "database": self.checker.tool.database().label}
 
     async def ask(self, row: Row) -> Row:
-        """Return the columns to add, or `refused` with reason and detail. Raises LLMError."""
         task = SqlTask(id="draft", question=row["question"])
         policy = ChatPolicy(self.endpoint, MAX_TURNS)
         episode = self.environment.play(task, policy)

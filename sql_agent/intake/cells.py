@@ -11,8 +11,7 @@ from typing import Any
 from uuid import UUID
 
 CONTROL = r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f"
-# Control characters, of which PostgreSQL refuses the first, and halves of a surrogate pair, which
-# are no characters.
+# Control characters, of which PostgreSQL refuses the first, and halves of a surrogate pair
 REFUSED = re.compile(rf"[{CONTROL}\ud800-\udfff]")
 CHINESE = re.compile("[\u4e00-\u9fff]")
 # Characters without a width or a place of their own, which make two equal names differ
@@ -34,7 +33,6 @@ LOST = {
     r"\?{2,}": "has lost its characters; export it again as UTF-8",
     r"同上|同前|[〃″]|(?i:ditto)": "stands for the cell above; write that out",
 }
-ANY_LOST = re.compile("|".join(LOST))
 SHORT = 32  # characters
 SHOWN = 40  # characters of a cell in a message
 # How exports keep a spreadsheet from reading a number or a formula: ="0690", '0690, '=1.
@@ -70,6 +68,10 @@ class CellError(ValueError):
     """The value cannot be stored. The message says what was seen and expected."""
 
 
+class Title(str):
+    """The text of a cell over several columns that is alone in its row."""
+
+
 def to_text(value: Any, strip_html: bool = False) -> str | None:
     """Return the value as visible text without outer white space, or None for a PLACEHOLDER.
 
@@ -84,20 +86,18 @@ def to_text(value: Any, strip_html: bool = False) -> str | None:
     marked = AS_TEXT.fullmatch(text) if text.startswith(("=", "'")) else None
     if marked:
         text = (marked[1] or marked[2] or "").strip()
-    refused = REFUSED.search(text)
-    if refused:
+    if refused := REFUSED.search(text):
         seen = f"U+{ord(refused[0]):04X}, no character of a text"
         raise CellError(f"{seen}; --strip-html removes control characters")
     if len(text) <= SHORT:
         if not text or PLACEHOLDER.fullmatch(text):
             return None
-        if ANY_LOST.fullmatch(text):
-            why = next(said for form, said in LOST.items() if re.fullmatch(form, text))
-            raise CellError(f"{text} {why}")
+        for form, why in LOST.items():
+            if re.fullmatch(form, text):
+                raise CellError(f"{text} {why}")
     if why := _misread(text):
         raise CellError(f"{text[:SHOWN]} {why}")
-    in_words = DATE.fullmatch(text)
-    if in_words:
+    if in_words := DATE.fullmatch(text):
         year, month, day, hour, minute, second = map(int, in_words.groups("0"))
         with suppress(ValueError):  # a 13th month
             return _moment(datetime(year, month, day, hour, minute, second))

@@ -24,16 +24,13 @@ LISTED = 40  # names in a message
 
 
 class Planned(NamedTuple):
-    """A part of a source, its target table, the column map, and the columns nobody decided about.
-
-    is_counted: its ids are running numbers (序号), which may begin anew.
-    """
+    """A part of a source, and where it goes."""
 
     part: Part
     table: str
     mapping: dict[str, str]
-    unused: list[str]
-    is_counted: bool = False
+    unused: list[str]  # columns that nobody decided about
+    is_counted: bool = False  # its ids are running numbers (序号), which may begin anew
 
     @property
     def named(self) -> str:
@@ -151,9 +148,7 @@ def sample(part: Part) -> dict[str, list[str]]:
 
 
 def _refuse_names_as_rows(item: Planned, cells: list[str]) -> None:
-    """Refuse a table that lies on its side: its first column holds the names of columns. In the text
-    of a leaflet they stand before their texts: 适应症：头痛.
-    """
+    """Refuse a table that lies on its side, and the text of a leaflet (适应症：头痛)."""
     is_name, share = (is_known, 3) if len(item.part.columns) == 1 else (is_word, 2)
     names = [cell for cell in cells if is_name(cell) and cell != item.named]
     if len(names) > 1 and share * len(names) > len(cells):
@@ -212,7 +207,6 @@ def map_columns(
 
 
 def _may_be(column: str, rank: int, cells: list[str]) -> bool:
-    """Return whether the cells of a foreign column do not contradict what its name may mean."""
     if column not in CELLS or (rank >= EXACT and column != "id"):
         return True
     fitting = sum(bool(CELLS[column].fullmatch(cell)) for cell in cells)

@@ -16,34 +16,24 @@ UNNAMED = "column "  # begins the name of an unnamed column. Its number follows
 
 
 class Part(NamedTuple):
-    """One table of a source. `records()` starts anew each time. header: number of the header row.
-
-    is_hidden: a sheet that a person does not see. note: what a person must know of how it is read.
-    """
+    """One table of a source. `records()` starts anew each time. note: how it is read."""
 
     name: str
     columns: list[str]
     records: Rows
-    header: int = 1
-    is_hidden: bool = False
+    header: int = 1  # number of the header row
+    is_hidden: bool = False  # a sheet that a person does not see
     note: str = ""
 
 
-class Row(NamedTuple):
-    """A row of a sheet: its cells, and whether it is one merged cell."""
-
-    cells: list[Any]
-    merged: bool = False
-
-
-SheetRows = Callable[[], Iterator[Row]]
+SheetRows = Callable[[], Iterator[list[Any]]]  # the cells of each row
 
 
 def below_headers(tables: Mapping[str, SheetRows], header_row: int | None = None) -> list[Part]:
     """Return the tables with a header row, given (counted from 1) or found. Raises ValueError."""
     parts = []
     for name, rows in tables.items():
-        first = [row.cells for row in islice(rows(), header_row or SEARCHED)]
+        first = list(islice(rows(), header_row or SEARCHED))
         header = header_row or _header_of(first)
         if header > len(first) or is_blank(first[header - 1]):
             continue
@@ -58,7 +48,6 @@ def below_headers(tables: Mapping[str, SheetRows], header_row: int | None = None
 
 
 def _header_of(rows: list[list[Any]]) -> int:
-    """Return the number of the row with most known names, else of the first at least half full."""
     known = [sum(map(is_known, cells)) for cells in rows]
     if any(known):
         return known.index(max(known)) + 1
@@ -67,9 +56,7 @@ def _header_of(rows: list[list[Any]]) -> int:
 
 
 def _with_row_below(names: list[Any], lower: Sequence[Any] = ()) -> list[Any]:
-    """Return the names with a row below that only divides them, 安全性 into 不良反应 and 禁忌, or only
-    holds their units.
-    """
+    """Add a row that only divides the names, 安全性 into 不良反应 and 禁忌, or only holds their units."""
     pairs = list(zip(names, lower, strict=False))
     open_above = any(is_known(name) and is_blank([cell]) for name, cell in pairs)
     # A name that is merged over both rows stands in both
@@ -85,10 +72,7 @@ def _with_row_below(names: list[Any], lower: Sequence[Any] = ()) -> list[Any]:
 
 
 def _completed(header: list[Any], above: list[list[Any]], every: bool = False) -> list[Any]:
-    """Fill blank header cells from above: headers of two rows say 药品名称 first, then 剂型, 规格.
-
-    every: unknown names too.
-    """
+    """Fill blank header cells by known names above, or by every one."""
     names = list(header)
     for cells in reversed(above):
         for at, cell in enumerate(cells[: len(names)]):
@@ -117,7 +101,7 @@ def _records(rows: SheetRows, columns: list[str], header: int) -> Iterator[Recor
     named = [place for place, name in enumerate(columns, start=1) if not name.startswith(UNNAMED)]
     # Exports write a delimiter too many behind their header
     least = max(named, default=0)
-    for number, (cells, merged) in enumerate(rows(), start=1):
+    for number, cells in enumerate(rows(), start=1):
         if number <= header:
             continue
         if is_blank(cells):
@@ -126,7 +110,7 @@ def _records(rows: SheetRows, columns: list[str], header: int) -> Iterator[Recor
         problem = None
         if len(cells) < least or not is_blank(cells[len(columns) :]):
             problem = f"{len(cells)} cells, the header has {len(columns)}"
-        yield Record(number, dict(zip(columns, cells, strict=False)), problem, merged)
+        yield Record(number, dict(zip(columns, cells, strict=False)), problem)
 
 
 def is_blank(cells: Sequence[Any]) -> bool:

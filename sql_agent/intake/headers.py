@@ -61,7 +61,6 @@ NEAR_NAME = 90  # of 100, rapidfuzz's ratio
 
 
 def _plain(name: str) -> str:
-    """Return a name in half width, lower case, simplified characters, and without a bullet."""
     text = HUMP.sub(" ", unicodedata.normalize("NFKC", name)).lower()
     return BULLET.sub("", simplified(text))
 
@@ -72,7 +71,6 @@ def normalise(name: str) -> str:
 
 
 def _in_pinyin(words: Mapping[str, str]) -> dict[str, str]:
-    """Return words in pinyin, longer ones also by initials. Ambiguous spellings are left out."""
     found = defaultdict(set)
     for word, column in words.items():
         syllables = word.translate(str.maketrans(PINYIN)).split()
@@ -102,9 +100,7 @@ for _table, _columns in WORDS.items():
 
 
 def _readings(pieces: Sequence[str]) -> dict[str, bool]:
-    """Return what pieces of a name may mean once shortened, and whether more than a beginning was
-    cut.
-    """
+    """Return shortened pieces of a name, and whether more than a beginning was cut."""
     found = {normalise(re.sub(FILLERS, " ", piece)): True for piece in pieces}
     found |= {normalise(piece): False for piece in pieces if piece not in UNITS}
     for start in _LISTED["before"]:
@@ -120,17 +116,14 @@ def _readings(pieces: Sequence[str]) -> dict[str, bool]:
 
 
 def _inside(plain: str, table: str) -> dict[str, int]:
-    """Return the claims of a name without its language at the end, or without its path.
-
-    The path says to which entity an id belongs, so ids are not claimed.
-    """
+    """Return the claims of a name without its language at the end, or without its path."""
     split = IN_LANGUAGE.fullmatch(plain)
     if split:
         most = NEAR if split[2] else PART
         return {column: min(rank, most) for column, rank in claims(split[1], table).items()}
     if "." not in plain:
         return {}
-    inner = claims(plain.partition(".")[2], table)
+    inner = claims(plain.partition(".")[2], table)  # an id may be another entity's
     return {column: PART for column, rank in inner.items() if rank >= PART and column != "id"}
 
 

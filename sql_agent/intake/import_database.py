@@ -74,7 +74,6 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _refuse_unused(planned: list[Planned]) -> None:
-    """Refuse a part most of whose columns fit none of ours."""
     fitting = [item for item in planned if len(item.unused) <= len(item.mapping)]
     for item in planned:
         if item not in fitting:
@@ -98,7 +97,6 @@ def _say_written(counts: dict[str, int], target: str) -> None:
 
 
 def _stage(item: Planned, staging: Staging, strip_html: bool) -> int:
-    """Read a part, print what is left out, and return the number of rejected rows."""
     rows = Counter[str]()
     lines = []
     for record in watched(item.part.records(), item.part.name):

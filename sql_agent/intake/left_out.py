@@ -1,6 +1,4 @@
-"""Rows of people's tables that are none of their rows: totals, section titles and signatures, and
-names of columns that stand once more (on each page, in a second language, as numbers).
-"""
+"""Rows that are no entries: totals, titles, signatures, and names of columns once more."""
 
 import re
 import unicodedata
@@ -10,7 +8,7 @@ from typing import Any
 
 from common.toml import table_beside
 from data.records import Record, SourceError
-from sql_agent.intake.cells import readable
+from sql_agent.intake.cells import Title, readable
 from sql_agent.intake.columns import Planned, guess_table
 from sql_agent.intake.headers import claims, is_word
 
@@ -21,7 +19,6 @@ def _any_of(name: str) -> str:
     return f"(?:{'|'.join(_LISTED[name])})"
 
 
-# 3种, 3 个品种, 1,280.50元, 三种药品
 COUNT = r"[-+¥￥$]?(?:[\d,，]++(?:\.\d++)?|[一二三四五六七八九十百千万]++|[零壹贰叁肆伍陆柒捌玖拾佰仟万亿圆元角分整]++)\s*+"
 AMOUNT = rf"{COUNT}(?:{_any_of('rows')}|{_any_of('units')})?"
 TOTAL = re.compile(
@@ -58,18 +55,17 @@ LEAST_NUMBERED = 3  # columns
 LONGEST_NUMBER = 4  # characters, such as (12)
 
 
-def is_footer(values: Mapping[str, Any], merged: bool = False) -> bool:
-    """Return whether a row is a total beside numbers, or a lone signature, note or title.
-
-    merged: the row is one cell over several columns.
-    """
+def is_footer(values: Mapping[str, Any]) -> bool:
+    """Return whether a row is a total beside numbers, or a lone signature, note or title."""
+    if any(isinstance(value, Title) for value in values.values()):
+        return True
     texts = [str(value).strip() for value in values.values() if value is not None]
     texts = [text for text in texts if text]
     words = [text for text in texts if not NUMBER.fullmatch(text)]
     totals = [word for word in words if len(word) <= LONGEST_TOTAL and TOTAL.fullmatch(word)]
     if totals and all(word in totals or _is_said(word) for word in words):
         return True
-    if words and len(words) == len(texts) and (merged or all(map(_is_said, words))):
+    if words and len(words) == len(texts) and all(map(_is_said, words)):
         return True
     return _is_signature(texts)
 
@@ -79,9 +75,6 @@ def _is_said(text: str) -> bool:
 
 
 def _is_signature(texts: list[str]) -> bool:
-    """Return whether those who sign stand first, and beside them only others, dates, telephones
-    and what a label asks for.
-    """
     if not texts or not (SIGNED.match(texts[0]) or LABEL.fullmatch(texts[0])):
         return False
     return all(
@@ -128,7 +121,6 @@ def _names_a_column(source: str, cell: str) -> bool:
 
 
 def _are_numbers(cells: list[str]) -> bool:
-    """Return whether cells are such as 1, 2, 3 or (1), (2), (3) or ①, ②, ③ or 甲, 乙, 丙."""
     if len(cells) < LEAST_NUMBERED or any(len(cell) > LONGEST_NUMBER for cell in cells):
         return False
     plain = [unicodedata.normalize("NFKC", cell).strip("()[]【】 ").upper() for cell in cells]

@@ -11,16 +11,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, count
 from os import PathLike
 from pathlib import Path
-from reprlib import Repr
+from reprlib import repr as shortly
 from typing import Any
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from common.command import UsageError
 from common.files import replacing
 from data.json_rows import Object, line_records
 from data.parquet import parquet_records
-from data.records import Record, as_record, compact, detect_encoding, refusing
+from data.records import Record, SourceError, as_record, compact, detect_encoding, refusing
 from sql_agent.intake.columns import listed
 from sql_agent.intake.kinds import OF_KIND, binary_kind
 
@@ -31,10 +30,6 @@ COLUMNS = (
 )
 ALIASES = {"qid": "id", "ground_truth": "answer"}
 KINDS = "Parquet, lines of JSON or a JSON list"
-
-_SHORT = Repr()  # shortens a wrong value in a message, however large or deep it is
-_SHORT.maxstring = _SHORT.maxother = 60
-_SHORT.maxlevel = 3
 
 
 class Gold(BaseModel):
@@ -65,10 +60,7 @@ NESTED: dict[str, tuple[TypeAdapter[Any], str]] = {
 
 Row = dict[str, Any]
 Note = tuple[str, str]  # the column, and its problem
-
-
-class DataError(UsageError):
-    """The question file is unusable. The message names the file, the column and the row."""
+DataError = SourceError  # a question file is unusable: its message names the column and the row
 
 
 def load_rows(path: str | PathLike[str]) -> list[Row]:
@@ -137,7 +129,7 @@ def read_records(path: Path) -> Iterator[tuple[int, Row | DataError]]:
 
     Blank lines of JSONL are skipped. Raises DataError: no such file, or it cannot be read further.
     """
-    with refusing(f"{path} cannot be read", DataError):
+    with refusing(f"{path} cannot be read"):
         if not path.is_file():
             seen = "is a folder" if path.is_dir() else "does not exist or is no file"
             raise DataError(f"{path} {seen}; expected {KINDS} with the columns id and question")
@@ -210,14 +202,18 @@ def _read(column: str, value: Any) -> str:
     is_statement = isinstance(value, str) and not value.lstrip().startswith("[")
     if column not in NESTED or (column == "sql" and is_statement):
         return _text(value)
-    found = _json(value)
+    try:
+        found = json.loads(value.strip() or "null") if isinstance(value, str) else value
+        compact(found).encode()  # an escape may stand for half a surrogate pair
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"not JSON ({error}): {shortly(value)}") from None
     if found is None:
         return ""
     kind, expected = NESTED[column]
     try:
         kind.validate_python(found)
     except ValidationError:
-        raise ValueError(f"{_SHORT.repr(found)}: expected {expected}") from None
+        raise ValueError(f"{shortly(found)}: expected {expected}") from None
     if column == "sql":
         found = [statement for statement in found if statement and statement.strip()]
         if len(found) < 2 and not "".join(found).lstrip().startswith("["):
@@ -225,9 +221,7 @@ def _read(column: str, value: Any) -> str:
     if column == "structured_gt":
         width = len(found["columns"])
         if any(len(line) != width for line in found["rows"]):
-            raise ValueError(
-                f"a row has not {width} cells, one a column: {_SHORT.repr(found['rows'])}"
-            )
+            raise ValueError(f"a row has not {width} cells, one a column: {shortly(found['rows'])}")
     if column == "evidence":
         found = [_renamed(quote, {"source_table": "table"}) for quote in found]
     return compact(found)
@@ -237,25 +231,12 @@ def _text(value: Any) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise ValueError(f"{_SHORT.repr(value)} is {type(value).__name__}, expected text")
+        raise ValueError(f"{shortly(value)} is {type(value).__name__}, expected text")
     try:
         value.encode("utf-8")
     except UnicodeEncodeError:
         raise ValueError("half a surrogate pair, not a character") from None
     return value if value.strip() else ""
-
-
-def _json(value: Any) -> Any:
-    if not isinstance(value, str | dict | list | None):
-        raise ValueError(
-            f"{_SHORT.repr(value)} is {type(value).__name__}, expected text or nested values"
-        )
-    try:
-        found = json.loads(value.strip() or "null") if isinstance(value, str) else value
-        _text(compact(found))  # an escape may stand for half a surrogate pair
-    except (TypeError, ValueError, RecursionError) as error:
-        raise ValueError(f"not JSON ({error}): {_SHORT.repr(value)}") from None
-    return found
 
 
 def statements(row: Row) -> list[str]:

@@ -7,10 +7,8 @@ import csv
 import re
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
-from datetime import datetime
 from functools import partial
-from itertools import islice, starmap
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -21,8 +19,8 @@ from sqlalchemy import ColumnElement, types
 from common.language import said
 from data.json_rows import LINES, Rows, json_tables, open_text
 from data.parquet import BATCH, parquet_records
-from data.records import MARKS, Record, SourceError, as_record, detect_encoding, refusing
-from sql_agent.intake.grid import SEARCHED, Part, Row, SheetRows, below_headers, column_names
+from data.records import MARKS, Record, SourceError, detect_encoding, refusing
+from sql_agent.intake.grid import SEARCHED, Part, SheetRows, below_headers, column_names
 from sql_agent.intake.headers import is_known
 from sql_agent.intake.kinds import other_kind
 from sql_agent.intake.workbooks import KINDS as WORKBOOKS
@@ -132,11 +130,11 @@ def _text_rows(path: Path, encoding: str) -> SheetRows:
     quote = "'" if any(map(QUOTED.fullmatch, lines[:1])) else '"'
     delimiter = told[1] if told else max(DELIMITERS, key=lambda sign: _fit(lines, sign, quote))
 
-    def rows() -> Iterator[Row]:
+    def rows() -> Iterator[list[str]]:
         with open_text(path, encoding) as file:
             reader = csv.reader(file, delimiter=delimiter, quotechar=quote, strict=True)
             try:
-                yield from map(Row, reader)
+                yield from reader
             except csv.Error as error:
                 raise ValueError(
                     f"near line {reader.line_num}: {error}; is a quotation mark left open?"
@@ -195,8 +193,7 @@ def database_parts(source: str, views: bool = False) -> list[Part]:
     if has_bare_at(source):
         raise ValueError(PERCENT)
     url = sqlalchemy.make_url(source)
-    is_file = url.get_backend_name() == "sqlite"
-    if is_file:
+    if url.get_backend_name() == "sqlite":
         file = f"file:{quote(str(Path(str(url.database)).resolve()))}"
         url = url.set(database=file, query={"mode": "ro", "uri": "true"})
     driver = DRIVERS.get(url.drivername, url.drivername)
@@ -207,58 +204,39 @@ def database_parts(source: str, views: bool = False) -> list[Part]:
         raise ValueError("it has no tables")
     parts = []
     for table in found.tables.values():
-        for column in table.columns:
-            declared = column.type
-            if isinstance(declared, types.Float):
-                declared.asdecimal = False  # MySQL's DOUBLE would be rounded to ten digits
-            is_code = getattr(declared, "zerofill", False) and not column.primary_key
-            is_time = isinstance(declared, types.Date | types.DateTime | types.Time)
-            if is_file or is_time or is_code:
-                column.type = _AsStored(declared, as_text=not is_file)
         parts.append(Part(table.name, table.columns.keys(), partial(_records, engine, table)))
     return parts
 
 
-class _AsStored(types.TypeDecorator[Any]):
-    """A value as its database has it.
-
-    SQLite stores any value in any column, where SQLAlchemy would round a decimal to the declared
-    digits and refuse a date of another form. Python has no date `infinity`, and no time `30:00:00`.
-    as_text: the database writes the value.
-    """
-
-    impl = types.NullType
-    cache_ok = False
-
-    def __init__(self, declared: types.TypeEngine[Any], as_text: bool) -> None:
-        super().__init__()
-        self.declared = declared
-        self.as_text = as_text
-
-    def column_expression(self, column: ColumnElement[Any]) -> ColumnElement[Any]:
-        if not self.as_text:
-            return column
-        return sqlalchemy.type_coerce(sqlalchemy.cast(column, types.Text), self)
-
-    def process_result_value(self, value: Any, dialect: sqlalchemy.Dialect) -> Any:
-        if isinstance(self.declared, types.Boolean) and value in (0, 1):
-            return bool(value)
-        if isinstance(self.declared, types.Date | types.DateTime) and isinstance(value, str):
-            with suppress(ValueError):
-                return datetime.fromisoformat(value)
-        return value
-
-
 def _records(engine: sqlalchemy.Engine, table: sqlalchemy.Table) -> Iterator[Record]:
     is_postgres = engine.name == "postgresql"
+    selected = [_as_stored(column, engine.name == "sqlite") for column in table.columns]
     order = list[ColumnElement[Any]](table.primary_key.columns)
     for column in () if order else table.columns:
         # PostgreSQL does not order json, xml and point
         is_text = is_postgres and isinstance(column.type, types.JSON | types.NullType)
         order.append(sqlalchemy.cast(column, types.Text) if is_text else column)
-    query = sqlalchemy.select(table).order_by(*order)
+    query = sqlalchemy.select(*selected).order_by(*order)
+    times = [column.name for column in table.columns if isinstance(column.type, types.DateTime)]
     with engine.connect() as connection:
         if is_postgres:
             connection.exec_driver_sql("SET datestyle = ISO")
         rows = connection.execution_options(yield_per=BATCH).execute(query)
-        yield from starmap(as_record, enumerate(map(dict, rows.mappings()), start=1))
+        for number, row in enumerate(map(dict, rows.mappings()), start=1):
+            for name in times:
+                if isinstance(row[name], str):  # midnight is a day, as in a spreadsheet
+                    row[name] = row[name].removesuffix(" 00:00:00")
+            yield Record(number, row)
+
+
+def _as_stored(column: sqlalchemy.Column[Any], is_file: bool) -> ColumnElement[Any]:
+    declared = column.type
+    if is_file:  # SQLite stores any value in any column
+        return sqlalchemy.type_coerce(column, types.NullType())
+    is_code = getattr(declared, "zerofill", False) and not column.primary_key
+    # Python has no date `infinity`, and no time `30:00:00`
+    if is_code or isinstance(declared, types.Date | types.DateTime | types.Time):
+        return sqlalchemy.cast(column, types.Text).label(column.name)
+    if isinstance(declared, types.Float):
+        declared.asdecimal = False  # MySQL's DOUBLE would be rounded to ten digits
+    return column

@@ -35,10 +35,10 @@ HEADING = "names of columns again"
 
 
 class LeftOut(NamedTuple):
-    """Why a row was left out: the kind, the column (empty: the whole row) and the reason."""
+    """Why a row was left out."""
 
     kind: str
-    column: str = ""
+    column: str = ""  # empty: the whole row
     reason: str = ""
 
 
@@ -57,10 +57,11 @@ class Staging:
         cells, findings = clean(record, item, strip_html)
         if findings:
             return findings
-        text = _json(cells)
+        text = json.dumps(cells, ensure_ascii=False, sort_keys=True)
         is_known = cells.get("id") in self._keys
         if is_known and item.is_counted and text not in self._places:
-            text = _json({column: cell for column, cell in cells.items() if column != "id"})
+            del cells["id"]
+            text = json.dumps(cells, ensure_ascii=False, sort_keys=True)
         if text in self._places:
             return [LeftOut(DUPLICATE, reason=f"same as {self._places[text]}")]
         if is_known and not item.is_counted:
@@ -85,16 +86,12 @@ class Staging:
             yield row if self.without_key else row | {"id": int(key)}
 
 
-def _json(cells: dict[str, str]) -> str:
-    return json.dumps(cells, ensure_ascii=False, sort_keys=True)
-
-
 def clean(
     record: Record, item: Planned, strip_html: bool = False
 ) -> tuple[dict[str, str], list[LeftOut]]:
     """Return a record's texts by column of the table, and its faults."""
     repeated = is_heading(record, item)
-    if repeated or is_footer(record.values, record.merged):
+    if repeated or is_footer(record.values):
         texts = map(readable, record.values.values())
         return {}, [LeftOut(HEADING if repeated else FOOTER, reason=" ".join(filter(None, texts)))]
     if record.problem:
@@ -104,11 +101,11 @@ def clean(
     for source, column in item.mapping.items():
         value = record.values.get(source)
         written = value.strip() if isinstance(value, str) else ""
-        is_initials = column == INITIALS and written in ("NA", "NAN")
-        if is_initials:  # else an empty cell: the name has as many characters
-            is_initials = len(written) == len(readable(record.values.get(item.named)))
         try:
-            text = written if is_initials else to_text(value, strip_html)
+            text = to_text(value, strip_html)
+            if column == INITIALS and written in ("NA", "NAN"):
+                name = readable(record.values.get(item.named))
+                text = written if len(name) == len(written) else None
             if text is None:
                 continue
             is_date = isinstance(value, date | time) or DAY_AND_MONTH.fullmatch(written)

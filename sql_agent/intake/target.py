@@ -30,10 +30,6 @@ FORGETS = (
 )
 
 
-class TargetError(Failure):
-    """The target cannot be written as requested and is unchanged."""
-
-
 class Target:
     """The database that rows go to. Raises UsageError: URL not supported, or driver missing.
 
@@ -130,7 +126,7 @@ class Target:
         last = connection.scalar(select(func.max(table.c.id))) or 0
         if isinstance(last, str) or last % 1:
             problem = f"the column id of {table.name} has {last!r}, expected whole numbers"
-            raise TargetError(f"{self.name}: nothing written: {problem}")
+            raise Failure(f"{self.name}: nothing written: {problem}")
         empty = dict.fromkeys(table.c.keys()) | {"source": "imported"}
 
         def numbered() -> Iterator[Cells]:
@@ -145,7 +141,7 @@ class Target:
         try:
             yield
         except SQLAlchemyError as error:
-            raise TargetError(f"{self.name}: {what}{first_line(error)}") from None
+            raise Failure(f"{self.name}: {what}{first_line(error)}") from None
         except (TypeError, AttributeError) as error:  # PyMySQL's way to refuse a parameter
             if "pymysql" not in str(self.engine.url):
                 raise

@@ -17,8 +17,8 @@ from zipfile import ZipFile
 
 from python_calamine import CalamineSheet, CalamineWorkbook, SheetVisibleEnum
 
-from sql_agent.intake.cells import CellError
-from sql_agent.intake.grid import Row, SheetRows, is_blank
+from sql_agent.intake.cells import CellError, Title
+from sql_agent.intake.grid import SheetRows, is_blank
 from sql_agent.intake.headers import is_known
 
 WITH_MARKUP = (".xlsx", ".xlsm")
@@ -49,7 +49,7 @@ def read_workbook(path: Path) -> tuple[dict[str, SheetRows], set[str]]:
         return {name: partial(_rows, path, name) for name in book.sheet_names}, hidden
 
 
-def _rows(path: Path, name: str) -> Iterator[Row]:
+def _rows(path: Path, name: str) -> Iterator[list[Any]]:
     with closing(CalamineWorkbook.from_path(path)) as book:
         sheet = book.get_sheet_by_name(name)
         if sheet.start is None:
@@ -71,8 +71,10 @@ def _rows(path: Path, name: str) -> Iterator[Row]:
                     cells[place] = shown.get(first, value)
                 elif first and not is_known(value):
                     shown[first] = cells[place]
-            alone = sum(not is_blank([cell]) for cell in cells) == 1
-            yield Row(cells, alone and row in wide)
+            filled = [cell for cell in cells if not is_blank([cell])]
+            if row in wide and len(filled) == 1 and not isinstance(filled[0], float | int):
+                cells[cells.index(filled[0])] = Title(filled[0])
+            yield cells
 
 
 def _merged(sheet: CalamineSheet) -> tuple[dict[Place, Place], set[int]]:
@@ -106,10 +108,7 @@ def _plain(words: str) -> str:
 
 
 def _marked_rows(path: Path, name: str) -> Iterator[dict[int, Mark]]:
-    """Yield what the XML says of each row's cells besides their values, by column from 0.
-
-    One row at a time: the marks of all would need more memory than the values.
-    """
+    """Yield each row's marks by column from 0. Those of all would need more memory than the values."""
     with ZipFile(path) as package:
         formats = _formats(package)
         with package.open(_file_of(package, name)) as file:
@@ -175,7 +174,7 @@ def _formats(package: ZipFile) -> list[Format | None]:
 
 
 def read_format(code: str) -> Format | None:
-    """Return how a number format (`0"个月"`) shows a number. None: as it is, or no single one."""
+    """Return how a number format (`0"个月"`) shows a number. None: as it is."""
     found = FORMAT.fullmatch(NO_WORDS.sub(r"\1", code.partition(";")[0]))
     if not found:
         return None

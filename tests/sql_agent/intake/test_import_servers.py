@@ -3,11 +3,12 @@
 import pytest
 from sqlalchemy import create_engine, inspect, text
 
+from common.command import Failure
 from recipes.build_database import DEFAULT_PATH
 from sql_agent.gold.draft import fill_answers
 from sql_agent.intake.import_database import main
 from sql_agent.intake.question_files import COLUMNS
-from sql_agent.intake.target import REPLACE, Target, TargetError
+from sql_agent.intake.target import REPLACE, Target
 from sql_agent.tables import TABLES
 from tests.messages import missing
 from tests.tools.sql.servers import fresh_database
@@ -45,7 +46,7 @@ def test_both_tables_arrive_with_comments_and_index_all_or_nothing(url, capsys):
     assert main(arguments) == 2
     assert not missing(capsys.readouterr().err, "--replace", "--append")
     twice = [{"id": 5, "med_name": "甲片"}] * 2
-    with pytest.raises(TargetError, match="nothing written"):
+    with pytest.raises(Failure, match="nothing written"):
         Target(url, REPLACE).write({"drugs_info": twice})
     assert rows(url, "drugs_info") == rows(source, "drugs_info")
     assert main([*arguments, "--replace"]) == 0

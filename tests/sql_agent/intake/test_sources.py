@@ -158,7 +158,7 @@ def test_lists_in_a_json_file_are_parts_by_their_path(tmp_path: Path) -> None:
 
 def test_json_nested_deep_is_refused_before_it_fills_the_memory(tmp_path):
     (tmp_path / "a.json").write_text("[" * 100_000)
-    with pytest.raises(SourceError, match="nested more than 100 deep"):
+    with pytest.raises(SourceError, match="nested too deep"):
         open_parts(str(tmp_path / "a.json"))
 
 
@@ -279,7 +279,7 @@ def test_sqlite_gives_what_it_stores_whatever_a_column_declares(tmp_path):
         connection.executemany("INSERT INTO a VALUES (?, ?, ?, ?, ?)", lines)
     (part,) = open_parts(f"sqlite:///{path}")
     assert [[to_text(cell) for cell in row] for row in values(part)] == [
-        ["1", "812345678901234567", "0.125", "2024-01-05", "true"],
+        ["1", "812345678901234567", "0.125", "2024-01-05", "1"],
         ["2", "无", "5mg", "2024-01-05", "2"],
     ]
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
