@@ -273,24 +273,18 @@ def _spelt_like(words: Words, index: Index) -> str | None:
 def _alike(words: Words, others: Words) -> bool:
     if len(words) != len(others):
         return False
-    left = list(others)
-    for word in words:
-        match = next((other for other in left if _same(word, other)), None)
-        if match is None:
-            return False
-        left.remove(match)
-    return True
+    ours = sorted({*words} - {*others})
+    theirs = sorted({*others} - {*words})
+    return len(ours) == len(theirs) and all(map(_misspelt, ours, theirs))
 
 
-def _same(word: str, other: str) -> bool:
-    if abs(len(word) - len(other)) > 2:
-        return False
-    if {word, other} <= _known_pieces():
-        return word == other  # spine is no mistake for c-spine
+def _misspelt(word: str, other: str) -> bool:
     length = min(len(word), len(other))
-    # Another Chinese sign makes another word
+    # Another Chinese sign makes another word, and spine is no mistake for c-spine
     is_exact = length < SHORT or not (word.isalpha() and word.isascii())
-    mistakes = 0 if is_exact else 1 if length < LONG else 2
+    if is_exact or {word, other} <= _known_pieces():
+        return False
+    mistakes = 1 if length < LONG else 2
     return OSA.distance(word, other, score_cutoff=mistakes) <= mistakes
 
 

@@ -11,13 +11,7 @@ from consultation_agent.advice import all_terms
 from consultation_agent.doctor_questions import SAID
 from consultation_agent.judge_words import WORDS
 from consultation_agent.llm_patient import MODEL_NAMES, LLMPatient
-from consultation_agent.protocol import (
-    OWN,
-    Choice,
-    Conclusion,
-    Question,
-    read_reply,
-)
+from consultation_agent.protocol import OWN, Choice, Conclusion, Question, read_reply
 from consultation_agent.record_patient import Exchange, RecordPatient, Reply, question_for
 from consultation_agent.reward import RUBRIC, exchanges_of, facts_of, score
 from consultation_agent.settings import ConsultationSettings

@@ -38,12 +38,9 @@ CHOICE_AGAIN = re.compile(rf"[\n,.。;；]\s?{CHOSEN}", re.IGNORECASE)
 FACE = re.compile(r"(?:[\s(]*(?:\^_*\^|~|(?![✗✘❌✖🚫👎])[☀-➿⬀-⯿🀀-🫿\ufe0f])[\s)!.]*)+$")
 BOXED = re.compile(r"\\boxed\{(?:\\text\{)?([^{}]*)\}{1,2}")
 QUOTED = re.compile(r"""[\["'“‘【「]([a-z])[\]"'”’】」]""", re.IGNORECASE)
-# "B", "(B) its words", "option B", "B, because ..."; not the B of "B-cell"
-LETTER = re.compile(
-    r"\(?(?:option |选项)?([a-z])(?![a-z0-9]|-\w)\)?(.*)", re.IGNORECASE | re.DOTALL
-)
-# "A, C", "AC", "A和C", "(A), (C)"
-LISTED = re.compile(
+# "B", "(B)", "option B"; not the B of "B-cell". Of several: "A, C", "AC", "A和C", "(A), (C)"
+ONE = re.compile(r"\(?(?:option |选项)?([a-z]\)?)(?![a-z0-9]|-\w)", re.IGNORECASE)
+LIST = re.compile(
     r"(?i:both |options? |选项)?\(?([A-Z]\)?(?:(?:[\s,;:/&+*_|、(]|(?i:and|option)\b|[和与及]|选项)*[A-Z]\)?)+)"
     r"(?![A-Za-z0-9]|-\w)"
 )
@@ -218,67 +215,44 @@ def _chosen(said: str, options: Mapping[str, str], several: bool, alone: bool = 
     """Return the letters that a text chooses, as "B" or "A, C", or "". alone: no words follow them
     but those of the option.
     """
-    said = said.strip(" *_.。\n")
-    texts = {letter: text.strip(" .。").casefold() for letter, text in options.items()}
-    named = [letter for letter, text in texts.items() if said and text == said.casefold()]
-    if len(named) == 1:
-        return named[0]
-    listed = _list_of(said, texts) if several else None
-    letters, behind = listed or _letter_of(said, texts, alone)
+    said = _with_letters(said.strip(" *_.。\n"), options, several, alone)
+    if several and re.fullmatch(r"[a-z]{2,5}|(?:[a-zA-Z](?![a-zA-Z])|and|\W)+", said):
+        said = said.upper()
+    is_list = LIST.match(said.strip("[] ")) if several else None
+    listed = is_list or ONE.match(said)
+    if not listed:
+        return ""
+    behind = listed.string[listed.end() :]
+    letters = {*re.sub("(?i:and|option)|[^A-Za-z]", "", listed[1]).upper()}
+    # "A drug", "I think", "AC joint"
+    may_be_word = is_list or (letters & {*"AI"} and ")" not in listed[0])
+    if not NOT_A_WORD.match(behind) or (may_be_word and not NO_ARTICLE.match(behind)):
+        return ""
     stands = ALONE.fullmatch(behind) if alone else _stand(letters, behind, options)
     known = letters <= options.keys() and not DENIED.match(behind)
     return ", ".join(sorted(letters)) if known and stands else ""
 
 
-def _list_of(said: str, texts: Mapping[str, str]) -> tuple[set[str], str] | None:
-    """Return the letters of the list that a text begins with, and what is behind it. None of them
-    is chosen where a word goes on with its last letter, or the words behind one are another's.
+def _with_letters(said: str, options: Mapping[str, str], several: bool, alone: bool) -> str:
+    """Return a text with letters in place of their options' words, where one alone is chosen only
+    before the end of a clause, or "" where another letter stands before such words.
     """
-    for letter, words in sorted(texts.items(), key=lambda option: -len(option[1])):
-        if words:
-            label = rf"(?:{letter}\W{{0,3}}|(?-i:([A-Z]))[^\w\n,、;/&+]{{0,3}})?"
-            named = rf"(?<![A-Za-z0-9]){label}{re.escape(words)}(?![A-Za-z0-9])"
-            before = {found[1] for found in re.finditer(named, said, re.IGNORECASE)}
-            if any(texts.get(one, words) != words for one in before - {None}):
-                return set(), ""
-            said = re.sub(named, letter, said, flags=re.IGNORECASE)
-    if re.fullmatch(r"[a-z]{2,5}|(?:[a-zA-Z](?![a-zA-Z])|and|\W)+", said):
-        said = said.upper()
-    listed = LISTED.match(said.strip("[] "))
-    if not listed:
-        return None
-    behind = listed.string[listed.end() :]
-    is_list = NOT_A_WORD.match(behind) and NO_ARTICLE.match(behind)
-    letters = {*re.sub("(?i:and|option)|[^A-Za-z]", "", listed[1])}
-    return letters if is_list else set(), behind
-
-
-def _letter_of(said: str, texts: Mapping[str, str], alone: bool) -> tuple[set[str], str]:
-    """Return the letter that a text begins with and what is behind it and its option's words."""
-    found = LETTER.fullmatch(said)
-    letter = found[1].upper() if found else ""
-    if not found or letter not in texts:
-        return set(), ""
-    behind = found[2]
-    words = behind.lstrip(" \t:.,、)-–—")
-    is_article = not (alone or ")" in said[:4] or NO_ARTICLE.match(behind))
-    is_word = not NOT_A_WORD.match(behind) or (letter in "AI" and is_article)
-    # "A: its words", where they are those of another option
-    opening = [text for text in texts.values() if text and _opens_with(words.casefold(), text)]
-    if opening and max(opening, key=len) != texts[letter]:
-        return set(), ""
-    if words.casefold().startswith(texts[letter]) and not (found[1] == "a" and is_article):
-        behind = words[len(texts[letter]) :] if texts[letter] else behind
-    elif is_word:
-        return set(), ""
-    return {letter}, behind
-
-
-def _opens_with(words: str, text: str) -> bool:
-    """Return whether words are an option's text, or begin with it and end a clause there."""
-    words = words.lstrip(" (\n")
-    end = words[len(text) :].lstrip(" ")
-    return words.startswith(text) and (not end or CLAUSES.match(end) is not None)
+    texts = {letter: text.strip(" .。").casefold() for letter, text in options.items()}
+    end = "" if several else rf"(?=\s*(?:$|and\b|[&+/和与及]|{CLAUSES.pattern}))"
+    for letter, text in sorted(texts.items(), key=lambda option: -len(option[1])):
+        if len(text) < 2:
+            continue
+        words = rf"{re.escape(text)}(?![a-z0-9])"
+        own = rf"(?<![a-z0-9]){letter}\W{{0,3}}{words}"
+        if letter == "A" and not (several or alone):  # "a aspirin"
+            own = rf"(?<![a-z0-9])(?:(?-i:A)|a(?! {words}))\W{{0,3}}{words}"
+        said = re.sub(own, letter, said, flags=re.IGNORECASE)
+        bare = rf"(?<![a-z0-9])(?:(?-i:([A-Z]))[^\w\n,、;/&+]{{0,3}})?{words}{end}"
+        before = {found[1] for found in re.finditer(bare, said, re.IGNORECASE)}
+        if before - {None, letter}:
+            return ""
+        said = re.sub(bare, letter, said, flags=re.IGNORECASE)
+    return said
 
 
 def _stand(letters: set[str], behind: str, options: Mapping[str, str]) -> bool:

@@ -85,7 +85,10 @@ class RecordSimulator:
         found = ordered(task, name)
         if found is None:
             return Result(" ".join(name.split())[:80], UNAVAILABLE, "unavailable")
-        result = _reply(task, found, name, past)
+        if _is_of_others(task, found, name):
+            result = Result(" ".join(name.split()), NOT_RECORDED, "not_recorded")
+        else:
+            result = repeated(found, past) or _recorded(task, found, name)
         if task.condition is None and result.kind == "not_recorded":
             meant = own_name(found)
             texts = _in_a_group(task, meant, name) or _in_a_block(task, meant, name)
@@ -93,12 +96,6 @@ class RecordSimulator:
                 answer = Result(meant, " | ".join(texts), "recorded")
                 return repeated(meant, past) or answer
         return result
-
-
-def _reply(task: DiagnosisTask, found: str, asked: str, past: Sequence[Result]) -> Result:
-    if _is_of_others(task, found, asked):
-        return Result(" ".join(asked.split()), NOT_RECORDED, "not_recorded")
-    return repeated(found, past) or _recorded(task, found, asked)
 
 
 def _is_of_others(task: DiagnosisTask, found: str, asked: str) -> bool:
