@@ -139,7 +139,7 @@ class LLMClient:
         # name.
         limits = [question["temperature"], question["max_tokens"]]
         where = [self.model, self.chat_model.base_url]
-        content = [*where, question["messages"], schema.model_json_schema(), limits]
+        content = [*where, question["messages"], _json_schema(schema), limits]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
     async def _attempt(
@@ -147,22 +147,27 @@ class LLMClient:
     ) -> tuple[str, Schema]:
         if self._form is None:
             self._form = 0 if self.chat_model.takes_schemas else 1
+        number = self._form
         while True:
-            number = self._form
             form = _forms(schema)[number]
             try:
-                return await self._request(question, schema, form, spent)
+                answer = await self._request(question, schema, form, spent)
             except LLMError as error:
                 about_form = error.status is not None and ABOUT_SCHEMA.search(str(error))
                 if not about_form or form is None:
                     raise
-                self._form = max(self._form, number + 1)
+                number += 1
+                if not error.may_pass:
+                    self._form = max(self._form, number)
+            else:
+                self._form = max(self._form, number)  # others may have failed for a while
+                return answer
 
     async def _request(
         self, body: Body, schema: type[Schema], form: Body | None, spent: Usage
     ) -> tuple[str, Schema]:
         if form is None or "json_schema" not in form:
-            text = json.dumps(schema.model_json_schema(), ensure_ascii=False)
+            text = json.dumps(_json_schema(schema), ensure_ascii=False)
             asked = f"只输出一个符合下面 JSON Schema 的 JSON 对象：\n{text}"
             body = {**body, "messages": [*body["messages"], {"role": "user", "content": asked}]}
         if form is not None:
@@ -199,6 +204,11 @@ class LLMClient:
         elif thought and not text:
             why = f"the reply is a thought alone; {why}"
         raise LLMError(f"{self.model}: {why}", "malformed")
+
+
+@lru_cache(maxsize=16)
+def _json_schema(schema: type[BaseModel]) -> dict[str, Any]:
+    return schema.model_json_schema()
 
 
 @lru_cache(maxsize=16)

@@ -95,12 +95,14 @@ def _joined(events: list[Any], ended: bool) -> Any:
         raise ValueError("no event has a choice")  # a policy that says nothing sends an empty one
     if finish is None and not ended:
         raise ValueError("the stream broke off")
+    kept: list[dict[str, Any]] = []
     for call in calls:
+        if not kept or not _repeats(call, kept[-1]):
+            kept.append(call)
+    for call in kept:
         call.pop("index", None)
-        if isinstance(call["function"].get("arguments"), str):  # a last piece may be blank
-            call["function"]["arguments"] = call["function"]["arguments"].strip()
-    if calls:
-        message["tool_calls"] = calls
+    if kept:
+        message["tool_calls"] = kept
     return {**whole, "choices": [{"index": 0, "message": message, "finish_reason": finish}]}
 
 
@@ -119,31 +121,39 @@ def _call_of(piece: dict[str, Any], calls: list[dict[str, Any]]) -> dict[str, An
             return call
     if same and not _begins(piece, same[-1]):
         return same[-1]
-    name = same[-1]["function"].get("name") if same else None
-    calls.append({"index": index, "function": {"name": name}})
+    calls.append({"index": index, "function": {}})
     return calls[-1]
 
 
 def _begins(piece: dict[str, Any], last: dict[str, Any]) -> bool:
     """Return whether a piece begins another call: servers count no calls, or give all of them the
-    index 0. Some name a call in each of its pieces, and give each an id of its own.
+    index 0. The later pieces of a call have no name, and with some servers ids of their own.
     """
-    function = piece.get("function") or {}
+    name = (piece.get("function") or {}).get("name")
     before = last["function"]
-    if not before.get("name"):
+    if not name or not before.get("name"):
         return False
     if piece.get("index") is None:
-        return bool(function.get("name"))
-    has_other_name = function.get("name") not in (None, "", before["name"])
+        return True
     if _blank(before.get("arguments")):
-        return has_other_name
+        return bool(name != before["name"])
     try:
         json.loads(before["arguments"])
     except TypeError:
-        pass  # they are an object, and whole
+        return True  # they are an object, and whole
     except ValueError:
         return False
-    return has_other_name or not _blank(function.get("arguments"))
+    return True
+
+
+def _repeats(call: dict[str, Any], before: dict[str, Any]) -> bool:
+    """Return whether a call is a last piece of the one before it, which names that call once more.
+    Only the end of the stream tells: the arguments of another call could have followed.
+    """
+    function = call["function"]
+    of_one = call.get("index") is not None and call["index"] == before.get("index")
+    same = function.get("name") == before["function"].get("name")
+    return of_one and same and _blank(function.get("arguments"))
 
 
 def _blank(arguments: Any) -> bool:

@@ -161,6 +161,12 @@ def test_an_endpoint_that_fails_at_a_schema_is_asked_for_less(llm, client, messa
     assert forms == ["json_schema", "json_object"]
 
 
+def test_a_failure_that_passes_does_not_cost_the_schema(llm, client):
+    llm.faults = [Fault(503, body='{"error": "application/json"}')] * 3
+    assert ask(client).certain
+    assert llm.requests[-1]["response_format"]["type"] == "json_schema"
+
+
 def test_the_cache_answers_a_second_client(llm, client, tmp_path):
     cache = tmp_path / "new" / "c.sqlite"
 

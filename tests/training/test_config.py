@@ -110,9 +110,11 @@ def test_deterministic_promises_nothing_it_cannot_keep(tmp_path):
 def test_a_micro_batch_keeps_its_episodes_when_they_are_longer(tmp_path):
     longer = "actor_rollout_ref.rollout.max_model_len=50000"
     size = "actor_rollout_ref.actor.ppo_max_token_len_per_gpu"
-    for own, expected in ((), 100_000), ((f"{size}=60000",), 60_000):
+    for own, expected in ((), 100_000), ((f"{size}=60000",), 60_000), ((f"{size}=20480",), 20_480):
         config = build(tmp_path, longer, *own, device="cuda")
         assert config.actor_rollout_ref.actor.ppo_max_token_len_per_gpu == expected
+    with pytest.raises(ConfigError, match="whole number"):
+        build(tmp_path, "actor_rollout_ref.rollout.max_model_len=null", device="cuda")
     assert build(tmp_path, longer).actor_rollout_ref.actor.ppo_max_token_len_per_gpu == 50_000
 
 

@@ -1,5 +1,6 @@
 """Our few typed settings -> verl's tree. What follows from them is derived here, once."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, fields, is_dataclass, replace
 from difflib import get_close_matches
 from importlib.util import find_spec
@@ -17,7 +18,7 @@ from training.setup.agreement import MAX_TURNS_KEY, TEMPERATURE_KEY, check_agree
 from training.setup.device import in_bfloat16
 from training.setup.model_folder import CACHE_BLOCK, cache_bytes
 from training.setup.plan import ConfigError, EnginePlan
-from training.setup.presets import ROLLOUT, VERL_DEFAULTS
+from training.setup.presets import MICRO_BATCH, ROLLOUT, VERL_DEFAULTS
 
 CACHE = "kv_cache_memory_bytes"
 Overrides = dict[str, Any]  # keys of verl. A leading + marks those its files leave out
@@ -87,7 +88,7 @@ def build_config(
     own = {key: OmegaConf.select(before, key) for key in VERL_DEFAULTS["override"]["instead"]}
     for override in user:
         _apply(config, defaults, override)
-    _fit_micro_batch(config, before)
+    _fit_micro_batch(config, before, {override.key for override in user})
     listed = config.trainer.logger
     others = [listed] if isinstance(listed, str) else listed
     # The run's own books are made of what verl writes to the file
@@ -179,13 +180,14 @@ def _apply(config: DictConfig, defaults: DictConfig, override: Override) -> None
         raise ConfigError(f"{override.text}: expected a value like {set_before!r}")
 
 
-def _fit_micro_batch(config: DictConfig, before: DictConfig) -> None:
+def _fit_micro_batch(config: DictConfig, before: DictConfig, given: Collection[str]) -> None:
     """Keep room for as many full episodes as in `before`, unless the user sized the room."""
-    own = before.actor_rollout_ref
-    actor = config.actor_rollout_ref.actor
-    if actor.ppo_max_token_len_per_gpu == own.actor.ppo_max_token_len_per_gpu:
-        episodes = own.actor.ppo_max_token_len_per_gpu // own.rollout.max_model_len
-        actor.ppo_max_token_len_per_gpu = episodes * config.actor_rollout_ref.rollout.max_model_len
+    room = OmegaConf.select(before, MICRO_BATCH)
+    length = config.actor_rollout_ref.rollout.max_model_len
+    sized = MICRO_BATCH in given or OmegaConf.select(config, MICRO_BATCH) != room
+    if length and not sized:  # check_agreement refuses null
+        episodes = room // before.actor_rollout_ref.rollout.max_model_len
+        OmegaConf.update(config, MICRO_BATCH, episodes * length)
 
 
 def _is_like(before: Any, value: Any) -> bool:

@@ -18,7 +18,14 @@ from training.engine.mixture import draws
 from training.engine.resumable import check_resumable, differences
 from training.setup.cluster import check_nodes_asked
 from training.setup.device import check_libraries, is_large
-from training.setup.model_folder import ADAPTER, check_model, read_json, weights_bytes
+from training.setup.model_folder import (
+    ADAPTER,
+    check_model,
+    count_weights,
+    find_model,
+    read_json,
+    weights_bytes,
+)
 from training.setup.plan import ConfigError, OutputPlan, Plan
 from training.setup.ports import require_free
 from training.store.store_checks import check_store
@@ -29,10 +36,11 @@ from training.store.store_checks import check_store
 CHECKPOINT_FACTOR = 8
 ADAPTER_FACTOR = 4  # with LoRA: the moments of an adapter are negligible
 SPARE_BYTES = 100_000_000
-# Bytes of memory of all processes for each byte of such a folder, beside those of Ray and vLLM
-# themselves. Measured with Qwen2.5-Coder-0.5B (docs/training.md): 18 GB, with an adapter 10.
-MEMORY_FACTOR = 16
-ADAPTER_MEMORY_FACTOR = 8
+# Bytes of memory of all processes for each weight, which a folder may hold in 16 or 32 bit, beside
+# those of Ray and vLLM themselves. Measured with Qwen2.5-Coder-0.5B (docs/training.md): 18 GB, with
+# an adapter 10.
+MEMORY_FACTOR = 32
+ADAPTER_MEMORY_FACTOR = 16
 PROCESSES_BYTES = 2_000_000_000
 
 
@@ -139,7 +147,7 @@ def check_memory(plan: Plan) -> None:
     if plan.engine.device != "cpu" or elsewhere or not is_large(model):
         return
     factor = ADAPTER_MEMORY_FACTOR if plan.engine.lora_rank else MEMORY_FACTOR
-    needed = PROCESSES_BYTES + factor * weights_bytes(model)
+    needed = PROCESSES_BYTES + factor * count_weights(find_model(model))
     available = psutil.virtual_memory().available
     if available < needed:
         raise ConfigError(
