@@ -146,12 +146,13 @@ def test_forms_of_json_without_a_list_of_objects(tmp_path: Path, name: str, text
 
 
 def test_lists_in_a_json_file_are_parts_by_their_path(tmp_path: Path) -> None:
-    held = {"version": 2, "data": {"drugs": [{"药品名称": "甲片"}]}, "users": [{"user": "a"}]}
+    held = {"data": {"drugs": [{"药品名称": "甲片"}]}, "users": [{"user": "a"}]}
+    held["data.drugs"] = [{"药品名称": "乙片"}]
     path = tmp_path / "export.json"
     path.write_text(json.dumps(held), encoding="utf-8")
     assert [part.name for part in open_parts(str(path))] == ["data.drugs", "users"]
     [part] = open_parts(str(path), name="data.drugs")
-    assert values(part) == [["甲片"]]
+    assert values(part) == [["甲片"], ["乙片"]]
     with pytest.raises(SourceError, match=r"'drugs'.*data\.drugs, users"):
         open_parts(str(path), name="drugs")
 
