@@ -116,8 +116,8 @@ def test_no_long_file_is_cut_within_a_character(tmp_path: Path, name: str) -> No
 
 
 def test_a_file_in_two_encodings_is_refused_with_both_lines(tmp_path: Path) -> None:
-    lines = ["药品名称,适应症", "甲片,头痛", "乙片,咳嗽痰多发热"]
-    content = b"\n".join([lines[0].encode("gbk"), lines[1].encode("gbk"), lines[2].encode()])
+    lines = ["药品名称|适应症".encode("gbk"), "甲片|头痛".encode("gbk"), "乙片|咳嗽痰多".encode()]
+    content = b"\n".join(lines) + "|口服".encode("gbk")
     (tmp_path / "a.csv").write_bytes(content)
     with pytest.raises(SourceError, match=r"line 1 .* line 3"):
         open_parts(str(tmp_path / "a.csv"))
