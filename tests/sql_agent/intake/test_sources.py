@@ -276,7 +276,8 @@ def test_sqlite_gives_what_it_stores_whatever_a_column_declares(tmp_path):
             "CREATE TABLE a (id INTEGER PRIMARY KEY, code DECIMAL(18, 0), pack DECIMAL(10, 2), "
             "made DATE, sold BOOLEAN REFERENCES gone (x))"
         )
-        lines = [(1, 812345678901234567, 0.125, "2024-01-05", 1), (2, "无", "5mg", "2024/1/5", 2)]
+        midnight = "2024-01-05 00:00:00.000000"
+        lines = [(1, 812345678901234567, 0.125, midnight, 1), (2, "无", "5mg", "2024/1/5", 2)]
         connection.executemany("INSERT INTO a VALUES (?, ?, ?, ?, ?)", lines)
     (part,) = open_parts(f"sqlite:///{path}")
     assert [[to_text(cell) for cell in row] for row in values(part)] == [
