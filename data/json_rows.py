@@ -107,7 +107,8 @@ def _lists_in(held: Any, place: str = "") -> dict[str, list[Any]]:
         return {place: held} if any(isinstance(value, dict) for value in held) else {}
     found: dict[str, list[Any]] = {}
     for key, value in held.items() if isinstance(held, dict) else ():
-        found |= _lists_in(value, f"{place}.{key}" if place else key)
+        for there, rows in _lists_in(value, f"{place}.{key}" if place else key).items():
+            found[there] = found.get(there, []) + rows  # {"a.b": [...], "a": {"b": [...]}}
     return found
 
 

@@ -14,8 +14,9 @@ from common.command import UsageError
 # Characters. A parser holds the events of a whole piece, which are many times its size
 PIECE = 64 * 1024
 MARKS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"\xef\xbb\xbf": "utf-8-sig"}
-# What can only be UTF-8 in a cell that is UTF-8 throughout: a few pairs of GBK or Big5 look like a
-# letter (女 is also Ů), but not like Chinese, units and accents inside words
+# What can only be UTF-8: no pairs of GBK or Big5 look like a run of Chinese. In a cell that is UTF-8
+# throughout a few may look like a letter (女 is also Ů), but not like units and accents inside words
+IN_CHINESE = re.compile("[\u4e00-\u9fff]{4}")
 IN_CELL = re.compile("[\u4e00-\u9fff]{2}|[°µμ][A-Za-z]|[A-Za-z][ß-ÿ]+[A-Za-z]|[\u2010-\u203a]")
 BETWEEN_CELLS = re.compile(b'[",;\t]')
 # Read as CP1252 these are such as Â°, Ã© and â€™, which nobody writes
@@ -105,11 +106,13 @@ def _lines_not_ascii(path: Path) -> bytes:
 
 def _line_in_utf8(path: Path, guess: str) -> int | None:
     """Return the first line that must be UTF-8 because the guessed encoding reads other characters."""
-    telling = NOT_CP1252 if guess == "cp1252" else IN_CELL
+    anywhere = NOT_CP1252 if guess == "cp1252" else IN_CHINESE
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
+            if anywhere.search(line.decode("utf-8", "surrogateescape")):
+                return number
             for cell in BETWEEN_CELLS.split(line):
-                if _is_in("utf-8", cell) and telling.search(cell.decode("utf-8")):
+                if _is_in("utf-8", cell) and IN_CELL.search(cell.decode("utf-8")):
                     return number
     return None
 

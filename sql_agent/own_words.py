@@ -4,18 +4,18 @@ A policy that selects '一次500毫克' has read nothing, even if it names a tab
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
-from sqlglot.optimizer.qualify import qualify
-from sqlglot.optimizer.scope import Scope, traverse_scope
-from sqlglot.schema import MappingSchema
 
 from scoring.text import words_only
+from tools.sql.dialects import ONLY_A_NAME
 from tools.sql.guard import parsed
+from tools.sql.scopes import fold
 
+MOST_COLUMNS = 4096  # MySQL's bound, the largest of the engines; stars of stars name more
 LITERALS = (exp.Literal, exp.National, exp.HexString, exp.RawString, exp.Boolean)
 COUNTING = (exp.Count, exp.Sum)
 # Their value is true or false, whatever texts they compare.
@@ -44,13 +44,14 @@ class Column(NamedTuple):
 
     reads: whether a table's column or a count is in it. Otherwise all of it is the policy's own.
     whole: literals that may be a cell. inside: literals that may be part of one. name: the table's
-    own name where it is such a column.
+    own name where it is such a column. key: how the statement calls it, "" where engines differ.
     """
 
     reads: bool = False
     whole: Literals = frozenset()
     inside: Literals = frozenset()
     name: str = ""
+    key: str = ""
 
     def without_own(self, cell: Any) -> Any:
         """Return a cell without the statement's own words, or None if nothing is left."""
@@ -69,6 +70,17 @@ class Column(NamedTuple):
         return left if left == cell or words_only(left) else None
 
 
+Columns = Sequence[Column]
+Sources = list[tuple[str, Columns]]  # by alias
+
+
+class Scope(NamedTuple):
+    """What a query may name: columns of WITH, and the sources around it, the inner ones first."""
+
+    known: dict[str, Columns]
+    around: tuple[Sources, ...] = ()
+
+
 def columns_of(
     sql: str, dialect: str, tables: Mapping[str, Sequence[str]], width: int
 ) -> list[Column]:
@@ -76,125 +88,162 @@ def columns_of(
 
     tables: the columns that may be read, by table. width: how many columns the result has.
     """
+    known = {}
+    for table, names in tables.items():
+        known[table] = [Column(True, name=name, key=fold(name)) for name in names]
     try:
-        reader = _Reader(parsed(sql, dialect), dialect, tables)
-        found = reader.columns(reader.whole)
-    except (RecursionError, SqlglotError):  # a long chain of operators, for example
-        return [Column()] * width  # nothing of it is known to be read
+        found = _Resolver(dialect, known).columns(parsed(sql, dialect), Scope({}))
+    except RecursionError:  # a long chain of operators: nothing of it is known to be read
+        return [Column()] * width
     return found if len(found) == width else [_merged(found)] * width
 
 
-class _Reader:
-    """Reads a statement in which sqlglot has written each column's table before it."""
+class _Resolver:
+    def __init__(self, dialect: str, tables: Mapping[str, Columns]) -> None:
+        self.dialect = dialect
+        self.tables = tables
+        self.keys = {column.key for column in chain(*tables.values())}
 
-    def __init__(self, tree: exp.Query, dialect: str, tables: Mapping[str, Sequence[str]]) -> None:
-        is_exact = dialect == "postgres"  # of names in quotes
-        self.names: dict[str, str] = {}
-        schema: dict[str, object] = {}
-        for table, names in tables.items():
-            keys = names if is_exact else [name.lower() for name in names]
-            self.names |= dict(zip(keys, names, strict=True))
-            schema[table] = dict.fromkeys(keys, "TEXT")
-        whole = qualify(
-            tree,
-            dialect="postgres" if is_exact else "sqlite",
-            schema=MappingSchema(schema, normalize=False),
-            allow_partial_qualification=True,
-            validate_qualify_columns=False,
-            quote_identifiers=False,
-        )
-        scopes = traverse_scope(whole)
-        self.whole = scopes[-1]
-        self.scopes = {id(scope.expression): scope for scope in scopes}
-        self.found: dict[int, list[Column]] = {}
-
-    def columns(self, scope: Scope) -> list[Column]:
-        """Return the columns of a query."""
-        query = scope.expression
-        if id(query) not in self.found:
-            self.found[id(query)] = self._columns(query, scope)
-        return self.found[id(query)]
-
-    def _columns(self, query: Any, scope: Scope) -> list[Column]:
+    def columns(self, query: exp.Expr, scope: Scope) -> list[Column]:
+        scope = Scope({**scope.known}, scope.around)
+        clause = query.args.get("with_") or exp.With()
+        for cte in clause.expressions:
+            parts = [cte.this]
+            if clause.recursive and isinstance(cte.this, exp.SetOperation):
+                parts.insert(0, cte.this.left)  # what the rest may read by the query's own name
+            for part in parts:
+                columns = self._renamed(self.columns(part, scope), cte)
+                scope.known[self._key(cte.args["alias"].this)] = columns
         if isinstance(query, exp.SetOperation):
-            sides = [self.columns(side) for side in scope.set_operation_scopes]
-            return list(map(_merged, zip(*sides, strict=False)))
+            left = self.columns(query.left, scope)
+            both = zip(left, self.columns(query.right, scope), strict=False)
+            return [_merged(pair)._replace(key=pair[0].key) for pair in both]
         if isinstance(query, exp.Values):
-            rows = [map(self._value, row) for row in query.expressions]
+            rows = [[self._value(cell, scope) for cell in row] for row in query.expressions]
             return list(map(_merged, zip(*rows, strict=False)))
-        if isinstance(query, exp.Lateral):
-            return self.columns(self.scopes[id(query.this.unnest())])
-        return list(map(self._value, query.selects))
+        if not isinstance(query, exp.Select):
+            return self.columns(query.this, scope)  # in parentheses, or LATERAL
+        sources: Sources = []
+        inner = Scope(scope.known, (sources, *scope.around))
+        joins = query.args.get("joins") or []
+        for part in filter(None, [query.args.get("from_"), *joins]):
+            sources += self._sources(part.this, inner)
+        found: list[Column] = []
+        for part in query.expressions:
+            if part.is_star and isinstance(part, (exp.Star, exp.Column)):
+                found += self._starred(part, sources, joins)
+                continue
+            name = part.this if isinstance(part, exp.Column) else part.args.get("alias")
+            found.append(self._value(part, inner)._replace(key=self._key(name)))
+        return found[:MOST_COLUMNS]
 
-    def _value(self, node: exp.Expr) -> Column:
+    def _sources(self, part: exp.Expr, scope: Scope) -> Sources:
+        if isinstance(part, exp.Subquery) and isinstance(part.unnest(), exp.Table):  # (a JOIN b)
+            found = self._sources(part.this, scope)
+        else:
+            if isinstance(part, exp.Table):
+                own = None if part.args.get("db") else scope.known.get(self._key(part.this))
+                columns = own or self.tables.get(fold(part.name), [])
+            else:
+                columns = self.columns(part, scope)
+            alias = part.args.get("alias")
+            name = alias.this if alias else None
+            found = [(self._key(name or part.this), self._renamed(columns, part))]
+        for join in part.args.get("joins") or []:
+            found += self._sources(join.this, scope)
+        return found
+
+    def _starred(self, part: exp.Expr, sources: Sources, joins: Iterable[exp.Expr]) -> list[Column]:
+        table = self._key(part.args.get("table"))
+        shared: set[str] = set()
+        for join in joins:
+            shared |= set(map(self._key, join.args.get("using") or []))
+        found: list[Column] = []
+        joined: set[str] = set()  # a star names the shared ones once
+        for alias, columns in sources:
+            for column in columns if table in ("", alias) else ():
+                is_shared = not table and column.key in shared
+                if not is_shared or column.key not in joined:
+                    found.append(column)
+                joined.add(column.key)
+        return found
+
+    def _renamed(self, columns: Columns, part: exp.Expr) -> list[Column]:
+        alias = part.args.get("alias")
+        keys = [self._key(name) for name in alias.args.get("columns") or []] if alias else []
+        keys += [column.key for column in columns[len(keys) :]]
+        return [column._replace(key=key) for key, column in zip(keys, columns, strict=False)]
+
+    def _key(self, name: Any) -> str:
+        """Return an identifier as the engine compares it, "" for anything else."""
+        if not isinstance(name, exp.Identifier):
+            return ""
+        is_exact = self.dialect == "postgres" and name.args.get("quoted")
+        return name.name if is_exact else fold(name.name)
+
+    def _value(self, node: exp.Expr, scope: Scope) -> Column:
         """Return what an expression has of tables and of literals."""
         if isinstance(node, exp.Column):
-            return self._looked_up(node)
+            return self._looked_up(node, scope)
         if isinstance(node, LITERALS):
             return Column(whole=_literals(node))
         if isinstance(node, exp.Query):
-            scope = self.scopes.get(id(node.unnest()))
-            return _merged(self.columns(scope)) if scope else Column()
+            return _merged(self.columns(node, scope))
         if _cuts(node):
-            return self._of_cut(node)
+            return self._of_cut(node, scope)
         parts = []
         for child in node.iter_expressions():
             key = child.arg_key
             if key == "this" and isinstance(node, (exp.Case, exp.If)):
                 continue  # it chooses the value
-            part = self._value(child)
+            part = self._value(child, scope)
             is_sought = key in SOUGHT or (key == "expression" and isinstance(node, exp.Nullif))
             parts.append(Column(part.reads) if is_sought else part)
         all_of_it = _merged(parts)
         reads = all_of_it.reads or isinstance(node, COUNTING)
         if not reads and isinstance(node, (exp.AggFunc, *CONDITIONS)):
-            reads = any(self._looked_up(column).reads for column in node.find_all(exp.Column))
+            inner = [self._looked_up(column, scope) for column in node.find_all(exp.Column)]
+            reads = any(column.reads for column in inner)
         if isinstance(node, (*COUNTING, *CONDITIONS)):
             return Column(reads)
         whole = all_of_it.whole
         if not isinstance(node, (*CHOOSING, *CONCATENATING)):
             whole = frozenset(text for text in whole if isinstance(text, str))
-        name = ""
-        if isinstance(node, exp.Coalesce):  # sqlglot's form of a column that USING joins
-            name = all_of_it.name
-        elif isinstance(node, (exp.Alias, exp.Paren)):
-            name = parts[0].name
+        name = parts[0].name if isinstance(node, (exp.Alias, exp.Paren)) else ""
         joins = isinstance(node, (exp.Func, exp.Binary, exp.JSONKeyValue))
         if joins and not isinstance(node, WHOLE):
             return Column(reads, inside=whole | all_of_it.inside)
         return Column(reads, whole, all_of_it.inside, name)
 
-    def _of_cut(self, node: exp.Expr) -> Column:
+    def _of_cut(self, node: exp.Expr, scope: Scope) -> Column:
         """Return what is left of a function's first argument, and what the function puts into it."""
         first = node.expressions[0] if isinstance(node, exp.Anonymous) else node.this
-        kept = self._value(first)
+        kept = self._value(first, scope)
         if any(isinstance(own, str) for own in kept.whole | kept.inside):
             return Column()
         put_in = node.args.get("replacement") or node.args.get("to")
         if isinstance(node, exp.Overlay):
             put_in = node.expression
-        new = self._value(put_in) if put_in else Column()
+        new = self._value(put_in, scope) if put_in else Column()
         return Column(kept.reads or new.reads, inside=kept.inside | new.whole | new.inside)
 
-    def _looked_up(self, column: exp.Column) -> Column:
-        own = self.scopes[id(column.parent_select)]
-        scope: Scope | None = own
-        while scope and column.table not in scope.sources:
-            scope = scope.parent
-        source = scope.sources[column.table] if scope else None
-        if isinstance(source, exp.Table):
-            return Column(True, name=self.names.get(column.name, column.name))
-        if source:
-            found = self.columns(source)
-            query: Any = source.expression
-            inner = query.this.unnest() if isinstance(query, exp.Lateral) else query
-            names = query.alias_column_names or inner.named_selects
-            return found[names.index(column.name)] if column.name in names else _merged(found)
-        # No table has it. SQLite takes a name in double quotes as a text, and VALUES have no names
-        unread = [Column(whole=_texts(column.name))]
-        for source in own.sources.values():
-            unread += self.columns(source) if isinstance(source, Scope) else []
-        return _merged(unread)
+    def _looked_up(self, column: exp.Column, scope: Scope) -> Column:
+        table = self._key(column.args.get("table"))
+        wanted = self._key(column.this)
+        unnamed = []
+        for sources in scope.around:
+            there: list[Column] = []
+            for alias, columns in sources:
+                there += columns if table in ("", alias) else ()
+            named = [found for found in there if found.key == wanted]
+            if named:
+                return _merged(named)
+            unnamed += [found for found in there if not found.key]
+        identifier = column.this
+        is_quoted = identifier.args.get("quoted") and not identifier.meta.get(ONLY_A_NAME)
+        if self.dialect == "sqlite" and is_quoted and not table and wanted not in self.keys:
+            unnamed.append(Column(whole=_texts(column.name)))  # SQLite takes it as a text
+        return _merged(unnamed) if unnamed else Column(True)
 
 
 def _cuts(node: exp.Expr) -> bool:
@@ -205,7 +254,7 @@ def _cuts(node: exp.Expr) -> bool:
     return isinstance(node, CUTTING)
 
 
-def _merged(columns: Sequence[Column]) -> Column:
+def _merged(columns: Columns) -> Column:
     whole: Literals = frozenset().union(*(column.whole for column in columns))
     inside: Literals = frozenset().union(*(column.inside for column in columns))
     names = {column.name for column in columns}

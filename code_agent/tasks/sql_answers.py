@@ -51,7 +51,8 @@ def orders(query: str) -> bool:
 
     sqlglot cannot read some, such as `current_time - 1 day`.
     """
-    _, found, after = " ".join(query.lower().split()).rpartition("order by")
+    plain = re.sub(r"'[^']*'|\"[^\"]*\"", "''", query.lower())
+    _, found, after = " ".join(plain.split()).rpartition(" order by")
     return bool(found) and after.count("(") == after.count(")")
 
 

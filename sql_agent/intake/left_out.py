@@ -57,7 +57,8 @@ LONGEST_NUMBER = 4  # characters, such as (12)
 
 def is_footer(values: Mapping[str, Any]) -> bool:
     """Return whether a row is a total beside numbers, or a lone signature, note or title."""
-    if any(isinstance(value, Title) for value in values.values()):
+    titles = [value for value in values.values() if isinstance(value, Title)]
+    if titles and not NUMBER.fullmatch(titles[0].strip()):
         return True
     texts = [str(value).strip() for value in values.values() if value is not None]
     texts = [text for text in texts if text]

@@ -7,6 +7,8 @@ import csv
 import re
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
+from datetime import datetime
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -217,15 +219,17 @@ def _records(engine: sqlalchemy.Engine, table: sqlalchemy.Table) -> Iterator[Rec
         is_text = is_postgres and isinstance(column.type, types.JSON | types.NullType)
         order.append(sqlalchemy.cast(column, types.Text) if is_text else column)
     query = sqlalchemy.select(*selected).order_by(*order)
-    times = [column.name for column in table.columns if isinstance(column.type, types.DateTime)]
+    dated = types.Date | types.DateTime
+    days = [column.name for column in table.columns if isinstance(column.type, dated)]
     with engine.connect() as connection:
         if is_postgres:
             connection.exec_driver_sql("SET datestyle = ISO")
         rows = connection.execution_options(yield_per=BATCH).execute(query)
         for number, row in enumerate(map(dict, rows.mappings()), start=1):
-            for name in times:
-                if isinstance(row[name], str):  # midnight is a day, as in a spreadsheet
-                    row[name] = row[name].removesuffix(" 00:00:00")
+            for name in days:
+                if isinstance(row[name], str):
+                    with suppress(ValueError):  # else as it is stored
+                        row[name] = datetime.fromisoformat(row[name])
             yield Record(number, row)
 
 

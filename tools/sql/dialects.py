@@ -145,12 +145,13 @@ def engine_dialect(dialect: str) -> str:
     return f"exact{dialect}" if dialect in ("sqlite", "postgres") else dialect
 
 
-def spelled(function: exp.Func, sql: str, dialect: str) -> str:
-    """Return a function's name as the statement has it, else as sqlglot would write it."""
+def spelled(function: exp.Func, sql: str) -> str:
+    """Return a function's name as the statement has it, or sqlglot's name if its place is unknown."""
     start = function.meta.get("start")
     end = function.meta.get("end")
     if start is None or end is None:
-        return fold(function.sql(dialect=engine_dialect(dialect)).partition("(")[0])
+        names = [fold(name) for name in function.sql_names()]
+        return next((name for name in names if name in fold(sql)), names[0])
     return sql[start : end + 1].strip("\"`'[]")
 
 

@@ -232,7 +232,7 @@ def _check_nodes(tree: exp.Query, sql: str, dialect: str) -> None:
         elif type(node) not in allowed:
             raise _unknown(node, sql, dialect)
         if isinstance(node, exp.Rand):  # an engine has one of the names `rand` and `random`
-            _check_function(spelled(node, sql, dialect), dialect)
+            _check_function(spelled(node, sql), dialect)
         if dialect != "sqlite":
             _check_building(node)
         if isinstance(node, exp.DataType):
@@ -251,7 +251,7 @@ def _name_columns(tree: exp.Query, sql: str) -> None:
     for select in list(tree.find_all(exp.Select)):
         for part in select.expressions:
             if isinstance(part, exp.Func) and "start" in part.meta:
-                name = fold(spelled(part, sql, "postgres"))
+                name = fold(spelled(part, sql))
                 ours = fold(part.sql(dialect=engine_dialect("postgres"))).partition("(")[0]
                 if name != ours:
                     part.replace(exp.alias_(part.copy(), name, quoted=True))
@@ -262,7 +262,7 @@ def _unknown(node: exp.Expr, sql: str, dialect: str) -> Refused:
         return Refused("只允许 SELECT 查询，数据库是只读的。")
     is_operator = isinstance(node, exp.Binary)
     if isinstance(node, exp.Func) and not is_operator and node.sql_names():
-        name = spelled(node, sql, dialect)
+        name = spelled(node, sql)
         return Refused(f"不能使用函数 {name}。", "function", fold(name))
     text = node.sql(dialect=engine_dialect(dialect), comments=False)
     return Refused(f"不支持的语法：{text[:60] or type(node).__name__}")
@@ -271,7 +271,7 @@ def _unknown(node: exp.Expr, sql: str, dialect: str) -> Refused:
 def _check_collecting(function: exp.Func, sql: str, dialect: str) -> None:
     """Refuse to collect rows: servers build a gigabyte before they look at the deadline."""
     if _name(function).endswith(COLLECTING[dialect]):
-        word = spelled(function, sql, dialect)
+        word = spelled(function, sql)
         raise Refused(f"{word} 只能用于一张表，不能与连接一起使用。")
 
 
@@ -309,7 +309,7 @@ def _check_inserted(node: exp.Expr, sql: str, dialect: str) -> None:
         return
     for text in inserted(node):
         if isinstance(node, exp.Func) and constant_length(text) is None:
-            raise Refused(f"{spelled(node, sql, dialect)} 的分隔符或替换文本只能是文本常量。")
+            raise Refused(f"{spelled(node, sql)} 的分隔符或替换文本只能是文本常量。")
 
 
 def _check_building(node: exp.Expr) -> None:

@@ -9,6 +9,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Hashable
 from contextlib import closing, suppress
+from itertools import islice
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -29,6 +30,8 @@ OPERATIONS_PER_CHECK = 10_000
 CLEANUP_SHARE = 0.2
 # Of one text cell. A result shows less, and many long cells would fill memory
 KEPT_BYTES = 40_000
+# Rows. To run a statement again takes its time twice, and a slow one would not be counted
+COUNTED_BY_READING = 500
 
 SEED = 0  # of random()
 
@@ -200,10 +203,11 @@ class SqliteDatabase(Database):
                 was_read = True
             with closing(connection.execute(statement.sql)) as cursor:
                 columns = [column[0] for column in cursor.description or ()]
-                rows = cursor.fetchmany(max_rows + 1)
-            count = len(rows)
-            exact = True
-            if count > max_rows:
+                rows = cursor.fetchmany(max_rows)
+                more = sum(1 for _ in islice(cursor, COUNTED_BY_READING))
+            count = len(rows) + more
+            exact = more < COUNTED_BY_READING
+            if not exact:
                 count, exact = _count(connection, statement.sql, count)
         except (sqlite3.Error, sqlite3.Warning) as error:
             if was_read and SYNTAX.search(str(error)):
@@ -213,7 +217,7 @@ class SqliteDatabase(Database):
             connection.set_progress_handler(None, 0)
             connection.set_authorizer(None)
             pooled.close()
-        return Rows(columns, rows[:max_rows], count, exact, frozenset(tables_read))
+        return Rows(columns, rows, count, exact, frozenset(tables_read))
 
     def explain(self, error: Exception) -> Exception:
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF

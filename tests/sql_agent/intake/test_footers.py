@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from sql_agent.intake.cells import Title
 from sql_agent.intake.import_database import main
 from sql_agent.intake.left_out import is_footer
 from tests.corpora import cases_of
@@ -22,6 +23,7 @@ def test_totals_titles_and_signatures_are_no_rows() -> None:
         assert is_footer(cells) is case["left_out"], case
     signed = ["制表：张三", None, "审核：李四", datetime(2026, 11, 28)]  # as a workbook has it
     assert is_footer(dict(zip(HEADER, signed, strict=True)))
+    assert [is_footer({"药品名称": Title(name)}) for name in ("其他", "三七")] == [True, False]
 
 
 def test_a_long_cell_takes_no_time() -> None:

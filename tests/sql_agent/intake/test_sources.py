@@ -116,8 +116,8 @@ def test_no_long_file_is_cut_within_a_character(tmp_path: Path, name: str) -> No
 
 
 def test_a_file_in_two_encodings_is_refused_with_both_lines(tmp_path: Path) -> None:
-    lines = ["药品名称,适应症", "甲片,头痛", "乙片,咳嗽痰多发热"]
-    content = b"\n".join([lines[0].encode("gbk"), lines[1].encode("gbk"), lines[2].encode()])
+    lines = ["药品名称|适应症".encode("gbk"), "甲片|头痛".encode("gbk"), "乙片|咳嗽痰多".encode()]
+    content = b"\n".join(lines) + "|口服".encode("gbk")
     (tmp_path / "a.csv").write_bytes(content)
     with pytest.raises(SourceError, match=r"line 1 .* line 3"):
         open_parts(str(tmp_path / "a.csv"))
@@ -146,12 +146,13 @@ def test_forms_of_json_without_a_list_of_objects(tmp_path: Path, name: str, text
 
 
 def test_lists_in_a_json_file_are_parts_by_their_path(tmp_path: Path) -> None:
-    held = {"version": 2, "data": {"drugs": [{"药品名称": "甲片"}]}, "users": [{"user": "a"}]}
+    held = {"data": {"drugs": [{"药品名称": "甲片"}]}, "users": [{"user": "a"}]}
+    held["data.drugs"] = [{"药品名称": "乙片"}]
     path = tmp_path / "export.json"
     path.write_text(json.dumps(held), encoding="utf-8")
     assert [part.name for part in open_parts(str(path))] == ["data.drugs", "users"]
     [part] = open_parts(str(path), name="data.drugs")
-    assert values(part) == [["甲片"]]
+    assert values(part) == [["甲片"], ["乙片"]]
     with pytest.raises(SourceError, match=r"'drugs'.*data\.drugs, users"):
         open_parts(str(path), name="drugs")
 
@@ -275,7 +276,8 @@ def test_sqlite_gives_what_it_stores_whatever_a_column_declares(tmp_path):
             "CREATE TABLE a (id INTEGER PRIMARY KEY, code DECIMAL(18, 0), pack DECIMAL(10, 2), "
             "made DATE, sold BOOLEAN REFERENCES gone (x))"
         )
-        lines = [(1, 812345678901234567, 0.125, "2024-01-05", 1), (2, "无", "5mg", "2024/1/5", 2)]
+        midnight = "2024-01-05 00:00:00.000000"
+        lines = [(1, 812345678901234567, 0.125, midnight, 1), (2, "无", "5mg", "2024/1/5", 2)]
         connection.executemany("INSERT INTO a VALUES (?, ?, ?, ?, ?)", lines)
     (part,) = open_parts(f"sqlite:///{path}")
     assert [[to_text(cell) for cell in row] for row in values(part)] == [
