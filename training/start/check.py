@@ -150,7 +150,9 @@ def check_memory(plan: Plan) -> None:
     needed = PROCESSES_BYTES + factor * count_weights(find_model(model))
     available = psutil.virtual_memory().available
     if available < needed:
-        smaller = "take a smaller model" if plan.engine.lora_rank else "train an adapter with --lora"
+        smaller = (
+            "take a smaller model" if plan.engine.lora_rank else "train an adapter with --lora"
+        )
         raise ConfigError(
             f"training {model} on the CPU needs about {needed / 1e9:.1f} GB of memory, "
             f"{available / 1e9:.1f} GB are available; end other programs, or {smaller}"
