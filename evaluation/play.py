@@ -220,7 +220,8 @@ async def play_all(
     for task in tasks:
         budget = turns_of(task, settings)
         policy = KeyboardPolicy(budget)
-        show(f"task {task.id}", f"{agent.name}, {task.difficulty}")
+        known = task.difficulty != "unknown"
+        show(f"task {task.id}", f"{agent.name}, {task.difficulty}" if known else agent.name)
         scored = await play(environment, task, environment.play(task, policy), policy, A_DAY)
         policy.show_rest(scored.episode.messages)
         show("end", "\n".join(outcome(scored, environment.highest)))
