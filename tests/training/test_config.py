@@ -136,10 +136,14 @@ def test_on_the_cpu_vllm_s_log_probs_are_the_old_policy_s(tmp_path, monkeypatch)
     assert config.actor_rollout_ref.actor.policy_loss.loss_mode == "vanilla"
     with pytest.raises(ConfigError, match="calculate_log_probs"):
         build(tmp_path, f"{rollout}=false", "algorithm.rollout_correction.bypass_mode=true")
-    # An adapter that is merged in bfloat16 plays rounded
+    # Without the trainer's own there is nothing to correct
+    correction = "algorithm.rollout_correction"
+    for key in (f"{correction}.rollout_is=token", f"{correction}.rollout_rs=token_k1"):
+        with pytest.raises(ConfigError, match=key):
+            build(tmp_path, key)
+        build(tmp_path, key, f"{correction}.bypass_mode=false")
     monkeypatch.setattr(verl_config, "in_bfloat16", lambda model: True)
-    assert not build(tmp_path, lora_rank=8).algorithm.rollout_correction.bypass_mode
-    assert build(tmp_path).algorithm.rollout_correction.bypass_mode
+    assert build(tmp_path, lora_rank=8).algorithm.rollout_correction.bypass_mode
 
 
 @pytest.mark.system

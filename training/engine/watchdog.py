@@ -26,8 +26,8 @@ POLL_SECONDS = 0.5  # between two looks at the runner processes
 RESTARTS = 3
 WINDOW_SECONDS = 600.0
 REPEATS_SECONDS = 60.0  # a runner that ends sooner, as the one it replaced did, has the same cause
-# Measured: below 1e-8 in 32 bit, 0.0022 with a real model in bfloat16 on both sides
-# (docs/training.md), 0.007 and growing where vLLM lacked the trained adapter.
+# Measured: below 1e-8 in 32 bit, 0.0022 with a real model in bfloat16 on both sides, 0.007 and
+# growing where vLLM lacked the trained adapter.
 MISMATCH_WARNS = 0.001
 MISMATCH_WARNS_ROUNDED = 0.005  # where vLLM computes in 16 bit
 CANARY_WINDOW = 200

@@ -14,6 +14,8 @@ from training.setup.presets import ACTOR, ALGORITHMS, ROLLOUT, VERL_DEFAULTS
 MAX_TURNS_KEY = f"{ROLLOUT}.multi_turn.max_assistant_turns"
 TEMPERATURE_KEY = f"{ROLLOUT}.temperature"
 STEPS_KEY = "trainer.total_training_steps"
+CORRECTION = "algorithm.rollout_correction"
+BYPASS = f"{CORRECTION}.bypass_mode"
 OVERRIDES = VERL_DEFAULTS["override"]
 CHOICES = OVERRIDES["choices"]
 
@@ -70,12 +72,7 @@ def _check_mode(config: DictConfig, engine: EnginePlan) -> None:
     rate = config.actor_rollout_ref.actor.optim.lr
     if rate < 0:
         raise ConfigError(f"{ACTOR}.optim.lr={rate}: expected a number of 0 or more")
-    log_probs = config.actor_rollout_ref.rollout.calculate_log_probs
-    if config.algorithm.rollout_correction.bypass_mode and not log_probs:
-        raise ConfigError(
-            "algorithm.rollout_correction.bypass_mode=True needs "
-            f"{ROLLOUT}.calculate_log_probs=True; set both or neither"
-        )
+    _check_correction(config)
     model = config.actor_rollout_ref.model
     if model.lora_rank and not model.lora.merge:
         # vLLM applies an adapter only where a request names it
@@ -83,6 +80,22 @@ def _check_mode(config: DictConfig, engine: EnginePlan) -> None:
             f"actor_rollout_ref.model.lora_rank={model.lora_rank} with lora.merge=False: vLLM "
             "would play without the adapter; use --lora --lora-rank, which merges it"
         )
+
+
+def _check_correction(config: DictConfig) -> None:
+    correction = config.algorithm.rollout_correction
+    if not correction.bypass_mode:
+        return
+    if not config.actor_rollout_ref.rollout.calculate_log_probs:
+        raise ConfigError(
+            f"{BYPASS}=True needs {ROLLOUT}.calculate_log_probs=True; set both or neither"
+        )
+    for name in ("rollout_is", "rollout_rs"):
+        if correction[name] is not None:
+            raise ConfigError(
+                f"{CORRECTION}.{name}={correction[name]} needs log-probabilities of the trainer that "
+                f"are not computed with {BYPASS}=True, the default on the CPU; set it to false"
+            )
 
 
 def _check_sizes(config: DictConfig, engine: EnginePlan) -> None:

@@ -14,7 +14,7 @@ from hydra.utils import get_class
 from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from training.setup.agreement import MAX_TURNS_KEY, TEMPERATURE_KEY, check_agreement
+from training.setup.agreement import BYPASS, MAX_TURNS_KEY, TEMPERATURE_KEY, check_agreement
 from training.setup.device import in_bfloat16
 from training.setup.model_folder import CACHE_BLOCK, cache_bytes
 from training.setup.plan import ConfigError, EnginePlan
@@ -78,7 +78,7 @@ def build_config(
         device["every"],
         device.get(engine.device, {}),
         device["cpu_bfloat16"] if short else {},
-        _derived(engine, short, run_dir, files),
+        _derived(engine, run_dir, files),
         preset,
         exact,
     ):
@@ -120,7 +120,7 @@ def _verl_defaults() -> DictConfig:
     return config
 
 
-def _derived(engine: EnginePlan, bfloat16: bool, run_dir: Path, files: dict[str, str]) -> Overrides:
+def _derived(engine: EnginePlan, run_dir: Path, files: dict[str, str]) -> Overrides:
     run = VERL_DEFAULTS["run"]
     keys = {
         **run["every"],
@@ -143,10 +143,10 @@ def _derived(engine: EnginePlan, bfloat16: bool, run_dir: Path, files: dict[str,
         keys[f"{model}.lora_alpha"] = 2 * engine.lora_rank
         keys[f"{model}.lora.merge"] = True
         keys[f"{model}.lora_adapter_path"] = engine.lora_adapter_path
-    if engine.device == "cpu" and not (engine.lora_rank and bfloat16):
-        # vLLM's log-probabilities are the old policy's, which saves a pass over every batch: the
-        # weights that played are those the update begins with, unless an adapter was rounded
-        keys["algorithm.rollout_correction.bypass_mode"] = f"${{{ROLLOUT}.calculate_log_probs}}"
+    if engine.device == "cpu":
+        # vLLM's log-probabilities are the old policy's, which saves a pass over every batch. Where
+        # it rounds the weights to bfloat16, the ratio corrects that
+        keys[BYPASS] = f"${{{ROLLOUT}.calculate_log_probs}}"
     return keys
 
 
