@@ -46,8 +46,7 @@ class Player:
 
     def fingerprint(self) -> dict[str, Any]:
         """Return what distinguishes this player, for a folder also a hash of its content."""
-        # Without a password or a key
-        address = self.base_url and re.sub(r"//[^/]*@", "//", self.base_url.split("?")[0])
+        address = self.base_url and without_secrets(self.base_url)
         found = {"model": self.name, "kind": self.kind, "base_url": address}
         if self.kind == "served":
             here = Path(self.name).is_dir()

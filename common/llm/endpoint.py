@@ -251,7 +251,7 @@ def refused_part(error: LLMError, request: Body) -> str | None:
 
 def without_secrets(url: str) -> str:
     """Return the address without user, password and query."""
-    return clean(url.split("?")[0])
+    return one_line(re.sub(r"//[^/]*@", "//", url.split("?")[0]), None)
 
 
 def providers() -> frozenset[str]:
