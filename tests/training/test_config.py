@@ -22,6 +22,9 @@ from training.start.check import check_ready, steps_of
 FILES = {"train": "train.parquet", "val": "val.parquet"}
 TURNS = "actor_rollout_ref.rollout.multi_turn.max_assistant_turns"
 SEQUENCES = "seq-mean-token-sum-norm"
+BYPASS, IS = (f"algorithm.rollout_correction.{name}" for name in ("bypass_mode", "rollout_is"))
+LOSS = "actor_rollout_ref.actor.policy_loss.loss_mode"
+RECORDED = "actor_rollout_ref.rollout.calculate_log_probs"
 
 
 def build(tmp_path: Path, *overrides: str, device: str = "cpu", n_gpus: int = 1, **changes: object):
@@ -124,26 +127,45 @@ def test_a_learning_rate_is_a_number_however_it_is_written(tmp_path, text):
     assert config.actor_rollout_ref.actor.optim.lr == 0.0003
 
 
-def test_on_the_cpu_vllm_s_log_probs_are_the_old_policy_s(tmp_path, monkeypatch):
-    rollout = "actor_rollout_ref.rollout.calculate_log_probs"
-    config = build(tmp_path)
-    assert config.algorithm.rollout_correction.bypass_mode
-    assert config.actor_rollout_ref.actor.policy_loss.loss_mode == "bypass_mode"
-    assert build(tmp_path, lora_rank=8).algorithm.rollout_correction.bypass_mode
+@pytest.mark.parametrize(
+    ("overrides", "bypass", "loss"),
+    [
+        ((), True, "bypass_mode"),
+        ((f"{RECORDED}=false",), False, "vanilla"),
+        # Other losses do not measure how far apart vLLM and trainer are
+        ((f"{LOSS}=gspo",), False, "gspo"),
+        ((f"{LOSS}=gspo", f"{IS}=token"), False, "gspo"),
+        ((f"{LOSS}=cispo", "algorithm.rollout_correction={bypass_mode: true}"), True, "cispo"),
+        ((f"{IS}=token", f"{BYPASS}=false"), False, "vanilla"),
+    ],
+)
+def test_on_the_cpu_vllm_s_log_probs_are_the_old_policy_s(
+    tmp_path, monkeypatch, overrides, bypass, loss
+):
+    for short in (False, True):
+        monkeypatch.setattr(verl_config, "in_bfloat16", lambda model, short=short: short)
+        config = build(tmp_path, *overrides, lora_rank=8 * short)
+        assert config.algorithm.rollout_correction.bypass_mode is bypass
+        assert config.actor_rollout_ref.actor.policy_loss.loss_mode == loss
     assert not build(tmp_path, device="cuda").algorithm.rollout_correction.bypass_mode
-    config = build(tmp_path, f"{rollout}=false")
-    assert not config.algorithm.rollout_correction.bypass_mode
-    assert config.actor_rollout_ref.actor.policy_loss.loss_mode == "vanilla"
-    with pytest.raises(ConfigError, match="calculate_log_probs"):
-        build(tmp_path, f"{rollout}=false", "algorithm.rollout_correction.bypass_mode=true")
-    # Without the trainer's own there is nothing to correct
-    correction = "algorithm.rollout_correction"
-    for key in (f"{correction}.rollout_is=token", f"{correction}.rollout_rs=token_k1"):
-        with pytest.raises(ConfigError, match=key):
-            build(tmp_path, key)
-        build(tmp_path, key, f"{correction}.bypass_mode=false")
-    monkeypatch.setattr(verl_config, "in_bfloat16", lambda model: True)
-    assert build(tmp_path, lora_rank=8).algorithm.rollout_correction.bypass_mode
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        (f"{BYPASS}=true", f"{RECORDED}=false"),
+        # Without the trainer's own, or vLLM's, there is nothing to correct
+        (f"{IS}=token",),
+        ("algorithm.rollout_correction.rollout_rs=token_k1",),
+        (f"{IS}=token", f"{BYPASS}=false", f"{RECORDED}=false"),
+        # The loss would compare the trainer with itself, and say that it agrees with vLLM
+        (f"{LOSS}=bypass_mode", f"{BYPASS}=false"),
+    ],
+)
+def test_what_a_loss_is_computed_of_is_there(tmp_path, overrides):
+    with pytest.raises(ConfigError) as refused:
+        build(tmp_path, *overrides)
+    assert not missing(str(refused.value), overrides[0].split("=")[0])
 
 
 @pytest.mark.system

@@ -122,32 +122,40 @@ def test_more_context_than_positions(folder):
         check_model(str(folder), 1_000_000)
 
 
+def hold(folder: Path, count: int) -> None:
+    """Make the folder's file one of so many weights in 32 bit, as a run's is."""
+    tensor = {"dtype": "F32", "shape": [count], "data_offsets": [0, 4 * count]}
+    head = json.dumps({"w": tensor}).encode()
+    with (folder / "model.safetensors").open("wb") as large:
+        large.write(len(head).to_bytes(8, "little") + head)
+        large.truncate(8 + len(head) + 4 * count)
+
+
 def test_a_model_of_the_hub_has_the_size_of_what_was_found(folder, tmp_path, monkeypatch):
     """13 checkpoints of a 7B model passed with 60 GB free, and a real model got a tiny one's preset."""
     monkeypatch.setattr("training.setup.model_folder._fetch", lambda model: folder)
     assert not is_large("owner/model")
     plan = plan_of(tmp_path, model="owner/model")
     check_disk(plan, 1)
-    with (folder / "model.safetensors").open("ab") as huge:
-        huge.truncate(2**43)
+    hold(folder, 2**41)
     assert is_large("owner/model")
     with pytest.raises(ConfigError, match="owner/model"):
         check_disk(plan, 1)
 
 
 def test_an_adapter_is_trained_where_all_weights_have_no_room(folder, tmp_path, monkeypatch):
-    """Also where the folder holds weights in 32 bit, as a run's does."""
-    with (folder / "model.safetensors").open("wb") as large:
-        weights = {
-            "w": {"dtype": "F32", "shape": [494_000_000], "data_offsets": [0, 1_976_000_000]}
-        }
-        head = json.dumps(weights).encode()
-        large.write(len(head).to_bytes(8, "little") + head)
-        large.truncate(8 + len(head) + 1_976_000_000)
+    hold(folder, 494_000_000)
     monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=12e9))
-    check_memory(plan_of(tmp_path, model=str(folder), lora_rank=16))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=9e9))
+    adapter = plan_of(tmp_path, model=str(folder), lora_rank=16)
+    whole = plan_of(tmp_path, model=str(folder))
+    check_memory(adapter)
+    check_disk(adapter, 2)
+    check_disk(whole, 1)
     with pytest.raises(ConfigError, match=r"17\.8.*12\.0"):
-        check_memory(plan_of(tmp_path, model=str(folder)))
+        check_memory(whole)
+    with pytest.raises(ConfigError, match=r"9\.00.*15\.91"):
+        check_disk(whole, 2)
 
 
 INDEX = "model.safetensors.index.json"

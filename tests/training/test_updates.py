@@ -6,7 +6,12 @@ from typing import Any
 import pytest
 from omegaconf import DictConfig, OmegaConf
 
-from training.engine.updates import optimizer_steps, required_multiple, shared_out
+from training.engine.updates import (
+    before_update,
+    optimizer_steps,
+    required_multiple,
+    shared_out,
+)
 
 N = 8
 
@@ -22,7 +27,8 @@ def config_of(prompts: int = 16, mini: int = 16, **actor: Any) -> DictConfig:
 
 class Workers:
     def update_actor(self, batch: Any) -> dict[str, Any]:
-        return {"metrics": {"grad_norm": [0.5, float("inf"), 0.25]}}
+        kl = {"rollout_corr/k3_kl": [1e-9, 0.02, 0.05]}
+        return {"metrics": {"grad_norm": [0.5, float("inf"), 0.25], **kl}}
 
 
 def sent(real: int, padding: int, updates: int) -> dict[str, Any]:
@@ -63,3 +69,9 @@ def test_micro_batches_of_a_fixed_size_are_filled():
 
 def test_an_update_that_the_optimizer_left_out_is_not_counted():
     assert optimizer_steps([Workers().update_actor(None)]) == 2
+
+
+def test_vllm_is_compared_with_the_weights_that_played():
+    """Later updates of a step compare it with weights that have moved since."""
+    found = before_update([Workers().update_actor(None)], "rollout_corr/")
+    assert found == {"rollout_corr/k3_kl": 1e-9}

@@ -20,6 +20,7 @@ from training.engine.checkpoints import PREFIX, STEP_METRICS, prune, saving, spl
 from training.engine.records import VALIDATION, rewards_by_group, step_metrics, validation_of
 from training.engine.rollout_manager import RolloutManager
 from training.engine.updates import (
+    before_update,
     optimizer_steps,
     required_multiple,
     shared_out,
@@ -93,16 +94,13 @@ class LightningTrainer(PPOTrainerSync):
             logger.warning("step %d: no group with different rewards, no update", self.global_steps)
             metrics |= {"books/generated_tokens": 0, "books/trained_tokens": 0}
             return batch
-        actor = self.config.actor_rollout_ref.actor
         updates = updates_per_epoch(self.config)
         with shared_out(self.actor_rollout_wg, "update_actor", updates) as answers:
             batch = super()._update_actor(batch, metrics)
         metrics["books/weight_updates"] = optimizer_steps(answers)
-        # Only then are all losses computed with the weights that played.
-        if updates == actor.ppo_epochs == 1:
-            for name in [*metrics]:
-                if name.startswith(f"actor/{CORRECTION}"):
-                    metrics[name.removeprefix("actor/")] = metrics.pop(name)
+        for name, value in before_update(answers, CORRECTION).items():
+            del metrics[f"actor/{name}"]
+            metrics[name] = value
         dtype = self.config.actor_rollout_ref.rollout.dtype
         if self.agent_loop_manager.watch.compare_log_probs(metrics, dtype):
             metrics[DIFFER] = 1.0

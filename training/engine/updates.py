@@ -55,6 +55,12 @@ def shared_out(workers: Any, method: str, updates: int) -> Iterator[list[Any]]:
         setattr(workers, method, send)
 
 
+def before_update(answers: list[Any], begin: str) -> dict[str, float]:
+    """Return the metrics that begin so, of the first update: its loss has the weights that played."""
+    metrics = answers[0]["metrics"]
+    return {name: metrics[name][0] for name in metrics if name.startswith(begin)}
+
+
 def optimizer_steps(answers: list[Any]) -> int:
     """Count the optimizer's steps: verl leaves out gradients that are not finite."""
     steps = 0

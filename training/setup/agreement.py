@@ -6,7 +6,7 @@ Every error names what was seen and where it came from.
 from collections.abc import Mapping
 from typing import Any
 
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from training.setup.plan import ConfigError, EnginePlan
 from training.setup.presets import ACTOR, ALGORITHMS, ROLLOUT, VERL_DEFAULTS
@@ -16,6 +16,7 @@ TEMPERATURE_KEY = f"{ROLLOUT}.temperature"
 STEPS_KEY = "trainer.total_training_steps"
 CORRECTION = "algorithm.rollout_correction"
 BYPASS = f"{CORRECTION}.bypass_mode"
+LOSS = f"{ACTOR}.policy_loss.loss_mode"
 OVERRIDES = VERL_DEFAULTS["override"]
 CHOICES = OVERRIDES["choices"]
 
@@ -65,8 +66,13 @@ def check_agreement(
 def _check_mode(config: DictConfig, engine: EnginePlan) -> None:
     for key, names in CHOICES.items():
         value = OmegaConf.select(config, key)
-        if value not in names:
+        given = value if isinstance(value, ListConfig) else [value]
+        if value is not None and not set(given) <= set(names):
             raise ConfigError(f"{key}={value}: expected one of {', '.join(names)}")
+    for key, bound in OVERRIDES["above"].items():
+        value = OmegaConf.select(config, key)
+        if value <= bound:
+            raise ConfigError(f"{key}={value}: expected a number above {bound}")
     if engine.deterministic and engine.device != "cpu":
         raise ConfigError("--deterministic needs --device cpu: a GPU's kernels sum in any order")
     rate = config.actor_rollout_ref.actor.optim.lr
@@ -84,18 +90,32 @@ def _check_mode(config: DictConfig, engine: EnginePlan) -> None:
 
 def _check_correction(config: DictConfig) -> None:
     correction = config.algorithm.rollout_correction
-    if not correction.bypass_mode:
-        return
-    if not config.actor_rollout_ref.rollout.calculate_log_probs:
+    loss = config.actor_rollout_ref.actor.policy_loss
+    recorded = f"{ROLLOUT}.calculate_log_probs"
+    corrects = [f"{CORRECTION}.{name}" for name in ("rollout_is", "rollout_rs")]
+    corrects = [key for key in corrects if OmegaConf.select(config, key) is not None]
+    needed = dict.fromkeys(corrects, recorded)
+    if correction.bypass_mode:
+        needed[BYPASS] = recorded
+    if (
+        loss.loss_mode == "bypass_mode"
+    ):  # without it, the loss would compare the trainer with itself
+        needed[LOSS] = BYPASS
+    if correction.loss_type != "ppo_clip":
+        needed[f"{CORRECTION}.loss_type"] = BYPASS
+    for key, other in needed.items():
+        if not OmegaConf.select(config, other):
+            seen = OmegaConf.select(config, key)
+            raise ConfigError(f"{key}={seen} needs {other}=True; set both or neither")
+    if correction.bypass_mode and corrects:
         raise ConfigError(
-            f"{BYPASS}=True needs {ROLLOUT}.calculate_log_probs=True; set both or neither"
+            f"{corrects[0]}={OmegaConf.select(config, corrects[0])} needs log-probabilities of the "
+            f"trainer that are not computed with {BYPASS}=True, the default on the CPU; set it to false"
         )
-    for name in ("rollout_is", "rollout_rs"):
-        if correction[name] is not None:
-            raise ConfigError(
-                f"{CORRECTION}.{name}={correction[name]} needs log-probabilities of the trainer that "
-                f"are not computed with {BYPASS}=True, the default on the CPU; set it to false"
-            )
+    beta = loss.dro_beta
+    if loss.loss_mode == "dro" and not (isinstance(beta, int | float) and beta > 0):
+        name = LOSS.replace("loss_mode", "dro_beta")
+        raise ConfigError(f"{LOSS}=dro needs a number above 0 as {name}, which is {beta}")
 
 
 def _check_sizes(config: DictConfig, engine: EnginePlan) -> None:

@@ -21,6 +21,9 @@ from training.setup.plan import ConfigError, EnginePlan
 from training.setup.presets import MICRO_BATCH, ROLLOUT, VERL_DEFAULTS
 
 CACHE = "kv_cache_memory_bytes"
+# Losses that measure with BYPASS how far apart vLLM and trainer are. Others would not say, and
+# gspo's clip is narrower than the noise between these two
+MEASURING = ("vanilla", "bypass_mode")
 Overrides = dict[str, Any]  # keys of verl. A leading + marks those its files leave out
 
 # Below these names verl passes everything on unchanged, so nothing can be checked.
@@ -101,11 +104,13 @@ def build_config(
         size = cache_bytes(engine.model, sequences, rollout.max_model_len, rollout.dtype)
         cache = {CACHE: size, "block_size": CACHE_BLOCK}
         rollout.engine_kwargs.vllm = {**cache, **rollout.engine_kwargs.vllm}
-    check_agreement(config, engine, own, {override.key: override.text for override in user})
     loss = config.actor_rollout_ref.actor.policy_loss
-    if config.algorithm.rollout_correction.bypass_mode and loss.loss_mode == "vanilla":
-        # The same loss, which also measures how far apart vLLM and trainer are
-        loss.loss_mode = "bypass_mode"
+    correction = config.algorithm.rollout_correction
+    if loss.loss_mode not in MEASURING and OmegaConf.is_interpolation(correction, "bypass_mode"):
+        correction.bypass_mode = False  # the user did not set it
+    check_agreement(config, engine, own, {override.key: override.text for override in user})
+    if correction.bypass_mode and loss.loss_mode == "vanilla":
+        loss.loss_mode = "bypass_mode"  # the same loss, which also measures
     return config
 
 
@@ -168,6 +173,9 @@ def _apply(config: DictConfig, defaults: DictConfig, override: Override) -> None
     if leaf not in keys:
         _refuse_unknown(override, node, keys)
     set_before = OmegaConf.select(config, override.key) if leaf in keys else None
+    grouped = set_before is None or isinstance(set_before, DictConfig)
+    if isinstance(value, dict) and not grouped:
+        raise ConfigError(f"{override.text}: expected a value like {set_before!r}")
     OmegaConf.update(config, override.key, value, force_add=leaf not in keys)
     try:
         given = OmegaConf.select(config, override.key)

@@ -24,21 +24,19 @@ from training.setup.model_folder import (
     count_weights,
     find_model,
     read_json,
-    weights_bytes,
 )
 from training.setup.plan import ConfigError, OutputPlan, Plan
 from training.setup.ports import require_free
 from training.store.store_checks import check_store
 
-# Bytes of a checkpoint for each byte of a model folder whose weights have 16 bit: everything is
-# saved in 32 bit, the weights twice (for verl, and as a model folder) and the two moments of AdamW
-# of what is trained.
-CHECKPOINT_FACTOR = 8
-ADAPTER_FACTOR = 4  # with LoRA: the moments of an adapter are negligible
+# Bytes of a checkpoint for each weight, which a folder may hold in 16 or 32 bit: everything is saved
+# in 32 bit, the weights twice (for verl, and as a model folder) and the two moments of AdamW of what
+# is trained.
+CHECKPOINT_FACTOR = 16
+ADAPTER_FACTOR = 8  # with LoRA: the moments of an adapter are negligible
 SPARE_BYTES = 100_000_000
-# Bytes of memory of all processes for each weight, which a folder may hold in 16 or 32 bit, beside
-# those of Ray and vLLM themselves. Measured with Qwen2.5-Coder-0.5B (docs/training.md): 18 GB, with
-# an adapter 10.
+# Bytes of memory of all processes for each weight, beside those of Ray and vLLM themselves. Measured
+# with Qwen2.5-Coder-0.5B (docs/training.md): 18 GB, with an adapter 10.
 MEMORY_FACTOR = 32
 ADAPTER_MEMORY_FACTOR = 16
 PROCESSES_BYTES = 2_000_000_000
@@ -127,7 +125,7 @@ def check_disk(plan: Plan, count: int) -> None:
     """Raise ConfigError if so many checkpoints do not fit the disk of the run's folder."""
     model = plan.engine.model
     factor = ADAPTER_FACTOR if plan.engine.lora_rank else CHECKPOINT_FACTOR
-    needed = count * factor * weights_bytes(model) + SPARE_BYTES
+    needed = count * factor * count_weights(find_model(model)) + SPARE_BYTES
     run_dir = plan.output.run_dir
     place = next(folder for folder in (run_dir, *run_dir.parents) if folder.exists())
     free = shutil.disk_usage(place).free
