@@ -22,7 +22,7 @@ from tests.serving import JsonHandler, serving
 from tests.training.plans import plan_of
 from training.setup import device
 from training.setup.device import is_large
-from training.setup.model_folder import check_model
+from training.setup.model_folder import CACHE_BYTES, cache_bytes, check_model
 from training.setup.plan import ConfigError
 from training.start.check import check_disk, check_memory
 
@@ -117,6 +117,13 @@ def test_a_folder_without_a_part_is_refused(folder, file):
         check_model(str(folder))
 
 
+def test_a_number_for_each_layer_is_no_size_of_the_cache(folder):
+    config = json.loads((folder / "config.json").read_text())
+    of_layers = {**config, "num_key_value_heads": [2, 2, 1]}
+    (folder / "config.json").write_text(json.dumps(of_layers))
+    assert cache_bytes(str(folder), 4, 1024, "float32") == CACHE_BYTES
+
+
 def test_more_context_than_positions(folder):
     with pytest.raises(ConfigError, match=r"1,?000,?000"):
         check_model(str(folder), 1_000_000)
@@ -138,9 +145,11 @@ def test_a_model_of_the_hub_has_the_size_of_what_was_found(folder, tmp_path, mon
     plan = plan_of(tmp_path, model="owner/model")
     check_disk(plan, 1)
     hold(folder, 2**41)
-    assert is_large("owner/model")
-    with pytest.raises(ConfigError, match="owner/model"):
-        check_disk(plan, 1)
+    for name in ("model.safetensors", "pytorch_model.bin"):
+        (folder / "model.safetensors").rename(folder / name)
+        assert is_large("owner/model")
+        with pytest.raises(ConfigError, match="owner/model"):
+            check_disk(plan, 1)
 
 
 def test_an_adapter_is_trained_where_all_weights_have_no_room(folder, tmp_path, monkeypatch):
@@ -166,6 +175,7 @@ WRITTEN = {
     "index no json": (INDEX, "<html>not found</html>"),
     "lost shard": (INDEX, '{"weight_map": {"a": "model.safetensors", "b": "model-2.safetensors"}}'),
     "config cut": ("config.json", '{"model_type": '),
+    "config list": ("config.json", "[]"),
     "tokenizer cut": ("tokenizer.json", '{"version": '),
 }
 CHANGED: dict[str, dict[str, object]] = {

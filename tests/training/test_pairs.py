@@ -58,6 +58,8 @@ def test_the_best_stand_against_the_worst(tmp_path):
     assert written(closer) == [[["1.0"], ["0.0"]], [["0.5"], ["0.45"]], [["a"], ["b"]]]
     halves, _ = pairs_of_episodes([path], AGENT, margin=1.0)
     assert len(halves) == 1, "a difference of the margin itself is enough"
+    tenths = write_lines(tmp_path / "kept.jsonl", [episode(0.7, "c"), episode(0.5, "d")])
+    assert len(pairs_of_episodes([tenths], AGENT, margin=0.2)[0]) == 1, "as written, not as a float"
 
 
 def test_unscored_silent_and_validation_episodes_are_counted_and_left_out(tmp_path):

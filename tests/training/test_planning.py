@@ -113,6 +113,14 @@ def test_a_whole_step_is_played_at_once(batch, flags, runners, episodes):
     assert (made.store.n_runners, made.store.concurrency) == (runners, episodes)
 
 
+@pytest.mark.parametrize("flags", [["--model", ""], ["--model="], ["--resume", ""]])
+def test_an_empty_value_is_no_default(flags, capsys):
+    """So a script trains whose variable is not set."""
+    with pytest.raises(SystemExit, match="2"):
+        parse(registry.get("sql"), flags)
+    assert not missing(capsys.readouterr().err, flags[0].rstrip("="), "empty")
+
+
 def test_the_settings_of_a_run_are_under_the_agent_s_own_flags(monkeypatch):
     agent = registry.get("sql")
     nothing_set, _ = run_settings(agent, parse(agent, ["--device", "cpu"]))

@@ -131,6 +131,9 @@ def test_a_model_whose_replies_would_never_end_is_named(tmp_path):
     with pytest.raises(ConfigError) as refused:
         reading.check_end(str(folder), read_template(TINY))
     assert not missing(str(refused.value), folder, "<|im_end|>", "<|endoftext|>", "eos_token_id")
+    (folder / "tokenizer.json").write_text('{"version": "1.0"}')  # as of a newer library
+    with pytest.raises(ConfigError, match=r"tokenizer\.json cannot be read"):
+        reading.check_end(str(folder), read_template(TINY))
 
 
 def test_ends_of_a_model_are_tokens_whatever_else_its_files_say(tmp_path):

@@ -84,7 +84,7 @@ def pairs_of_episodes(
         ranked = sorted(lines, key=itemgetter("score"))
         before = len(pairs)
         for worse, better in zip(ranked, reversed(ranked), strict=True):
-            if better["score"] - worse["score"] >= margin:
+            if round(better["score"] - worse["score"], 9) >= margin:  # 0.7 - 0.5 is less than 0.2
                 tools = tuple(better.get("tools") or agent.tools)
                 sides = (better["transcript"], worse["transcript"])
                 pairs.append(Pair(str(better["id"]), *sides, tools))

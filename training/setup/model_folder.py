@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from hashlib import sha256
 from math import ceil, prod
@@ -53,10 +54,12 @@ def read_text(path: Path, hint: str = COPY_AGAIN) -> str:
 def read_json(path: Path, hint: str = COPY_AGAIN) -> dict[str, Any]:
     """Return the object in a JSON file. Raises ConfigError with the hint."""
     text = read_text(path, hint)
-    try:
-        return dict(json.loads(text))
-    except (ValueError, TypeError):
-        raise ConfigError(f"{path} holds no JSON object; {hint}") from None
+    found = None
+    with suppress(ValueError):
+        found = json.loads(text)
+    if not isinstance(found, dict):
+        raise ConfigError(f"{path} holds no JSON object; {hint}")
+    return found
 
 
 def check_model(
@@ -191,17 +194,18 @@ def weights_bytes(model: str) -> int:
     """Return the bytes of a model's weights, 0 for a name that `check_model` refuses."""
     if not (Path(model).is_dir() or HUB_ID.fullmatch(model)):
         return 0
-    files = weight_files(find_model(model))
+    folder = find_model(model)
+    files = weight_files(folder) or folder.glob(PICKLES)
     return sum(file.stat().st_size for file in files if file.is_file())
 
 
 def count_weights(folder: Path) -> int:
-    """Return the number of weights, from the heads of the files."""
+    """Return the number of weights, from the heads of the files. Of pickles it is the least."""
     found = 0
     for path in weight_files(folder):
         with safe_open(path, framework="np") as tensors:
             found += sum(prod(tensors.get_slice(name).get_shape()) for name in tensors.keys())  # noqa: SIM118
-    return found
+    return found or weights_bytes(str(folder)) // 4
 
 
 def digest_of(folder: Path, patterns: Sequence[str]) -> str:
@@ -231,10 +235,10 @@ def cache_bytes(model: str, sequences: int, length: int | None, kind: str) -> in
         dimension = config.get("head_dim") or config["hidden_size"] // heads
         keys = config.get("num_key_value_heads") or heads
         width = 2 if kind == "bfloat16" else 4
-        token = 2 * width * dimension * keys * config["num_hidden_layers"]
+        token = int(2 * width * dimension * keys * config["num_hidden_layers"])
         # One block is vLLM's own
         full = ceil((length or config["max_position_embeddings"]) / CACHE_BLOCK)
         blocks = sequences * full + 1
-    except KeyError:
+    except (KeyError, TypeError, ZeroDivisionError):  # such as a list, of each layer its own
         return CACHE_BYTES
-    return min(CACHE_BYTES, blocks * CACHE_BLOCK * int(token))
+    return min(CACHE_BYTES, blocks * CACHE_BLOCK * token)

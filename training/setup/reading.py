@@ -7,7 +7,7 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from training.setup.chat_template import SWITCH, choose_template, with_tools
-from training.setup.model_folder import find_model, read_json, read_template
+from training.setup.model_folder import COPY_AGAIN, find_model, read_json, read_template
 from training.setup.plan import ConfigError, EnginePlan
 from training.setup.presets import THOUGHT_TOKENS
 from training.setup.tool_parser import find_parser, reply_end
@@ -73,7 +73,12 @@ def check_end(model: str, template: str) -> None:
     end = reply_end(template).strip()
     if not end or not (folder / "tokenizer.json").is_file():
         return
-    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    try:
+        tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    except Exception as error:  # of no class of its own
+        raise ConfigError(
+            f"{folder}/tokenizer.json cannot be read ({error}); {COPY_AGAIN}"
+        ) from None
     special = {id for id, token in tokenizer.get_added_tokens_decoder().items() if token.special}
     first = tokenizer.encode(end, add_special_tokens=False).ids[0]
     ends = end_tokens(folder, tokenizer)

@@ -90,6 +90,11 @@ def parse(agent: Agent, arguments: list[str] | None = None) -> argparse.Namespac
         options.resume = "latest"
     if options.ci and options.ci_fast:
         parser.error("--ci is 20 steps and --ci-fast one; give one of them")
+    for name, value in vars(options).items():
+        if value == "":  # the default would be taken, such as another model
+            parser.error(
+                f"--{name.replace('_', '-')} is empty; is a variable of the command not set?"
+            )
     for name, needed in NEEDS.items():
         if getattr(options, name) and not getattr(options, needed):
             parser.error(f"--{name.replace('_', '-')} needs --{needed}")
