@@ -189,6 +189,13 @@ def number(
     return parse
 
 
+def filled(text: str) -> str:
+    """Return a type for argparse: a text that is not empty, as of a variable that is not set."""
+    if not text:
+        raise argparse.ArgumentTypeError("it is empty; is a variable of the command not set?")
+    return text
+
+
 def positive(kind: type[int] | type[float]) -> Callable[[str], int | float]:
     """Return a type for argparse: a finite number above 0."""
     return number(kind, lambda value: 0 < value < float("inf"), "above 0")

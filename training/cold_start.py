@@ -21,7 +21,7 @@ from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
-from common.command import new_parser, positive, run_command
+from common.command import filled, new_parser, positive, run_command
 from common.settings import load_settings
 from common.stopping import stop_in_order
 from episodes import registry
@@ -50,7 +50,7 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--out", type=Path, help="model folder; default: the agent's tiny_model")
     parser.add_argument("--force", action="store_true", help="replace --out if it exists")
     warmed = "warm up this model folder or hub id; default: a tiny model"
-    parser.add_argument("--base", metavar="MODEL", help=warmed)
+    parser.add_argument("--base", type=filled, metavar="MODEL", help=warmed)
     rows = "rows to learn from; default: the agent's training split"
     parser.add_argument("--train-file", type=Path, help=rows)
     parser.add_argument("--seed", type=int, default=2)

@@ -20,7 +20,7 @@ import yaml
 from omegaconf import DictConfig, OmegaConf
 
 from common.command import UsageError, new_parser, run_command
-from common.files import replacing
+from common.files import check_writable, replacing
 from common.jsonl import read_jsonl
 from common.settings import below_root
 from common.stopping import stop_in_order
@@ -129,6 +129,7 @@ def export(arguments: argparse.Namespace) -> None:
     target = arguments.to.resolve()
     if target.exists():
         raise UsageError(f"--to {arguments.to} exists; give another")
+    check_writable(target, "--to")
     checkpoint = choose_checkpoint(run, arguments.step)
     try:
         config: Any = OmegaConf.load(run / "config.yaml")

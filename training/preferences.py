@@ -24,6 +24,7 @@ from training.pairs.pair import pairs_asked
 BETA = 0.1
 LR = 1e-6
 MARGIN = 0.2
+SEED = number(int, lambda value: 0 <= value < 2**32, f"from 0 to {2**32 - 1}")  # numpy's
 SHARE = number(float, lambda value: 0 < value <= 1, "above 0, at most 1")
 
 
@@ -47,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     add("--batch-size", type=positive(int), default=8, help="default: 8")
     rank = "train an adapter of this rank and merge it; default: train all weights"
     add("--lora-rank", type=positive(int), metavar="RANK", help=rank)
-    add("--seed", type=int, default=0)
+    add("--seed", type=SEED, default=0)
     strength = f"how strongly the new model is held to --model; default: {BETA:g}"
     add("--beta", type=positive(float), default=BETA, help=strength)
     thinking = "change the chat template so that it keeps thoughts of earlier turns"

@@ -66,6 +66,14 @@ def test_what_cannot_be_learned_from_is_one_message(flags, code, named, tmp_path
     assert list(tmp_path.iterdir()) == []
 
 
+def test_an_empty_base_makes_no_model_from_nothing(tmp_path, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(["sql", "--base", "", "--out", str(tmp_path / "m")])
+    (tmp_path / "file").touch()
+    assert main(["sql", "--base", str(TINY), "--out", str(tmp_path / "file/m")]) == 2
+    assert not missing(capsys.readouterr().err, "--base", "--out")
+
+
 def test_a_base_whose_template_leaves_out_the_system_prompt_is_refused(tmp_path, capsys):
     base = shutil.copytree(TINY, tmp_path / "base")
     (base / "chat_template.jinja").write_text("{{ messages | length }}")

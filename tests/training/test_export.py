@@ -90,6 +90,7 @@ def test_nothing_is_overwritten(run, capsys):
     assert exported(run)[0] == 2
     assert str(run.parent / "out") in capsys.readouterr().err
     assert exported(run, to="no/where")[0] == 0, "folders above an output are made"
+    assert exported(run, to="no/where/config.json/below")[0] == 2
     assert [*(run.parent / "out").iterdir()] == []
 
 

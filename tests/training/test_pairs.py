@@ -66,11 +66,13 @@ def test_unscored_silent_and_validation_episodes_are_counted_and_left_out(tmp_pa
     silent = {**episode(1.0, "x"), "transcript": None}
     lines = [episode(1.0, "a"), episode(0.0, "b"), episode(None, "c"), episode(0.0), silent]
     lines.append(episode(0.0, "of a run's validation", mode="val"))
+    for odd in (5, {"a": 1}, [*PROMPT, "text", *said("a")]):
+        lines.append({**silent, "transcript": odd})
     path = write_lines(tmp_path / "kept.jsonl", lines)
     pairs, left_out = pairs_of_episodes([path], AGENT, margin=0.2)
     assert written(pairs) == [[["a"], ["b"]]]
     assert left_out.pop("validation episodes") == 1
-    assert left_out == {"episodes without a score": 1, "episodes without messages": 2}
+    assert left_out == {"episodes without a score": 1, "episodes without messages": 5}
 
 
 def test_a_pair_of_a_rollout_is_read(tmp_path):
@@ -111,8 +113,10 @@ def test_a_file_of_another_form(tmp_path, row, named):
 def test_places_without_episodes(tmp_path):
     with pytest.raises(UsageError, match=r"episodes\.jsonl"):
         pairs_of_episodes([tmp_path], AGENT, margin=0.2)
+    write_lines(tmp_path / "episodes.jsonl", [episode(1.0, "a", tools="calculator")])
+    with pytest.raises(UsageError, match=r"line 1.*tools"):
+        pairs_of_episodes([tmp_path], AGENT, margin=0.2)
     (tmp_path / "scores.json").write_text('{"agent": "sql"}')
-    write_lines(tmp_path / "episodes.jsonl", [episode(1.0, "a")])
     with pytest.raises(UsageError, match="sql"):
         pairs_of_episodes([tmp_path], AGENT, margin=0.2)
 

@@ -70,12 +70,13 @@ def pairs_of_episodes(
     left_out = LeftOut()
     for place in places:
         for line in _episodes(place, agent):
-            messages = line.get("transcript") or []
+            messages = line.get("transcript")
+            whole = isinstance(messages, list) and all(map(is_message, messages))
             if line.get("mode") == "val":
                 left_out["validation episodes"] += 1
             elif line["score"] is None:
                 left_out["episodes without a score"] += 1
-            elif not any(is_message(one) and one["role"] == "assistant" for one in messages):
+            elif not (whole and any(one["role"] == "assistant" for one in messages)):
                 left_out["episodes without messages"] += 1
             else:
                 tasks[str(line["id"]), json.dumps(line.get("tools"))].append(line)
@@ -119,8 +120,10 @@ def _episodes(place: Path, agent: Agent) -> Iterator[dict[str, Any]]:
     _check_agent(read_object(path.with_name("scores.json")), agent, str(place))
     for number, line in read_jsonl(path):
         where = f"{path}, line {number}"
-        if "id" not in line or not isinstance(line.get("score", ""), int | float | None):
-            raise UsageError(f"{where}: expected an episode with id and score, got {shortly(line)}")
+        scored = isinstance(line.get("score", ""), int | float | None)
+        if "id" not in line or not scored or not isinstance(line.get("tools") or [], list):
+            expected = "expected an episode with id and score, and tools in a list"
+            raise UsageError(f"{where}: {expected}, got {shortly(line)}")
         _check_agent(line, agent, where)
         yield line
 

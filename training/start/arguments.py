@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from common import command
-from common.command import number
+from common.command import filled, number
 from common.settings import below_root
 from common.toml import table_beside
 from episodes import registry
@@ -32,7 +32,7 @@ KEYS = {
     "trainer.save_freq": "steps between checkpoints",
 }
 KINDS: dict[str, dict[str, Any]] = {
-    "text": {},
+    "text": {"type": filled},
     "switch": {"action": "store_true"},
     "on or off": {"action": argparse.BooleanOptionalAction, "default": True},
     "count": {"type": number(int, lambda value: value >= 1, "of 1 or more")},
@@ -90,11 +90,6 @@ def parse(agent: Agent, arguments: list[str] | None = None) -> argparse.Namespac
         options.resume = "latest"
     if options.ci and options.ci_fast:
         parser.error("--ci is 20 steps and --ci-fast one; give one of them")
-    for name, value in vars(options).items():
-        if value == "":  # the default would be taken, such as another model
-            parser.error(
-                f"--{name.replace('_', '-')} is empty; is a variable of the command not set?"
-            )
     for name, needed in NEEDS.items():
         if getattr(options, name) and not getattr(options, needed):
             parser.error(f"--{name.replace('_', '-')} needs --{needed}")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from common.command import UsageError
-from common.files import locked
+from common.files import check_writable, locked
 from common.jsonl import write_text
 
 BEGUN = "begun.json"
@@ -23,7 +23,8 @@ def work_path(out: Path) -> Path:
 
 
 def check_out(out: Path, force: bool) -> None:
-    """Raise UsageError if `out` exists and may not be replaced."""
+    """Raise UsageError if `out` exists and may not be replaced, or cannot be made."""
+    check_writable(out.parent, "--out")
     if out.exists() and not (out / "config.json").is_file():
         raise UsageError(f"--out {out} exists and is no model folder; give another folder")
     if out.exists() and not force:
