@@ -6,12 +6,8 @@ from typing import Any
 import pytest
 from omegaconf import DictConfig, OmegaConf
 
-from training.engine.updates import (
-    before_update,
-    optimizer_steps,
-    required_multiple,
-    shared_out,
-)
+from training.engine import updates
+from training.engine.updates import required_multiple, shared_out
 
 N = 8
 
@@ -31,12 +27,12 @@ class Workers:
         return {"metrics": {"grad_norm": [0.5, float("inf"), 0.25], **kl}}
 
 
-def sent(real: int, padding: int, updates: int) -> dict[str, Any]:
+def sent(real: int, padding: int, count: int) -> dict[str, Any]:
     """What verl's workers are told of a batch."""
     tags = [{}] * real + [{"is_padding": True}] * padding
     batch = SimpleNamespace(keys=list(map(str, range(real + padding))), tags=tags, extra_info={})
     workers = Workers()
-    with shared_out(workers, "update_actor", updates) as answers:
+    with shared_out(workers, "update_actor", count) as answers:
         workers.update_actor(batch)
     assert len(answers) == 1
     return batch.extra_info
@@ -46,20 +42,20 @@ def sent(real: int, padding: int, updates: int) -> dict[str, Any]:
 def test_any_number_of_sequences_is_one_update(sequences):
     """verl would pad 129 sequences of 16 x 8 episodes to 256 and make two updates of them."""
     assert required_multiple(config_of(), dp_size=1) == 1
-    told = sent(sequences, padding=0, updates=1)
+    told = sent(sequences, padding=0, count=1)
     assert told == {"mini_batch_size": sequences, "global_batch_size": sequences}
 
 
 def test_rows_that_fill_up_for_several_devices_weigh_nothing():
     assert required_multiple(config_of(), dp_size=2) == 2
-    assert sent(129, padding=1, updates=1) == {"mini_batch_size": 130, "global_batch_size": 129}
+    assert sent(129, padding=1, count=1) == {"mini_batch_size": 130, "global_batch_size": 129}
 
 
 def test_smaller_mini_batches_are_as_many_updates_as_they_say():
     config = config_of(mini=4)
     assert required_multiple(config, dp_size=1) == 4
     assert required_multiple(config, dp_size=2) == 8
-    assert sent(129, padding=3, updates=4)["mini_batch_size"] == 33
+    assert sent(129, padding=3, count=4)["mini_batch_size"] == 33
 
 
 def test_micro_batches_of_a_fixed_size_are_filled():
@@ -67,11 +63,7 @@ def test_micro_batches_of_a_fixed_size_are_filled():
     assert required_multiple(config, dp_size=2) == 10
 
 
-def test_an_update_that_the_optimizer_left_out_is_not_counted():
-    assert optimizer_steps([Workers().update_actor(None)]) == 2
-
-
-def test_vllm_is_compared_with_the_weights_that_played():
-    """Later updates of a step compare it with weights that have moved since."""
-    found = before_update([Workers().update_actor(None)], "rollout_corr/")
-    assert found == {"rollout_corr/k3_kl": 1e-9}
+def test_updates_that_the_optimizer_left_out_and_weights_that_moved_are_not_counted():
+    answers = [Workers().update_actor(None)]
+    assert updates.optimizer_steps(answers) == 2
+    assert updates.before_update(answers, "rollout_corr/") == {"rollout_corr/k3_kl": 1e-9}
