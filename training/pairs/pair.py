@@ -71,12 +71,13 @@ def pairs_of_episodes(
     for place in places:
         for line in _episodes(place, agent):
             messages = line.get("transcript")
-            whole = isinstance(messages, list) and all(map(is_message, messages))
+            if not isinstance(messages, list) or not all(map(is_message, messages)):
+                messages = []
             if line.get("mode") == "val":
                 left_out["validation episodes"] += 1
             elif line["score"] is None:
                 left_out["episodes without a score"] += 1
-            elif not (whole and any(one["role"] == "assistant" for one in messages)):
+            elif not any(one["role"] == "assistant" for one in messages):
                 left_out["episodes without messages"] += 1
             else:
                 tasks[str(line["id"]), json.dumps(line.get("tools"))].append(line)
