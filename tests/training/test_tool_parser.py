@@ -115,6 +115,8 @@ def test_a_user_names_another_parser(tmp_path):
 def test_thinking_needs_a_template_that_can_turn_it_off(monkeypatch):
     with pytest.raises(ConfigError, match="enable_thinking"):
         reading.thought_tokens(TINY, True)
+    with pytest.raises(ConfigError, match="enable_thinking"):
+        reading.reading_flags(TINY, Path(), tools=True, thinking=True)
     monkeypatch.setattr(reading, "read_template", lambda *_: SWITCHED)
     assert reading.thought_tokens(TINY, True) == reading.THOUGHT_TOKENS
 

@@ -36,6 +36,8 @@ def reading_flags(
     model: str, log: Path, tools: bool, tool_parser: str | None = None, thinking: bool = False
 ) -> list[str]:
     """Return vLLM's flags for a served model. A template of ours is written beside the log."""
+    if thinking:
+        thought_tokens(model, tools)  # refuses a model that has no switch
     flags = []
     own = read_template(model, tools)
     template = with_tools(own) if tools else own
