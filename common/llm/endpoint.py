@@ -22,6 +22,7 @@ import aiohttp
 from common.llm.errors import SHOWN, LLMError, clean, explain, of_status, one_line
 from common.llm.replies import BROKEN, completed, decoded, error_in, value_in
 from common.llm.retry import Patience
+from common.proxies import named_proxies
 
 log = logging.getLogger(__name__)
 
@@ -55,9 +56,13 @@ async def post(
     who = who or without_secrets(url)
     headers = {"Authorization": f"Bearer {key}"} if key else None
     limit = aiohttp.ClientTimeout(total=timeout)
+    proxy = proxy_of(url)
+    if proxy and proxy.startswith("socks"):
+        why = f"{', '.join(named_proxies())} names a SOCKS proxy, which no request here speaks"
+        raise LLMError(f"{who}: {why}; name an HTTP proxy, or the host in NO_PROXY", "refused")
     try:
         session = await _session()
-        sending = session.post(url, json=body, headers=headers, timeout=limit, proxy=proxy_of(url))
+        sending = session.post(url, json=body, headers=headers, timeout=limit, proxy=proxy)
         async with sending as reply:
             text = decoded(await reply.read(), reply.charset)
     except TimeoutError:
@@ -104,7 +109,10 @@ async def _open_pool(loop: asyncio.AbstractEventLoop) -> Pool:
 def proxy_of(url: str) -> str | None:
     """Return the environment's proxy: aiohttp's `trust_env` costs two threads a request."""
     parts = urlsplit(url)
-    proxy = None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme)
+    named = {} if proxy_bypass(parts.hostname or "") else getproxies()
+    proxy = named.get(parts.scheme)
+    if not proxy and not named.get("all", "").startswith("socks"):  # which aiohttp does not speak
+        proxy = named.get("all")
     return f"http://{proxy}" if proxy and "://" not in proxy else proxy  # as curl reads it
 
 

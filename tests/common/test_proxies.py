@@ -7,6 +7,7 @@ from threading import Thread
 import pytest
 
 from common.llm.endpoint import post, proxy_of
+from common.llm.errors import LLMError
 from common.proxies import EXCEPTIONS, NAMES, why_unusable
 from tests.messages import missing
 from tests.programs import python
@@ -58,15 +59,18 @@ def test_every_client_reaches_this_machine_past_the_proxy(client, server, proxie
     assert done.stdout.strip() == "200", done.stderr
 
 
-@pytest.mark.parametrize("scheme", ["http://", ""])
-def test_a_model_elsewhere_is_asked_through_the_proxy(monkeypatch, scheme):
+@pytest.mark.parametrize(
+    ("variable", "scheme"),
+    [("http_proxy", "http://"), ("http_proxy", ""), ("ALL_PROXY", "http://")],
+)
+def test_a_model_elsewhere_is_asked_through_the_proxy(monkeypatch, variable, scheme):
     with ThreadingHTTPServer(("127.0.0.1", 0), Answer) as proxy:
         proxy.asked = []  # type: ignore[attr-defined]
         Thread(target=proxy.serve_forever, daemon=True).start()
         for name in (*NAMES, *EXCEPTIONS):
             monkeypatch.delenv(name, raising=False)
             monkeypatch.delenv(name.upper(), raising=False)
-        monkeypatch.setenv("http_proxy", f"{scheme}127.0.0.1:{proxy.server_address[1]}")
+        monkeypatch.setenv(variable, f"{scheme}127.0.0.1:{proxy.server_address[1]}")
         proxy_of.cache_clear()
         asyncio.run(post("http://models.invalid/v1/x", {}, timeout=60))
         proxy.shutdown()
@@ -74,8 +78,13 @@ def test_a_model_elsewhere_is_asked_through_the_proxy(monkeypatch, scheme):
     assert proxy.asked == ["http://models.invalid/v1/x"]  # type: ignore[attr-defined]
 
 
-def test_a_socks_proxy_that_nothing_here_speaks_is_named():
+def test_a_socks_proxy_that_nothing_here_speaks_is_named(proxied, monkeypatch):
     """A training ended in an ImportError, and check_install had said that all is well."""
+    monkeypatch.setenv("http_proxy", "socks5://me:secret@a:1")
+    proxy_of.cache_clear()
+    with pytest.raises(LLMError, match=r"http_proxy.* SOCKS"):
+        asyncio.run(post("http://models.invalid/v1/x", {}, timeout=60))
+    proxy_of.cache_clear()
     assert why_unusable({"HTTPS_PROXY": DEAD_PROXY}) == ""
     said = why_unusable({"all_proxy": "socks5://me:secret@a:1"})
     assert not missing(said, "all_proxy", "socksio")
