@@ -27,6 +27,9 @@ REPLY_SECONDS = 600.0  # of one request
 ATTEMPTS = 3
 BUSY_ATTEMPTS = 12  # in about 90 s: a limit of requests a minute passes, an empty account does not
 FIELDS_OF_CALLS = ("id", "type", "function", "index", "name", "arguments")
+# What no server refuses in an earlier call of a tool that is not there
+NOT_IN_NAMES = re.compile(r"[^\w-]", re.ASCII)
+LONGEST_NAME = 64
 SHOWN = 200  # characters of what is wrong with a reply
 
 
@@ -101,7 +104,8 @@ class ChatPolicy(Policy):
             if model is None:
                 given = await self._patience.ask(lambda: self._post(body), self.endpoint.model)
             else:
-                messages = [self._sent_back(message) for message in body["messages"]]
+                offered = {tool["function"]["name"] for tool in body.get("tools", ())}
+                messages = [self._sent_back(message, offered) for message in body["messages"]]
                 given = await model.reply({**body, "messages": messages})
             found = completion_in(given, self.endpoint.model, self.endpoint.api_key)
         except LLMError as error:
@@ -146,12 +150,18 @@ class ChatPolicy(Policy):
             self.finish_reason = LENGTH
         return message
 
-    def _sent_back(self, message: Message) -> Message:
+    def _sent_back(self, message: Message, offered: set[str]) -> Message:
         calls = message.get("tool_calls")
         if not calls:
             return message
         beside = self._beside_messages.get(calls[0]["id"], {})
-        signed = [{**call, **self._beside_calls.get(call["id"], {})} for call in calls]
+        signed = []
+        for call in calls:
+            function = call["function"]
+            if function["name"] not in offered:
+                name = NOT_IN_NAMES.sub("_", function["name"])[:LONGEST_NAME] or "_"
+                function = {**function, "name": name}
+            signed.append({**call, "function": function, **self._beside_calls.get(call["id"], {})})
         return {**message, "content": message.get("content") or "", **beside, "tool_calls": signed}
 
     def _call(self, call: Any) -> dict[str, Any]:

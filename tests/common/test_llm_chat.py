@@ -78,9 +78,11 @@ def test_a_refusal_is_what_the_policy_says(llm):
 
 
 def test_what_came_beside_a_call_is_sent_back_with_it(llm):
-    """DeepSeek, Kimi and Gemini refuse the next request otherwise, and others a content of null."""
+    """DeepSeek, Kimi and Gemini refuse the next request otherwise, others a content of null, and
+    OpenAI a name that its own models invent."""
     signature = {"google": {"thought_signature": "abc"}}
-    call = {**CALL, "index": 0, "extra_content": signature}
+    first = {**CALL, "function": {"name": "use.parallel", "arguments": "{}"}}
+    call = {**first, "index": 0, "extra_content": signature}
     thought = {"content": None, "reasoning_content": "I look."}
     llm.faults = [replying("tool_calls", **thought, tool_calls=[call])]
     llm.answer = lambda body: "密封"
@@ -88,12 +90,13 @@ def test_what_came_beside_a_call_is_sent_back_with_it(llm):
 
     async def twice() -> None:
         message = await player.reply(QUESTION)
-        assert message == {"role": "assistant", "content": None, "tool_calls": [CALL]}
+        assert message == {"role": "assistant", "content": None, "tool_calls": [first]}
         result: Message = {"role": "tool", "tool_call_id": "c1", "content": "[]"}
         await player.reply([*QUESTION, message, result])
 
     asyncio.run(twice())
-    beside = {"reasoning_content": "I look.", "tool_calls": [{**CALL, "extra_content": signature}]}
+    known = {**first, "function": {"name": "use_parallel", "arguments": "{}"}}
+    beside = {"reasoning_content": "I look.", "tool_calls": [{**known, "extra_content": signature}]}
     assert llm.requests[1]["messages"][1] == {"role": "assistant", "content": "", **beside}
 
 

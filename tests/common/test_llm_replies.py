@@ -110,14 +110,7 @@ def test_a_reply_that_is_cut_is_known_by_every_word_for_it(llm, word):
     assert played(llm)[1].finish_reason == "length"
 
 
-@pytest.mark.parametrize(
-    "refusal",
-    [
-        "This model only support stream mode, please enable the stream parameter.",
-        "enable thinking can not be support when `stream=False`.",
-        "parameter.enable_thinking must be set to false for non-streaming calls",
-    ],
-)
+@pytest.mark.parametrize("refusal", cases_of(__file__, "stream_only"))
 def test_an_endpoint_that_only_streams_is_asked_for_a_stream(llm, refusal):
     llm.refuses = lambda body: None if body.get("stream") else refusal
     llm.answer = lambda asked: GOOD
