@@ -142,6 +142,9 @@ class VerifiersAgent(contract.Agent):
         with closing(Player("", command=self.command)) as player:
             player.start()
         rows = []
+        wanted = sum(self._parts.values())
+        if len(player.tasks) < wanted:
+            raise AgentError(f"verifiers has {len(player.tasks)} tasks; parts asks for {wanted}")
         for at, task in enumerate(player.tasks):
             rows.append({"id": f"{self.name}-{at}", "index": at, **task})
         for part, count in self._parts.items():

@@ -125,7 +125,11 @@ def test_a_policy_that_stops_earns_nothing_and_an_endpoint_that_fails_is_unscore
     assert failed.reward.unscored == "endpoint_error"
 
 
-def test_a_python_that_is_not_there_or_has_no_verifiers_is_said(tmp_path, capfd):
+def test_what_cannot_give_the_rows_is_said(program, tmp_path, capfd):
+    few = agent_of(tmp_path, program)
+    few._parts = {"train": 2, "test": 1}
+    with pytest.raises(AgentError, match=r"2 tasks.* 3"):
+        few.write_rows()
     with pytest.raises(AgentError, match="nowhere"):
         agent_of(tmp_path, tmp_path / "nowhere").write_rows()
     agent = agent_of(tmp_path, Path("/usr/bin/env"))  # ends at once
