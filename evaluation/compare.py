@@ -193,7 +193,9 @@ def conditions(result: dict[str, Any], names: Sequence[str] = NAMES) -> list[str
         )
         lines.append(said(other, files=files))
     if result["left_out"]:
-        lacking = "{count} questions are left out: only one of the two has a score for them"
+        lacking = (
+            "{count} questions are left out: not both have a score for the same text and answer"
+        )
         lines.append(said(lacking, count=result["left_out"]))
     for name, side in zip(names, SIDES, strict=True):
         if lost := result[side]["unscored"]:
