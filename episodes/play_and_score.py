@@ -5,6 +5,7 @@ import logging
 import time
 from collections.abc import Awaitable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 
 from common.command import Failure, UsageError, told
@@ -45,6 +46,8 @@ def tasks_of(agent: Agent, rows: Sequence[Row], settings: Settings) -> list[Task
                 raise TypeError(f"expected a Task, got {task!r}")
             if task.id in (None, "") or isinstance(task.id, list | dict):
                 raise AgentError(f"a row has the id {task.id!r}; expected a name of its own")
+            if not isinstance(task.id, str):  # a file may have numbers
+                task = replace(task, id=str(task.id))
             tasks.append(task)
     return tasks
 

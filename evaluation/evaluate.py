@@ -185,14 +185,17 @@ def evaluate(agent: Agent, arguments: argparse.Namespace, settings: Settings) ->
     arguments.max_turns = settings.max_turns
     if settings.min_turns != settings.max_turns:
         arguments.max_turns = f"{settings.min_turns}-{settings.max_turns}"
-    rows = results.sample_rows(agent.rows(arguments.data), arguments.n, arguments.seed)
+    every = agent.rows(arguments.data)
+    rows = results.sample_rows(every, arguments.n, arguments.seed)
     own = registry.own_options(agent, arguments)
     notes = agent.check({"evaluation": rows}, settings, own)
     tasks = tasks_of(agent, rows, settings)
-    refuse_twice((str(task.id) for task in tasks), arguments.data)
+    refuse_twice((task.id for task in tasks), arguments.data)
     with contextlib.closing(agent.open(settings, own, evaluating=True)) as environment:
+        commonest = ""
         if player.kind == "baseline":
             # Before a folder is made
+            commonest = commonest_answer(tasks_of(agent, every, settings))
             asyncio.run(scripted_episode(environment, player, tasks[0]))
         config = configuration(agent, arguments, player, environment, len(rows))
     for note in notes:
@@ -214,7 +217,7 @@ def evaluate(agent: Agent, arguments: argparse.Namespace, settings: Settings) ->
                     opened(agent, player, folder, arguments, settings) as (environment, endpoint),
                     results.traceback_kept(folder),
                 ):
-                    play_one = player_of(environment, player, endpoint, tasks, settings)
+                    play_one = player_of(environment, player, endpoint, commonest, settings)
                     left = asyncio.run(play_all(samples, play_one, journal, arguments.concurrency))
             records = [left.get(sample.key) or journal.get(sample.key) for sample in samples]
             scores = results.write_results(agent, folder, config, records)
@@ -224,16 +227,20 @@ def evaluate(agent: Agent, arguments: argparse.Namespace, settings: Settings) ->
     return 1 if scores["overall"]["unscored"] else 0
 
 
+def commonest_answer(tasks: Sequence[Task]) -> str:
+    """Return the answer of most of a file's tasks, "" where none has one."""
+    counts = Counter(task.reference for task in tasks if task.reference)
+    return min(counts, key=lambda answer: (-counts[answer], answer), default="")
+
+
 def player_of(
     environment: Environment,
     player: Player,
     endpoint: Endpoint | None,
-    tasks: Sequence[Task],
+    commonest: str,
     settings: Settings,
 ) -> PlayOne:
     """Return a function that plays an episode."""
-    counts = Counter(task.reference for task in tasks if task.reference)
-    commonest = min(counts, key=lambda answer: (-counts[answer], answer), default="")
 
     async def play_one(sample: Sample) -> Record:
         task = sample.task

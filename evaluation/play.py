@@ -63,7 +63,7 @@ def show(heading: str, text: str) -> None:
 def ask(prompt: str) -> str:
     """Return what the person types. Raises Failure: the input ended. Raises UsageError: no text."""
     try:
-        typed = input(prompt)
+        typed = input(prompt).removeprefix("\ufeff")  # a file may begin with a mark of byte order
         if typed.strip() == FENCE:
             lines = []
             while (line := input()).strip() != FENCE:
@@ -199,17 +199,17 @@ def choose_tasks(agent: Agent, arguments: argparse.Namespace, settings: Settings
     own = registry.own_options(agent, arguments)
     for note in agent.check({file.name: rows}, settings, own):
         print(note)
+    tasks = tasks_of(agent, rows, settings)
     if arguments.task is None:
-        drawn = Random(arguments.seed).sample(rows, min(arguments.n, len(rows)))
-        return tasks_of(agent, drawn, settings)
-    found = [row for row in rows if str(row["id"]) == arguments.task]
+        return Random(arguments.seed).sample(tasks, min(arguments.n, len(tasks)))
+    found = [task for task in tasks if task.id == arguments.task]
     if not found:
-        some = ", ".join(str(row["id"]) for row in rows[:3])
+        some = ", ".join(task.id for task in tasks[:3])
         raise UsageError(
             f"{file} has no task {arguments.task!r}; expected "
-            f"one of its {len(rows)} ids, such as {some}"
+            f"one of its {len(tasks)} ids, such as {some}"
         )
-    return tasks_of(agent, found[:1], settings)
+    return found[:1]
 
 
 async def play_all(

@@ -127,8 +127,7 @@ def checked_tasks(
     rows = agent.rows(cases)
     try:
         agent.check({cases.name: rows}, settings, options)
-        named = [{**row, "id": str(row["id"])} for row in rows]  # a file may have numbers
-        return {task.id: task for task in tasks_of(agent, named, settings)}
+        return {task.id: task for task in tasks_of(agent, rows, settings)}
     except (AgentError, AgentFault) as error:
         if cases != agent.splits["test"]:
             raise

@@ -45,6 +45,9 @@ class GuessingEnvironment(contract.Environment):
     def dishonest(self, task: Task, random: Random) -> Mapping[str, Episode]:
         return {"another word": Episode(answer="wrong", stop_reason="answered")}
 
+    def baselines(self, task: Task, commonest: str) -> Mapping[str, Episode]:
+        return {"commonest": Episode(answer=commonest, stop_reason="answered")}
+
     def record(self, task: Task, episode: Episode) -> contract.Record:
         silent = [not event for event in episode.events]
         share = sum(silent) / len(silent) if silent else None

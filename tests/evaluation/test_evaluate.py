@@ -228,13 +228,6 @@ def test_replies_are_as_long_as_in_training(tmp_path, config, tokens):
     assert evaluate.reply_tokens(AGENT, Player("served", str(tmp_path)), False) == tokens
 
 
-@pytest.mark.parametrize("flags", [("--model", ""), ("--baseline", "")])
-def test_a_player_without_a_name_is_not_gold(data, tmp_path, capsys, flags):
-    """So a script plays whose variable is not set."""
-    assert evaluate.main(["sql", "--data", str(data), "--out", str(tmp_path / "out"), *flags]) == 2
-    assert "expected" in capsys.readouterr().err
-
-
 def test_a_file_is_no_folder_of_results(data, capsys):
     assert evaluate.main(["sql", "--data", str(data), "--out", str(data), "--gold"]) == 2
     assert "no folder" in capsys.readouterr().err
@@ -309,6 +302,13 @@ def test_any_agent_is_evaluated_with_its_own_flags_and_numbers(tmp_path, llm, gu
     assert "| silent [95 %] |" in (tmp_path / "out" / "table.md").read_text(encoding="utf-8")
     assert {request.get("max_tokens") for request in llm.requests} == {200}
     assert [environment.closed for environment in guessing.opened] == [True, True]
+
+
+def test_the_commonest_answer_is_the_files_and_not_the_samples(tmp_path, guessing):
+    (tmp_path / "words.txt").write_text("pepper salt")
+    flags = ("--baseline", "commonest", "--n", "1")
+    _, _, [episode] = run(tmp_path / "words.txt", *flags, agent="guessing")
+    assert (episode["id"], episode["answer"]) == ("salt", "pepper")
 
 
 def test_two_tasks_of_one_id_are_refused(tmp_path, guessing, capsys):

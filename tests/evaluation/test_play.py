@@ -80,7 +80,7 @@ def test_help_and_an_empty_line_cost_no_turn(monkeypatch, capsys):
 
 
 def test_blanks_around_a_fence_are_no_part_of_a_reply(monkeypatch):
-    monkeypatch.setattr(sys, "stdin", io.StringIO(f" {FENCE}\n\nhello\n{FENCE} \nnext\n"))
+    monkeypatch.setattr(sys, "stdin", io.StringIO(f"\ufeff {FENCE}\n\nhello\n{FENCE} \nnext\n"))
     assert [play.ask(""), play.ask("")] == ["\nhello", "next"]
 
 

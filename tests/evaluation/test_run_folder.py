@@ -2,11 +2,9 @@
 
 import json
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.command import UsageError
 from evaluation.report import page
 from evaluation.run_folder import FILES, Run, open_folders
 from evaluation.runs import main
@@ -90,20 +88,6 @@ def test_a_narrow_terminal_keeps_folders_whole_and_how_they_ended(tmp_path, caps
     shown = capsys.readouterr().out
     assert not missing(shown, "0.380")
     assert "of 1.1" not in shown
-
-
-@pytest.mark.parametrize(
-    ("make", "named"),
-    [
-        (lambda path: None, "given is no folder"),
-        (lambda path: path.mkdir(), "given holds nothing"),
-        (lambda path: (path.mkdir(), (path / "x.txt").touch()), "x.txt"),
-    ],
-)
-def test_what_is_no_run_is_named(tmp_path, make, named):
-    make(tmp_path / "given")  # type: ignore[operator]
-    with pytest.raises(UsageError, match=named):
-        open_folders([tmp_path / "given"])
 
 
 @given(st.binary(max_size=400))

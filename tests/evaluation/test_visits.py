@@ -12,6 +12,7 @@ from common.connections import Server
 from episodes import registry
 from episodes.episode import Episode
 from episodes.outcomes import STOP_REASONS
+from episodes.play_and_score import tasks_of
 from episodes.policy import Endpoint
 from episodes.text_loop import play_with_words
 from evaluation import serve
@@ -64,12 +65,14 @@ def test_replies_that_are_played_again_count_against_the_budget():
     assert (episode.stop_reason, policy.turns, said) == ("max_turns", 2, ["one", "two"])
 
 
-def test_cases_with_numbers_for_ids_are_found_by_them(tmp_path):
-    agent = registry.get("code")
+@pytest.mark.parametrize("agent", [registry.get("code"), DIGITS], ids=["code", "digits"])
+def test_cases_with_numbers_for_ids_are_found_by_them(agent, tmp_path):
+    """Evaluations of them were called those of another version, and other programs found none."""
     row = agent.rows(agent.splits["test"])[0]
     file = write_lines(tmp_path / "own.jsonl", [{**row, "id": 7}])
     tasks = serve.checked_tasks(agent, file, SETTINGS, {})
     assert {name: task.id for name, task in tasks.items()} == {"7": "7"}
+    assert [task.id for task in tasks_of(agent, [{**row, "id": 8}], SETTINGS)] == ["8"]
 
 
 @pytest.mark.parametrize("number", [1234567.5, 200 / 3, 5.0, 12])
