@@ -18,13 +18,16 @@ from episodes.outcomes import EpisodeError, PolicyStop
 # Moonshot, SiliconFlow and Zhipu word a prompt that does not fit.
 CONTEXT_OVERFLOW = re.compile(
     r"context.{0,3}(length|window|size|limit)|max_(model|seq)_len|longer than the maximum|"
-    r"maximum prompt length|input length.{0,20} exceeds|"
-    r"maximum number of tokens|must have less than \d+ tokens|(prompt|input) is too long|"
+    r"(prompt|input)s?[ _](length|size|tokens?)\b[^.]{0,40}(exceed|too (long|large))|"
+    r"tokens in the (prompt|input)[^.]{0,40}exceed|too many (prompt|input) tokens|"
+    r"maximum prompt length|maximum number of tokens|must have less than \d+ tokens|"
+    r"(prompt|input) is too long|"
     r"range of input length|model token limit|`max_new_tokens` must be|超长|\\u8d85\\u957f",
     re.IGNORECASE,
 )
 REPLY_SECONDS = 600.0  # of one request
 ATTEMPTS = 3
+BUSY = 429  # may count input tokens, of a minute
 BUSY_ATTEMPTS = 12  # in about 90 s: a limit of requests a minute passes, an empty account does not
 FIELDS_OF_CALLS = ("id", "type", "function", "index", "name", "arguments")
 # What no server refuses in an earlier call of a tool that is not there
@@ -111,7 +114,8 @@ class ChatPolicy(Policy):
         except LLMError as error:
             # llama.cpp says it with status 500, which of a server of ours is a fault
             answered = ("refused",) if model is None else ("refused", "status")
-            if error.cause in answered and CONTEXT_OVERFLOW.search(error.words):
+            fits = error.status == BUSY or not CONTEXT_OVERFLOW.search(error.words)
+            if error.cause in answered and not fits:
                 raise PolicyStop("context_overflow") from None
             cause = "endpoint_unreachable" if error.cause == "connection" else "endpoint_error"
             raise EpisodeError(cause, str(error)) from None

@@ -60,10 +60,14 @@ def test_every_server_has_its_words_for_a_prompt_that_does_not_fit(llm, status, 
         asked(policy(llm.url))
 
 
-@pytest.mark.parametrize(
-    ("word", "content"),
-    [("content_filter", ""), ("content_filter", None), ("sensitive", "密"), ("SAFETY", "")],
-)
+def test_a_limit_of_input_tokens_a_minute_is_no_prompt_that_does_not_fit(llm):
+    words = "Number of input tokens has exceeded your per-minute rate limit"
+    llm.faults = [Fault(429, body=words)] * 3
+    with pytest.raises(EpisodeError, match=words):
+        asked(policy(llm.url))
+
+
+@pytest.mark.parametrize(("word", "content"), cases_of(__file__, "filtered_replies"))
 def test_a_filter_of_the_provider_is_not_the_policys_silence(llm, word, content):
     llm.faults = [replying(word, content=content)]
     with pytest.raises(EpisodeError, match="content_filter") as caught:
@@ -158,12 +162,7 @@ def test_a_reasoning_model_judges_and_plays(llm, model):
     assert (player["max_completion_tokens"], "temperature" in player) == (99, False)
 
 
-ONLY = "invalid temperature: only 1 is allowed for this model"
-
-
-@pytest.mark.parametrize(
-    ("words", "given_up"), [(ONLY, "temperature"), ("top_p must be 0.95", "top_p")]
-)
+@pytest.mark.parametrize(("words", "given_up"), cases_of(__file__, "refused_values"))
 def test_what_a_refusal_names_is_left_out_whatever_its_words(llm, words, given_up):
     llm.refuses = lambda body: words if given_up in body else None
     llm.answer = lambda body: "密封"
