@@ -84,7 +84,13 @@ def _joined(events: list[Any], ended: bool) -> Any:
         whole |= {name: value for name, value in event.items() if value is not None}
         for choice in event.get("choices") or []:
             answered = True
-            delta = choice.get("delta") or choice.get("message") or {}
+            delta = choice.get("delta") or {}
+            if not delta and choice.get("message"):
+                delta = choice["message"]
+                # MiniMax sends the whole once more behind its pieces
+                if text_of(delta.get("content")).startswith(text_of(message["content"])):
+                    message = {"role": "assistant", "content": None}
+                    calls = []
             finish = choice.get("finish_reason") or finish
             for name in PIECES:
                 if delta.get(name):
