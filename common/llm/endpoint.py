@@ -58,7 +58,7 @@ async def post(
     limit = aiohttp.ClientTimeout(total=timeout)
     proxy = proxy_of(url)
     if proxy and proxy.startswith("socks"):
-        why = f"{', '.join(named_proxies())} names a SOCKS proxy, which no request here speaks"
+        why = f"{', '.join(named_proxies())} names a SOCKS proxy, which requests to models do not speak"
         raise LLMError(f"{who}: {why}; name an HTTP proxy, or the host in NO_PROXY", "refused")
     try:
         session = await _session()
