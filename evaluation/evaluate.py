@@ -40,7 +40,15 @@ from episodes.record import as_json, record_of
 from episodes.row_files import refuse_twice
 from episodes.turns import turns_of, with_turns
 from evaluation import results
-from evaluation.players import MODELS, Player, add_flags, model_player, opened, reply_tokens
+from evaluation.players import (
+    MODELS,
+    SERVED_ALONE,
+    Player,
+    add_flags,
+    model_player,
+    opened,
+    reply_tokens,
+)
 from evaluation.results import Sample
 from evaluation.tables import report_of
 
@@ -112,10 +120,9 @@ def configuration(
         "sampling": sampling if player.samples else None,
         "max_turns": arguments.max_turns,
     }
-    if arguments.thinking:
-        found["thinking"] = True
-    if arguments.tool_parser:
-        found["tool_parser"] = arguments.tool_parser
+    for name in SERVED_ALONE:
+        if player.kind == "served" and getattr(arguments, name):
+            found[name] = getattr(arguments, name)
     # As it is read back, where a tuple is a list
     return {**found, **json.loads(as_json(environment.description()))}
 

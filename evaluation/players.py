@@ -28,6 +28,7 @@ from training.setup.model_folder import digest_of
 from training.setup.reading import thought_tokens
 
 MODELS = "model folder, run folder, checkpoint, hub id, litellm name, or name at --base-url"
+SERVED_ALONE = ("thinking", "tool_parser")  # flags that change only a model that is served here
 TEMPERATURE = number(float, lambda value: 0 <= value <= 2, "from 0 to 2")
 
 
@@ -160,6 +161,10 @@ def opened(
     Servers run until the block ends. Their logs are in `folder`.
     """
     own = registry.own_options(agent, arguments)
+    for name in SERVED_ALONE:
+        if player.kind != "served" and getattr(arguments, name):
+            flag = f"--{name.replace('_', '-')}"
+            print(f"{flag} is of models that are served here: it changes nothing", file=sys.stderr)
     with contextlib.ExitStack() as stack:
         opening = opened_environment(agent, own, folder, settings, arguments.device)
         environment = stack.enter_context(opening)

@@ -114,13 +114,14 @@ def test_numbers_edited_by_hand_are_refused(data, capsys, edited):
     assert not missing(capsys.readouterr().err, "scores.json", "--force")
 
 
-def test_a_model_behind_an_endpoint(data, llm, monkeypatch):
+def test_a_model_behind_an_endpoint(data, llm, monkeypatch, capsys):
     monkeypatch.setenv("OPENAI_API_KEY", "key-canary")
     llm.script(asks("SELECT nothing FROM drugs_info"), asks(ROWS[0]["sql"]), says(ANSWERS["q0"]))
     one = ("--model", "m", "--base-url", llm.base_url, "--concurrency", "1", "--n", "1")
-    sampling = ("--temperature", "0.5", "--max-tokens", "77")
+    sampling = ("--temperature", "0.5", "--max-tokens", "77", "--thinking")
     code, scores, (episode,) = run(data, *one, *sampling)
-    assert code == 0
+    assert (code, "thinking" in scores) == (0, False)
+    assert "--thinking is of models that are served here" in capsys.readouterr().err
     assert [(query["ok"], query["rows"]) for query in episode["queries"]] == [(False, 0), (True, 1)]
     assert scores["overall"]["recovered"] == 1
     assert scores["overall"]["sql_ok"] == 0.5
@@ -182,7 +183,7 @@ def test_the_same_command_again_plays_nothing(data, llm):
     assert len(llm.requests) == asked
 
 
-@pytest.mark.parametrize("flags", [("--seed", "5"), ("--temperature", "0.3"), ("--thinking",)])
+@pytest.mark.parametrize("flags", [("--seed", "5"), ("--temperature", "0.3"), ("--k", "2")])
 def test_another_evaluation_is_not_overwritten(data, llm, capsys, flags):
     llm.script(says(WRONG))
     model = ("--model", "m", "--base-url", llm.base_url)
