@@ -99,15 +99,21 @@ async def test_a_checkpoint_holds_the_metrics_of_its_step(played, monkeypatch):
     assert "actor/pg_loss" not in kept, "no JSON has NaN"
 
 
-async def test_an_advantage_that_is_not_the_rewards_stops_before_the_update(played):
+@pytest.mark.parametrize(
+    ("column", "times", "plus", "named"),
+    [("advantages", 1, 0.1, ["-0.1500", "-0.2500"]), ("loss_mask", 0, 0, ["10 tokens", "12"])],
+)
+async def test_what_differs_from_the_records_stops_before_the_update(
+    played, column, times, plus, named
+):
     trainer = trainer_of(played)
     batch = played.queue.batch()
     trainer._compute_advantage(batch, {})
     row = played.queue.rows["train", "b_0_0"]
-    row["advantages"] = row["advantages"] + 0.1
+    row[column] = row[column] * times + plus
     with pytest.raises(RunStopped) as stop:
         trainer._update_actor(batch, {})
-    assert not missing(str(stop.value), "-0.1500", "-0.2500")
+    assert not missing(str(stop.value), *named)
     assert trainer.actor_rollout_wg.updates == []
 
 

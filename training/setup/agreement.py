@@ -97,9 +97,8 @@ def _check_correction(config: DictConfig) -> None:
     needed = dict.fromkeys(corrects, recorded)
     if correction.bypass_mode:
         needed[BYPASS] = recorded
-    if (
-        loss.loss_mode == "bypass_mode"
-    ):  # without it, the loss would compare the trainer with itself
+    # Without it, this loss would compare the trainer with itself
+    if loss.loss_mode == "bypass_mode":
         needed[LOSS] = BYPASS
     if correction.loss_type != "ppo_clip":
         needed[f"{CORRECTION}.loss_type"] = BYPASS
