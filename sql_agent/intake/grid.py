@@ -99,8 +99,12 @@ def column_names(header: list[Any]) -> list[str]:
 
 def _records(rows: SheetRows, columns: list[str], header: int) -> Iterator[Record]:
     named = [place for place, name in enumerate(columns, start=1) if not name.startswith(UNNAMED)]
-    # Exports write a delimiter too many behind their header
+    # Exports write a delimiter too many behind their header, or behind every row. Behind one row it
+    # stands for a comma inside a cell
     least = max(named, default=0)
+    filled = [cells for cells in islice(rows(), header, header + SEARCHED) if not is_blank(cells)]
+    [(usual, _), *_] = Counter(map(len, filled)).most_common(1) or [(0, 0)]
+    most = max(len(columns), usual)
     for number, cells in enumerate(rows(), start=1):
         if number <= header:
             continue
@@ -108,7 +112,7 @@ def _records(rows: SheetRows, columns: list[str], header: int) -> Iterator[Recor
             yield Record(number, {})
             continue
         problem = None
-        if len(cells) < least or not is_blank(cells[len(columns) :]):
+        if not least <= len(cells) <= most or not is_blank(cells[len(columns) :]):
             problem = f"{len(cells)} cells, the header has {len(columns)}"
         yield Record(number, dict(zip(columns, cells, strict=False)), problem)
 
