@@ -45,6 +45,8 @@ SEPARATOR = re.compile(
 _STROKES = str.maketrans("⁄∕∶≧≦−–", "//:≥≤--")
 _SUPERSCRIPT = re.compile("(10)([⁰¹²³⁴⁵⁶⁷⁸⁹]+)")  # NFKC makes 109 of 10⁹
 _MIXED_NUMBER = re.compile("([0-9０-９]) ?(?=[½⅓⅔¼¾⅕⅛])")  # and 11/2 of 1½
+_DIGIT = r"[\d零一二两三四五六七八九十百千万]"
+_BETWEEN_NUMBERS = re.compile(rf"(?<={_DIGIT})，(?={_DIGIT})")
 _GAPS = re.compile(r"[ \t\u3000]+")
 _CHINESE_GAP = re.compile(r"(?<=[一-鿿]) (?=[一-鿿])")
 _NEEDLESS_GAP = re.compile(r"(?<=[^\x00-\x7f]) | (?=[^\x00-\x7f])|(?<=\d) (?=[a-z%~])")
@@ -77,7 +79,7 @@ _QUANTITY = re.compile(
 def fold(text: str) -> str:
     """Return the folded text, with its punctuation."""
     text = _MIXED_NUMBER.sub(r"\1又", _SUPERSCRIPT.sub(r"\1^\2", UNSEEN.sub("", text)))
-    text = _without_numbering(text)
+    text = _BETWEEN_NUMBERS.sub("|", _without_numbering(text))  # "," may be part of one
     text = MARKUP.sub("", LIST_MARK.sub("", NEGATIVE.sub("(阴性)", text)))
     text = simplified(text.replace("&lt;", "<").replace("&gt;", ">"))
     text = narrow(text).lower().translate(_STROKES).replace(">=", "≥").replace("<=", "≤")

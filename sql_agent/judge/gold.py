@@ -36,6 +36,8 @@ WITH_UNIT = re.compile(r"(.+?)\s*[（(\[]\s*([^\d\s()（）\[\]][^()（）\[\]]{
 ASKED_UNIT = re.compile(
     rf"(?:(?<=几)|(?<=多少)|(?<=how many )|(?<=in ))(?:{SPELLINGS})(?![a-z])|(?:{SPELLINGS})(?=数)"
 )
+# What one column of numbers counts: 多少名患者, how many patients
+COUNTED = re.compile("(?:几|多少)([一-鿿]{1,4})|how many ([a-z]+)")
 UNIT_COLUMNS = ("单位", "计量单位", "unit", "units")
 UNIT = re.compile(rf".|.*[a-z/%°].*|{SPELLINGS}")  # and no employer
 AMOUNT = re.compile(r"\d+(?:\.\d+)?(?:~\d+(?:\.\d+)?)?")  # folded
@@ -66,6 +68,7 @@ class Gold:
     ) -> None:
         self.heads = Heads(fold(question))
         self.with_units: dict[str, str] = {}  # the number of 23.5元
+        self.counted: re.Pattern[str] | None = None  # numbers, each with what it counts
         self.unit_names: dict[str, str] = {}  # as written, and in one piece
         self.unit_cells: set[str] = set()  # which no answer has to repeat
         for at, name in enumerate(columns):
@@ -120,13 +123,22 @@ class Gold:
                 [self.number_fact] = way
                 found = COUNT.fullmatch(self.number_fact)
                 self.number = found[1] if found else ""
+        self.fields.sort(key=lambda field: labels.index(field) if field in labels else len(labels))
         units = ASKED_UNIT.findall(self.heads.asked)  # 住院几天: 5 and 5天
         if MONEY.search(self.heads.asked):
             units.append("元")
+        numbers = list(filter(PLAIN_NUMBER.fullmatch, self.places))
         for unit in units:
-            for fact in filter(PLAIN_NUMBER.fullmatch, [*self.places]):
+            for fact in numbers:
                 if fold(fact + unit) not in self.places:
                     self.with_units[fold(fact + unit)] = fact
+        counted = COUNTED.findall(self.heads.asked)
+        labels_of = {label for fact in numbers for _, label in self.places[fact]}
+        if len(counted) == len(labels_of) == 1 and not self.number:
+            [(word, english)] = counted
+            words = [word[:end].lstrip(MEASURES) or word[:end] for end in range(len(word), 0, -1)]
+            what = "|".join(filter(None, [*words, english]))
+            self.counted = re.compile(rf"(?<![\d.])({'|'.join(numbers)})[{MEASURES}]?(?:{what})")
         self.rows: re.Pattern[str] | None = None
         if columns and rows and not self.number:
             claims = [rf"(?<![\d.]){len(rows)}[{MEASURES}](?!.*{NEAR})"]
@@ -173,7 +185,8 @@ class Gold:
     def bare(self, piece: str) -> str:
         """Return a piece without units behind the numbers that have them."""
         told = _one_of(tuple(self.with_units))
-        return told.sub(lambda one: self.with_units[one[0]], piece)
+        plain = told.sub(lambda one: self.with_units[one[0]], piece)
+        return self.counted.sub(r"\1", plain) if self.counted else plain
 
     def counts_rows(self, piece: str) -> bool:
         """Return whether the piece counts or compares gold's rows, and claims nothing else."""

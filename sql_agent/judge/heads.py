@@ -115,6 +115,10 @@ class Heads:
             text = pattern.sub("\n", text)
         return all(map(self.has, filter(HAS_WORD.search, text.split("\n"))))
 
+    def place(self, words: str) -> int:
+        """Return where the question has the words, or else the first of them: 最早 of 最早的日期."""
+        return self.asked.find(words if words in self.asked else words.partition("的")[0])
+
     def has(self, part: str) -> bool:
         """Return whether the question has the part. English words and numbers count whole."""
         words = words_only(part)

@@ -16,13 +16,15 @@ from math import prod
 from scoring.case import Case, Verdict
 from sql_agent.judge.fold import pieces
 from sql_agent.judge.gold import PROGRAM, Gold, Places, read_gold, without_signs
-from sql_agent.judge.heads import ADVICE, DENYING, ENDING, JOINT, is_free, without
+from sql_agent.judge.groups import JOINTS, NUMBERS
+from sql_agent.judge.heads import ADVICE, COPULA, DENYING, ENDING, JOINT, is_free, without
 from sql_agent.judge.nothing import honesty, says_nothing
 
 WITH_OWN_WORDS = 0.4  # of the share: the most that an answer with words of its own earns
 OF_A_PROGRAM = 0.2  # of the score, where the answer is JSON or a table
 # Beside a label, of which 起因和症状 has one, a field whose name nobody knows
 ANOTHER = re.compile(f"[^\n](?:{JOINT})\n|\n(?:{JOINT})[^\n]")
+BEGINNING = re.compile(f"^(?:{COPULA})")
 ALL_OF = re.compile("(?:都|(?<!平)均)$")  # 甲、乙都有头痛
 MOST_OWN = 40  # pieces of its own, beyond which an answer is not read on and earns nothing
 
@@ -74,8 +76,10 @@ class _Reading:
         self.before = ""  # fact that was said last
         self.of_another = False  # what follows is said of another name or field
         self.leads: list[bool] = []  # for each value False, for one of several names or fields True
-        self.asked_at = -1  # where the question has the last head that names no field of gold
-        self.told_at: dict[int, int] = {}  # fields told under such heads, by these places
+        self.asked: list[int] = []  # where the question has words of heads that name no field
+        self.told_at: dict[int, int] = {}  # fields told under such words, by these places
+        self.fields: dict[str, int] = {}  # the last told, of facts that differ in numbers only
+        self.least = -1  # the field of the last such word
         self.listed: list[str] = []  # names right before, as 内科 of 内科、外科的床位分别是3、5
         names = gold.heads.names
         found = [(gold.bare(piece), sign) for piece, sign in pieces(gold.without_units(answer))]
@@ -127,6 +131,11 @@ class _Reading:
             if not told_of <= set.intersection(*owners):
                 return False
         self._enter(head)
+        tail = piece.rpartition(facts[-1])[2]
+        if tail and len(self.gold.fields) > 1 and not is_free(tail):  # 80收缩压，120舒张压
+            self._enter(BEGINNING.sub("", tail))
+            if not (self.labels or self.asked):
+                return False
         is_said = self._say(facts)
         if len(facts) == 1 and facts[0] in names:  # as 乙 of "甲(8)和乙(12)"
             self._enter(facts[0])
@@ -148,7 +157,7 @@ class _Reading:
         for fact in facts:
             places = [place for place in self.gold.places[fact] if self._fits(*place)]
             is_of_another = self.gold.groups.is_of_another(self.first or "", fact)
-            if self.of_another or is_of_another or not places or not self._in_order(places):
+            if self.of_another or is_of_another or not places or not self._in_order(fact, places):
                 return False
             self._follow(fact)
             self.is_above = False
@@ -163,13 +172,32 @@ class _Reading:
                     del self.labels[0]
         return True
 
-    def _in_order(self, places: Sequence[tuple[str, str]]) -> bool:
-        """Return whether fields under the question's own words come in the order of these."""
-        labels = [self.gold.fields.index(label) for _, label in places if label]
-        if self.asked_at >= 0 and labels:
-            self.told_at[self.asked_at] = min(labels)
-        in_order = [label for _, label in sorted(self.told_at.items())]
-        return in_order == sorted(in_order)
+    def _in_order(self, fact: str, places: Sequence[tuple[str, str]]) -> bool:
+        """Return whether a field without a name comes in gold's order.
+
+        Fields under the question's own words come in the order of these.
+        """
+        fields = [self.gold.fields.index(label) for _, label in places if label]
+        if self.labels or not fields:
+            return True
+        form = NUMBERS.sub("#", fact)
+        before = self.fields.get(form, self.least)
+        if self.asked and before not in fields:
+            told_at = self.told_at | {self.asked[0]: min(fields)}
+            in_order = [field for _, field in sorted(told_at.items())]
+            if in_order != sorted(in_order):
+                return False
+            self.told_at = told_at
+            self.fields[form] = self.least = min(fields)
+            del self.asked[0]
+            return True
+        members = self.gold.groups.members
+        if self.first and fact in members and self.before not in members:
+            before = -1  # the next row
+        later = [field for field in fields if field >= before]
+        if later:
+            self.fields[form] = min(later)
+        return bool(later)
 
     def _follow(self, fact: str) -> None:
         """Take a fact as one of the last group, or as the first of the next.
@@ -214,8 +242,6 @@ class _Reading:
             self.of_another = False
         nameless = without(head, names)  # 病区 of 一病区 is no field
         labels = [label for label in heads.labels if label and label in nameless]
-        if (names and len(heads.names) > 1) or (labels and len(self.gold.fields) > 1):
-            self.leads.append(True)
         field = ENDING.sub("", nameless).strip("\n的 ")
         if labels and not ANOTHER.search(without(field, labels)):
             # A label that stands only within a longer one is not named
@@ -229,4 +255,11 @@ class _Reading:
             self.labels = [*longer] if len(longer) == 1 else []
         self.is_above = bool(self.labels) and not names
         if field:
-            self.asked_at = -1 if self.labels else heads.asked.find(field)
+            words = [heads.place(word) for word in JOINTS.split(field)]
+            self.asked = words if min(words) >= 0 and not self.labels else []
+        if names or self.labels or self.asked:
+            self.fields.clear()
+            self.least = -1
+        is_field = labels or (field and (self.labels or self.asked))
+        if (names and len(heads.names) > 1) or (is_field and len(self.gold.fields) > 1):
+            self.leads.append(True)
