@@ -29,8 +29,9 @@ WORDS = r'(?:"[^"]*"|\\.|[ ¥￥$€]|[^\x00-\x7f])*'
 FORMAT = re.compile(
     rf"(?P<before>{WORDS})(?P<digits>[#,0]*0|#+|General)(?:\.[0#?]+)?(?P<percent>%?)(?P<after>{WORDS})"
 )
-# A text, which stays, and what leaves no word: a colour, and the width of a sign
-NO_WORDS = re.compile(r'("[^"]*"|\\.)|_.|\*.|\[[^$<>=hms][^\]]*\]')
+# A text, which stays, and what leaves no word: a colour, a language, and the width of a sign
+NO_WORDS = re.compile(r'("[^"]*"|\\.)|_.|\*.|\[(?:\$-|[^$<>=hms])[^\]]*\]')
+HAS_WORDS = re.compile(r'"[^"]*[^\W\d_][^"]*"|[\u4e00-\u9fff]')
 BUILT_IN = {"9": "0%", "10": "0.00%"}  # the formats of percent, which no file writes out
 NO_VALUE = (
     "a formula whose value is not stored; open the workbook in a spreadsheet program and save it"
@@ -38,7 +39,7 @@ NO_VALUE = (
 
 Place = tuple[int, int]  # row and column, from 0
 Format = re.Match[str]
-Mark = Format | CellError
+Mark = Format | CellError | str
 
 
 def read_workbook(path: Path) -> tuple[dict[str, SheetRows], set[str]]:
@@ -95,6 +96,8 @@ def _shown(value: Any, mark: Mark) -> Any:
         return mark
     if not isinstance(value, float | int):
         return value
+    if isinstance(mark, str):
+        return CellError(f"its number format {mark} cannot be repeated in words; store it as text")
     number = Decimal(f"{value:.15g}") * (100 if mark["percent"] else 1)
     whole, _, rest = format(abs(number), "f").partition(".")
     rest = rest.rstrip("0")
@@ -124,7 +127,7 @@ def _marked_rows(path: Path, name: str) -> Iterator[dict[int, Mark]]:
                 element.clear()
 
 
-def _marks(row: ElementTree.Element, formats: list[Format | None]) -> dict[int, Mark]:
+def _marks(row: ElementTree.Element, formats: list[Format | str]) -> dict[int, Mark]:
     marks: dict[int, Mark] = {}
     column = -1
     for cell in row:  # the text is looked for only where it counts: this runs for every cell
@@ -136,7 +139,7 @@ def _marks(row: ElementTree.Element, formats: list[Format | None]) -> dict[int, 
         if kind == "e":
             mark = CellError(f"the formula failed with {cell.findtext('{*}v', '')}")
         elif kind == "n" and cell.findtext("{*}v", "").strip():
-            mark = formats[style] if style < len(formats) else None
+            mark = formats[style] if style < len(formats) else ""
         elif kind == "n" and cell.find("{*}f") is not None:
             mark = CellError(NO_VALUE)
         if mark:
@@ -161,8 +164,8 @@ def _file_of(package: ZipFile, name: str) -> str:
     return posixpath.normpath(posixpath.join("/xl", target)).lstrip("/")
 
 
-def _formats(package: ZipFile) -> list[Format | None]:
-    """Return, by style, how numbers are shown. None: as they are."""
+def _formats(package: ZipFile) -> list[Format | str]:
+    """Return, by style, how numbers are shown: "" as they are, or a code with other words."""
     if "xl/styles.xml" not in package.namelist():
         return []
     styles = ElementTree.fromstring(package.read("xl/styles.xml"))
@@ -170,7 +173,11 @@ def _formats(package: ZipFile) -> list[Format | None]:
     for one in styles.iterfind(".//{*}numFmt"):
         codes[one.get("numFmtId", "")] = one.get("formatCode", "")
     used = [one.get("numFmtId", "") for one in styles.iterfind("{*}cellXfs/{*}xf")]
-    return [read_format(codes.get(number, "General")) for number in used]
+    formats: list[Format | str] = []
+    for code in (codes.get(number, "General") for number in used):
+        first = code.partition(";")[0].replace("G/通用格式", "General")  # as WPS calls it
+        formats.append(read_format(first) or (code if HAS_WORDS.search(first) else ""))
+    return formats
 
 
 def read_format(code: str) -> Format | None:

@@ -39,10 +39,11 @@ def test_a_number_is_what_its_format_shows(tmp_path):
     path = tmp_path / "a.xlsx"
     rows = [["甲", 6901234567890, 0.009, 24], ["乙", 1.5, 0.125, 12]]
     formats = {"B2": "0" * 14, "C2": "0.0%", "D2": '[Red]0"个月"_)', "C3": "0%"}
+    formats["D3"] = '[$-804]G/通用格式"个月"'
     save_book(path, [HEADER, *rows], formats=formats)
     assert [list(map(to_text, row.values())) for row in records(path)] == [
         ["甲", "06901234567890", "0.9%", "24个月"],
-        ["乙", "1.5", "12.5%", "12"],
+        ["乙", "1.5", "12.5%", "12个月"],
     ]
 
 
@@ -53,12 +54,13 @@ def test_other_formats_change_nothing(code):
     assert read_format(code) is None
 
 
-def test_a_formula_without_a_value_is_named(tmp_path):
-    save_book(tmp_path / "a.xlsx", [HEADER, ["甲", 1, "=B2*2", "=1+1"]])
+def test_a_formula_without_a_value_and_words_that_cannot_be_repeated_are_named(tmp_path):
+    rows = [HEADER, ["甲", 1, "=B2*2", "=1+1"]]
+    save_book(tmp_path / "a.xlsx", rows, formats={"B2": '[>=9]0"盒";0"支"'})
     empty = r"<f>1\+1</f><v ?(/>|></v>)"
     changed(tmp_path / "a.xlsx", "xl/worksheets/sheet1.xml", empty, "<f>1+1</f><v>2</v>")
     [row] = records(tmp_path / "a.xlsx")
-    assert isinstance(row["规格"], CellError)
+    assert all(isinstance(row[name], CellError) for name in ("条形码", "规格"))
     assert to_text(row["有效期"]) == "2"
 
 
