@@ -3,6 +3,7 @@
 Text is compared without HTML, white space, case and width.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -24,6 +25,7 @@ LIMITS = Limits(max_cell=40_000, max_chars=2_000_000)
 KEPT_CHARACTERS = 13_000
 SEARCHES = ("drug_search_by_kw", "disease_to_drug")  # task types that are answered by names
 LARGEST_KEY = 2**63
+SIGNED = re.compile(r"[-+<>≤≥±]\d+(?:\.\d+)?%?|\d+(?:\.\d+)?%")  # which words alone would lose
 SHOWN = 60  # characters of a value in a message
 
 
@@ -232,16 +234,25 @@ def check_answer(finding: Finding) -> None:
 
 
 def missing_piece(texts: Iterable[str], question: str, answer: str) -> str:
-    """Return the first piece of gold in neither answer nor question, or ""."""
-    # As written, too: the words alone make 4350 of CD4：350
-    said = f"{words_only(fold(answer))}\n{fold(answer)}"
+    """Return the first piece of gold that the answer lacks, or "".
+
+    What the question names need not be repeated beside another piece.
+    """
     asked = words_only(fold(question))
-    for text in texts:
-        for piece, _ in pieces(text):
-            words = words_only(piece)
-            if words not in asked and not stands_in(words, said):
-                return piece
-    return ""
+    said = fold(answer)
+    found = [piece for text in texts for piece, _ in pieces(text)]
+    missing = [piece for piece in found if not _has(said, piece)]
+    unasked = [piece for piece in missing if words_only(piece) not in asked]
+    lacks_all = missing[:1] if len(missing) == len(found) else []
+    return next(iter(unasked + lacks_all), "")
+
+
+def _has(said: str, piece: str) -> bool:
+    words = words_only(piece)
+    if not words or SIGNED.fullmatch(piece):
+        return re.search(rf"(?<![\d.]){re.escape(piece)}(?![\d.])", said) is not None
+    # As written, too: the words alone make 4350 of CD4：350
+    return stands_in(words, f"{words_only(said)}\n{said}")
 
 
 def found_names(results: Sequence[QueryResult]) -> list[str]:
