@@ -80,7 +80,7 @@ def fold(text: str) -> str:
     """Return the folded text, with its punctuation."""
     text = _MIXED_NUMBER.sub(r"\1又", _SUPERSCRIPT.sub(r"\1^\2", UNSEEN.sub("", text)))
     text = _BETWEEN_NUMBERS.sub("|", _without_numbering(text))  # "," may be part of one
-    text = MARKUP.sub("", LIST_MARK.sub("", NEGATIVE.sub("(阴性)", text)))
+    text = MARKUP.sub("", _without_marks(NEGATIVE.sub("(阴性)", text)))
     text = simplified(text.replace("&lt;", "<").replace("&gt;", ">"))
     text = narrow(text).lower().translate(_STROKES).replace(">=", "≥").replace("<=", "≤")
     text = _DATE.sub(lambda date: "-".join(part.zfill(2) for part in date.groups()), text)
@@ -91,6 +91,20 @@ def fold(text: str) -> str:
     text = _RANGE_SIGN.sub(r"\1~", text.replace("每日", "每天"))
     text = _DECIMAL.sub(lambda number: f"{float(number[0]):.15g}", text)
     return _NEEDLESS_GAP.sub("", _QUANTITY.sub(_in_kept_units, text))
+
+
+def _without_marks(text: str) -> str:
+    """Remove the marks of lists. A number that does not count on, as in 内科：20、张三, stays."""
+    counted = {0}
+
+    def cut(mark: re.Match[str]) -> str:
+        number = re.search(r"\d+", narrow(mark[0]))
+        if number and int(number[0]) - 1 not in counted:
+            return mark[0]
+        counted.add(int(number[0]) if number else 0)
+        return ""
+
+    return LIST_MARK.sub(cut, text)
 
 
 def _without_numbering(text: str) -> str:

@@ -16,7 +16,7 @@ from math import prod
 from scoring.case import Case, Verdict
 from sql_agent.judge.fold import pieces
 from sql_agent.judge.gold import PROGRAM, Gold, Places, read_gold, without_signs
-from sql_agent.judge.groups import JOINTS, NUMBERS
+from sql_agent.judge.groups import JOINTS, LINE_ENDS, NUMBERS
 from sql_agent.judge.heads import ADVICE, COPULA, DENYING, ENDING, JOINT, is_free, without
 from sql_agent.judge.nothing import honesty, says_nothing
 
@@ -75,7 +75,9 @@ class _Reading:
         self.first: str | None = ""  # fact of the last group. None if gold's groups are not kept
         self.before = ""  # fact that was said last
         self.of_another = False  # what follows is said of another name or field
-        self.leads: list[bool] = []  # for each value False, for one of several names or fields True
+        # For each value False, for one of several names (or fields) True
+        self.named: list[bool] = []
+        self.headed: list[bool] = []
         self.asked: list[int] = []  # where the question has words of heads that name no field
         self.told_at: dict[int, int] = {}  # fields told under such words, by these places
         self.fields: dict[str, int] = {}  # the last told, of facts that differ in numbers only
@@ -83,6 +85,7 @@ class _Reading:
         self.listed: list[str] = []  # names right before, as 内科 of 内科、外科的床位分别是3、5
         names = gold.heads.names
         found = [(gold.bare(piece), sign) for piece, sign in pieces(gold.without_units(answer))]
+        found = self._without_brackets(found)
         for (piece, sign), (following, _) in pairwise([*found, ("", "")]):
             is_known = self._states(piece) or self._leads(piece, sign) or is_free(piece)
             is_begun = ADVICE.fullmatch(piece + following)  # 如有不适，请及时就医
@@ -94,8 +97,36 @@ class _Reading:
                 break
             is_listed = sign == "、" and piece in names
             self.listed = [*self.listed, piece][-len(names) :] if is_listed else []
-        if self.leads and self.leads[-1] and not self.leads[0]:
-            self.told.clear()  # names stand behind their values, as in 8(甲),12(乙)
+        for leads in (self.named, self.headed):
+            if leads and leads[-1] and not leads[0]:
+                self.told.clear()  # they stand behind their values, as in 8甲，12乙
+
+    def _without_brackets(self, found: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+        """Return the pieces with a name or field in brackets before its values: 8(甲) is 甲8."""
+        names = self.gold.heads.names
+        apart: list[tuple[str, str]] = []
+
+        def is_value(at: int, nameless: bool) -> bool:
+            text = apart[at][0]
+            has_name = nameless and any(name in text for name in names)
+            return bool(self.gold.trailing_facts(text)[0]) and not has_name
+
+        for piece, sign in found:
+            is_name = piece in names
+            is_inside = sign == ")" and apart and apart[-1][1] == "("
+            if not (is_inside and (is_name or self._is_field(piece)) and is_value(-1, is_name)):
+                apart.append((piece, sign))
+                continue
+            apart[-1] = (apart[-1][0], ",")
+            at = len(apart) - 1
+            while is_name and at and apart[at - 1][1] not in LINE_ENDS and is_value(at - 1, True):
+                at -= 1
+            apart[at] = (piece + apart[at][0], apart[at][1])
+        return apart
+
+    def _is_field(self, piece: str) -> bool:
+        is_known = piece in self.gold.heads.labels or piece in self.gold.heads.asked
+        return is_known and len(self.gold.fields) > 1 and piece not in self.gold.places
 
     @property
     def worth(self) -> float:
@@ -163,7 +194,8 @@ class _Reading:
             self.is_above = False
             self.said.add(fact)
             if fact not in self.gold.heads.names:
-                self.leads.append(False)
+                self.named.append(False)
+                self.headed.append(False)
             self.told |= {(fact, owner) for owner, _ in places} | {(self.owner, "")}
             self.last = min(self._place(owner) for owner, _ in places)
             labels_said = {label for _, label in places}
@@ -255,11 +287,14 @@ class _Reading:
             self.labels = [*longer] if len(longer) == 1 else []
         self.is_above = bool(self.labels) and not names
         if field:
-            words = [heads.place(word) for word in JOINTS.split(field)]
+            own = max(field.split("\n"), key=len).strip("的 ")  # 甲和乙的单价
+            words = [heads.place(word) for word in JOINTS.split(own)]
             self.asked = words if min(words) >= 0 and not self.labels else []
         if names or self.labels or self.asked:
             self.fields.clear()
             self.least = -1
         is_field = labels or (field and (self.labels or self.asked))
-        if (names and len(heads.names) > 1) or (is_field and len(self.gold.fields) > 1):
-            self.leads.append(True)
+        if names and len(heads.names) > 1:
+            self.named.append(True)
+        if is_field and len(self.gold.fields) > 1:
+            self.headed.append(True)
