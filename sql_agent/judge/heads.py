@@ -43,6 +43,8 @@ DENIED = re.compile(
 )
 YES_OR_NO = re.compile(r"(.)[不没]\1")  # 能不能吃 does not say 不能吃
 FIELD = re.compile("[一-鿿]{2,6}")  # a field that is told in other words than gold's
+# Around a field: 的单价, 's bed count, the stay of
+AROUND = re.compile(r"^(?:的|'s\b|(?:is |are )?the\b|\s)+|(?:的|\s(?:of|for)|\s)+$")
 THAN = re.compile("than \\d+[a-z]*")  # folded: more than 3drugs
 ENGLISH_WORD = re.compile(r"\d+(?:\.\d+)?|[a-z]+")
 
@@ -117,7 +119,12 @@ class Heads:
 
     def place(self, words: str) -> int:
         """Return where the question has the words, or else the first of them: 最早 of 最早的日期."""
-        return self.asked.find(words if words in self.asked else words.partition("的")[0])
+        own = AROUND.sub("", words)
+        if own not in self.asked:
+            own = own.partition("的")[0]
+        # Not within a longer field: dose of maximum dose
+        apart = re.search(rf"(?:^|[、,的] ?|the |{JOINT}){re.escape(own)}", self.asked)
+        return apart.end() - len(own) if apart else self.asked.find(own)
 
     def has(self, part: str) -> bool:
         """Return whether the question has the part. English words and numbers count whole."""

@@ -121,7 +121,7 @@ class _Reading:
             at = len(apart) - 1
             while is_name and at and apart[at - 1][1] not in LINE_ENDS and is_value(at - 1, True):
                 at -= 1
-            apart[at] = (piece + apart[at][0], apart[at][1])
+            apart[at] = (f"{piece} {apart[at][0]}", apart[at][1])
         return apart
 
     def _is_field(self, piece: str) -> bool:
@@ -287,7 +287,7 @@ class _Reading:
             self.labels = [*longer] if len(longer) == 1 else []
         self.is_above = bool(self.labels) and not names
         if field:
-            own = max(field.split("\n"), key=len).strip("的 ")  # 甲和乙的单价
+            own = max(field.split("\n"), key=len)  # 甲和乙的单价
             words = [heads.place(word) for word in JOINTS.split(own)]
             self.asked = words if min(words) >= 0 and not self.labels else []
         if names or self.labels or self.asked:
