@@ -111,6 +111,8 @@ def grade(answer_text: str, gold: Gold) -> bool:
     if not text or len(text) > LONGEST:
         return False
     seen = parsed(text)
+    if isinstance(seen, str) and "\n" in text:  # a row a line, as `print(row)` writes them
+        seen = _all_parsed(text.splitlines()) or seen
     if isinstance(seen, str):
         seen = _frame(answer_text, len(gold.items) or 1) or seen
     if gold.kind in SHAPES and isinstance(seen, dict) and len(seen) == 1:
@@ -271,6 +273,16 @@ def parsed(text: str) -> Seen:
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError, OverflowError):
         unescaped = UNESCAPED.fullmatch(source)
         return re.split(r"',\s+'", unescaped[1]) if unescaped else text
+
+
+def _all_parsed(lines: Sequence[str]) -> list[Seen]:
+    """Return the collections that the lines are, or [] if one is none."""
+    found = list[Seen]()
+    for line in lines:
+        found.append(parsed(line.strip()))
+        if not isinstance(found[-1], list | tuple | dict):
+            return []
+    return found
 
 
 def _with_commas(text: str) -> str:

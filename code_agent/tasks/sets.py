@@ -24,6 +24,7 @@ from episodes.outcomes import EpisodeError
 
 POWER_ROOM = 0.01  # tolerance of a statistical power, relative to its value
 WINDOW = "6_hour_window_id"  # of labels; predictions name it window_idx
+WEEKS = re.compile(r"(\d+)(?:weeks?,?(?:and)?|,)(\d+)(?:days?)?")
 MOUNTED = "/workdir/"  # where BioDSBench's rows say that the tables are
 
 
@@ -107,16 +108,24 @@ class MedCalcBench(MedAgentGymSet):
             month, day, year = map(int, date.groups())
             gold = Gold("date", f"{year:04}-{month:02}-{day:02}")
         elif NUMBER.fullmatch(truth):
-            limits = [float(str(row[name])) for name in ("Lower Limit", "Upper Limit")]
-            value = float(truth.replace(",", ""))
+            numbers = [truth, *(str(row[name]) for name in ("Lower Limit", "Upper Limit"))]
+            value, *limits = [float(number.replace(",", "")) for number in numbers]
             gold = Gold("number", value, lower=min(limits), upper=max(limits))
         return {"reference": truth, "gold": gold}
 
     def score(self, task: CodeTask, answer: str) -> float:
         """Score an answer, also in the set's form of a day (2/8/2021) or of weeks and days."""
-        if _unquoted(answer) == _unquoted(task.reference):
+        span = _weeks(task.reference)
+        is_span = span is not None and span == _weeks(answer)
+        if is_span or _unquoted(answer) == _unquoted(task.reference):
             return 1.0
         return super().score(task, answer)
+
+
+def _weeks(text: str) -> tuple[str, ...] | None:
+    """Return the weeks and days of a text, as "14 weeks, 1 day" and (14, 1) name them."""
+    found = WEEKS.fullmatch(_unquoted(text))
+    return found.groups() if found else None
 
 
 def _unquoted(text: str) -> str:
