@@ -34,6 +34,7 @@ IN_FLUID = re.compile(
     rf"(?:{FLUID.pattern})(?:\s+(?:{FLUID.pattern}))*(?: (?:sample|specimen|output))?\s*\)?\s*",
     re.IGNORECASE,
 )
+OF_BLOOD = re.compile(r"\b(?:serum|plasma)\b|血[清浆]", re.IGNORECASE)  # beside another fluid
 # Which of two sides a text names; the side of a quadrant or of the heart belongs to the name.
 SIDE = re.compile(
     r"\b(left|right)\b(?! (?:upper |lower )?(?:quadrant|heart))|([左右])(?![上下]腹|心)", re.I
@@ -153,8 +154,13 @@ def table_key(name: str) -> str | None:
 def _are_several(text: str, own: Index) -> bool:
     """Return whether a text is no name and its parts are names of more than one examination."""
     known = {**own, **_by_words()}
-    parts = list(filter(None, map(words_of, JOINED.split(BRACKETS.sub("", text)))))
-    if not parts or words_of(text) in known:
+    said = JOINED.split(BRACKETS.sub("", text))
+    parts = list(filter(None, map(words_of, said)))
+    if not parts or words_of(text) in own:
+        return False
+    if len(said) > 1 and any(map(OF_BLOOD.search, said)) and any(map(FLUID.search, said)):
+        return True  # serum and urine osmolality
+    if words_of(text) in known:
         return False
     shared = [tuple(sorted((*parts[0], word))) for word in parts[-1]]  # blood and urine cultures
     found = {known[words] for words in shared if words in known}
