@@ -36,7 +36,7 @@ CHOICE = re.compile(rf"{CHOSEN}(.*)", re.IGNORECASE | re.DOTALL)
 CHOICE_AGAIN = re.compile(rf"[\n,.。;；]\s?{CHOSEN}", re.IGNORECASE)
 # A face at the end: ^_^, ~, an emoji. A cross and a thumb down take the letter back.
 FACE = re.compile(r"(?:[\s(]*(?:\^_*\^|~|(?![✗✘❌✖🚫👎])[☀-➿⬀-⯿🀀-🫿\ufe0f])[\s)!.]*)+$")
-BOXED = re.compile(r"\\boxed\{(?:\\text\{)?([^{}]*)\}{1,2}")
+BOXED = re.compile(r"\\boxed\{(?:\\[a-z]+\{)?([^{}]*)\}{1,2}")
 QUOTED = re.compile(r"""[\["'“‘【「]([a-z])[\]"'”’】」]""", re.IGNORECASE)
 # "B", "(B)", "option B"; not the B of "B-cell". Of several: "A, C", "AC", "A和C", "(A), (C)"
 ONE = re.compile(r"\(?(?:option |选项)?([a-z]\)?)(?![a-z0-9]|-\w)", re.IGNORECASE)
@@ -195,7 +195,7 @@ def _read_choice(
     text: str, options: Mapping[str, str], several: bool
 ) -> Question | Conclusion | Malformed:
     text = FACE.sub("", unicodedata.normalize("NFKC", text))
-    text = BOXED.sub(r"\1", text).strip(" $")
+    text = BOXED.sub(r"\1", text.replace("`", "")).strip(" $")
     text = QUOTED.sub(r"(\1)", text)
     labelled = CHOICE.match(text)
     if labelled:

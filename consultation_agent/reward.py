@@ -18,7 +18,6 @@ from episodes.episode import Episode
 from episodes.partner_agent import ending_of
 from scoring.case import Case, Judge
 from scoring.rubric import Reward, Rubric
-from scoring.text import words_only
 
 RUBRIC = Rubric(table_beside(__file__, "rewards.toml"))
 
@@ -34,8 +33,6 @@ def is_right(task: ConsultationTask, diagnosis: str) -> bool:
     """
     if task.options:
         return diagnosis == task.reference
-    if words_only(diagnosis) == words_only(task.reference):
-        return True
     names = task.names or diseases_in(task.reference)
     return names_it(diagnosis, (*names, task.reference))
 

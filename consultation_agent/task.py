@@ -77,15 +77,16 @@ def task_of(row: Row) -> ConsultationTask:
         extra = row.get("extra_info") or {}
         truth = model["ground_truth"]
         options: dict[str, str] = json.loads(extra.get("options") or "{}")
-        right = right_letters(truth["diagnosis"], options) if options else _text(truth["diagnosis"])
+        named = truth["diagnosis"]
+        right = right_letters(named, options) if options else _filled(named)
         condition = load_tables().conditions[extra["condition"]] if extra.get("condition") else None
         values = _texts(extra.get("values"))
         exchanges = []
         for once in model.get("patient_information") or ():
-            question = " ".join(once["doctor_question"])
-            exchanges.append((question, " ".join(once["patient_response"])))
+            question = _joined(once["doctor_question"])
+            exchanges.append((question, _joined(once["patient_response"])))
         asked = (message["content"] for message in row["prompt"] if message["role"] == "user")
-        said = _text(next(asked, None))
+        said = _filled(next(asked, None))
         if said.startswith(PREFIX):
             said = said.removeprefix(PREFIX).strip().splitlines()[0]
         return ConsultationTask(
@@ -102,7 +103,7 @@ def task_of(row: Row) -> ConsultationTask:
             if condition
             else (),
             advice=condition.advice_for(values.get("habits")) if condition else (),
-            age=extra.get("age"),
+            age=None if extra.get("age") is None else int(extra["age"]),
             sex=extra.get("sex") or "",
             values=values,
             words=_texts(extra.get("facets")),
@@ -124,6 +125,16 @@ def task_of(row: Row) -> ConsultationTask:
 
 def _texts(table: str | None) -> dict[str, str]:
     return {name: _text(value) for name, value in json.loads(table or "{}").items()}
+
+
+def _joined(texts: Any) -> str:
+    return texts if isinstance(texts, str) else " ".join(texts)
+
+
+def _filled(value: Any) -> str:
+    if not _text(value).strip():
+        raise ValueError(f"expected words, got {value!r}")
+    return str(value)
 
 
 def _text(value: Any) -> str:

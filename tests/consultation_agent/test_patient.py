@@ -269,9 +269,9 @@ def test_only_the_same_question_has_the_answer_of_then(case):
     """Another one is answered by "not sure"."""
     once = []
     for question, answer in case["exchanges"]:
-        once.append({"doctor_question": [question], "patient_response": [answer]})
+        once.append({"doctor_question": [question], "patient_response": answer})
     row = reference_row(patient_information=once, enhanced_description=case["described"])
-    said = f"Patient's description: {case['complaint']}\nDecide"
-    task = task_of(row | {"prompt": [{"role": "user", "content": said}]})
+    said = {"role": "user", "content": f"Patient's description: {case['complaint']}\nDecide"}
+    task = task_of(row | {"prompt": [said], "extra_info": {"age": "52"}})
     for question, text in case["asked"]:
         assert PATIENT.reply_to(task, question, []).text == text

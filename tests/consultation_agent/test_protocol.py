@@ -104,7 +104,7 @@ def without(row: dict[str, Any], *path: str) -> dict[str, Any]:
         without(reference_row(), "prompt"),
         reference_row() | {"prompt": [{"role": "system", "content": "x"}]},
         reference_row() | {"prompt": 3},
-        reference_row(ground_truth={"diagnosis": None, "recommendation": "x"}),
+        reference_row(ground_truth={"diagnosis": " ", "recommendation": "x"}),
         reference_row(patient_information=[{"doctor_question": 3, "patient_response": ["x"]}]),
         reference_row() | {"extra_info": {"condition": "no such"}},
         reference_row() | {"extra_info": {"facets": "{"}},
