@@ -34,8 +34,9 @@ CHOSEN = (
 )
 CHOICE = re.compile(rf"{CHOSEN}(.*)", re.IGNORECASE | re.DOTALL)
 CHOICE_AGAIN = re.compile(rf"[\n,.。;；]\s?{CHOSEN}", re.IGNORECASE)
-# A face at the end: ^_^, ~, an emoji. A cross and a thumb down take the letter back.
-FACE = re.compile(r"(?:[\s(]*(?:\^_*\^|~|(?![✗✘❌✖🚫👎])[☀-➿⬀-⯿🀀-🫿\ufe0f])[\s)!.]*)+$")
+# A face at the end: ^_^, ~, an emoji. A cross and a thumb down take the letter back. For a
+# text from behind: looked for at each place, brackets would take the square of their number.
+FACE = re.compile(r"\A(?:[\s)!.]*+(?:\^_*+\^|~|(?![✗✘❌✖🚫👎])[☀-➿⬀-⯿🀀-🫿\ufe0f])[\s(]*+)++")
 BOXED = re.compile(r"\\boxed\{(?:\\[a-z]+\{)?([^{}]*)\}{1,2}")
 QUOTED = re.compile(r"""[\["'“‘【「]([a-z])[\]"'”’】」]""", re.IGNORECASE)
 # "B", "(B)", "option B"; not the B of "B-cell". Of several: "A, C", "AC", "A和C", "(A), (C)"
@@ -194,7 +195,7 @@ def _conclusion(parts: list[Part], kinds: list[str]) -> Conclusion | Malformed:
 def _read_choice(
     text: str, options: Mapping[str, str], several: bool
 ) -> Question | Conclusion | Malformed:
-    text = FACE.sub("", unicodedata.normalize("NFKC", text))
+    text = FACE.sub("", unicodedata.normalize("NFKC", text)[::-1])[::-1]
     text = BOXED.sub(r"\1", text.replace("`", "")).strip(" $")
     text = QUOTED.sub(r"(\1)", text)
     labelled = CHOICE.match(text)

@@ -62,10 +62,10 @@ def test_any_text_is_read(text):
     assert not isinstance(said, Malformed) or said.problem in PROMPTS.problems
 
 
-@pytest.mark.parametrize("piece", ["<think>", "<answer>", "问题：", "诊断：", "\n"])
+@pytest.mark.parametrize("piece", ["<think>", "<answer>", "问题：", "诊断：", "\n", "("])
 def test_reading_takes_time_in_proportion(piece):
     """What grows with the square of so many pieces would run into the timeout of the test."""
-    read_reply(f"<answer>问题：{piece * 200_000}</answer>")
+    read_reply(f"<answer>问题：{piece * 200_000}</answer>", {"A": "Rest"} if piece == "(" else None)
     assert advice_value((), "".join(map(chr, range(0x4E00, 0x9FA0))) * 20, "建议手术治疗") < 0.001
 
 
