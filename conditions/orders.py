@@ -34,7 +34,7 @@ IN_FLUID = re.compile(
     rf"(?:{FLUID.pattern})(?:\s+(?:{FLUID.pattern}))*(?: (?:sample|specimen|output))?\s*\)?\s*",
     re.IGNORECASE,
 )
-OF_BLOOD = re.compile(r"\b(?:serum|plasma)\b|血[清浆]", re.IGNORECASE)  # beside another fluid
+OF_BLOOD = re.compile(r"\b(?:serum|plasma)\b|血[清浆]", re.IGNORECASE)  # beside urine: two orders
 # Which of two sides a text names; the side of a quadrant or of the heart belongs to the name.
 SIDE = re.compile(
     r"\b(left|right)\b(?! (?:upper |lower )?(?:quadrant|heart))|([左右])(?![上下]腹|心)", re.I
@@ -44,6 +44,7 @@ SIDES = {"左": "left", "右": "right"}
 ORDERS = table_beside(__file__, "orders.toml")
 BESIDE = ORDERS["beside"]
 SPELLINGS = {re.compile(other): usual for other, usual in ORDERS["spellings"].items()}
+SPELT = " ".join(other.pattern for other in SPELLINGS)
 TAIL = re.compile(
     rf"(?:(?<=\s)|^)(?:{'|'.join(BESIDE['tail'])})(?=\s|$)|{'|'.join(BESIDE['reason'])}",
     re.IGNORECASE,
@@ -156,11 +157,8 @@ def _are_several(text: str, own: Index) -> bool:
     known = {**own, **_by_words()}
     said = JOINED.split(BRACKETS.sub("", text))
     parts = list(filter(None, map(words_of, said)))
-    if not parts or words_of(text) in own:
-        return False
-    if len(said) > 1 and any(map(OF_BLOOD.search, said)) and any(map(FLUID.search, said)):
-        return True  # serum and urine osmolality
-    if words_of(text) in known:
+    are_two = len(said) > 1 and any(map(OF_BLOOD.search, said)) and any(map(FLUID.search, said))
+    if not parts or words_of(text) in (own if are_two else known):
         return False
     shared = [tuple(sorted((*parts[0], word))) for word in parts[-1]]  # blood and urine cultures
     found = {known[words] for words in shared if words in known}
@@ -172,7 +170,7 @@ def _are_several(text: str, own: Index) -> bool:
                 found.add(known[together])
                 break
         parts = parts[end:]
-    return len(found) > 1
+    return are_two or len(found) > 1
 
 
 def _without_the_rest(text: str) -> str | None:
@@ -245,15 +243,31 @@ def mentioned(text: str) -> dict[str, str]:
     """Return the names in a text, each of the most words that are one, and what they name."""
     found = dict[str, str]()
     said = list(re.finditer(r"[\u4e00-\u9fff]|[^\W\u4e00-\u9fff]+", text))
+    stops = {at for at, one in enumerate(said) if _in_no_name(one[0], said[at - 1][0])}
     at = 0
     while at < len(said):
-        for end in range(min(at + LONGEST_NAME, len(said)), at, -1):
+        most = min(at + LONGEST_NAME, len(said))
+        stop = next((place for place in range(at, most) if place in stops), most)
+        for end in range(stop, at, -1):
             name = text[said[at].start() : said[end - 1].end()]
             if words_of(name) in _by_words():
                 found[name] = _by_words()[words_of(name)]
+                at = end - 1
                 break
-        at = end
+        at += 1
     return found
+
+
+def _in_no_name(word: str, before: str) -> bool:
+    """Return whether no name has an English word, whatever stands beside it. C-reactive is one."""
+    if len(word) < SHORT or len(before) == 1 or word[:SHORT].lower() in SPELT:
+        return False
+    return word.isascii() and word.isalnum() and _words_of_names().isdisjoint(words_of(word))
+
+
+@cache
+def _words_of_names() -> frozenset[str]:
+    return NOISE.union(*_by_words())
 
 
 def _plainly(text: str) -> str | None:
@@ -272,13 +286,12 @@ def _together(text: str) -> str | None:
 def _spelt_like(words: Words, index: Index) -> str | None:
     if sum(map(len, words)) <= SHORT:
         return None  # an abbreviation is spelt right or another one
-    found = {name for other, name in index.items() if _alike(words, other)}
+    long = len(words)
+    found = {name for other, name in index.items() if len(other) == long and _alike(words, other)}
     return found.pop() if len(found) == 1 else None
 
 
 def _alike(words: Words, others: Words) -> bool:
-    if len(words) != len(others):
-        return False
     ours = sorted({*words} - {*others})
     theirs = sorted({*others} - {*words})
     return len(ours) == len(theirs) and all(map(_misspelt, ours, theirs))
