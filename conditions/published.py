@@ -101,6 +101,14 @@ class PublishedCase:
         return found and found.lastgroup
 
 
+def sex_in(row: Record) -> str | None:
+    """Return what a row calls the sex. Raises ValueError: neither "female" nor "male"."""
+    sex = row.get("sex") or None
+    if sex not in (None, "female", "male"):
+        raise ValueError(f"sex: expected female or male, got {sex!r}")
+    return sex
+
+
 @dataclass(frozen=True)
 class Reader:
     """How one set is read: the keys every row has, and a row's case (raises UnusableCase)."""

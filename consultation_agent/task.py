@@ -5,7 +5,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from conditions.published import AGENTCLINIC, MEDIQ, SYMPTOMCHECK, PublishedCase, right_letters
+from conditions.published import (
+    AGENTCLINIC,
+    MEDIQ,
+    SYMPTOMCHECK,
+    PublishedCase,
+    right_letters,
+    sex_in,
+)
 from conditions.table import load_tables
 from episodes.agent import Row
 from episodes.episode import AgentError, Task
@@ -104,7 +111,7 @@ def task_of(row: Row) -> ConsultationTask:
             else (),
             advice=condition.advice_for(values.get("habits")) if condition else (),
             age=None if extra.get("age") is None else int(extra["age"]),
-            sex=extra.get("sex") or "",
+            sex=sex_in(extra) or "",
             values=values,
             words=_texts(extra.get("facets")),
             symptoms=json.loads(extra.get("symptoms") or "{}"),

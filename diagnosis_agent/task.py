@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from conditions.published import AGENTCLINIC, SYMPTOMCHECK, PublishedCase
+from conditions.published import AGENTCLINIC, SYMPTOMCHECK, PublishedCase, sex_in
 from conditions.table import load_tables
 from episodes.agent import Row
 from episodes.episode import AgentError, Task
@@ -56,7 +56,7 @@ def task_of(row: Row) -> DiagnosisTask:
     try:
         extra = row["extra_info"]
         known = {}
-        for name in ("condition", "group", "sex"):
+        for name in ("condition", "group"):
             if extra.get(name) is not None:
                 known[name] = _text(name, extra[name])
         condition = load_tables().conditions[known["condition"]] if "condition" in known else None
@@ -76,7 +76,7 @@ def task_of(row: Row) -> DiagnosisTask:
             optional=optional,
             condition=known.get("condition"),
             group=known.get("group"),
-            sex=known.get("sex"),
+            sex=sex_in(extra),
             age=None if extra.get("age") is None else int(extra["age"]),
             task_type=known.get("group", "unknown"),
             difficulty=extra.get("difficulty") or "unknown",

@@ -108,6 +108,7 @@ def without(row: dict[str, Any], *path: str) -> dict[str, Any]:
         reference_row(patient_information=[{"doctor_question": 3, "patient_response": ["x"]}]),
         reference_row() | {"extra_info": {"condition": "no such"}},
         reference_row() | {"extra_info": {"facets": "{"}},
+        reference_row() | {"extra_info": {"sex": "女"}},
     ],
 )
 def test_what_is_no_consultation_is_refused(row):
