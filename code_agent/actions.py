@@ -105,10 +105,10 @@ async def run_program(
     printed = run.printed.rstrip() if run.status == OK else said
     if run.status in SAID:
         said = f"{said}\n{SAID[run.status]}".strip()
-    status = "SUCCESS" if run.status == OK else "FAILED"
+    status, silent = ("SUCCESS", "nothing_printed") if run.status == OK else ("FAILED", "failed")
     ended = {"status": status, "execution_time": run.seconds, "printed": printed}
     kind = "code_execution" if language == "python" else "cmd_result"
-    return {"type": kind, "env_message": said or SAID["nothing_printed"], **ended}
+    return {"type": kind, "env_message": said or SAID[silent], **ended}
 
 
 def own_frames(output: str) -> str:

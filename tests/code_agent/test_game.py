@@ -54,6 +54,8 @@ def test_few_sandboxes_are_kept_for_tasks_with_files_of_their_own(
 def test_a_program_runs_and_what_it_printed_is_handed_in(opened):
     episode, reward = played(opened(), RUN % COUNT, HAND_IN)
     assert played(opened(), RUN % COUNT, RUN % "1 / 0", HAND_IN)[1].score == 1.0
+    silent, _ = played(opened(), RUN % "raise SystemExit(1)", HAND_IN)
+    assert silent.messages[3]["content"].startswith("The program failed")
     assert episode.stop_reason == "answered"
     assert episode.answer == "3"
     assert reward.score == 1.0
