@@ -1,6 +1,7 @@
 """Find out on a few tasks whether a judge tells honest answers from dishonest ones."""
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,8 @@ from episodes.episode import ServiceError, Task
 from episodes.outcomes import EpisodeError
 from episodes.play_and_score import score
 from scoring.rubric import Reward
+
+log = logging.getLogger(__name__)
 
 MOST_DISORDER = 0.02  # of the tasks
 MOST_POOR = 0.05
@@ -95,6 +98,9 @@ async def check_judge(
         dishonest = _scored(bad, rewards[len(honest) :])
         if dishonest and good and next(iter(good)) == next(iter(honest)):
             probed.append(Probed(task, good, dishonest))
+    unscored = {cause: n for cause, n in asked.items() if cause != "scored"}
+    if unscored:
+        log.warning("of %d honest answers these have no score: %s", asked.total(), unscored)
     if asked and not asked["scored"]:
         raise ServiceError(f"the judge gave no score for any honest answer ({dict(asked)})")
     return probed

@@ -88,9 +88,10 @@ def test_five_percent_of_the_tasks_may_be_poor():
     assert not missing(str(problem(poor(6))), "6 of 100", "0.8", "5%", "evidence 0.75")
 
 
-def test_what_is_not_scored_counts_nowhere_and_no_score_at_all_is_a_fault():
+def test_what_is_not_scored_counts_nowhere_and_no_score_at_all_is_a_fault(caplog):
     probed = asked(Judged(lambda number, kind: None if number % 2 else WORTH[kind]))
     assert (len(probed), problem_of(probed)) == (50, None)
+    assert "{'judge_failed': 100}" in caplog.text
     without = Judged(lambda _, kind: None if kind == "evidence" else WORTH[kind])
     assert asked(without) == [], "nothing stands in for it"
     with pytest.raises(Failure, match="'judge_failed': 200"):
