@@ -34,7 +34,11 @@ class Settings(BaseSettings):
     """Typed settings: docs/settings.md says what each means. Variables are names in capitals."""
 
     model_config = SettingsConfigDict(
-        env_file=WORK / ".env", env_file_encoding="utf-8", extra="ignore", env_ignore_empty=True
+        env_file=WORK / ".env",
+        env_file_encoding="utf-8",
+        extra="ignore",
+        env_ignore_empty=True,
+        allow_inf_nan=False,
     )
 
     # How the agent plays and samples

@@ -109,9 +109,17 @@ def test_a_name_in_another_encoding_is_refused_before_any_work(program, words, c
     assert not missing(capsys.readouterr().err, r"/data/\xb1\xed.jsonl", "UTF-8", "rename")
 
 
-@pytest.mark.parametrize("name", ["DATABASE_URL", "REWARD_SCALE", "AGL_TOKEN"])
-def test_a_setting_in_another_encoding_or_blank_is_refused_with_its_name(name, monkeypatch):
-    monkeypatch.setenv(name, " " if name == "AGL_TOKEN" else f"sqlite:///{IN_GBK}")
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("DATABASE_URL", f"sqlite:///{IN_GBK}"),
+        ("REWARD_SCALE", IN_GBK),
+        ("AGL_TOKEN", " "),
+        ("EPISODE_TIMEOUT", "inf"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_refused_with_its_name(name, value, monkeypatch):
+    monkeypatch.setenv(name, value)
     load_settings.cache_clear()
     with pytest.raises(SettingsError, match=f"^{name}"):
         load_settings(DatabaseSettings)

@@ -185,19 +185,7 @@ def test_nothing_of_the_record_is_denied_or_told_for_another_thing(question, tex
     assert asked(question, task=task).text == text
 
 
-@pytest.mark.parametrize(
-    "lead",
-    [
-        "好的，我明白了。",
-        "嗯，那",
-        "别着急，慢慢说，",
-        "根据您刚才说的，",
-        "为了判断病情，我需要知道，",
-        "Okay, and ",
-        "Hello, I am Dr Smith. ",
-        "To understand this better, ",
-    ],
-)
+@pytest.mark.parametrize("lead", cases_of(__file__, "leads"))
 def test_what_only_leads_up_to_a_question_changes_nothing(lead):
     words = {"severity": "十分", "aggravating": "一用力就犯", "relieving": "歇着就好"}
     task = replace(TASK, words=words, symptoms={"unsteadiness": False})

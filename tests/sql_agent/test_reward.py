@@ -225,21 +225,9 @@ def test_result_sets(rows, is_same, in_order):
     assert same(rows, TWO | {"ordered": True}) is in_order
 
 
-@pytest.mark.parametrize(
-    ("shown", "gold", "is_same"),
-    [
-        (3, 4, False),
-        ("3", 3.0, True),
-        (None, "", True),
-        ("ＡＢ", "AB", True),
-        ("甲…", "甲乙", False),
-        (True, 1, False),
-        ("7", "007", False),
-        ("1_0", "10", False),
-        (12345678901234567, 12345678901234568, False),  # one number, where they are read as floats
-    ],
-)
+@pytest.mark.parametrize(("shown", "gold", "is_same"), cases_of(__file__, "cells"))
 def test_cells(shown, gold, is_same):
+    """Two long numbers differ, which are one as floats."""
     assert same([[shown]], {"columns": ["y"], "rows": [[gold]]}) is is_same
 
 
