@@ -19,6 +19,7 @@ BYPASS = f"{CORRECTION}.bypass_mode"
 LOSS = f"{ACTOR}.policy_loss.loss_mode"
 OVERRIDES = VERL_DEFAULTS["override"]
 CHOICES = OVERRIDES["choices"]
+LISTS = ("trainer.logger", f"{ACTOR}.checkpoint.save_contents")  # of these, others take one name
 
 
 def compares_groups(config: DictConfig) -> bool:
@@ -66,7 +67,7 @@ def check_agreement(
 def _check_mode(config: DictConfig, engine: EnginePlan) -> None:
     for key, names in CHOICES.items():
         value = OmegaConf.select(config, key)
-        given = value if isinstance(value, ListConfig) else [value]
+        given = value if key in LISTS and isinstance(value, ListConfig) else [value]
         if value is not None and not set(given) <= set(names):
             raise ConfigError(f"{key}={value}: expected one of {', '.join(names)}")
     for key, bound in OVERRIDES["above"].items():

@@ -173,8 +173,7 @@ def _apply(config: DictConfig, defaults: DictConfig, override: Override) -> None
     if leaf not in keys:
         _refuse_unknown(override, node, keys)
     set_before = OmegaConf.select(config, override.key) if leaf in keys else None
-    grouped = set_before is None or isinstance(set_before, DictConfig)
-    if isinstance(value, dict) and not grouped:
+    if isinstance(value, dict) and not isinstance(set_before, DictConfig | None):
         raise ConfigError(f"{override.text}: expected a value like {set_before!r}")
     OmegaConf.update(config, override.key, value, force_add=leaf not in keys)
     try:
