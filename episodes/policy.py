@@ -27,7 +27,7 @@ CONTEXT_OVERFLOW = re.compile(
 )
 REPLY_SECONDS = 600.0  # of one request
 ATTEMPTS = 3
-BUSY = 429  # may count input tokens, of a minute
+OF_ACCOUNTS = (402, 429)  # may count input tokens, of a credit or of a minute
 BUSY_ATTEMPTS = 12  # in about 90 s: a limit of requests a minute passes, an empty account does not
 FIELDS_OF_CALLS = ("id", "type", "function", "index", "name", "arguments")
 # What no server refuses in an earlier call of a tool that is not there
@@ -114,7 +114,7 @@ class ChatPolicy(Policy):
         except LLMError as error:
             # llama.cpp says it with status 500, which of a server of ours is a fault
             answered = ("refused",) if model is None else ("refused", "status")
-            fits = error.status == BUSY or not CONTEXT_OVERFLOW.search(error.words)
+            fits = error.status in OF_ACCOUNTS or not CONTEXT_OVERFLOW.search(error.words)
             if error.cause in answered and not fits:
                 raise PolicyStop("context_overflow") from None
             cause = "endpoint_unreachable" if error.cause == "connection" else "endpoint_error"
