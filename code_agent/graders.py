@@ -111,7 +111,7 @@ def grade(answer_text: str, gold: Gold) -> bool:
     if not text or len(text) > LONGEST:
         return False
     seen = parsed(text)
-    if isinstance(seen, str) and "\n" in text:  # a row a line, as `print(row)` writes them
+    if gold.kind in SHAPES and isinstance(seen, str) and "\n" in text:
         seen = _all_parsed(text.splitlines()) or seen
     if isinstance(seen, str):
         seen = _frame(answer_text, len(gold.items) or 1) or seen
@@ -276,7 +276,7 @@ def parsed(text: str) -> Seen:
 
 
 def _all_parsed(lines: Sequence[str]) -> list[Seen]:
-    """Return the collections that the lines are, or [] if one is none."""
+    """Return the collections that the lines are, as `print(row)` writes rows, or [] if one is none."""
     found = list[Seen]()
     for line in lines:
         found.append(parsed(line.strip()))
