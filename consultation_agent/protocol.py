@@ -238,7 +238,8 @@ def _with_letters(said: str, options: Mapping[str, str], several: bool, alone: b
     """Return a text with letters in place of their options' words, where one alone is chosen only
     before the end of a clause, or "" where another letter stands before such words.
     """
-    texts = {letter: text.strip(" .。").casefold() for letter, text in options.items()}
+    plain = {letter: text.replace("`", "") for letter, text in options.items()}
+    texts = {letter: text.strip(" .。").casefold() for letter, text in plain.items()}
     end = "" if several else rf"(?=\s*(?:$|and\b|[&+/和与及]|{CLAUSES.pattern}))"
     for letter, text in sorted(texts.items(), key=lambda option: -len(option[1])):
         if len(text) < 2:

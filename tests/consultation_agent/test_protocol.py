@@ -35,7 +35,7 @@ def test_what_is_neither_has_a_name(case):
 
 @pytest.mark.parametrize("case", cases_of(__file__, "choices"), ids=lambda case: case["said"])
 def test_only_an_option_of_the_case_is_a_choice(case):
-    options = {"A": "Aspirin", "B": "Colchicine"}
+    options = case.get("options", {"A": "Aspirin", "B": "Colchicine"})
     problem = Malformed(case.get("problem", "no_diagnosis"))
     wanted = Choice(case["letter"], "") if case.get("letter") else problem
     assert read_reply(f"<answer>{case['said']}</answer>", options) == wanted
