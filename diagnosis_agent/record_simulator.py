@@ -33,7 +33,7 @@ NOT_RECORDED = "Not recorded: the case has no result of this examination."
 OF_BLOOD = re.compile(r"\b(?:serum|plasma|blood)\b|血", re.IGNORECASE)
 URINE = re.compile("urin.*", re.IGNORECASE)
 # 14 mg/dL says nothing of magnesium, nor does when it was measured
-UNIT = re.compile(r"\d{4}-\d\d-\d\d(?:[ T][\d:.]+)?|\d\s*(?:[a-zµμ]|\w+/)[\w/]*")
+UNIT = re.compile(r"\d{4}-\d\d-\d\d(?:[ T]\d\d?:[\d:.]+)?|\d\s*(?:[a-zµμ]|\w+/)[\w/]*")
 LETTER = re.compile(r"[^\W\d_]")
 LONGEST_BLOCK = 1_000  # characters of a text that is searched for names
 AGE = 40  # of a patient of whom it is not known
