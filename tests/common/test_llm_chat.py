@@ -60,13 +60,7 @@ def test_every_server_has_its_words_for_a_prompt_that_does_not_fit(llm, status, 
         asked(policy(llm.url))
 
 
-@pytest.mark.parametrize(
-    ("status", "words"),
-    [
-        (402, "Prompt tokens limit exceeded: 200 > 100. To increase, add credits"),
-        (429, "Number of input tokens has exceeded your per-minute rate limit"),
-    ],
-)
+@pytest.mark.parametrize(("status", "words"), cases_of(__file__, "account_limits"))
 def test_a_limit_of_an_account_is_no_prompt_that_does_not_fit(llm, status, words):
     llm.faults = [Fault(status, body=words)] * 3
     with pytest.raises(EpisodeError, match=words):
