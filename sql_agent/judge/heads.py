@@ -117,14 +117,15 @@ class Heads:
             text = pattern.sub("\n", text)
         return all(map(self.has, filter(HAS_WORD.search, text.split("\n"))))
 
-    def place(self, words: str) -> int:
-        """Return where the question has the words, or else the first of them: 最早 of 最早的日期."""
+    def place(self, words: str) -> tuple[int, ...]:
+        """Return where the question has the words, or else what stands around 的: 最早的日期."""
         own = AROUND.sub("", words)
-        if own not in self.asked:
-            own = own.partition("的")[0]
-        # Not within a longer field: dose of maximum dose
-        apart = re.search(rf"(?:^|[、,的] ?|the |{JOINT}){re.escape(own)}", self.asked)
-        return apart.end() - len(own) if apart else self.asked.find(own)
+        places = []
+        for part in [own] if own in self.asked else own.split("的"):
+            # Not within a longer field: dose of maximum dose
+            apart = re.search(rf"(?:^|[、,的] ?|the |{JOINT}){re.escape(part)}", self.asked)
+            places.append(apart.end() - len(part) if apart else self.asked.find(part))
+        return tuple(place for place in places if place >= 0)
 
     def has(self, part: str) -> bool:
         """Return whether the question has the part. English words and numbers count whole."""

@@ -16,7 +16,7 @@ from math import prod
 from scoring.case import Case, Verdict
 from sql_agent.judge.fold import pieces
 from sql_agent.judge.gold import PROGRAM, Gold, Places, read_gold, without_signs
-from sql_agent.judge.groups import JOINTS, LINE_ENDS, NUMBERS
+from sql_agent.judge.groups import JOINTS, LINE_ENDS
 from sql_agent.judge.heads import ADVICE, COPULA, DENYING, ENDING, JOINT, is_free, without
 from sql_agent.judge.nothing import honesty, says_nothing
 
@@ -25,6 +25,7 @@ OF_A_PROGRAM = 0.2  # of the score, where the answer is JSON or a table
 # Beside a label, of which 起因和症状 has one, a field whose name nobody knows
 ANOTHER = re.compile(f"[^\n](?:{JOINT})\n|\n(?:{JOINT})[^\n]")
 BEGINNING = re.compile(f"^(?:{COPULA})")
+NUMBER = re.compile(r"\d[\d.]*")  # 2024~01 is none
 ALL_OF = re.compile("(?:都|(?<!平)均)$")  # 甲、乙都有头痛
 MOST_OWN = 40  # pieces of its own, beyond which an answer is not read on and earns nothing
 
@@ -70,6 +71,7 @@ class _Reading:
         self.owner = ""
         self.labels: list[str] = []  # the fields of the last head that may follow, in its order
         self.above: list[str] = []  # fields under which names stand: 单价：甲5元，乙8元
+        self.asked_above: list[tuple[int, ...]] = []  # and the question's words of such a head
         self.is_above = False  # whether such a head was the last
         self.last = 0  # place among gold's names of what was said last
         self.first: str | None = ""  # fact of the last group. None if gold's groups are not kept
@@ -78,8 +80,8 @@ class _Reading:
         # For each value False, for one of several names (or fields) True
         self.named: list[bool] = []
         self.headed: list[bool] = []
-        self.asked: list[int] = []  # where the question has words of heads that name no field
-        self.told_at: dict[int, int] = {}  # fields told under such words, by these places
+        self.asked: list[tuple[int, ...]] = []  # where the question has words of heads that name no field
+        self.told_at: dict[tuple[int, ...], int] = {}  # fields told under such words, by these places
         self.fields: dict[str, int] = {}  # the last told, of facts that differ in numbers only
         self.least = -1  # the field of the last such word
         self.listed: list[str] = []  # names right before, as 内科 of 内科、外科的床位分别是3、5
@@ -117,7 +119,7 @@ class _Reading:
             if not (is_inside and (is_name or self._is_field(piece)) and is_value(-1, is_name)):
                 apart.append((piece, sign))
                 continue
-            apart[-1] = (apart[-1][0], ",")
+            apart[-1] = (apart[-1][0], ";" if is_name else ",")
             at = len(apart) - 1
             while is_name and at and apart[at - 1][1] not in LINE_ENDS and is_value(at - 1, True):
                 at -= 1
@@ -209,27 +211,29 @@ class _Reading:
 
         Fields under the question's own words come in the order of these.
         """
-        fields = [self.gold.fields.index(label) for _, label in places if label]
+        fields = sorted(self.gold.fields.index(label) for _, label in places if label)
         if self.labels or not fields:
             return True
-        form = NUMBERS.sub("#", fact)
+        form = NUMBER.sub("#", fact)
         before = self.fields.get(form, self.least)
         if self.asked and before not in fields:
-            told_at = self.told_at | {self.asked[0]: min(fields)}
-            in_order = [field for _, field in sorted(told_at.items())]
-            if in_order != sorted(in_order):
-                return False
-            self.told_at = told_at
-            self.fields[form] = self.least = min(fields)
-            del self.asked[0]
-            return True
-        members = self.gold.groups.members
-        if self.first and fact in members and self.before not in members:
-            before = -1  # the next row
-        later = [field for field in fields if field >= before]
+            later = [field for field in fields if self._may_stand_at(self.asked[0], field)]
+            if later:
+                self.least = self.told_at[self.asked.pop(0)] = later[0]
+        else:
+            members = self.gold.groups.members
+            is_next_row = self.first and fact in members and self.before not in members
+            if is_next_row and not self.owner:
+                before = -1
+            later = [field for field in fields if field >= before]
         if later:
-            self.fields[form] = min(later)
+            self.fields[form] = later[0]
         return bool(later)
+
+    def _may_stand_at(self, place: tuple[int, ...], field: int) -> bool:
+        """Return whether words of the question and the fields under them have one order."""
+        told = self.told_at.items()
+        return all((at < place, at == place) == (of < field, of == field) for at, of in told)
 
     def _follow(self, fact: str) -> None:
         """Take a fact as one of the last group, or as the first of the next.
@@ -261,6 +265,7 @@ class _Reading:
     def _enter(self, head: str) -> None:
         heads = self.gold.heads
         names = [name for name in heads.names if name in head]
+        is_in_order = False
         if names:
             # All of them in gold's order are told in that order
             longest_first = sorted(heads.names, key=len, reverse=True)
@@ -268,8 +273,9 @@ class _Reading:
             is_in_order = len(said) > 1 and said == heads.names
             self.told |= {(name, "") for name in names if is_in_order}
             self.owner = "" if is_in_order else max(names, key=len)
-            self.above = self.labels if self.is_above else self.above
-            self.labels = [*self.above]
+            if self.is_above:
+                self.above, self.asked_above = self.labels, self.asked
+            self.labels, self.asked = [*self.above], [*self.asked_above]
             self.last = 0
             self.of_another = False
         nameless = without(head, names)  # 病区 of 一病区 is no field
@@ -285,11 +291,13 @@ class _Reading:
             # A part of one field's name is that field: 相互作用 is 药物相互作用.
             longer = {heads.aliases.get(label, label) for label in heads.labels if field in label}
             self.labels = [*longer] if len(longer) == 1 else []
-        self.is_above = bool(self.labels) and not names
+        self.is_above = bool(field) and not names
         if field:
             own = max(field.split("\n"), key=len)  # 甲和乙的单价
             words = [heads.place(word) for word in JOINTS.split(own)]
-            self.asked = words if min(words) >= 0 and not self.labels else []
+            if is_in_order and len(words) == 1:
+                words *= len(names)
+            self.asked = words if all(words) and not self.labels else []
         if names or self.labels or self.asked:
             self.fields.clear()
             self.least = -1
