@@ -43,7 +43,6 @@ UNIT = re.compile(rf".|.*[a-z/%°].*|{SPELLINGS}")  # and no employer
 AMOUNT = re.compile(r"\d+(?:\.\d+)?(?:~\d+(?:\.\d+)?)?")  # folded
 MONEY = re.compile("[价费钱]|金额|多少元")
 PLAIN_NUMBER = re.compile(r"\d+(?:\.\d+)?")
-PORTION = re.compile(rf"{PLAIN_NUMBER.pattern}%?")
 HAS_LETTER = re.compile(r"[^\W\d_]")
 COUNT = re.compile(rf"(?:一?共计?|总共|合计|总计|有)*(\d+)[{MEASURES}]?")
 NEAR = "(?:以[上下内外]|左右|上下)"  # behind a count: not that many
@@ -300,9 +299,7 @@ def _of_rows(rows: Rows, labels: Sequence[str], heads: Heads) -> Places:
     whole = "\n".join(heads.whole)
     firsts = [fold(row[0]) for row in rows]
     # Rows that the question does not name are told by their first cell: 内科：3；外科：5
-    are_keys = len({*firsts}) == len(rows) and all(map(HAS_LETTER.search, firsts))
-    if len(rows) == 1 and not all(map(PORTION.fullmatch, rows[0][1:])):
-        are_keys = False  # one row of texts has several fields
+    are_keys = len(rows) > 1 and len({*firsts}) == len(rows) and all(map(HAS_LETTER.search, firsts))
     for row in rows:
         cells = [fold(cell) for cell in row]
         named = [cell for cell in cells if cell in whole or words_only(cell) in heads.words]

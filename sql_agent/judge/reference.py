@@ -10,7 +10,7 @@ own, and such an answer earns little, or nothing if it denies something.
 import json
 import re
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from math import prod
 
 from scoring.case import Case, Verdict
@@ -28,6 +28,8 @@ BEGINNING = re.compile(f"^(?:{COPULA})")
 NUMBER = re.compile(r"\d[\d.]*")  # 2024~01 is none
 ALL_OF = re.compile("(?:都|(?<!平)均)$")  # 甲、乙都有头痛
 MOST_OWN = 40  # pieces of its own, beyond which an answer is not read on and earns nothing
+
+Asked = tuple[int, ...]  # where the question has the words of a head
 
 
 class ReferenceJudge:
@@ -71,7 +73,7 @@ class _Reading:
         self.owner = ""
         self.labels: list[str] = []  # the fields of the last head that may follow, in its order
         self.above: list[str] = []  # fields under which names stand: 单价：甲5元，乙8元
-        self.asked_above: list[tuple[int, ...]] = []  # and the question's words of such a head
+        self.asked_above: list[Asked] = []  # and the question's words of such a head
         self.is_above = False  # whether such a head was the last
         self.last = 0  # place among gold's names of what was said last
         self.first: str | None = ""  # fact of the last group. None if gold's groups are not kept
@@ -80,8 +82,8 @@ class _Reading:
         # For each value False, for one of several names (or fields) True
         self.named: list[bool] = []
         self.headed: list[bool] = []
-        self.asked: list[tuple[int, ...]] = []  # where the question has words of heads that name no field
-        self.told_at: dict[tuple[int, ...], int] = {}  # fields told under such words, by these places
+        self.asked: list[Asked] = []  # words of heads that name no field
+        self.told_at: dict[Asked, int] = {}  # fields told under such words
         self.fields: dict[str, int] = {}  # the last told, of facts that differ in numbers only
         self.least = -1  # the field of the last such word
         self.listed: list[str] = []  # names right before, as 内科 of 内科、外科的床位分别是3、5
@@ -165,7 +167,9 @@ class _Reading:
                 return False
         self._enter(head)
         tail = piece.rpartition(facts[-1])[2]
-        if tail and len(self.gold.fields) > 1 and not is_free(tail):  # 80收缩压，120舒张压
+        # 80收缩压，120舒张压, but not 骨科的床位最多
+        is_told = tail and not is_free(tail) and not self._heads_numbers(facts[-1])
+        if is_told and len(self.gold.fields) > 1:
             self._enter(BEGINNING.sub("", tail))
             if not (self.labels or self.asked):
                 return False
@@ -187,10 +191,13 @@ class _Reading:
 
     def _say(self, facts: Sequence[str]) -> bool:
         """Take the facts as said, if they may stand under the last name and field."""
-        for fact in facts:
+        for fact, following in zip_longest(facts, facts[1:], fillvalue=""):
             places = [place for place in self.gold.places[fact] if self._fits(*place)]
             is_of_another = self.gold.groups.is_of_another(self.first or "", fact)
-            if self.of_another or is_of_another or not places or not self._in_order(fact, places):
+            if self.of_another or is_of_another or not places:
+                return False
+            is_headed = following and self._heads_numbers(fact)  # 骨科82
+            if not is_headed and not self._in_order(fact, places):
                 return False
             self._follow(fact)
             self.is_above = False
@@ -206,6 +213,11 @@ class _Reading:
                     del self.labels[0]
         return True
 
+    def _heads_numbers(self, fact: str) -> bool:
+        """Return whether the rest of the fact's row are numbers, as of 骨科, 82."""
+        others = self.gold.groups.members.get(fact, ())
+        return fact[0].isalpha() and bool(others) and all(one[0].isdigit() for one in others)
+
     def _in_order(self, fact: str, places: Sequence[tuple[str, str]]) -> bool:
         """Return whether a field without a name comes in gold's order.
 
@@ -215,7 +227,7 @@ class _Reading:
         if self.labels or not fields:
             return True
         form = NUMBER.sub("#", fact)
-        before = self.fields.get(form, self.least)
+        before = self.fields.get(form, -1 if self._heads_numbers(fact) else self.least)
         if self.asked and before not in fields:
             later = [field for field in fields if self._may_stand_at(self.asked[0], field)]
             if later:
@@ -230,10 +242,11 @@ class _Reading:
             self.fields[form] = later[0]
         return bool(later)
 
-    def _may_stand_at(self, place: tuple[int, ...], field: int) -> bool:
+    def _may_stand_at(self, place: Asked, field: int) -> bool:
         """Return whether words of the question and the fields under them have one order."""
-        told = self.told_at.items()
-        return all((at < place, at == place) == (of < field, of == field) for at, of in told)
+        told_at = self.told_at | {place: field}
+        in_order = [field for _, field in sorted(told_at.items())]
+        return in_order == sorted(in_order) and self.told_at.get(place, field) == field
 
     def _follow(self, fact: str) -> None:
         """Take a fact as one of the last group, or as the first of the next.
@@ -265,7 +278,7 @@ class _Reading:
     def _enter(self, head: str) -> None:
         heads = self.gold.heads
         names = [name for name in heads.names if name in head]
-        is_in_order = False
+        told_of = 1
         if names:
             # All of them in gold's order are told in that order
             longest_first = sorted(heads.names, key=len, reverse=True)
@@ -276,6 +289,7 @@ class _Reading:
             if self.is_above:
                 self.above, self.asked_above = self.labels, self.asked
             self.labels, self.asked = [*self.above], [*self.asked_above]
+            told_of = len(said) if is_in_order else 1
             self.last = 0
             self.of_another = False
         nameless = without(head, names)  # 病区 of 一病区 is no field
@@ -295,8 +309,8 @@ class _Reading:
         if field:
             own = max(field.split("\n"), key=len)  # 甲和乙的单价
             words = [heads.place(word) for word in JOINTS.split(own)]
-            if is_in_order and len(words) == 1:
-                words *= len(names)
+            if len(words) == 1:
+                words *= told_of
             self.asked = words if all(words) and not self.labels else []
         if names or self.labels or self.asked:
             self.fields.clear()
