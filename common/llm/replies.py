@@ -89,8 +89,8 @@ def _joined(events: list[Any], ended: bool) -> Any:
                 delta = choice["message"]
                 # MiniMax sends the whole once more behind its pieces
                 if text_of(delta.get("content")).startswith(text_of(message["content"])):
-                    message = {"role": "assistant", "content": None}
-                    calls = []
+                    message |= dict.fromkeys(filter(delta.get, PIECES))
+                    calls = [] if delta.get("tool_calls") else calls
             finish = choice.get("finish_reason") or finish
             for name in PIECES:
                 if delta.get(name):

@@ -26,6 +26,7 @@ KEPT_CHARACTERS = 13_000
 SEARCHES = ("drug_search_by_kw", "disease_to_drug")  # task types that are answered by names
 LARGEST_KEY = 2**63
 SIGNED = re.compile(r"[-+<>≤≥±]\d+(?:\.\d+)?%?|\d+(?:\.\d+)?%")  # which words alone would lose
+COMPARED = "[于足过]|(?:than|below|above|under|over|least|most) "  # <5 is 小于5, less than 5
 SHOWN = 60  # characters of a value in a message
 
 
@@ -250,7 +251,10 @@ def missing_piece(texts: Iterable[str], question: str, answer: str) -> str:
 def _has(said: str, piece: str) -> bool:
     words = words_only(piece)
     if not words or SIGNED.fullmatch(piece):
-        return re.search(rf"(?<![\d.]){re.escape(piece)}(?![\d.])", said) is not None
+        told = re.escape(piece)
+        if piece[0] in "<>≤≥":
+            told = f"(?:{piece[0]}|{COMPARED}){piece[1:]}"
+        return re.search(rf"(?<![\d.]){told}(?![\d.])", said) is not None
     # As written, too: the words alone make 4350 of CD4：350
     return stands_in(words, f"{words_only(said)}\n{said}")
 

@@ -162,6 +162,8 @@ def test_parallel_calls_in_pieces_stay_apart(llm, why, pieces):
 @pytest.mark.parametrize(("why", "pieces"), cases_of(__file__, "one_call"))
 def test_pieces_that_repeat_a_name_or_bring_it_late_are_one_call(llm, why, pieces):
     deltas = [{"tool_calls": [piece]} for piece in pieces]
-    llm.faults = [Fault(200, body=events(*deltas, finish="tool_calls"))]
+    whole = 'data: {"choices": [{"message": {"content": ""}}]}\n\ndata: [DONE]'
+    stream = events(*deltas, finish="tool_calls").replace("data: [DONE]", whole)
+    llm.faults = [Fault(200, body=stream)]
     [call] = played(llm, tools=True)[0]["tool_calls"]
     assert call["function"] == CALL["function"]
