@@ -34,7 +34,7 @@ IN_FLUID = re.compile(
     rf"(?:{FLUID.pattern})(?:\s+(?:{FLUID.pattern}))*(?: (?:sample|specimen|output))?\s*\)?\s*",
     re.IGNORECASE,
 )
-OF_BLOOD = re.compile(r"\b(?:serum|plasma)\b|血[清浆]", re.IGNORECASE)  # beside urine: two orders
+OF_SERUM = re.compile(r"\b(?:serum|plasma)\b|血[清浆]", re.IGNORECASE)  # beside urine: two orders
 # Which of two sides a text names; the side of a quadrant or of the heart belongs to the name.
 SIDE = re.compile(
     r"\b(left|right)\b(?! (?:upper |lower )?(?:quadrant|heart))|([左右])(?![上下]腹|心)", re.I
@@ -157,7 +157,7 @@ def _are_several(text: str, own: Index) -> bool:
     known = {**own, **_by_words()}
     said = JOINED.split(BRACKETS.sub("", text))
     parts = list(filter(None, map(words_of, said)))
-    are_two = len(said) > 1 and any(map(OF_BLOOD.search, said)) and any(map(FLUID.search, said))
+    are_two = len(said) > 1 and any(map(OF_SERUM.search, said)) and any(map(FLUID.search, said))
     if not parts or words_of(text) in (own if are_two else known):
         return False
     shared = [tuple(sorted((*parts[0], word))) for word in parts[-1]]  # blood and urine cultures
