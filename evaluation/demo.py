@@ -27,6 +27,7 @@ from typing import Any
 from common.command import (
     Failure,
     UsageError,
+    filled,
     new_parser,
     number,
     positive,
@@ -68,7 +69,7 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     add = parser.add_argument
     add("agent", choices=registry.names(), metavar="AGENT", help=", ".join(registry.names()))
     add("--seed", type=SEED, default=1, help="order of the training tasks; default: 1")
-    add("--model", help="model to begin with; default: the bundled one")
+    add("--model", type=filled, help="model to begin with; default: the bundled one")
     add("--n", type=TASKS, help="test tasks; default: all of the agent's test file")
     warm_up = "demonstrations that a real model learns before; default: none"
     add("--warm-up", type=positive(int), metavar="N", help=warm_up)

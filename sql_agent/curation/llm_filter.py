@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from common.command import new_parser, positive, run_command
+from common.command import filled, new_parser, positive, run_command
 from common.files import file_digest, refuse_inputs
 from common.journal import Failed, open_journal, run_all
 from common.jsonl import rows_with_texts, write_jsonl
@@ -116,7 +116,7 @@ def run_filter(kind: type[LLMFilter], doc: str | None, argv: Sequence[str] | Non
     add = parser.add_argument
     add("input", type=Path, nargs="+", help="JSONL files with id and question")
     add("--output", type=Path, required=True, metavar="OUT.jsonl", help="the rows that are kept")
-    add("--model", help="litellm's name of the LLM (default: TEACHER_MODEL)")
+    add("--model", type=filled, help="litellm's name of the LLM (default: TEACHER_MODEL)")
     count = positive(int)
     add("--concurrency", type=count, default=8, metavar="N", help="calls at once (default: 8)")
     again = "replace existing outputs and start over; known replies cost no call"
