@@ -15,6 +15,8 @@ from random import Random
 from typing import Any
 
 from sqlalchemy import URL, create_engine, event
+from sqlalchemy.dialects import registry
+from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 from sqlalchemy.exc import DisconnectionError
 from sqlalchemy.pool import QueuePool
 
@@ -45,6 +47,18 @@ COLUMN_COMMENT = re.compile(
 )
 
 
+class OwnFunctions(SQLiteDialect_pysqlite):
+    """Leaves SQLite its floor(). SQLAlchemy's is Python's, which refuses NULL and gives integers."""
+
+    supports_statement_cache = True
+
+    def on_connect(self) -> Callable[[Any], None]:
+        return lambda connection: None
+
+
+registry.register("sqlite.own", __name__, OwnFunctions.__name__)
+
+
 class SqliteDatabase(Database):
     """One SQLite file."""
 
@@ -69,7 +83,7 @@ class SqliteDatabase(Database):
             )
         # Its default pool for files would not be bounded
         self._engine = create_engine(
-            "sqlite://", poolclass=QueuePool, creator=lambda: _connect(path), **POOL
+            "sqlite+own://", poolclass=QueuePool, creator=lambda: _connect(path), **POOL
         )
         event.listen(self._engine, "connect", self._remember_file)
         event.listen(self._engine, "checkout", self._same_file)

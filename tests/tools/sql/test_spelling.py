@@ -48,6 +48,7 @@ def test_what_stands_in_double_quotes_stays_what_sqlite_takes_it_for(tool: Query
     asked = "SELECT count(*) FROM drugs_info WHERE "
     plain = tool.run(f"{asked} form = '{form}'")
     assert tool.run(f'{asked} "form" = "{form}"').rows == plain.rows
+    assert tool.run("SELECT floor(7.9) / 2, floor(NULL)").rows == [[3.5, None]]  # not SQLAlchemy's
 
 
 @pytest.mark.parametrize("engine", SITES)
