@@ -1,6 +1,7 @@
 """Maps foreign columns to ours, by a mapping file, else by name."""
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from itertools import chain, islice
 from pathlib import Path
@@ -76,6 +77,8 @@ def plan_parts(parts: list[Part], given: Given) -> tuple[list[Planned], list[str
         is_counted = bool(key) and claims(key, target).get("id", EXACT) < EXACT
         item = Planned(part, target, mapping, unused, is_counted)
         _refuse_names_as_rows(item, cells[item.named])
+        if item.named not in own:
+            _refuse_rows_in_cells(item, cells[item.named])
         planned.append(item)
     if not planned:
         seen = "; ".join(f"{part.name}: {listed(part.columns)}" for part in skipped)
@@ -155,6 +158,22 @@ def _refuse_names_as_rows(item: Planned, cells: list[str]) -> None:
         raise SourceError(
             f"{item.part.name}: below {item.named!r} stand the names of columns "
             f"({listed(names)}); turn the table, so that each row is a drug or a disease"
+        )
+
+
+def _refuse_rows_in_cells(item: Planned, cells: list[str]) -> None:
+    """Refuse whole rows in one column, divided by a sign that was not taken for a delimiter."""
+    others = [name for name in item.part.columns if not name.startswith(UNNAMED)]
+    pieces = re.split(r"(\W+)", item.named)
+    names, signs = pieces[::2], set(pieces[1::2])
+    if len(others) > 1 or len(signs) != 1 or not all(map(is_known, names)):
+        return
+    sign = signs.pop().strip()
+    if sign and cells and all(cell.count(sign) == len(names) - 1 for cell in cells):
+        raise SourceError(
+            f"{item.part.name}: the column {item.named!r} holds whole rows, divided by {sign!r}; "
+            f"divide it into columns, or in text put a line such as sep={sign} above the names and "
+            "remove quotation marks around rows"
         )
 
 

@@ -35,7 +35,7 @@ JSON = (".json", *LINES)
 TEXTS = (*TABLES_IN_TEXT, *JSON)
 FILES = (*WITH_HEADERS, *JSON, ".parquet")
 MAX_CELL = 16 * 1024 * 1024
-DELIMITERS = ",\t;|，^~\x01、"  # of equals the first: a comma does a table of one column no harm
+DELIMITERS = ",\t;|，；｜^~\x01、"  # of equals the first: a comma does a table of one column no harm
 TOLD = re.compile(r'"?sep=(.)"?\s*')  # the first line by which a spreadsheet tells a delimiter
 QUOTED = re.compile(r"'[^']*'(\W'[^']*')*\s*")  # a line of names in single quotation marks
 GUESSED = (
@@ -148,13 +148,19 @@ def _text_rows(path: Path, encoding: str) -> SheetRows:
 def _fit(lines: list[str], delimiter: str, quote: str) -> tuple[float, ...]:
     """Return how well a delimiter cuts the first rows into known names and as many cells."""
     rows = list(islice(csv.reader(lines, delimiter=delimiter, quotechar=quote), SEARCHED))
-    known = [sum(map(is_known, cells)) for cells in rows]
+    known = [sum(map(_is_name, cells)) for cells in rows]
     widths = Counter(map(len, rows))
     if any(known):
         width = len(rows[known.index(max(known))])
     else:
         width = max(widths, key=lambda width: (width > 1, widths[width]), default=1)
     return (max(known, default=0), width > 1, widths[width] / len(rows or [0]), width)
+
+
+def _is_name(cell: str) -> bool:
+    """Return whether a cell is a known name, and not one of those that `\t,` divides cut at a tab."""
+    text = cell.strip()
+    return is_known(text) and text == text.strip(DELIMITERS)
 
 
 def _json_part(name: str, rows: Rows) -> Part:
