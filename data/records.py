@@ -27,6 +27,10 @@ NOT_CP1252 = re.compile(
 # What exports of hospitals are written in. Among all that charset-normalizer knows, a short text
 # in GBK looks like Japanese or Korean.
 GUESSED = ["gb18030", "big5", "cp1252"]
+# Where the common characters stand in an encoding of Chinese: its name, and their first bytes
+COMMON = {"gb18030": ("gb2312", 0xB0, 0xD7), "big5": ("big5", 0xA4, 0xC6)}
+MOSTLY = 0.85  # of the Chinese characters of a text
+CHINESE = re.compile("[\u4e00-\u9fff]")
 GUESSED_WIDE = [*GUESSED, "utf_16_le", "utf_16_be"]
 
 
@@ -76,8 +80,7 @@ def detect_encoding(path: Path) -> str:
     tried = GUESSED_WIDE if is_wide else GUESSED
     if not marked:
         telling = start if is_wide else _lines_not_ascii(path)
-        guess = from_bytes(telling, cp_isolation=tried).best()
-        found = guess.encoding if guess else ""
+        found = _likeliest(telling, tried)
         other = _line_in_utf8(path, found)
         if other and not is_wide:
             raise SourceError(
@@ -91,6 +94,29 @@ def detect_encoding(path: Path) -> str:
         f"encodings tried ({', '.join(tried)}); save it in one encoding, "
         "or give --encoding where the command has it"
     )
+
+
+def _likeliest(text: bytes, tried: list[str]) -> str:
+    """Return the encoding in which a text makes sense, or "" without any.
+
+    To charset-normalizer a Chinese text with many signs (50μg×10, ≥38℃) makes none, but its
+    characters are common ones only in its own encoding.
+    """
+    guess = from_bytes(text, cp_isolation=tried).best()
+    found = guess.encoding if guess else ""
+    shares = {name: _share_of_common(text, name) for name in COMMON}
+    best = max(shares, key=lambda name: shares[name])
+    is_chinese = found in ("", *COMMON) and b"\0" not in text
+    return best if is_chinese and shares[best] > max(MOSTLY, shares.get(found, 0)) else found
+
+
+def _share_of_common(text: bytes, encoding: str) -> float:
+    if not _is_in(encoding, text):
+        return 0.0
+    codec, first, last = COMMON[encoding]
+    chinese = CHINESE.findall(text.decode(encoding))
+    starts = [char.encode(codec, "replace")[0] for char in chinese]
+    return sum(first <= start <= last for start in starts) / max(1, len(chinese))
 
 
 def _lines_not_ascii(path: Path) -> bytes:
