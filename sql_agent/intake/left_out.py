@@ -19,7 +19,7 @@ def _any_of(name: str) -> str:
     return f"(?:{'|'.join(_LISTED[name])})"
 
 
-COUNT = r"[-+¥￥$]?(?:[\d,，]++(?:\.\d++)?|[一二三四五六七八九十百千万]++|[零壹贰叁肆伍陆柒捌玖拾佰仟万亿圆元角分整]++)\s*+"
+COUNT = r"[-+¥￥$]?(?:[\d,，]++(?:\.\d++)?|[一二两三四五六七八九十百千万]++|[零壹贰叁肆伍陆柒捌玖拾佰仟万亿圆元角分整]++)\s*+"
 AMOUNT = rf"{COUNT}(?:{_any_of('rows')}|{_any_of('units')})?"
 TOTAL = re.compile(
     rf"{_any_of('totals')}{_any_of('of_what')}*+"
@@ -50,6 +50,7 @@ DATE_OR_TELEPHONE = re.compile(
     re.IGNORECASE,
 )
 NUMBER = re.compile(AMOUNT, re.IGNORECASE)
+BESIDE_TOTAL = re.compile(rf"共\s*{AMOUNT}|{_any_of('units')}", re.IGNORECASE)
 NUMBERINGS = ("甲乙丙丁戊己庚辛壬癸", "ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 LEAST_NUMBERED = 3  # columns
 LONGEST_NUMBER = 4  # characters, such as (12)
@@ -64,7 +65,8 @@ def is_footer(values: Mapping[str, Any]) -> bool:
     texts = [text for text in texts if text]
     words = [text for text in texts if not NUMBER.fullmatch(text)]
     totals = [word for word in words if len(word) <= LONGEST_TOTAL and TOTAL.fullmatch(word)]
-    if totals and all(word in totals or _is_said(word) for word in words):
+    beside = [word for word in words if word not in totals and not BESIDE_TOTAL.fullmatch(word)]
+    if totals and all(map(_is_said, beside)):
         return True
     if words and len(words) == len(texts) and all(map(_is_said, words)):
         return True
