@@ -58,6 +58,7 @@ ELEMENTS = (
 # Another name is a tag with nothing but attributes in quotes. ALT<ULN且AST>3 has no tag
 NAMED = r"""/?[a-z][a-z0-9:._-]*(?:\s+[a-z0-9:._-]+\s*=\s*(?:"[^"<]*+"|'[^'<]*+'))*+\s*/?>"""
 TAG = re.compile(rf"<(?:(?:/?(?:{ELEMENTS})(?=[\s/>])|[!?]){REST}|{NAMED})", re.IGNORECASE)
+RAISED = re.compile(r"(?<=[0-9])<sup>(?=[-−–+]?[0-9])", re.IGNORECASE)  # 10<sup>9</sup> is not 109
 HIDDEN = re.compile(
     rf"<!--((?!<!--).)*?-->|<(script|style)\b{REST}((?!<\2).)*?</\2\s*>", re.DOTALL | re.IGNORECASE
 )
@@ -180,6 +181,7 @@ def _number(value: float | Decimal) -> str | None:
 def _strip_html(text: str) -> str:
     if "<" not in text and "&" not in text:
         return text
-    text = html.unescape(TAG.sub("", BLOCK.sub("\n", HIDDEN.sub("", text))))
+    text = BLOCK.sub("\n", HIDDEN.sub("", RAISED.sub("^", text)))
+    text = html.unescape(TAG.sub("", text))
     lines = (re.sub(r"[^\S\n]+", " ", line).strip() for line in text.split("\n"))
     return "\n".join(filter(None, lines))

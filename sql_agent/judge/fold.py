@@ -43,7 +43,10 @@ SEPARATOR = re.compile(
 )
 
 _STROKES = str.maketrans("⁄∕∶≧≦−–", "//:≥≤--")
-_SUPERSCRIPT = re.compile("(10)([⁰¹²³⁴⁵⁶⁷⁸⁹]+)")  # NFKC makes 109 of 10⁹
+# NFKC makes 109 of 10⁹, and MARKUP of 10<sup>9</sup>. LaTeX writes 10^{9}
+_SUPERSCRIPT = re.compile(
+    r"10(?:([⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]+)|(?:<sup>|\^\{)([-−–+]?[0-9]+)(?:</sup>|\}))", re.IGNORECASE
+)
 _MIXED_NUMBER = re.compile("([0-9０-９]) ?(?=[½⅓⅔¼¾⅕⅛])")  # and 11/2 of 1½
 _DIGIT = r"[\d零一二两三四五六七八九十百千万]"
 _BETWEEN_NUMBERS = re.compile(rf"(?<={_DIGIT})，(?={_DIGIT})")
@@ -78,7 +81,7 @@ _QUANTITY = re.compile(
 @lru_cache(maxsize=8192)
 def fold(text: str) -> str:
     """Return the folded text, with its punctuation."""
-    text = _MIXED_NUMBER.sub(r"\1又", _SUPERSCRIPT.sub(r"\1^\2", UNSEEN.sub("", text)))
+    text = _MIXED_NUMBER.sub(r"\1又", _SUPERSCRIPT.sub(r"10^\1\2", UNSEEN.sub("", text)))
     text = _BETWEEN_NUMBERS.sub("|", _without_numbering(text))  # "," may be part of one
     text = MARKUP.sub("", _without_marks(NEGATIVE.sub("(阴性)", text)))
     text = simplified(text.replace("&lt;", "<").replace("&gt;", ">"))
