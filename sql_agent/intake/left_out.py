@@ -19,7 +19,8 @@ def _any_of(name: str) -> str:
     return f"(?:{'|'.join(_LISTED[name])})"
 
 
-COUNT = r"[-+¥￥$]?(?:[\d,，]++(?:\.\d++)?|[一二两三四五六七八九十百千万]++|[零壹贰叁肆伍陆柒捌玖拾佰仟万亿圆元角分整]++)\s*+"
+IN_WORDS = "[一二两三四五六七八九十百千万]++|[零壹贰叁肆伍陆柒捌玖拾佰仟万亿圆元角分整]++"
+COUNT = rf"[-+¥￥$]?(?:[\d,，]++(?:\.\d++)?|{IN_WORDS})\s*+"
 AMOUNT = rf"{COUNT}(?:{_any_of('rows')}|{_any_of('units')})?"
 TOTAL = re.compile(
     rf"{_any_of('totals')}{_any_of('of_what')}*+"

@@ -35,7 +35,8 @@ JSON = (".json", *LINES)
 TEXTS = (*TABLES_IN_TEXT, *JSON)
 FILES = (*WITH_HEADERS, *JSON, ".parquet")
 MAX_CELL = 16 * 1024 * 1024
-DELIMITERS = ",\t;|，；｜^~\x01、"  # of equals the first: a comma does a table of one column no harm
+# Of equals the first: a comma does a table of one column no harm
+DELIMITERS = ",\t;|，；｜^~\x01、"
 TOLD = re.compile(r'"?sep=(.)"?\s*')  # the first line by which a spreadsheet tells a delimiter
 QUOTED = re.compile(r"'[^']*'(\W'[^']*')*\s*")  # a line of names in single quotation marks
 GUESSED = (

@@ -55,8 +55,12 @@ BEFORE_BRACKET = {
     TokenType.L_BRACKET,
     TokenType.COMMA,
 }
-LABEL = re.compile(r"sql(?:query)?\s*[:：\n]\s*(?=select\b|with\b)", re.IGNORECASE)
+LABEL = re.compile(
+    r"(?:sql\s*(?:query)?(?:查询)?(?:语句)?|查询(?:语句)?)\s*[:：\n]\s*(?=select\b|with\b)",
+    re.IGNORECASE,
+)
 FENCE = re.compile(r"```(?:sql\s|(?!select|with)\w*\s*\n)?(.*?)```", re.DOTALL | re.IGNORECASE)
+STARTS = re.compile(r"(?:select|with)\b", re.IGNORECASE)
 JOINING_NAMES = ("json_array", "json_object", "_build_array", "_build_object")
 
 _LISTS = table_beside(__file__, "allowed.toml")
@@ -176,10 +180,10 @@ def _unwrapped(sql: str) -> str:
     text = sql.removeprefix("\ufeff").strip()
     label = LABEL.match(text)
     text = text[label.end() :] if label else text
-    fenced = FENCE.fullmatch(text)
-    if fenced:
-        text = fenced[1].strip()
-    quoted = text[:1] in "\"'" and text[-1:] == text[:1]
+    fenced = FENCE.findall(text)
+    if len(fenced) == 1 and not STARTS.match(text):  # words of the model may stand around it
+        text = fenced[0].strip()
+    quoted = text[:1] in "\"'`" and text[-1:] == text[:1]
     if quoted and text[1:-1].lstrip().upper().startswith(("SELECT", "WITH")):
         text = text[1:-1]
     return text.strip().rstrip("; \t\n")

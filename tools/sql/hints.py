@@ -125,7 +125,10 @@ def hint_for_error(
     columns = _columns(database, allowed_tables)
     owners = [table for table in sorted(columns) if name in columns[table]]
     if owners:
-        return shorten(neutralise(f"{name} 是表 {'、'.join(owners)} 的列"), MAX_HINT)
+        stored = columns[owners[0]][name].name
+        written = database.as_written(stored)
+        quotes = "，要加引号" if written != stored else ""
+        return shorten(neutralise(f"{written} 是表 {'、'.join(owners)} 的列{quotes}"), MAX_HINT)
     named = [columns[table] for table in statement.tables or allowed_tables]
     for column in chain.from_iterable(found.values() for found in named):
         told = column.comment

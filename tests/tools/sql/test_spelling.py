@@ -46,8 +46,7 @@ def test_what_is_in_the_way_is_named(tool, sql, error, hints, no_hints):
 def test_what_stands_in_double_quotes_stays_what_sqlite_takes_it_for(tool: QueryTool) -> None:
     form = tool.run("SELECT form FROM drugs_info LIMIT 1").rows[0][0]
     asked = "SELECT count(*) FROM drugs_info WHERE "
-    plain = tool.run(f"{asked} form = '{form}'")
-    assert tool.run(f'{asked} "form" = "{form}"').rows == plain.rows
+    assert tool.run(f'{asked} "form" = "{form}"').rows == tool.run(f"{asked} form = '{form}'").rows
     assert tool.run("SELECT floor(7.9) / 2, floor(NULL)").rows == [[3.5, None]]  # not SQLAlchemy's
 
 
@@ -234,15 +233,15 @@ def test_on_postgres_names_schemas_and_views_of_others_work(postgres_site: Site)
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute('CREATE TABLE "my table" ("剂量(mg)" int)')
         connection.execute('CREATE TABLE "Wards" (id int)')
-        connection.execute("CREATE MATERIALIZED VIEW labs AS SELECT 1 AS id")
-        connection.execute("CREATE SCHEMA hosp")
-        connection.execute("CREATE TABLE hosp.beds AS SELECT 7 AS id")
+        connection.execute('CREATE MATERIALIZED VIEW labs AS SELECT 1 AS id, 2 AS "Age"')
+        connection.execute("CREATE SCHEMA hosp; CREATE TABLE hosp.beds AS SELECT 7 AS id")
         connection.execute("CREATE MATERIALIZED VIEW unfilled AS SELECT 1 AS id WITH NO DATA")
         connection.execute("CREATE ROLE visitor LOGIN")
     tool = QueryTool(url, ["my table", "labs"])
     assert tool.run('SELECT "剂量(mg)" FROM "my table"').ok
     tool.database().prove(tool.allowed_tables - {"my table"})
     assert tool.run("SELECT id FROM labs").rows == [[1]]
+    assert '"Age" 是表 labs 的列，要加引号' in tool.run("SELECT Age FROM labs").hint
     path = f"{url}?options=-csearch_path%3Dhosp"
     assert QueryTool(path, ["beds"]).run("SELECT id FROM beds").rows == [[7]]
     with pytest.raises(DatabaseError, match="my table"):
