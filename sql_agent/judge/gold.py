@@ -21,7 +21,8 @@ from sql_agent.judge.nothing import CHINESE, abstains
 from sql_agent.tables import WORDS
 
 Rows = Sequence[Sequence[str]]
-Places = dict[str, set[tuple[str, str]]]  # facts, with their owners and labels
+Place = tuple[str, str]  # owner and label of a fact
+Places = dict[str, set[Place]]
 
 FIELD_WORDS = ChainMap(*WORDS.values())  # of the columns that the import knows
 LINE_END = re.compile(r"[;。\n]")

@@ -58,6 +58,11 @@ class Groups:
         shared = self.parts.get(first, set()) & self.roles.get(fact, set())
         return bool(shared) and fact not in self.members[first]
 
+    def heads_numbers(self, fact: str) -> bool:
+        """Return whether the rest of the fact's row are numbers, as of 骨科, 82."""
+        others = self.members.get(fact, ())
+        return fact[0].isalpha() and bool(others) and all(one[0].isdigit() for one in others)
+
     def _add_lines(self, found: Sequence[tuple[list[str], str]], *cell: int) -> None:
         """Take the lines of a cell, and what follows a colon. Other lines must differ in numbers."""
         first = before = ""

@@ -16,20 +16,16 @@ from math import prod
 from scoring.case import Case, Verdict
 from sql_agent.judge.fold import pieces
 from sql_agent.judge.gold import PROGRAM, Gold, Places, read_gold, without_signs
-from sql_agent.judge.groups import JOINTS, LINE_ENDS
-from sql_agent.judge.heads import ADVICE, COPULA, DENYING, ENDING, JOINT, is_free, without
+from sql_agent.judge.groups import LINE_ENDS
+from sql_agent.judge.heads import ADVICE, COPULA, DENYING, ENDING, is_free, without
 from sql_agent.judge.nothing import honesty, says_nothing
+from sql_agent.judge.topic import Topic
 
 WITH_OWN_WORDS = 0.4  # of the share: the most that an answer with words of its own earns
 OF_A_PROGRAM = 0.2  # of the score, where the answer is JSON or a table
-# Beside a label, of which 起因和症状 has one, a field whose name nobody knows
-ANOTHER = re.compile(f"[^\n](?:{JOINT})\n|\n(?:{JOINT})[^\n]")
 BEGINNING = re.compile(f"^(?:{COPULA})")
-NUMBER = re.compile(r"\d[\d.]*")  # 2024~01 is none
 ALL_OF = re.compile("(?:都|(?<!平)均)$")  # 甲、乙都有头痛
 MOST_OWN = 40  # pieces of its own, beyond which an answer is not read on and earns nothing
-
-Asked = tuple[int, ...]  # where the question has the words of a head
 
 
 class ReferenceJudge:
@@ -70,22 +66,9 @@ class _Reading:
         self.said: set[str] = set()
         self.told: set[tuple[str, str]] = set()  # facts, each with the owner it was said of
         self.own: list[str] = []
-        self.owner = ""
-        self.labels: list[str] = []  # the fields of the last head that may follow, in its order
-        self.above: list[str] = []  # fields under which names stand: 单价：甲5元，乙8元
-        self.asked_above: list[Asked] = []  # and the question's words of such a head
-        self.is_above = False  # whether such a head was the last
-        self.last = 0  # place among gold's names of what was said last
+        self.topic = Topic(gold)
         self.first: str | None = ""  # fact of the last group. None if gold's groups are not kept
         self.before = ""  # fact that was said last
-        self.of_another = False  # what follows is said of another name or field
-        # For each value False, for one of several names (or fields) True
-        self.named: list[bool] = []
-        self.headed: list[bool] = []
-        self.asked: list[Asked] = []  # words of heads that name no field
-        self.told_at: dict[Asked, int] = {}  # fields told under such words
-        self.fields: dict[str, int] = {}  # the last told, of facts that differ in numbers only
-        self.least = -1  # the field of the last such word
         self.listed: list[str] = []  # names right before, as 内科 of 内科、外科的床位分别是3、5
         names = gold.heads.names
         found = [(gold.bare(piece), sign) for piece, sign in pieces(gold.without_units(answer))]
@@ -96,14 +79,13 @@ class _Reading:
             if not (is_known or is_begun or gold.counts_rows(piece)):
                 self.own.append(piece)
                 if sign == ":" or gold.trailing_fact(piece):
-                    self.of_another = True
+                    self.topic.leave()
             if len(self.own) > MOST_OWN:
                 break
             is_listed = sign == "、" and piece in names
             self.listed = [*self.listed, piece][-len(names) :] if is_listed else []
-        for leads in (self.named, self.headed):
-            if leads and leads[-1] and not leads[0]:
-                self.told.clear()  # they stand behind their values, as in 8甲，12乙
+        if self.topic.stands_behind():
+            self.told.clear()
 
     def _without_brackets(self, found: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
         """Return the pieces with a name or field in brackets before its values: 8(甲) is 甲8."""
@@ -168,10 +150,10 @@ class _Reading:
         self._enter(head)
         tail = piece.rpartition(facts[-1])[2]
         # 80收缩压，120舒张压, but not 骨科的床位最多
-        is_told = tail and not is_free(tail) and not self._heads_numbers(facts[-1])
+        is_told = tail and not is_free(tail) and not self.gold.groups.heads_numbers(facts[-1])
         if is_told and len(self.gold.fields) > 1:
             self._enter(BEGINNING.sub("", tail))
-            if not (self.labels or self.asked):
+            if not (self.topic.labels or self.topic.asked):
                 return False
         is_said = self._say(facts)
         if len(facts) == 1 and facts[0] in names:  # as 乙 of "甲(8)和乙(12)"
@@ -191,62 +173,24 @@ class _Reading:
 
     def _say(self, facts: Sequence[str]) -> bool:
         """Take the facts as said, if they may stand under the last name and field."""
+        groups = self.gold.groups
         for fact, following in zip_longest(facts, facts[1:], fillvalue=""):
-            places = [place for place in self.gold.places[fact] if self._fits(*place)]
-            is_of_another = self.gold.groups.is_of_another(self.first or "", fact)
-            if self.of_another or is_of_another or not places:
+            places = [place for place in self.gold.places[fact] if self.topic.fits(*place)]
+            if not places or groups.is_of_another(self.first or "", fact):
                 return False
-            is_headed = following and self._heads_numbers(fact)  # 骨科82
-            if not is_headed and not self._in_order(fact, places):
+            is_head = following and groups.heads_numbers(fact)  # 骨科82
+            begins_row = self._begins_row(fact)
+            if not is_head and not self.topic.takes_in_order(fact, places, begins_row):
                 return False
             self._follow(fact)
-            self.is_above = False
+            self.topic.tell(fact, places)
             self.said.add(fact)
-            if fact not in self.gold.heads.names:
-                self.named.append(False)
-                self.headed.append(False)
-            self.told |= {(fact, owner) for owner, _ in places} | {(self.owner, "")}
-            self.last = min(self._place(owner) for owner, _ in places)
-            labels_said = {label for _, label in places}
-            if "" not in labels_said:  # fields are told in the order of their names
-                while self.labels and self.labels[0] not in labels_said:
-                    del self.labels[0]
+            self.told |= {(fact, owner) for owner, _ in places} | {(self.topic.owner or "", "")}
         return True
 
-    def _heads_numbers(self, fact: str) -> bool:
-        """Return whether the rest of the fact's row are numbers, as of 骨科, 82."""
-        others = self.gold.groups.members.get(fact, ())
-        return fact[0].isalpha() and bool(others) and all(one[0].isdigit() for one in others)
-
-    def _in_order(self, fact: str, places: Sequence[tuple[str, str]]) -> bool:
-        """Return whether a field without a name comes in gold's order.
-
-        Fields under the question's own words come in the order of these.
-        """
-        fields = sorted(self.gold.fields.index(label) for _, label in places if label)
-        if self.labels or not fields:
-            return True
-        form = NUMBER.sub("#", fact)
-        before = self.fields.get(form, -1 if self._heads_numbers(fact) else self.least)
-        if self.asked and before not in fields:
-            later = [field for field in fields if self._may_stand_at(self.asked[0], field)]
-            if later:
-                self.least = self.told_at[self.asked.pop(0)] = later[0]
-        else:
-            members = self.gold.groups.members
-            is_next_row = self.first and fact in members and self.before not in members
-            if is_next_row and not self.owner:
-                before = -1
-            later = [field for field in fields if field >= before]
-        if later:
-            self.fields[form] = later[0]
-        return bool(later)
-
-    def _may_stand_at(self, place: Asked, field: int) -> bool:
-        """Return whether words of the question and the fields under them have one order."""
-        told_at = self.told_at | {place: field}
-        in_order = [field for _, field in sorted(told_at.items())]
-        return in_order == sorted(in_order) and self.told_at.get(place, field) == field
+    def _begins_row(self, fact: str) -> bool:
+        members = self.gold.groups.members
+        return bool(self.first) and fact in members and self.before not in members
 
     def _follow(self, fact: str) -> None:
         """Take a fact as one of the last group, or as the first of the next.
@@ -261,62 +205,5 @@ class _Reading:
             self.first = None
         self.before = fact
 
-    def _fits(self, owner: str, label: str) -> bool:
-        """Return whether a fact of this owner and field fits here.
-
-        Without names the owners must come in their order.
-        """
-        if label and self.labels and label not in self.labels:
-            return False
-        if owner and self.owner:
-            return owner == self.owner
-        return not owner or self._place(owner) >= self.last
-
-    def _place(self, owner: str) -> int:
-        return self.gold.heads.names.index(owner) if owner else self.last
-
     def _enter(self, head: str) -> None:
-        heads = self.gold.heads
-        names = [name for name in heads.names if name in head]
-        told_of = 1
-        if names:
-            # All of them in gold's order are told in that order
-            longest_first = sorted(heads.names, key=len, reverse=True)
-            said = self.listed + re.findall("|".join(map(re.escape, longest_first)), head)
-            is_in_order = len(said) > 1 and said == heads.names
-            self.told |= {(name, "") for name in names if is_in_order}
-            self.owner = "" if is_in_order else max(names, key=len)
-            if self.is_above:
-                self.above, self.asked_above = self.labels, self.asked
-            self.labels, self.asked = [*self.above], [*self.asked_above]
-            told_of = len(said) if is_in_order else 1
-            self.last = 0
-            self.of_another = False
-        nameless = without(head, names)  # 病区 of 一病区 is no field
-        labels = [label for label in heads.labels if label and label in nameless]
-        field = ENDING.sub("", nameless).strip("\n的 ")
-        if labels and not ANOTHER.search(without(field, labels)):
-            # A label that stands only within a longer one is not named
-            named = without(head, labels)
-            whole = [label for label in labels if without(head, {*labels} - {label}) != named]
-            whole.sort(key=head.index)
-            self.labels = [heads.aliases.get(label, label) for label in whole]
-        elif field:
-            # A part of one field's name is that field: 相互作用 is 药物相互作用.
-            longer = {heads.aliases.get(label, label) for label in heads.labels if field in label}
-            self.labels = [*longer] if len(longer) == 1 else []
-        self.is_above = bool(field) and not names
-        if field:
-            own = max(field.split("\n"), key=len)  # 甲和乙的单价
-            words = [heads.place(word) for word in JOINTS.split(own)]
-            if len(words) == 1:
-                words *= told_of
-            self.asked = words if all(words) and not self.labels else []
-        if names or self.labels or self.asked:
-            self.fields.clear()
-            self.least = -1
-        is_field = labels or (field and (self.labels or self.asked))
-        if names and len(heads.names) > 1:
-            self.named.append(True)
-        if is_field and len(self.gold.fields) > 1:
-            self.headed.append(True)
+        self.told |= {(name, "") for name in self.topic.enter(head, self.listed)}
