@@ -15,9 +15,13 @@ def named_proxies(environment: Mapping[str, str] = os.environ) -> list[str]:
     return [name for name in environment if name.lower() in NAMES and environment[name]]
 
 
+def is_socks(address: str) -> bool:
+    return address.lower().startswith("socks")  # clients read SOCKS5:// as socks5://
+
+
 def why_unusable(environment: Mapping[str, str] = os.environ) -> str:
     """Return what is wrong with the named proxies, or "": httpx needs a package for SOCKS."""
-    named = [name for name in named_proxies(environment) if environment[name].startswith("socks")]
+    named = [name for name in named_proxies(environment) if is_socks(environment[name])]
     if not named or find_spec("socksio"):
         return ""
     return (

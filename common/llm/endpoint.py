@@ -22,7 +22,7 @@ import aiohttp
 from common.llm.errors import SHOWN, LLMError, clean, explain, of_status, one_line
 from common.llm.replies import BROKEN, completed, decoded, error_in, value_in
 from common.llm.retry import Patience
-from common.proxies import named_proxies
+from common.proxies import is_socks, named_proxies
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +57,7 @@ async def post(
     headers = {"Authorization": f"Bearer {key}"} if key else None
     limit = aiohttp.ClientTimeout(total=timeout)
     proxy = proxy_of(url)
-    if proxy and proxy.startswith("socks"):
+    if proxy and is_socks(proxy):
         why = f"{', '.join(named_proxies())} names a SOCKS proxy, which requests to models do not speak"
         raise LLMError(f"{who}: {why}; name an HTTP proxy, or the host in NO_PROXY", "refused")
     try:
@@ -111,7 +111,7 @@ def proxy_of(url: str) -> str | None:
     parts = urlsplit(url)
     named = {} if proxy_bypass(parts.hostname or "") else getproxies()
     proxy = named.get(parts.scheme)
-    if not proxy and not named.get("all", "").startswith("socks"):  # which aiohttp does not speak
+    if not proxy and not is_socks(named.get("all", "")):  # which aiohttp does not speak
         proxy = named.get("all")
     return f"http://{proxy}" if proxy and "://" not in proxy else proxy  # as curl reads it
 

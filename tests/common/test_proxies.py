@@ -80,12 +80,12 @@ def test_a_model_elsewhere_is_asked_through_the_proxy(monkeypatch, variable, sch
 
 def test_a_socks_proxy_that_nothing_here_speaks_is_named(proxied, monkeypatch):
     """A training ended in an ImportError, and check_install had said that all is well."""
-    monkeypatch.setenv("http_proxy", "socks5://me:secret@a:1")
+    monkeypatch.setenv("http_proxy", "SOCKS5://me:secret@a:1")
     proxy_of.cache_clear()
     with pytest.raises(LLMError, match=r"http_proxy.* SOCKS"):
         asyncio.run(post("http://models.invalid/v1/x", {}, timeout=60))
     proxy_of.cache_clear()
     assert why_unusable({"HTTPS_PROXY": DEAD_PROXY}) == ""
-    said = why_unusable({"all_proxy": "socks5://me:secret@a:1"})
+    said = why_unusable({"all_proxy": "Socks5h://me:secret@a:1"})
     assert not missing(said, "all_proxy", "socksio")
     assert "secret" not in said
