@@ -23,6 +23,7 @@ from common.proxies import ask_directly
 from common.startup import read_as_utf8
 
 INTERRUPTED = 130
+EMPTY = "it is empty; is a variable of the command not set?"
 WRITTEN = ".venv/bin/python"  # how texts of this project write the Python that runs it
 WRITTEN_ALONE = re.compile(rf"(?<![\w./-]){re.escape(WRITTEN)}")  # and no part of a longer path
 # The words with which utils/installed.py was called, which this process alone was started for
@@ -147,6 +148,11 @@ class Parser(argparse.ArgumentParser):
                 self.error(problem)
         return super().parse_known_args(args, namespace)
 
+    def _get_value(self, action: argparse.Action, text: str) -> Any:
+        if action.type is Path and not text:  # it would be the current folder
+            raise argparse.ArgumentError(action, EMPTY)
+        return super()._get_value(action, text)  # type: ignore[misc]
+
     def error(self, message: str) -> NoReturn:
         for flag in [word.split("=")[0] for word in self.words if word.startswith("--")]:
             known = flag in self._option_string_actions
@@ -192,7 +198,7 @@ def number(
 def filled(text: str) -> str:
     """Return a type for argparse: a text that is not empty, as of a variable that is not set."""
     if not text:
-        raise argparse.ArgumentTypeError("it is empty; is a variable of the command not set?")
+        raise argparse.ArgumentTypeError(EMPTY)
     return text
 
 

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 
-from common.command import new_parser, number, positive, run_command
+from common.command import filled, new_parser, number, positive, run_command
 from common.stopping import stop_in_order
 from episodes import registry
 from training.pairs.pair import pairs_asked
@@ -31,7 +31,13 @@ SHARE = number(float, lambda value: 0 < value <= 1, "above 0, at most 1")
 def main(argv: Sequence[str] | None = None) -> int:
     parser = new_parser(__doc__)
     add = parser.add_argument
-    add("--model", required=True, metavar="DIR", help="where to begin: a model folder or hub id")
+    add(
+        "--model",
+        type=filled,
+        required=True,
+        metavar="DIR",
+        help="where to begin: a model folder or hub id",
+    )
     names = registry.names()
     add("agent", choices=names, metavar="AGENT", help=", ".join(names))
     source = parser.add_mutually_exclusive_group(required=True)

@@ -15,7 +15,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from common.command import Failure, UsageError, new_parser, positive, run_command
+from common.command import Failure, UsageError, filled, new_parser, positive, run_command
 from common.language import said
 from common.terminal import watched
 from sql_agent.intake.columns import Planned, listed, plan_parts, read_mapping
@@ -119,7 +119,11 @@ def _stage(item: Planned, staging: Staging, strip_html: bool) -> int:
 def main(arguments: list[str] | None = None) -> int:
     parser = new_parser(__doc__)
     add = parser.add_argument
-    add("source", help="a file (.csv .tsv .xlsx .xls .ods .json .jsonl .parquet) or a database URL")
+    add(
+        "source",
+        type=filled,
+        help="a file (.csv .tsv .xlsx .xls .ods .json .jsonl .parquet) or a database URL",
+    )
     to = "target, e.g. sqlite:///my/drugs.db; postgresql+psycopg, mysql+pymysql"
     add("--to", required=True, metavar="URL", help=to)
     add("--part", metavar="NAME", help="only this sheet or table of the source")

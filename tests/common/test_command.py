@@ -98,15 +98,19 @@ def test_faults_of_the_program_are_not_hidden(capsys):
 IN_GBK = "/data/\udcb1\udced.jsonl"  # what Python makes of a name in GBK where the locale is UTF-8
 
 
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [(IN_GBK, (r"/data/\xb1\xed.jsonl", "UTF-8", "rename")), ("", ("it is empty", "variable"))],
+)
 @pytest.mark.parametrize(("program", "words"), cases_of(__file__, "commands_with_a_file"))
-def test_a_name_in_another_encoding_is_refused_before_any_work(program, words, capsys):
+def test_a_name_that_cannot_be_is_refused_before_any_work(program, words, name, told, capsys):
     """All was played, or prepared, and then no file could hold the name: a traceback, no result."""
     module = importlib.import_module(program)
     run = module.main_of_any if program == "training.start.command" else module.main
     with pytest.raises(SystemExit) as ended:
-        run([word.replace("FILE", IN_GBK) for word in words])
+        run([word.replace("FILE", name) for word in words])
     assert ended.value.code == 2
-    assert not missing(capsys.readouterr().err, r"/data/\xb1\xed.jsonl", "UTF-8", "rename")
+    assert not missing(capsys.readouterr().err, *told)
 
 
 @pytest.mark.parametrize(
