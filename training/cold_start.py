@@ -12,7 +12,6 @@ failed, 2 wrong usage, 130 interrupted.
 """
 
 import argparse
-import hashlib
 import json
 import os
 import sys
@@ -28,7 +27,7 @@ from episodes import registry
 from episodes.agent import bundled_model
 from episodes.episode import Conversation
 from episodes.turns import with_turns
-from training.warmup.work_folder import check_out, work_folder
+from training.warmup.work_folder import check_out
 
 LARGE_PAGES = ("THP_MEM_ALLOC_ENABLE", "1")  # which torch reads when it is imported
 TINY_FLAGS = {"steps_a": 6500, "steps_b": 200, "mastered": None}
@@ -105,12 +104,9 @@ def cold_start(given: argparse.Namespace) -> None:
         )
     else:
         steps = (given.steps_a, given.steps_b)
-        digest = hashlib.sha256(json.dumps(rows, default=str).encode()).hexdigest()
-        began = {"rows": digest, "steps": list(steps), "seed": given.seed}
-        with work_folder(given.out, began, given.force) as work:
-            facts = import_module("training.warmup.tiny_model").make(
-                agent, rows, settings, steps, given.seed, given.out, given.mastered, work
-            )
+        facts = import_module("training.warmup.tiny_model").make(
+            agent, rows, settings, steps, given.seed, given.out, given.mastered, given.force
+        )
     print(json.dumps(facts, ensure_ascii=False))
 
 

@@ -5,6 +5,7 @@ run on imperfect ones, so that reinforcement learning has decisions to correct.
 """
 
 import copy
+import hashlib
 import json
 import sys
 import time
@@ -25,6 +26,7 @@ from training.warmup.examples import ColdStartError, batches, encode_all
 from training.warmup.steps import KeptSteps, Schedule
 from training.warmup.supervised import save, train
 from training.warmup.tiny_tokenizer import make_tokenizer
+from training.warmup.work_folder import work_folder
 
 HOW_LONG = (
     "phase A then takes at most {} steps and ends earlier once copying is learned: the bundled "
@@ -51,13 +53,13 @@ def make(
     seed: int,
     out: Path,
     mastered: Path | None,
-    work: Path,
+    anew: bool = False,
 ) -> dict[str, Any]:
     """Train both phases, write the folders `mastered` (after A) and `out`, and return the facts.
 
-    work: the folder for the steps of phase A, of which a killed command goes on from the last.
+    A killed command goes on from the last step of phase A. anew: forget the steps of another one.
     steps: of phase A at most, and of phase B, which an agent without imperfect demonstrations does
-    not have. Raises ColdStartError: there is nothing to learn.
+    not have. Raises ColdStartError: there is nothing to learn. Raises UsageError: another began.
     """
     torch.set_num_threads(1)
     steps_a, steps_b = steps
@@ -75,20 +77,23 @@ def make(
     examples_b = encode_all(lessons.flawed, tokenizer)
     model = build_model(tokenizer, seed)
     optimizers = fast_optimizers(model)
-    kept = KeptSteps(work, optimizers, model, SAVED_EVERY)
     schedule = Schedule(steps_a, max(1, min(DECAY_A, steps_a // 2)), WARM_UP, MASTERY)
     data = batches(examples_a, BATCH_A, tokenizer.pad_token_id, random, alike=True)
-    train("phase A", model, optimizers, data, schedule, random, kept=kept)
-    if mastered:
-        write_model(model, tokenizer, mastered)
-    if examples_b:
-        imperfect = batches(examples_b, BATCH_B, tokenizer.pad_token_id, random)
-        # A gentle rate, so that the model still copies
-        gentle = torch.optim.AdamW(model.parameters(), lr=1e-3, betas=(0.9, 0.98))
-        falling = Schedule(steps_b, max(1, steps_b // 2), WARM_UP)
-        train("phase B", model, [gentle], imperfect, falling, random)
-    with replacing(out) as folder:
-        write_model(model, tokenizer, folder)
+    digest = hashlib.sha256(repr((right, lessons.flawed)).encode()).hexdigest()
+    began = {"lessons": digest, "steps": list(steps), "seed": seed}
+    with work_folder(out, began, anew) as work:
+        kept = KeptSteps(work, optimizers, model, SAVED_EVERY)
+        train("phase A", model, optimizers, data, schedule, random, kept=kept)
+        if mastered:
+            write_model(model, tokenizer, mastered)
+        if examples_b:
+            imperfect = batches(examples_b, BATCH_B, tokenizer.pad_token_id, random)
+            # A gentle rate, so that the model still copies
+            gentle = torch.optim.AdamW(model.parameters(), lr=1e-3, betas=(0.9, 0.98))
+            falling = Schedule(steps_b, max(1, steps_b // 2), WARM_UP)
+            train("phase B", model, [gentle], imperfect, falling, random)
+        with replacing(out) as folder:
+            write_model(model, tokenizer, folder)
     return {
         "parameters": f"{model.num_parameters():,}",
         "vocabulary": len(tokenizer),
