@@ -51,7 +51,7 @@ def parse_overrides(texts: list[str]) -> list[Override]:
     overrides = []
     for text in texts:
         key, equals, value = text.partition("=")
-        if not equals or not key.strip("+"):
+        if not equals or not key.strip("+."):
             raise ConfigError(f"{text!r} is neither a flag nor key=value; see --help")
         try:
             tree: Any = OmegaConf.to_container(OmegaConf.from_dotlist([f"value={value}"]))
