@@ -79,13 +79,7 @@ def test_of_several_things_only_the_one_asked_again_is_repeated():
 
 
 @pytest.mark.parametrize(
-    ("question", "item", "words", "values"),
-    [
-        ("怕冷吗？", "chills", "冷得直打哆嗦", {}),
-        ("家里人有类似的病吗？", "contacts_itch", "家里人也跟着痒", {}),
-        ("吃过什么特别的东西吗？", "aggravating", "吃了就来", {"aggravating": "fatty_food"}),
-        ("吃过什么特别的东西吗？", "aggravating", "吃了就来", {"aggravating": "milk"}),
-    ],
+    ("question", "item", "words", "values"), cases_of(__file__, "told_in_another_place")
 )
 def test_what_there_is_is_told_where_it_answers_another_question(question, item, words, values):
     own = {item: words, "history": "没得过什么大病"}
@@ -195,15 +189,7 @@ def test_what_only_leads_up_to_a_question_changes_nothing(lead):
         assert asked(f"{lead}{question}", task=task) == asked(question, task=task)
 
 
-@pytest.mark.parametrize(
-    ("history", "question"),
-    [
-        ("爷爷有过结核，我照顾的", "家里人得过肺结核吗？"),
-        ("前几天那里破过皮", "之前膝盖受过外伤没有？"),
-        ("脚上破了皮没管它", "Any recent injury to that knee?"),
-        ("脚上破了皮没管它", "Did you cut or scrape your skin recently?"),
-    ],
-)
+@pytest.mark.parametrize(("history", "question"), cases_of(__file__, "relatives_and_wounds"))
 def test_a_relative_or_wound_of_the_record_is_not_denied(history, question):
     assert asked(question, task=replace(TASK, words={"history": history})).text == f"{history}。"
 

@@ -87,17 +87,7 @@ def test_a_filtered_reply_is_not_asked_for_again_and_named(server, caplog):
     assert asyncio.run(judge.judge(CASE)).score == pytest.approx(TOTAL)
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        '{"score": 7}',
-        '{"score": NaN}',
-        '{"score": true}',
-        '{"score": 0, "error": "down"}',
-        "{}",
-        "",
-    ],
-)
+@pytest.mark.parametrize("body", cases_of(__file__, "replies_without_a_score"))
 def test_a_reward_model_reply_that_is_no_score_is_not_scored(server, body):
     server.replies = [(200, body)]
     assert ask_reward_model(server) == NONSENSE

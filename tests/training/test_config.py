@@ -66,15 +66,7 @@ def test_a_contradiction_or_unknown_key_is_explained(tmp_path, algorithm, overri
     assert not missing(str(refused.value), *named)
 
 
-@pytest.mark.parametrize(
-    ("override", "last"),
-    [
-        ("trainer.total_training_steps=null", 8),  # four whole batches an epoch
-        ("trainer.total_training_steps=5", 5),
-        ("trainer.total_training_steps=9", 8),
-        ("data.train_max_samples=40", 4),
-    ],
-)
+@pytest.mark.parametrize(("override", "last"), cases_of(__file__, "last_steps"))
 def test_the_last_step_is_that_of_the_epochs_or_an_earlier_one(tmp_path, override, last, capsys):
     sizes = ("data.train_batch_size=16", "trainer.total_epochs=2")
     assert steps_of(build(tmp_path, *sizes, override), [{}] * 70, None) == (0, last)

@@ -73,15 +73,7 @@ def test_what_follows_a_turn_stands_behind_its_own_tokens():
 
 
 @pytest.mark.parametrize(
-    ("prompt", "written", "kept"),
-    [
-        # The template leaves thoughts out of earlier turns, or of all
-        ("q$call$\nresult$\n>", "q$<think>so</think>call$\n", "q$<think>so</think>call$"),
-        ("q$call$\nresult$\n>", "q$call$\n", "q$<think>so</think>call$"),
-        # A reply that ends with a word of its own, at which sampling stopped
-        ("q$a stop b$\nresult$\n>", "q$a stop b$\n", "q$a stop"),
-        ("q$call$\nresult$\n>", "q$call$\n", "q$call#"),
-    ],
+    ("prompt", "written", "kept"), cases_of(__file__, "turns_written_otherwise")
 )
 def test_the_template_decides_where_it_writes_another_turn(prompt, written, kept):
     assert prompt_of(prompt, written, kept) == prompt
