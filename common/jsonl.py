@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,22 @@ def rows_with_texts(paths: Iterable[Path], texts: Iterable[str]) -> list[dict[st
     if not rows:
         raise FileError(f"{', '.join(map(str, paths))}: no rows")
     return rows
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """Return the JSON object in a file of ours, {} if it does not exist. Raises FileError: spoilt."""
+    return own_object(path.read_bytes(), str(path)) if path.exists() else {}
+
+
+def own_object(text: bytes, where: str) -> dict[str, Any]:
+    """Return a JSON object that this project wrote. Raises FileError: it is torn, or was edited."""
+    found = None
+    with suppress(ValueError, RecursionError):
+        found = json.loads(text)
+    if not isinstance(found, dict):
+        shown = text[:SHOWN].decode("utf-8", "replace")
+        raise FileError(f"{where}: expected a JSON object, got {shown!r}; mend or remove it")
+    return found
 
 
 class NewLines:

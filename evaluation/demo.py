@@ -34,7 +34,7 @@ from common.command import (
     python_here,
     run_command,
 )
-from common.jsonl import write_text
+from common.jsonl import read_object, write_text
 from common.language import said
 from common.settings import WORK, below_root
 from common.stopping import stop_in_order
@@ -103,7 +103,7 @@ def demo(arguments: argparse.Namespace, argv: Sequence[str]) -> None:
     if not (folder / RESULT).exists():  # else it was ended before it had its page
         text = json.dumps(build(agent, folder, facts), ensure_ascii=False, indent=1)
         write_text(folder / RESULT, f"{text}\n", force=False)
-    show(json.loads((folder / RESULT).read_text(encoding="utf-8")))
+    show(read_object(folder / RESULT))
     write_text(folder / REPORT, read([folder]).html(), force=True)
     print(folder / REPORT)
     print(folder, flush=True)
@@ -112,7 +112,7 @@ def demo(arguments: argparse.Namespace, argv: Sequence[str]) -> None:
 def run_parts(folder: Path, parts: Mapping[str, Sequence[str]]) -> dict[str, float]:
     """Run what is left, and return the minutes of each part since the demo's first start."""
     spent = folder / SPENT
-    minutes = json.loads(spent.read_text(encoding="utf-8")) if spent.is_file() else {}
+    minutes = read_object(spent)
     for name, command in parts.items():
         if name in (WARM, TRAINED) and (folder / name).exists():
             continue  # a model's folder is written whole or not at all
@@ -170,7 +170,7 @@ def begin(folder: Path, asked: dict[str, Any]) -> None:
     """Note what a demo's folder is for, or go on in it. Raises UsageError: it holds another."""
     noted = folder / BEGUN
     if noted.is_file():
-        found = json.loads(noted.read_text(encoding="utf-8"))
+        found = read_object(noted)
         if other := {name: found.get(name) for name in asked if found.get(name) != asked[name]}:
             raise UsageError(f"--run-dir {folder} holds a demo with {other}; choose another folder")
         return

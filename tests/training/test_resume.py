@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from omegaconf import DictConfig, OmegaConf
 
+from common.files import FileError
+from common.jsonl import read_object
 from common.settings import ROOT
 from sql_agent.agent import AGENT
 from tests.corpora import cases_of, write_lines
@@ -131,6 +133,11 @@ def write_books(run: Path, steps: int) -> None:
         write_lines(run / name, [{"step": step, "data": {"a": 0.1}} for step in range(steps)])
 
 
+def prepare(run: Path, checkpoint: Path) -> None:
+    resumed = config_of(resume_mode="resume_path", resume_from_path=str(checkpoint))
+    prepare_run_dir(plan_of(run, model=TINY), resumed)
+
+
 def steps_in(path: Path) -> list[int]:
     return [row["step"] for row in read_lines(path)]
 
@@ -142,9 +149,8 @@ def test_the_books_go_on_where_the_checkpoint_was_made(tmp_path, capsys):
         file.write('{"step": 5, "torn')
     (tmp_path / "summary.json").write_text("{}")
     (tmp_path / "checkpoints/.global_step_4.x.tmp").mkdir()
-    resumed = config_of(resume_mode="resume_path", resume_from_path=str(checkpoint))
     for part in (1, 2):
-        prepare_run_dir(plan_of(tmp_path, model=TINY), resumed)
+        prepare(tmp_path, checkpoint)
         for name in ("metrics", "episodes"):
             assert steps_in(tmp_path / f"{name}.jsonl") == [0, 1, 2]
             assert steps_in(tmp_path / f"{name}.1.jsonl") == [3, 4]
@@ -154,14 +160,31 @@ def test_the_books_go_on_where_the_checkpoint_was_made(tmp_path, capsys):
     assert capsys.readouterr().out.count("global_step_4") == 1, "what was removed is named"
 
 
+@pytest.mark.parametrize(("name", "spoilt"), cases_of(__file__, "spoilt_files_of_a_run"))
+def test_a_spoilt_file_of_a_run_is_named(name, spoilt, tmp_path):
+    """A copy that broke off, or a disk that was full: each was a traceback."""
+    write_books(tmp_path, 2)
+    checkpoint = make_checkpoint(tmp_path, 1, config_of())
+    (tmp_path / "data").mkdir()
+    (tmp_path / name).write_text(spoilt, encoding="latin-1")
+
+    def resume() -> None:
+        check_resumable(checkpoint, config_of())
+        differences(checkpoint, config_of(), [])
+        read_object(tmp_path / "summary.json")
+        prepare(tmp_path, checkpoint)
+
+    with pytest.raises(FileError, match=rf"{name}.*; mend or remove it"):
+        resume()
+
+
 def test_a_kill_between_a_checkpoint_and_its_line_loses_no_metrics(tmp_path):
     checkpoint = make_checkpoint(tmp_path, 2, config_of())
     write_books(tmp_path, 2)
     saved = {"timing_s/step": 1.0, "books/weight_updates": 1}
     (checkpoint / STEP_METRICS).write_text(json.dumps(saved))
-    resumed = config_of(resume_mode="resume_path", resume_from_path=str(checkpoint))
     for _ in range(2):
-        prepare_run_dir(plan_of(tmp_path, model=TINY), resumed)
+        prepare(tmp_path, checkpoint)
         lines = read_lines(tmp_path / "metrics.jsonl")
         assert [line["step"] for line in lines] == [0, 1, 2]
         assert lines[2]["data"] == saved
@@ -173,13 +196,12 @@ def test_a_validation_that_was_killed_is_counted_once(tmp_path):
     write_books(tmp_path, 3)
     lines = [{"step": 1, "mode": "val"}, {"step": 2, "mode": "train"}, {"step": 2, "mode": "val"}]
     write_lines(tmp_path / "episodes.jsonl", lines)
-    resumed = config_of(resume_mode="resume_path", resume_from_path=str(checkpoint))
-    prepare_run_dir(plan_of(tmp_path, model=TINY), resumed)
+    prepare(tmp_path, checkpoint)
     assert read_lines(tmp_path / "episodes.jsonl") == lines[:2]
     assert read_lines(tmp_path / "episodes.1.jsonl") == lines[2:]
     write_lines(tmp_path / "metrics.jsonl", [{"step": 2, "data": {"validation/reward": 0.5}}])
     write_lines(tmp_path / "episodes.jsonl", lines)
-    prepare_run_dir(plan_of(tmp_path, model=TINY), resumed)
+    prepare(tmp_path, checkpoint)
     assert read_lines(tmp_path / "episodes.jsonl") == lines, "this one ended"
 
 
@@ -189,10 +211,9 @@ def test_a_run_that_went_back_goes_on_from_there(tmp_path):
         make_checkpoint(tmp_path, step, config_of())
     write_books(tmp_path, 5)
     (tmp_path / "checkpoints" / MARK).write_text("4")
-    back = str(tmp_path / "checkpoints/global_step_2")
-    resumed = config_of(resume_mode="resume_path", resume_from_path=back)
-    prepare_run_dir(plan_of(tmp_path, model=TINY), resumed)
-    assert find_checkpoint("auto", tmp_path, tmp_path) == Path(back)
+    back = tmp_path / "checkpoints/global_step_2"
+    prepare(tmp_path, back)
+    assert find_checkpoint("auto", tmp_path, tmp_path) == back
 
 
 def test_a_folder_with_checkpoints_of_another_run_is_not_gone_on_in(tmp_path):
@@ -209,8 +230,7 @@ def test_a_new_folder_begins_with_the_books_of_the_old_one(tmp_path):
     old, new = tmp_path / "old", tmp_path / "new"
     checkpoint = make_checkpoint(old, 2, config_of())
     write_books(old, 5)
-    resumed = config_of(resume_mode="resume_path", resume_from_path=str(checkpoint))
-    prepare_run_dir(plan_of(new, model=TINY), resumed)
+    prepare(new, checkpoint)
     assert steps_in(new / "metrics.jsonl") == [0, 1, 2]
     assert steps_in(old / "metrics.jsonl") == [0, 1, 2, 3, 4]
     assert not list(new.glob("*.1.*"))

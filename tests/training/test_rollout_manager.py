@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from common.jsonl import read_object
 from tests.training.steps import SAMPLING, keys_of, played_by
 from training.engine.playing import FILE
-from training.report.summary import read_object
 from training.setup.plan import RunStopped
 from training.store.store_client import MAX_ATTEMPTS
 

@@ -3,12 +3,15 @@
 import json
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import yaml
 from omegaconf import DictConfig, OmegaConf
 
-from common.jsonl import write_text
+from common.files import FileError
+from common.jsonl import read_object, write_text
 from episodes.agent import Row
 from training.engine.checkpoints import run_of
 from training.report.summary import read_lines
@@ -62,18 +65,24 @@ def check_resumable(checkpoint: Path, config: DictConfig) -> None:
 
 
 def config_of(checkpoint: Path, otherwise: DictConfig) -> Any:
-    """Return the configuration of the run that saved a checkpoint, or `otherwise`."""
+    """Return the configuration of the run that saved a checkpoint, or `otherwise`.
+    Raises FileError: its file is spoilt.
+    """
     file = run_of(checkpoint) / "config.yaml"
-    return OmegaConf.load(file) if file.is_file() else otherwise
+    if not file.is_file():
+        return otherwise
+    found: Any = None
+    with suppress(OSError, ValueError, yaml.YAMLError):
+        found = OmegaConf.load(file)
+    if not isinstance(found, DictConfig) or "project_name" not in found.get("trainer", {}):
+        raise FileError(f"{file}: expected a run's configuration; mend or remove it")
+    return found
 
 
 def check_same_model(checkpoint: Path, model: str, anew: str) -> None:
     """Raise ConfigError if the checkpoint was made of another model, wherever that is now."""
-    noted = run_of(checkpoint) / MADE_OF
-    if not noted.is_file():
-        return
-    made_of = json.loads(noted.read_text(encoding="utf-8"))
-    if made_of["digest"] != digest_of(find_model(model), MODEL_FILES):
+    made_of = read_object(run_of(checkpoint) / MADE_OF)  # one of an earlier version noted none
+    if made_of and made_of["digest"] != digest_of(find_model(model), MODEL_FILES):
         raise ConfigError(
             f"--resume {checkpoint}: it was made of {made_of['model']}, and --model is {model}, "
             f"another model; give --model {made_of['model']}, {anew}"

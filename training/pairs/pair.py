@@ -21,11 +21,10 @@ from reprlib import repr as shortly
 from typing import Any
 
 from common.command import UsageError
-from common.jsonl import read_jsonl
+from common.jsonl import read_jsonl, read_object
 from episodes.agent import Agent
 from episodes.episode import AgentError, Message, ToolSpec
 from episodes.kept import is_message
-from training.report.summary import read_object
 
 EPISODES = "episodes.jsonl"
 LeftOut = Counter[str]

@@ -7,7 +7,7 @@ from datetime import timedelta
 from math import nan
 from pathlib import Path
 
-from common.jsonl import NewLines
+from common.jsonl import NewLines, read_object
 from common.language import said
 from episodes.outcomes import counted
 from training.engine.playing import FILE
@@ -21,7 +21,6 @@ from training.report.summary import (
     course_of,
     measured,
     read_lines,
-    read_object,
     read_timeline,
     told,
 )

@@ -1,6 +1,5 @@
 """Make `summary.json` of a run's plain files, and print its end, also after a crash."""
 
-import json
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -13,6 +12,7 @@ from typing import Any
 from rich.cells import cell_len
 
 from common.command import as_typed
+from common.jsonl import own_object, read_object
 from common.language import said
 from common.settings import below_root
 from episodes.outcomes import CHINESE, counted
@@ -144,9 +144,12 @@ def told(course: Mapping[str, Any]) -> str:
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
-    """Return the JSON lines of a file, [] if it does not exist. A torn last line is left out."""
-    lines = path.read_text(encoding="utf-8").split("\n") if path.exists() else []
-    return [json.loads(line) for line in lines[:-1] if line.strip()]
+    """Return the JSON lines of a file, [] if it does not exist. A torn last line is left out.
+    Raises FileError: another one is no object.
+    """
+    lines = path.read_bytes().split(b"\n") if path.exists() else []
+    numbered = enumerate(lines[:-1], 1)
+    return [own_object(line, f"{path}, line {n}") for n, line in numbered if line.strip()]
 
 
 def measured(row: Mapping[str, Any]) -> dict[str, float]:
@@ -173,11 +176,6 @@ def curve(run: Path) -> list[dict[str, Any]]:
 def read_timeline(run_dir: Path) -> dict[str, float]:
     """Return when events first happened (Unix seconds), as far as they have."""
     return read_object(run_dir / "timeline.json")
-
-
-def read_object(path: Path) -> dict[str, Any]:
-    """Return the JSON object of a file, {} if it does not exist."""
-    return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
 
 
 def _rollouts(records: list[RolloutRecord]) -> dict[str, int]:

@@ -20,6 +20,7 @@ from psutil import Process
 
 from common.command import as_typed, new_parser, run_command
 from common.files import check_temporary
+from common.jsonl import read_object
 from common.language import said
 from common.settings import Settings
 from common.startup import collect_rarely
@@ -30,7 +31,7 @@ from episodes.episode import AgentError
 from episodes.play_and_score import tasks_of
 from training.cpu.fork_server import forking
 from training.engine.checkpoints import was_validated
-from training.report.summary import HIGHEST, read_object
+from training.report.summary import HIGHEST
 from training.serve import serve_environment
 from training.setup.device import environment
 from training.setup.plan import ConfigError, Plan

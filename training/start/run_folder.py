@@ -15,7 +15,7 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from common.jsonl import write_jsonl, write_text
+from common.jsonl import read_object, write_jsonl, write_text
 from episodes.record import as_json
 from training.engine.checkpoints import (
     MARK,
@@ -27,7 +27,7 @@ from training.engine.checkpoints import (
     was_validated,
 )
 from training.engine.resumable import note_model
-from training.report.summary import ENVIRONMENT, read_lines, read_object
+from training.report.summary import ENVIRONMENT, read_lines
 from training.setup.plan import ConfigError, Plan
 
 LOCK = "run.lock"
