@@ -98,6 +98,12 @@ def test_rows_of_several_agents_keep_their_weights_and_are_not_shuffled():
 def test_a_new_run_has_a_folder_of_its_own(tmp_path):
     assert resumed(tmp_path / "run", None)[1:] == (None, {})
     assert resumed(tmp_path / "run", "auto")[1:] == (None, {})
+    (tmp_path / "run/data").mkdir(parents=True)
+    (tmp_path / "run/data/train.jsonl").touch()  # the user's own, where no run began
+    with pytest.raises(ConfigError, match=r"data/train\.jsonl"):
+        resumed(tmp_path / "run", "auto")
+    (tmp_path / "run/run.lock").touch()
+    assert resumed(tmp_path / "run", "auto")[1:] == (None, {})
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ from training.setup.device import choose_device, is_large
 from training.setup.plan import ConfigError, EnginePlan, OutputPlan, Plan, ProxyPlan, StorePlan
 from training.setup.presets import GPU_MODEL, choose, keys_of
 from training.setup.reading import thought_tokens
-from training.start.run_folder import holds_something
+from training.start.run_folder import holds_something, not_of_a_run
 
 RUNS = WORK / "runs"
 # A process plays so many at once as fast as it plays a thousand (docs/quality.md).
@@ -135,7 +135,8 @@ def continued(plan: Plan, options: argparse.Namespace) -> tuple[Plan, Path | Non
     """Return the plan with its run folder, the checkpoint to go on from, and verl's keys.
 
     The folder is that of the checkpoint's run, or --run-dir. Raises ConfigError: a new run's is not
-    empty, or the checkpoint is missing. Raises FileError: --run-dir cannot be written.
+    empty or has files of the user's, or the checkpoint is missing. Raises FileError: --run-dir
+    cannot be written.
     """
     check_writable(plan.output.run_dir, "--run-dir")
     if not options.resume:
@@ -147,6 +148,12 @@ def continued(plan: Plan, options: argparse.Namespace) -> tuple[Plan, Path | Non
         return plan, None, {}
     checkpoint = find_checkpoint(options.resume, options.run_dir, RUNS)
     run_dir = run_of(checkpoint) if checkpoint and not options.run_dir else plan.output.run_dir
+    begins = checkpoint is None or run_of(checkpoint) != run_dir
+    if begins and plan.store.role != "runner" and (found := not_of_a_run(run_dir)):
+        raise ConfigError(
+            f"--run-dir {run_dir} has {found[0]} and is no run's folder; the run would replace "
+            "that file, so choose another folder"
+        )
     if checkpoint is None:
         print(said("nothing to resume in {folder}: the run begins", folder=run_dir), flush=True)
         return plan, None, {}

@@ -32,6 +32,7 @@ from training.setup.plan import ConfigError, Plan
 
 LOCK = "run.lock"
 RECORD_FILES = ("metrics.jsonl", "episodes.jsonl")
+REPLACED = ("data/train.jsonl", "data/val.jsonl", ENVIRONMENT, "versions.json", "preset.json")
 OF_ONE_PART = ("timeline.json", "summary.json", "error.txt", "config.yaml")
 PACKAGES = (
     *("agentlightning", "verl", "vllm", "torch", "transformers", "ray"),
@@ -45,6 +46,13 @@ def holds_something(run_dir: Path) -> bool:
     if found and LOCK not in found:
         return True
     return any(name in found and found[name].stat().st_size for name in RECORD_FILES)
+
+
+def not_of_a_run(run_dir: Path) -> list[str]:
+    """Return the files, of a folder in which no run began, that a run would replace."""
+    if (run_dir / LOCK).exists():
+        return []
+    return [name for name in REPLACED if (run_dir / name).exists()]
 
 
 @contextmanager
