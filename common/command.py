@@ -148,10 +148,10 @@ class Parser(argparse.ArgumentParser):
                 self.error(problem)
         return super().parse_known_args(args, namespace)
 
-    def _get_value(self, action: argparse.Action, text: str) -> Any:
-        if action.type is Path and not text:  # it would be the current folder
+    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
+        if action.type is Path and not arg_string:  # it would be the current folder
             raise argparse.ArgumentError(action, EMPTY)
-        return super()._get_value(action, text)  # type: ignore[misc]
+        return super()._get_value(action, arg_string)
 
     def error(self, message: str) -> NoReturn:
         for flag in [word.split("=")[0] for word in self.words if word.startswith("--")]:
