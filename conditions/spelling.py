@@ -12,11 +12,11 @@ from conditions.diagnosis_words import Words, beside, known_words, organs
 MISSPELT = 8  # letters of a word in which a slip may be; in a shorter one it makes another word
 SOUND = str.maketrans("yk", "ic")  # polymiositis, leucocytosis
 # A noun and its adjective: ulna, ulnar; septum, septal but not septic; orbit; prostate; clavicle;
-# appendix; larynx; maxilla; ovary; metastasis; tuberculosis
+# appendix; larynx; maxilla; ovary; metastasis; tuberculosis; and a participle: sprain, rupture, infection
 NOUN_ADJECTIVE = re.compile(
     r"(\w{3,})(?:a|um|us) \1a[lr]|(\w{4,}) \2a[lr]|(\w{4,})e \3(?:e?al|ar|ic)|(\w{3,})le \4ular"
     r"|(\w{4,})x \5(?:ceal|cic|geal)|(\w{4,})i?a \6(?:ary|ic)|(\w{3,})y \7i(?:an|al|c)"
-    r"|(\w{4,})s(?:is|e) \8tic|(\w{4,})osis \9ous"
+    r"|(\w{4,})s(?:is|e) \8tic|(\w{4,})osis \9ous|(\w{4,}?)(?:e|ion)? \10ed"
 )
 
 
