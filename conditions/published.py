@@ -16,7 +16,10 @@ from typing import Any
 
 from common.command import UsageError
 
-AGE = re.compile(r"(\d{1,3})[ -]?(year|month|week|day)s?[ -]?old", re.IGNORECASE)
+AGE = re.compile(
+    r"(?<![\d./])(\d{1,3})(?:[.½]\d*| 1/2)?[ -]?(year|month|week|day)s?[ -]?old", re.IGNORECASE
+)
+IN_A_YEAR = {"year": 1, "month": 12, "week": 52, "day": 365}
 SEX = re.compile(
     r"\b(?:(?P<female>female|woman|girl|lady)|(?P<male>male|man|boy|gentleman))\b", re.IGNORECASE
 )
@@ -90,9 +93,7 @@ class PublishedCase:
     def age(self) -> int | None:
         """The age in years that is stated first, 0 for an infant, None where none is stated."""
         found = AGE.search(self.about)
-        if not found:
-            return None
-        return int(found[1]) if found[2].lower() == "year" else 0
+        return int(found[1]) // IN_A_YEAR[found[2].lower()] if found else None
 
     @property
     def sex(self) -> str | None:

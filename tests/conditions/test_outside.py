@@ -67,7 +67,7 @@ def test_an_image_challenge_is_marked_and_other_questions_are_counted(tmp_path, 
     [task] = tasks_of("diagnosis", written(tmp_path, IMAGE, other, known, both))
     said = capsys.readouterr().err
     assert not missing(said, "3 are not", "2 ask for something", "1 have no single")
-    assert (task.reference, task.task_type, task.age) == ("Scabies", "without the image", 0)
+    assert (task.reference, task.task_type, task.age) == ("Scabies", "without the image", 1)
     assert task.results == {"Skin scraping": "Mites seen", "Blood culture": "Negative"}
     assert "likely" not in task.question
 
