@@ -19,7 +19,7 @@ from code_agent.reward import RUBRIC, record_of, score
 from code_agent.task import CodeTask
 from code_agent.tasks import get_task_class
 from code_agent.tasks.base import EhrDemo, TaskSet
-from common.settings import Settings
+from common.settings import Settings, load_settings
 from episodes.agent import Answer, Environment, Options, Record
 from episodes.episode import AgentError, Episode, Policy, ServiceError
 from episodes.outcomes import EpisodeError
@@ -27,6 +27,7 @@ from episodes.text_loop import play_with_words
 from episodes.turns import turns_of
 from scoring.rubric import Reward
 from tools.sandbox import Sandbox, SandboxError, probe
+from tools.sandbox.settings import SandboxSettings
 
 SANDBOXES = 8  # without an episode, kept for the next one. Each holds some 100 MB
 OUTPUT = 600  # characters of what comes back that a policy in training reads
@@ -154,10 +155,14 @@ class CodeEnvironment(Environment):
         return record_of(task, episode)
 
     def description(self) -> dict[str, Any]:
+        limits = load_settings().of(SandboxSettings)
         described = {
             "ending": self.ending,
             "prompts": prompts.fingerprint(),
             "debugger": self.debugged_by or "offline",
+            "sandbox": limits.sandbox,
+            "sandbox_seconds": limits.sandbox_seconds,
+            "sandbox_memory": limits.sandbox_memory,
         }
         if self.hospital:
             described["hospital"] = str(self.hospital)

@@ -31,7 +31,9 @@ def opening(task: CodeTask, overview: str, permitted: Sequence[str], steps: int)
 
 
 def said(text: str, step: int, steps: int, submits: bool) -> str:
-    """Return a question or an observation, before reply number `step` of `steps`."""
+    """Return a question or an observation, before reply number `step` of `steps`, if it has one."""
+    if step > steps:
+        return text
     words = WORDS["turn"].format(text=text, step=step, steps=steps)
     if step < steps:
         return words

@@ -11,6 +11,7 @@ from code_agent.environment import CodeEnvironment
 from code_agent.game import Game
 from code_agent.judging import Handed
 from code_agent.task import CodeTask
+from common.settings import load_settings
 from episodes.episode import Episode, Message, ToolSpec
 from episodes.script import Script
 from scoring.rubric import Reward
@@ -158,6 +159,7 @@ def test_oracle_ends_with_a_right_output_and_tells_of_a_wrong_one(opened):
     assert "not right" in str(episode.messages[3]["content"])
     episode, reward = played(opened(ending="oracle"), SUBMIT % "3")
     assert (episode.stop_reason, reward.score) == ("max_turns", 0.0)
+    assert "Step" not in str(episode.messages[-1]["content"])
 
 
 @pytest.mark.parametrize(("reply", "said"), cases_of(__file__, "corpus/refusals"))
@@ -219,7 +221,10 @@ def test_environments_that_describe_an_action_in_other_words_are_told_apart(open
     before = opened().description()
     assert opened().description() == before
     monkeypatch.setitem(ACTIONS["submit"], "says", "guess")
-    assert opened().description() != before
+    worded = opened().description()
+    monkeypatch.setenv("SANDBOX_SECONDS", "7")
+    load_settings.cache_clear()
+    assert before != worded != opened().description()
 
 
 @pytest.mark.usefixtures("bubblewrap")
