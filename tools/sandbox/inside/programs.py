@@ -32,6 +32,7 @@ def interpret(commands: socket.socket, settings: Settings) -> None:
     confine(settings)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.path.append(os.getcwd())  # of modules that the programs write. Installed ones come first
+    sys.dont_write_bytecode = True  # or one that is written again within a second stays as it was
     if numpy := sys.modules.get("numpy"):
         numpy.random.seed()  # or every episode draws the same. `random` does so by itself
     me = os.getpid()
