@@ -15,6 +15,7 @@ HEARD = {name: re.compile("|".join(SAID["heard"][name])) for name in SAID["heard
 ASKING, ADVICE, TAG, EXAMPLE = (HEARD[name] for name in ("asking", "advice", "tag", "example"))
 CLAUSE, JOINT, WHETHER = (HEARD[name] for name in ("clause", "joint", "whether"))
 OPENING, MORE, PREFACE = (HEARD[name] for name in ("opening", "more", "preface"))
+PASSED = HEARD["passed"]
 ANOTHER_PERSON = HEARD["another_person"]
 HAN_RUN = re.compile(r"[\u4e00-\u9fff]+")
 ENGLISH = re.compile(r"[a-z]+")
@@ -46,7 +47,8 @@ def without_preface(question: str) -> str:
     """Return a question without the clauses that only lead up to it: "嗯，", "Okay, and "."""
     while before := BEFORE.match(question):
         clause = before[0].lower()
-        if asks(clause) or (content_of(clause) and not PREFACE.search(clause)):
+        leads_up = PREFACE.search(clause) or PASSED.match(question.lower())
+        if not leads_up and (asks(clause) or content_of(clause)):
             break
         question = question[before.end() :]
     return question
