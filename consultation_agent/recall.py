@@ -9,7 +9,17 @@ from functools import lru_cache
 
 from conditions.gold_sentence import secrets_of
 from conditions.mention import mention
-from consultation_agent.doctor_questions import SAID, SMALL_CHINESE, asking_of, content_of
+from consultation_agent.doctor_questions import (
+    ENGLISH,
+    HAN_RUN,
+    SAID,
+    SMALL_CHINESE,
+    SMALL_ENGLISH,
+    asking_of,
+    content_of,
+)
+from consultation_agent.hearing import OTHERS, SIDES
+from consultation_agent.likeness import heard
 from consultation_agent.task import ConsultationTask
 from scoring.text import simplified
 
@@ -23,6 +33,7 @@ QUESTION_WORDS = {
     name: re.compile(pattern) for name, pattern in SAID["same_question"]["words"].items()
 }
 CHILD = re.compile(SAID["same_question"]["child"], re.IGNORECASE)
+BY_NAME = 0.9  # least probability of a thing that is named alone: cough
 ASIDE = re.compile(SAID["same_question"]["aside"], re.IGNORECASE)
 
 Sense = tuple[frozenset[str], frozenset[str]]  # question words, and words of content
@@ -35,14 +46,39 @@ def recalled(task: ConsultationTask, question: str) -> tuple[str, str] | None:
     if not any(wanted):
         return None
     for number, (once, answer) in enumerate(task.exchanges):
-        if _sense(once, about_child) == wanted:
+        is_same = _sense(once, about_child) == wanted
+        if is_same or _is_translated(once, question, about_child):
             text = _told(answer, hidden(task))
             return (f"exchange {number}", text) if text else None
     return None
 
 
+def _is_translated(once: str, question: str, about_child: bool) -> bool:
+    """Return whether two questions, one of them in Chinese, ask for one thing in the same way."""
+    if bool(HAN_RUN.search(once)) == bool(HAN_RUN.search(question)):
+        return False
+    known, named = _named_in(once, about_child), _named_in(question, about_child)
+    return bool(known[1]) and known == named
+
+
+@lru_cache(maxsize=4096)
+def _named_in(question: str, about_child: bool) -> tuple[frozenset[str], str]:
+    """Return the question words, and what the words of content name, "" if unsure."""
+    asked, text = _asked_of(question, about_child)
+    words = [word for word in ENGLISH.findall(text) if word not in SMALL_ENGLISH]
+    found = heard(" ".join(words) or SMALL_CHINESE.sub("", text).strip())
+    is_name = found.probability >= BY_NAME and found.item not in SIDES | OTHERS
+    return asked, found.item if is_name else ""
+
+
 @lru_cache(maxsize=4096)
 def _sense(question: str, about_child: bool) -> Sense:
+    asked, text = _asked_of(question, about_child)
+    return asked, frozenset(content_of(SMALL_CHINESE.sub("", text)))
+
+
+def _asked_of(question: str, about_child: bool) -> tuple[frozenset[str], str]:
+    """Return the question words and the rest of what a question asks, without words for the patient."""
     text = ASIDE.sub(" ", asking_of(simplified(question)))
     if about_child:
         text = CHILD.sub(" ", text)
@@ -51,7 +87,7 @@ def _sense(question: str, about_child: bool) -> Sense:
         if pattern.search(text):
             found.add(name)
             text = pattern.sub(" ", text)
-    return frozenset(found), frozenset(content_of(SMALL_CHINESE.sub("", text)))
+    return frozenset(found), text
 
 
 def _told(text: str, secrets: tuple[str, ...]) -> str:
