@@ -33,7 +33,8 @@ QUESTION_WORDS = {
     name: re.compile(pattern) for name, pattern in SAID["same_question"]["words"].items()
 }
 CHILD = re.compile(SAID["same_question"]["child"], re.IGNORECASE)
-BY_NAME = 0.9  # least probability of a thing that is named alone: cough
+BY_NAME = 0.95  # least probability of a thing that is named alone: cough
+LONGEST_NAME = 3  # Chinese characters of it
 ASIDE = re.compile(SAID["same_question"]["aside"], re.IGNORECASE)
 
 Sense = tuple[frozenset[str], frozenset[str]]  # question words, and words of content
@@ -63,12 +64,16 @@ def _is_translated(once: str, question: str, about_child: bool) -> bool:
 
 @lru_cache(maxsize=4096)
 def _named_in(question: str, about_child: bool) -> tuple[frozenset[str], str]:
-    """Return the question words, and what the words of content name, "" if unsure."""
+    """Return the question words, and the thing that is named alone, "" if unsure."""
     asked, text = _asked_of(question, about_child)
-    words = [word for word in ENGLISH.findall(text) if word not in SMALL_ENGLISH]
-    found = heard(" ".join(words) or SMALL_CHINESE.sub("", text).strip())
-    is_name = found.probability >= BY_NAME and found.item not in SIDES | OTHERS
-    return asked, found.item if is_name else ""
+    chinese = "".join(HAN_RUN.findall(SMALL_CHINESE.sub("", text)))
+    pieces = [*ENGLISH.findall(text), chinese]
+    words = [word for word in pieces if word and word not in SMALL_ENGLISH]
+    if len(words) != 1 or len(chinese) > LONGEST_NAME:  # knee surgery is not any
+        return asked, ""
+    item, probability = heard(words[0])
+    is_name = probability >= BY_NAME and item not in SIDES | OTHERS
+    return asked, item if is_name else ""
 
 
 @lru_cache(maxsize=4096)
