@@ -17,7 +17,8 @@ from typing import Any
 from common.command import UsageError
 
 AGE = re.compile(
-    r"(?<![\d./])(\d{1,3})(?:[.½]\d*| 1/2)?[ -]?(year|month|week|day)s?[ -]?old", re.IGNORECASE
+    r"(?<!\d)(?<!\d[./])(\d{1,3})(?:[.½]\d*|[ -]1/2)?[ -]?(year|month|week|day)s?[ -]?old",
+    re.IGNORECASE,
 )
 IN_A_YEAR = {"year": 1, "month": 12, "week": 52, "day": 365}
 SEX = re.compile(
