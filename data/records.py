@@ -114,7 +114,7 @@ def _share_of_common(text: bytes, encoding: str) -> float:
     if not _is_in(encoding, text):
         return 0.0
     codec, first, last = COMMON[encoding]
-    chinese = CHINESE.findall(text.decode(encoding))
+    chinese = CHINESE.findall(text.decode(encoding)[:PIECE])  # a line may be the whole file
     starts = [char.encode(codec, "replace")[0] for char in chinese]
     return sum(first <= start <= last for start in starts) / max(1, len(chinese))
 
