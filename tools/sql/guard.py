@@ -60,7 +60,7 @@ LABEL = re.compile(
     re.IGNORECASE,
 )
 FENCE = re.compile(r"```(?:sql\s|(?!select|with)\w*\s*\n)?(.*?)```", re.DOTALL | re.IGNORECASE)
-STARTS = re.compile(r"(?:select|with)\b", re.IGNORECASE)
+STARTS = re.compile(r"(?:select|with)\b|--|/\*", re.IGNORECASE)
 JOINING_NAMES = ("json_array", "json_object", "_build_array", "_build_object")
 
 _LISTS = table_beside(__file__, "allowed.toml")
