@@ -16,7 +16,7 @@ from math import prod
 from scoring.case import Case, Verdict
 from sql_agent.judge.fold import pieces
 from sql_agent.judge.gold import PROGRAM, Gold, Places, read_gold, without_signs
-from sql_agent.judge.groups import LINE_ENDS
+from sql_agent.judge.groups import JOINTS, LINE_ENDS
 from sql_agent.judge.heads import ADVICE, COPULA, DENYING, ENDING, is_free, without
 from sql_agent.judge.nothing import honesty, says_nothing
 from sql_agent.judge.topic import Topic
@@ -72,7 +72,7 @@ class _Reading:
         self.listed: list[str] = []  # names right before, as 内科 of 内科、外科的床位分别是3、5
         names = gold.heads.names
         found = [(gold.bare(piece), sign) for piece, sign in pieces(gold.without_units(answer))]
-        found = self._without_brackets(found)
+        found = self._with_joined_fields(self._without_brackets(found))
         for (piece, sign), (following, _) in pairwise([*found, ("", "")]):
             is_known = self._states(piece) or self._leads(piece, sign) or is_free(piece)
             is_begun = ADVICE.fullmatch(piece + following)  # 如有不适，请及时就医
@@ -109,6 +109,21 @@ class _Reading:
                 at -= 1
             apart[at] = (f"{piece} {apart[at][0]}", apart[at][1])
         return apart
+
+    def _with_joined_fields(self, found: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+        """Return the pieces with fields of a list in one: 价格、产地和剂型分别为8、甲、片."""
+        heads = self.gold.heads
+        labels = tuple(filter(None, heads.labels))
+        joined = [("", "")]
+        for piece, sign in found:
+            before, between = joined[-1]
+            ends = without(before, heads.names).endswith(labels) and heads.leads(before)
+            begins = without(piece, heads.names).startswith(labels)
+            if between == "、" and ends and begins and before not in self.gold.places:
+                joined[-1] = (f"{before}和{piece}", sign)
+            else:
+                joined.append((piece, sign))
+        return joined[1:]
 
     def _is_field(self, piece: str) -> bool:
         is_known = piece in self.gold.heads.labels or piece in self.gold.heads.asked
@@ -163,7 +178,8 @@ class _Reading:
     def _leads(self, piece: str, sign: str) -> bool:
         """Return whether the piece says only whose or which field the following is."""
         heads = self.gold.heads
-        named = piece in heads.names or piece in heads.labels
+        labels = JOINTS.sub("", without(piece, heads.labels))
+        named = piece in heads.names or not labels.strip("\n")
         is_asked_before = sign == "?" and not self.said
         closed = sign in {*":()】]"} or is_asked_before or ENDING.search(piece) is not None
         if not named and not (closed and heads.leads(piece)):

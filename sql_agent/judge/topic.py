@@ -8,13 +8,12 @@ topic.fits("乙", "单价")    # False, as is 产地 of 甲
 
 import re
 from collections.abc import Collection, Sequence
+from itertools import pairwise
 
 from sql_agent.judge.gold import Gold, Place
 from sql_agent.judge.groups import JOINTS
-from sql_agent.judge.heads import ENDING, JOINT, without
+from sql_agent.judge.heads import ENDING, without
 
-# Beside a label, of which 起因和症状 has one, a field whose name nobody knows
-ANOTHER = re.compile(f"[^\n](?:{JOINT})\n|\n(?:{JOINT})[^\n]")
 NUMBER = re.compile(r"\d[\d.]*")  # 2024~01 is none
 
 Asked = tuple[int, ...]  # where the question has words that gold has no field for
@@ -45,9 +44,10 @@ class Topic:
         together = self._all_in_order(head, listed) if names else []
         if names:
             self._enter_names("" if together else max(names, key=len))
-        field = ENDING.sub("", without(head, names)).strip("\n的 ")  # 病区 of 一病区 is none
+        nameless = without(head, names)  # 病区 of 一病区 is no field
+        field = ENDING.sub("", nameless).strip("\n的 ")
         if field:
-            self._enter_field(field, len(together) or 1)
+            self._enter_field(field, nameless, len(together) or 1)
         self.is_above = bool(field) and not names
         if names or self.labels or self.asked:
             self.told_as.clear()
@@ -70,14 +70,14 @@ class Topic:
         if len(self.gold.heads.names) > 1:
             self.turns.append("name")
 
-    def _enter_field(self, field: str, values: int) -> None:
+    def _enter_field(self, field: str, head: str, values: int) -> None:
         heads = self.gold.heads
-        labels = [label for label in heads.labels if label and label in field]
-        rest = without(field, labels)
-        if labels and not ANOTHER.search(rest):
+        labels = [label for label in heads.labels if label and label in head]  # 目的 of field 目
+        if labels and not has_another(without(field, labels)):
             # A label that stands only within a longer one is not named
-            whole = [label for label in labels if without(field, {*labels} - {label}) != rest]
-            whole.sort(key=field.index)
+            rest = without(head, labels)
+            whole = [label for label in labels if without(head, {*labels} - {label}) != rest]
+            whole.sort(key=head.index)
             self.labels = [heads.aliases.get(label, label) for label in whole]
         else:
             # A part of one field's name is that field: 相互作用 is 药物相互作用.
@@ -164,3 +164,9 @@ class Topic:
             if turns[:1] == ["value"] and turns[-1] == kind:
                 return True
         return False
+
+
+def has_another(field: str) -> bool:
+    """Return whether a name that nobody knows is joined to a label, here a line break: 起因和\\n."""
+    joined = pairwise(JOINTS.split(field))
+    return any(a and b and a.endswith("\n") != b.startswith("\n") for a, b in joined)
