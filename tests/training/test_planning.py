@@ -30,6 +30,7 @@ from training.start.make_plan import (
     with_runners,
 )
 from training.start.prepare import prepare
+from training.start.run_folder import not_of_a_run
 
 
 def make_run(run: Path, step: int, **data: Any) -> Path:
@@ -89,21 +90,23 @@ def test_rows_of_several_agents_keep_their_weights_and_are_not_shuffled():
     both = registry.joined({"sql": 3.0, "diagnosis": 1.0})
     rows, keys = read_rows(both, both.splits)
     assert keys == {"data.shuffle": False}
-    weights = {(row[WHOSE], row[WEIGHT]) for row in rows["train"]}
-    assert weights == {("sql", 3.0), ("diagnosis", 1.0)}
-    sql = registry.get("sql")
-    assert read_rows(sql, {"val": sql.splits["val"]})[1] == {}
+    found = {(row[WHOSE], row[WEIGHT]) for row in rows["train"]}
+    assert found == {("sql", 3.0), ("diagnosis", 1.0)}
+    assert read_rows(AGENT, {"val": AGENT.splits["val"]})[1] == {}
 
 
 def test_a_new_run_has_a_folder_of_its_own(tmp_path):
     assert resumed(tmp_path / "run", None)[1:] == (None, {})
     assert resumed(tmp_path / "run", "auto")[1:] == (None, {})
-    (tmp_path / "run/data").mkdir(parents=True)
-    (tmp_path / "run/data/train.jsonl").touch()  # the user's own, where no run began
-    with pytest.raises(ConfigError, match=r"data/train\.jsonl"):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run/model.json").touch()  # the user's own, where no run began
+    with pytest.raises(ConfigError, match=r"model\.json"):
         resumed(tmp_path / "run", "auto")
     (tmp_path / "run/run.lock").touch()
     assert resumed(tmp_path / "run", "auto")[1:] == (None, {})
+    (tmp_path / "environment.json").touch()  # may be of a runner, which has no lock
+    found = [not_of_a_run(tmp_path, role) for role in ("algorithm", "both")]
+    assert found == [[], ["environment.json"]]
 
 
 @pytest.mark.parametrize(

@@ -149,7 +149,7 @@ def continued(plan: Plan, options: argparse.Namespace) -> tuple[Plan, Path | Non
     checkpoint = find_checkpoint(options.resume, options.run_dir, RUNS)
     run_dir = run_of(checkpoint) if checkpoint and not options.run_dir else plan.output.run_dir
     begins = checkpoint is None or run_of(checkpoint) != run_dir
-    if begins and plan.store.role != "runner" and (found := not_of_a_run(run_dir)):
+    if begins and (found := not_of_a_run(run_dir, plan.store.role)):
         raise ConfigError(
             f"--run-dir {run_dir} has {found[0]} and is no run's folder; the run would replace "
             "that file, so choose another folder"

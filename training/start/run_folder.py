@@ -26,13 +26,13 @@ from training.engine.checkpoints import (
     sweep,
     was_validated,
 )
-from training.engine.resumable import note_model
+from training.engine.resumable import MADE_OF, note_model
 from training.report.summary import ENVIRONMENT, read_lines
 from training.setup.plan import ConfigError, Plan
 
 LOCK = "run.lock"
 RECORD_FILES = ("metrics.jsonl", "episodes.jsonl")
-REPLACED = ("data/train.jsonl", "data/val.jsonl", ENVIRONMENT, "versions.json", "preset.json")
+REPLACED = ("data/train.jsonl", "data/val.jsonl", "versions.json", "preset.json", MADE_OF)
 OF_ONE_PART = ("timeline.json", "summary.json", "error.txt", "config.yaml")
 PACKAGES = (
     *("agentlightning", "verl", "vllm", "torch", "transformers", "ray"),
@@ -48,11 +48,15 @@ def holds_something(run_dir: Path) -> bool:
     return any(name in found and found[name].stat().st_size for name in RECORD_FILES)
 
 
-def not_of_a_run(run_dir: Path) -> list[str]:
-    """Return the files, of a folder in which no run began, that a run would replace."""
-    if (run_dir / LOCK).exists():
+def not_of_a_run(run_dir: Path, role: str) -> list[str]:
+    """Return the files, of a folder in which no run began, that a process of this role would replace.
+
+    ENVIRONMENT is also of a runner, which may have begun before the trainer.
+    """
+    if role == "runner" or (run_dir / LOCK).exists():
         return []
-    return [name for name in REPLACED if (run_dir / name).exists()]
+    replaced = REPLACED if role == "algorithm" else (*REPLACED, ENVIRONMENT)
+    return [name for name in replaced if (run_dir / name).exists()]
 
 
 @contextmanager
