@@ -1,6 +1,6 @@
 """Reads sheets of a workbook row by row, by python-calamine.
 
-Of .xlsx files, number formats and formulas without a value are read from the XML.
+Of .xlsx files, number formats, superscripts and formulas without a value are read from the XML.
 """
 
 import posixpath
@@ -37,8 +37,16 @@ NO_VALUE = (
     "a formula whose value is not stored; open the workbook in a spreadsheet program and save it"
 )
 
+POWER = re.compile("[-−–+]?[0-9]")  # the superscript of 10⁹, which is not 109
+
 Place = tuple[int, int]  # row and column, from 0
 Format = re.Match[str]
+
+
+class Text(str):
+    """What a cell shows that calamine reads as another text."""
+
+
 Mark = Format | CellError | str
 
 
@@ -91,8 +99,8 @@ def _merged(sheet: CalamineSheet) -> tuple[dict[Place, Place], set[int]]:
 
 
 def _shown(value: Any, mark: Mark) -> Any:
-    """Return a number as its format shows it, without rounding, or the cell's fault."""
-    if isinstance(mark, CellError):
+    """Return a number as its format shows it, without rounding, a text, or the cell's fault."""
+    if isinstance(mark, CellError | Text):
         return mark
     if not isinstance(value, float | int):
         return value
@@ -114,6 +122,7 @@ def _marked_rows(path: Path, name: str) -> Iterator[dict[int, Mark]]:
     """Yield each row's marks by column from 0. Those of all would need more memory than the values."""
     with ZipFile(path) as package:
         formats = _formats(package)
+        raised = _raised_texts(package)
         with package.open(_file_of(package, name)) as file:
             count = 0
             for _, element in ElementTree.iterparse(file):
@@ -122,12 +131,46 @@ def _marked_rows(path: Path, name: str) -> Iterator[dict[int, Mark]]:
                 number = int(element.get("r", count + 1))
                 if number > count:  # else the rows are in disorder
                     yield from repeat({}, number - count - 1)  # blank rows are not written
-                    yield _marks(element, formats)
+                    yield _marks(element, formats, raised)
                     count = number
                 element.clear()
 
 
-def _marks(row: ElementTree.Element, formats: list[Format | str]) -> dict[int, Mark]:
+def _raised_texts(package: ZipFile) -> dict[str, Text]:
+    """Return the shared texts with superscripts behind digits by their number, as 10^9."""
+    if "xl/sharedStrings.xml" not in package.namelist():
+        return {}
+    found: dict[str, Text] = {}
+    count = 0
+    with package.open("xl/sharedStrings.xml") as file:
+        for _, element in ElementTree.iterparse(file):
+            if element.tag.endswith("}si"):
+                if text := _raised(element):
+                    found[str(count)] = text
+                count += 1
+                element.clear()
+    return found
+
+
+def _raised(element: ElementTree.Element) -> Text | None:
+    if len(element) < 2:  # so are nearly all, of one run
+        return None
+    text = ""
+    is_raised = False
+    for run in element.iterfind("{*}r"):
+        words = run.findtext("{*}t", "")
+        place = run.find("{*}rPr/{*}vertAlign")
+        is_above = place is not None and place.get("val") == "superscript"
+        if is_above and text[-1:].isdecimal() and POWER.match(words):
+            text += "^"
+            is_raised = True
+        text += words
+    return Text(text) if is_raised else None
+
+
+def _marks(
+    row: ElementTree.Element, formats: list[Format | str], raised: dict[str, Text]
+) -> dict[int, Mark]:
     marks: dict[int, Mark] = {}
     column = -1
     for cell in row:  # the text is looked for only where it counts: this runs for every cell
@@ -142,6 +185,10 @@ def _marks(row: ElementTree.Element, formats: list[Format | str]) -> dict[int, M
             mark = formats[style] if style < len(formats) else ""
         elif kind == "n" and cell.find("{*}f") is not None:
             mark = CellError(NO_VALUE)
+        elif kind == "s" and raised:
+            mark = raised.get(cell.findtext("{*}v", ""))
+        elif kind == "inlineStr" and (text := cell.find("{*}is")) is not None:
+            mark = _raised(text)
         if mark:
             marks[column] = mark
     return marks

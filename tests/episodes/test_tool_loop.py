@@ -98,15 +98,7 @@ def test_arguments_the_tool_does_not_take_are_answered_with_an_error_and_cost_a_
     assert isinstance(json.loads(sent["function"]["arguments"]), dict), "servers refuse others"
 
 
-@pytest.mark.parametrize(
-    ("given", "told"),
-    [
-        ({"word": "a", "day": "1 March"}, "a on 1 March"),
-        ({"word": "a"}, "a on the last day"),
-        ({"word": "a", "day": None}, "a on the last day"),
-        ({"word": "a", "day": 1}, "day (string)"),
-    ],
-)
+@pytest.mark.parametrize(("given", "told"), cases_of(__file__, "arguments_not_required"))
 def test_an_argument_that_is_not_required_reaches_the_tool(given, told):
     """It was dropped, and the tool answered for another day than the policy asked for."""
 

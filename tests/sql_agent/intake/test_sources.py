@@ -77,17 +77,7 @@ def test_tables_in_text_are_read_as_a_person_reads_them(
     assert [to_text(row.values[names[column]]) for column in COLUMNS] == ["甲片", "头痛"]
 
 
-@pytest.mark.parametrize(
-    ("text", "columns", "rows"),
-    [
-        (
-            "药品名称,备注,备注\n甲片,x,y\n",
-            ["药品名称", "备注 (2)", "备注 (3)"],
-            [["甲片", "x", "y"]],
-        ),
-        ("药品名称\n甲片，复方\n丙；片\n", ["药品名称"], [["甲片，复方"], ["丙；片"]]),
-    ],
-)
+@pytest.mark.parametrize(("text", "columns", "rows"), cases_of(__file__, "odd_names"))
 def test_odd_names_are_numbered_and_punctuation_in_one_column_is_no_delimiter(
     tmp_path: Path, text: str, columns: list[str], rows: list[list[str]]
 ) -> None:

@@ -7,6 +7,8 @@ from typing import Any
 from zipfile import ZipFile
 
 import pytest
+from openpyxl.cell.rich_text import CellRichText, TextBlock
+from openpyxl.cell.text import InlineFont
 
 from sql_agent.intake.cells import CellError, Title, to_text
 from sql_agent.intake.sources import open_parts
@@ -45,6 +47,20 @@ def test_a_number_is_what_its_format_shows(tmp_path):
         ["甲", "06901234567890", "0.9%", "24个月"],
         ["乙", "1.5", "12.5%", "12个月"],
     ]
+
+
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_a_power_of_ten_stays_one(is_shared, tmp_path):
+    path = tmp_path / "a.xlsx"
+    above = TextBlock(InlineFont(vertAlign="superscript"), "9")
+    save_book(path, [HEADER, ["甲", "1", CellRichText("4~10×10", above, "/L"), "10m2"]])
+    if is_shared:  # as spreadsheet programs write it
+        cell = r't="inlineStr"><is>(<r>.*?)</is>'
+        with ZipFile(path, "a") as package:
+            [text] = re.findall(cell, package.read("xl/worksheets/sheet1.xml").decode())
+            package.writestr("xl/sharedStrings.xml", f'<sst xmlns="a"><si>{text}</si></sst>')
+        changed(path, "xl/worksheets/sheet1.xml", cell, 't="s"><v>0</v>')
+    assert [row["规格"] for row in records(path)] == ["4~10×10^9/L"]
 
 
 @pytest.mark.parametrize(
