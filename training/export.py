@@ -33,6 +33,7 @@ from training.engine.checkpoints import (
     run_of,
     step_of,
 )
+from training.engine.resumable import config_of
 from training.setup.agreement import MAX_TURNS_KEY, TEMPERATURE_KEY
 from training.setup.model_folder import HUB_ID, check_model
 from training.setup.reading import PARSER
@@ -131,14 +132,10 @@ def export(arguments: argparse.Namespace) -> None:
         raise UsageError(f"--to {arguments.to} exists; give another")
     check_writable(target, "--to")
     checkpoint = choose_checkpoint(run, arguments.step)
-    try:
-        config: Any = OmegaConf.load(run / "config.yaml")
-        named = OmegaConf.select(config, "trainer.project_name") or ""
-    except (OSError, yaml.YAMLError):
-        named = ""
-    if not named:
-        raise UsageError(f"{run / 'config.yaml'} is not a run's configuration")
-    agent = registry.get(named.removesuffix("_agent"))
+    config = config_of(run)
+    if config is None:
+        raise UsageError(f"{run} has no config.yaml; give the folder of a run")
+    agent = registry.get(str(config.trainer.project_name).removesuffix("_agent"))
     with replacing(target) as draft:
         gather(checkpoint, draft)
         check_model(str(draft))

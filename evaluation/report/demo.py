@@ -1,11 +1,11 @@
 """The numbers of a demo: from its folder to `demo.json`, and the tables on the screen."""
 
-import json
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from common.jsonl import read_jsonl, read_object
 from common.language import is_chinese, said
 from common.settings import ROOT
 from episodes import registry
@@ -24,14 +24,13 @@ GAINS = ("group", "tasks", "before", "after", "gain", "95 % interval")
 
 def build(agent: Agent, folder: Path, facts: dict[str, Any]) -> dict[str, Any]:
     """Return the content of `demo.json` (docs/training.md). `facts` are added as they are.
-    Raises UsageError, OSError, KeyError: a part's folder is not what that part writes.
+    Raises UsageError, FileError, KeyError: a part's folder is not what that part writes.
     """
     train = folder / TRAIN
     sides = {side: read_evaluation(folder / side) for side in SIDES}
     comparison = compare(sides[BEFORE], sides[AFTER])
-    summary = json.loads((train / "summary.json").read_text(encoding="utf-8"))
-    validation = summary["validation"]
-    steps = (train / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    validation = read_object(train / "summary.json")["validation"]
+    steps = [row["step"] for _, row in read_jsonl(train / "metrics.jsonl")]
     groups = {}
     for by in PARTS[1:]:
         groups[by] = {name: _difference(part) for name, part in comparison[by].items()}
@@ -43,7 +42,7 @@ def build(agent: Agent, folder: Path, facts: dict[str, Any]) -> dict[str, Any]:
         "headline": agent.columns[0].metric,
         **_difference(comparison["overall"]),
         "verdict": verdict_line(comparison, SIDES),
-        "steps": int(json.loads(steps[-1])["step"]) if steps else 0,
+        "steps": steps[-1] if steps else 0,
         **facts,
         "warm_up": warmed,
         "commit": commit(),

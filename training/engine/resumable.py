@@ -37,7 +37,7 @@ def check_resumable(checkpoint: Path, config: DictConfig) -> None:
     """Raise ConfigError, which says what is possible, if this run cannot continue it."""
     weights = checkpoint / "actor" / "huggingface"
     anew = f"or begin a new run with its weights: --model {weights}, without --resume"
-    its_config = config_of(checkpoint, config)
+    its_config = config_of(run_of(checkpoint)) or config
     for key, name in MUST_AGREE.items():
         theirs = OmegaConf.select(its_config, key)
         ours = OmegaConf.select(config, key)
@@ -64,13 +64,11 @@ def check_resumable(checkpoint: Path, config: DictConfig) -> None:
             )
 
 
-def config_of(checkpoint: Path, otherwise: DictConfig) -> Any:
-    """Return the configuration of the run that saved a checkpoint, or `otherwise`.
-    Raises FileError: its file is spoilt.
-    """
-    file = run_of(checkpoint) / "config.yaml"
+def config_of(run: Path) -> DictConfig | None:
+    """Return the configuration of a run, None if it wrote none. Raises FileError: it is spoilt."""
+    file = run / "config.yaml"
     if not file.is_file():
-        return otherwise
+        return None
     found: Any = None
     with suppress(OSError, ValueError, yaml.YAMLError):
         found = OmegaConf.load(file)
@@ -114,7 +112,7 @@ def settings_of(config: Any) -> dict[str, Any]:
 def differences(checkpoint: Path, config: DictConfig, rows: Sequence[Row]) -> list[str]:
     """Return a line for each thing that is given otherwise than before."""
     found = []
-    before = settings_of(config_of(checkpoint, config))
+    before = settings_of(config_of(run_of(checkpoint)) or config)
     now = settings_of(config)
     for key in sorted(before.keys() | now.keys()):
         one = before.get(key)

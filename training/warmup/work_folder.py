@@ -13,7 +13,7 @@ from typing import Any
 
 from common.command import UsageError
 from common.files import check_writable, locked
-from common.jsonl import write_text
+from common.jsonl import read_object, write_text
 
 BEGUN = "begun.json"
 
@@ -41,7 +41,7 @@ def work_folder(out: Path, fingerprint: Mapping[str, Any], force: bool) -> Itera
     begun = work / BEGUN
     work.mkdir(parents=True, exist_ok=True)
     with locked(work):
-        was = json.loads(begun.read_text(encoding="utf-8")) if begun.is_file() else fingerprint
+        was = read_object(begun) or fingerprint
         other = [name for name, value in fingerprint.items() if was.get(name) != value]
         if other and not force:
             raise UsageError(
