@@ -19,8 +19,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
+from random import Random
 
-from common.command import filled, new_parser, positive, run_command
+from common.command import UsageError, filled, new_parser, positive, run_command
 from common.settings import load_settings
 from common.stopping import stop_in_order
 from episodes import registry
@@ -34,6 +35,7 @@ TINY_FLAGS = {"steps_a": 6500, "steps_b": 200, "mastered": None}
 BASE_FLAGS = {
     "role": "policy",
     "dialogues": None,
+    "demonstrations": None,
     "epochs": 2.0,
     "lr": 1e-5,
     "batch_size": 8,
@@ -65,6 +67,8 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     base.add_argument("--role", help=roles)
     dialogues = "learn from these instead, as the policy"
     base.add_argument("--dialogues", type=Path, metavar="FILE", help=dialogues)
+    number = "how many to learn from, drawn by --seed; default: all"
+    base.add_argument("--demonstrations", type=positive(int), metavar="N", help=number)
     base.add_argument("--epochs", type=positive(float), help="passes over all; default: 2")
     base.add_argument("--lr", type=positive(float), help="highest learning rate; default: 1e-5")
     base.add_argument("--batch-size", type=positive(int), help="default: 8")
@@ -98,6 +102,8 @@ def cold_start(given: argparse.Namespace) -> None:
             conversations = (replace(one, tools=one.tools or agent.tools) for one in kept)
         else:
             conversations = agent.demonstrations(given.role, rows, settings)
+        if given.demonstrations:
+            conversations = drawn([*conversations], given.demonstrations, given.seed)
         learned = {name: getattr(given, name) for name in LEARNED}
         facts = import_module("training.warmup.supervised").warm_up(
             given.base, conversations, given.out, **learned, anew=given.force
@@ -108,6 +114,12 @@ def cold_start(given: argparse.Namespace) -> None:
             agent, rows, settings, steps, given.seed, given.out, given.mastered, given.force
         )
     print(json.dumps(facts, ensure_ascii=False))
+
+
+def drawn(conversations: Sequence[Conversation], count: int, seed: int) -> list[Conversation]:
+    if count > len(conversations):
+        raise UsageError(f"--demonstrations {count}: there are {len(conversations)}; give fewer")
+    return Random(seed).sample(conversations, count)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -91,8 +91,11 @@ def test_a_real_model_is_warmed_up_once_and_its_best_checkpoint_exported(
     tmp_path, commands, monkeypatch, capsys
 ):
     folder = tmp_path / "run"
-    flags = ["sql", "--run-dir", str(folder), "--model", "hub/name", "--warm-up", "192"]
+    flags = ["sql", "--run-dir", str(folder), "--model", "hub/name", "--warm-up", "48"]
     flags.append("trainer.total_training_steps=2")
+    assert demo.main(["sql", "--run-dir", str(folder), "--warm-up", "961"]) == 2
+    assert not missing(capsys.readouterr().err, 961, 960)
+    assert not folder.exists()
     play = demo.run_part
 
     def interrupted(name: str, parts: Sequence[str], command: Sequence[str]) -> None:
@@ -110,8 +113,8 @@ def test_a_real_model_is_warmed_up_once_and_its_best_checkpoint_exported(
     shown = [shlex.join(command).replace(str(folder), "RUN") for command in commands]
     evaluate = "-m evaluation.evaluate sql --model"
     assert shown[0] == f"{evaluate} hub/name --out RUN/published"
-    learn = "-m training.cold_start sql --base hub/name --out RUN/warm --epochs 0.2"
-    assert shown[1].startswith(learn)
+    learn = "-m training.cold_start sql --base hub/name --out RUN/warm --demonstrations 48"
+    assert shown[1].startswith(f"{learn} --epochs 4 "), "as many steps as with 192"
     assert shown[2] == f"{evaluate} RUN/warm --out RUN/before"
     assert shown[3].startswith("train_sql_agent.py --ci --model RUN/warm --run-dir RUN/train")
     assert shown[3].endswith(" trainer.total_training_steps=2")
@@ -119,7 +122,7 @@ def test_a_real_model_is_warmed_up_once_and_its_best_checkpoint_exported(
     assert shown[5] == f"{evaluate} RUN/trained --out RUN/after"
     result = read_result(folder)
     warmed = result["warm_up"]
-    assert (warmed["before"], warmed["after"], result["demonstrations"]) == (10.0, 40.0, 192)
+    assert (warmed["before"], warmed["after"], result["demonstrations"]) == (10.0, 40.0, 48)
     assert {*result["minutes_by_part"]} == {*DEMO, "warm", "trained"}
     assert not missing(capsys.readouterr().out, 10.0, "warm-up", "+30.0", "+53.3")
     sides = comparisons([tally_of(run) for run in open_folders([folder])])

@@ -155,9 +155,12 @@ def test_a_doctor_is_warmed_up_on_dialogues_and_a_patient_on_the_record_patients
     told = ("--dialogues", str(dialogues))
     assert cold_start(capsys, *base, str(tmp_path / "doctor"), *told)["steps"] == 2
     agent = registry.get("consultation")
-    file = write_lines(tmp_path / "rows.jsonl", agent.rows(agent.splits["val"])[:1])
-    rows = ("--train-file", str(file), "--role", "patient", "--epochs", "0.1")
-    assert cold_start(capsys, *base, str(tmp_path / "patient"), *rows)["steps"] == 1
+    file = write_lines(tmp_path / "rows.jsonl", agent.rows(agent.splits["val"])[:3])
+    rows = ("--train-file", str(file), "--role", "patient", "--epochs", "1", "--batch-size", "1")
+    few = (*base, str(tmp_path / "patient"), *rows, "--demonstrations")
+    assert cold_start(capsys, *few, "2")["steps"] == 2
+    assert main([*few, "99", "--force"]) == 2
+    assert not missing(capsys.readouterr().err, 99)
 
 
 CALL = '<tool_call>\n{"name": "query_database_by_sql", "arguments": {"sql": "SELECT 1"}}\n</tool_call><|im_end|>'
