@@ -50,17 +50,18 @@ def cold_start(capsys: pytest.CaptureFixture[str], *flags: str) -> dict[str, Any
 
 
 @pytest.mark.parametrize(
-    ("flags", "code", "named"),
+    ("flags", "named"),
     [
-        (["digits", "--train-file", "other.jsonl"], 2, "other.jsonl"),
-        (["sql", "--base", str(TINY), "--role", "doctor"], 2, "'doctor'"),
-        (["sql", "--base", "no/such/model"], 2, "no/such/model"),
-        (["consultation", "--base", str(TINY), "--dialogues", "none.jsonl"], 2, "none.jsonl"),
+        (["digits", "--train-file", "other.jsonl"], "other.jsonl"),
+        (["sql", "--base", str(TINY), "--role", "doctor"], "'doctor'"),
+        (["sql", "--base", "no/such/model"], "no/such/model"),
+        (["sql", "--base", str(TINY), "--demonstrations", "961"], "960"),
+        (["consultation", "--base", str(TINY), "--dialogues", "none.jsonl"], "none.jsonl"),
     ],
 )
 @pytest.mark.usefixtures("digits")
-def test_what_cannot_be_learned_from_is_one_message(flags, code, named, tmp_path, capsys):
-    assert main([*flags, "--out", str(tmp_path / "m")]) == code
+def test_what_cannot_be_learned_from_is_one_message(flags, named, tmp_path, capsys):
+    assert main([*flags, "--out", str(tmp_path / "m")]) == 2
     [line] = capsys.readouterr().err.splitlines()
     assert named in line
     assert list(tmp_path.iterdir()) == []
@@ -156,11 +157,8 @@ def test_a_doctor_is_warmed_up_on_dialogues_and_a_patient_on_the_record_patients
     assert cold_start(capsys, *base, str(tmp_path / "doctor"), *told)["steps"] == 2
     agent = registry.get("consultation")
     file = write_lines(tmp_path / "rows.jsonl", agent.rows(agent.splits["val"])[:3])
-    rows = ("--train-file", str(file), "--role", "patient", "--epochs", "1", "--batch-size", "1")
-    few = (*base, str(tmp_path / "patient"), *rows, "--demonstrations")
-    assert cold_start(capsys, *few, "2")["steps"] == 2
-    assert main([*few, "99", "--force"]) == 2
-    assert not missing(capsys.readouterr().err, 99)
+    rows = ("--train-file", str(file), "--role", "patient", "--batch-size=1", "--demonstrations=2")
+    assert cold_start(capsys, *base, str(tmp_path / "patient"), *rows)["steps"] == 4
 
 
 CALL = '<tool_call>\n{"name": "query_database_by_sql", "arguments": {"sql": "SELECT 1"}}\n</tool_call><|im_end|>'
@@ -239,11 +237,10 @@ def test_a_stopped_warm_up_goes_on_and_ends_with_the_weights_of_a_whole_one(
     """Ctrl-C in the third step. Others and two at once are refused; --force goes on with the same."""
     taught = [conversation([True, True])]
     given: dict[str, Any] = {"batch_size": 1, "seed": 3, "lora_rank": rank}
-    whole = tmp_path / "whole"
+    whole, out = tmp_path / "whole", tmp_path / "out"
     warm_up(str(TINY), taught, whole, 6, 0.01, **given)
     stopped, steps = stopped_in(3, supervised.learn_trees)
     monkeypatch.setattr(supervised, "learn_trees", stopped)
-    out = tmp_path / "out"
     with pytest.raises(KeyboardInterrupt):
         warm_up(str(TINY), taught, out, 6, 0.01, **given)
     assert not out.exists()
