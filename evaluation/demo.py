@@ -14,6 +14,7 @@ Exit codes: 0 done, 1 a part failed, 2 wrong usage, 130 interrupted.
 import argparse
 import contextlib
 import json
+import math
 import os
 import shlex
 import signal
@@ -48,7 +49,8 @@ TASKS = number(int, lambda value: value >= 2, "of at least 2, which an interval 
 WARM, TRAINED = "warm", "trained"  # models that a demo of a real model makes on its way
 # How a real model learns (docs/training.md)
 WARM_UP_RATE = "2e-5"
-LEARNED_AT_LEAST = 192  # demonstrations: fewer are learned several times
+WARM_UP_STEPS = 24  # at least: few demonstrations are learned several times
+WARM_UP_BATCH = 8
 REAL_MODEL = (
     *("--algorithm", "dr_grpo", "--lora", "--lora-rank", "16", "--keep", "1", "--keep-best"),
     "data.train_batch_size=8",
@@ -86,9 +88,6 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
 def demo(arguments: argparse.Namespace, argv: Sequence[str]) -> None:
     """Run the parts, write and show the result. Raises UsageError, and Failure: a part failed."""
     agent = registry.get(arguments.agent)
-    rows = len(agent.rows(agent.splits["train"]))
-    if (arguments.warm_up or 0) > rows:
-        raise UsageError(f"--warm-up {arguments.warm_up}: there are {rows} training tasks")
     name = f"demo-{agent.name}-seed{arguments.seed}-{time.strftime('%Y%m%d-%H%M%S')}"
     folder = (arguments.run_dir or WORK / "runs" / name).resolve()
     arguments.model = str(arguments.model or bundled_model(agent))
@@ -148,10 +147,12 @@ def parts_of(agent: Agent, folder: Path, arguments: argparse.Namespace) -> dict[
         }
     warm = str(folder / WARM)
     trained = str(folder / TRAINED)
-    epochs = max(1, LEARNED_AT_LEAST / arguments.warm_up)
+    few = min(arguments.warm_up, len(agent.rows(agent.splits["train"])))
+    epochs = max(1, WARM_UP_STEPS / math.ceil(few / WARM_UP_BATCH))
     learn = ["-m", "training.cold_start", agent.name, "--base", model, "--out", warm]
     learn += ["--demonstrations", str(arguments.warm_up), "--epochs", f"{epochs:.6g}"]
-    learn += ["--lr", WARM_UP_RATE, "--seed", str(arguments.seed)]
+    learn += ["--batch-size", str(WARM_UP_BATCH), "--lr", WARM_UP_RATE]
+    learn += ["--seed", str(arguments.seed)]
     return {
         PUBLISHED: evaluation(PUBLISHED, model),
         WARM: learn,

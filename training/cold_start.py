@@ -21,7 +21,7 @@ from importlib import import_module
 from pathlib import Path
 from random import Random
 
-from common.command import UsageError, filled, new_parser, positive, run_command
+from common.command import filled, new_parser, positive, run_command
 from common.settings import load_settings
 from common.stopping import stop_in_order
 from episodes import registry
@@ -67,7 +67,7 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     base.add_argument("--role", help=roles)
     dialogues = "learn from these instead, as the policy"
     base.add_argument("--dialogues", type=Path, metavar="FILE", help=dialogues)
-    number = "how many to learn from, drawn by --seed; default: all"
+    number = "learn from N of them at most, drawn by --seed; default: all"
     base.add_argument("--demonstrations", type=positive(int), metavar="N", help=number)
     base.add_argument("--epochs", type=positive(float), help="passes over all; default: 2")
     base.add_argument("--lr", type=positive(float), help="highest learning rate; default: 1e-5")
@@ -117,9 +117,9 @@ def cold_start(given: argparse.Namespace) -> None:
 
 
 def drawn(conversations: Sequence[Conversation], count: int, seed: int) -> list[Conversation]:
-    if count > len(conversations):
-        raise UsageError(f"--demonstrations {count}: there are {len(conversations)}; give fewer")
-    return Random(seed).sample(conversations, count)
+    taken = min(count, len(conversations))
+    print(f"{taken} demonstrations of {len(conversations)}", file=sys.stderr)
+    return Random(seed).sample(conversations, taken)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

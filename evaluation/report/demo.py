@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from common.jsonl import read_jsonl, read_object
+from common.jsonl import own_object, read_jsonl
 from common.language import is_chinese, said
 from common.settings import ROOT
 from episodes import registry
@@ -24,12 +24,13 @@ GAINS = ("group", "tasks", "before", "after", "gain", "95 % interval")
 
 def build(agent: Agent, folder: Path, facts: dict[str, Any]) -> dict[str, Any]:
     """Return the content of `demo.json` (docs/training.md). `facts` are added as they are.
-    Raises UsageError, FileError, KeyError: a part's folder is not what that part writes.
+    Raises UsageError, OSError, KeyError: a part's folder is not what that part writes.
     """
     train = folder / TRAIN
     sides = {side: read_evaluation(folder / side) for side in SIDES}
     comparison = compare(sides[BEFORE], sides[AFTER])
-    validation = read_object(train / "summary.json")["validation"]
+    summary = train / "summary.json"
+    validation = own_object(summary.read_bytes(), str(summary))["validation"]
     steps = [row["step"] for _, row in read_jsonl(train / "metrics.jsonl")]
     groups = {}
     for by in PARTS[1:]:

@@ -93,8 +93,6 @@ def test_a_real_model_is_warmed_up_once_and_its_best_checkpoint_exported(
     folder = tmp_path / "run"
     flags = ["sql", "--run-dir", str(folder), "--model", "hub/name", "--warm-up", "48"]
     flags.append("trainer.total_training_steps=2")
-    assert demo.main(["sql", "--run-dir", str(folder), "--warm-up", "961"]) == 2
-    assert not missing(capsys.readouterr().err, 961, 960)
     play = demo.run_part
 
     def interrupted(name: str, parts: Sequence[str], command: Sequence[str]) -> None:

@@ -72,7 +72,7 @@ def config_of(run: Path) -> DictConfig | None:
     found: Any = None
     with suppress(OSError, ValueError, yaml.YAMLError):
         found = OmegaConf.load(file)
-    if not isinstance(found, DictConfig) or "project_name" not in found.get("trainer", {}):
+    if not isinstance(found, DictConfig) or not OmegaConf.select(found, "trainer.project_name"):
         raise FileError(f"{file}: expected a run's configuration; mend or remove it")
     return found
 

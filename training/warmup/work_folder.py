@@ -41,7 +41,7 @@ def work_folder(out: Path, fingerprint: Mapping[str, Any], force: bool) -> Itera
     begun = work / BEGUN
     work.mkdir(parents=True, exist_ok=True)
     with locked(work):
-        was = read_object(begun) or fingerprint
+        was = read_object(begun) if any(work.iterdir()) else fingerprint
         other = [name for name, value in fingerprint.items() if was.get(name) != value]
         if other and not force:
             raise UsageError(
