@@ -74,7 +74,7 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     add("--seed", type=SEED, default=1, help="order of the training tasks; default: 1")
     add("--model", type=filled, help="model to begin with; default: the bundled one")
     add("--n", type=TASKS, help="test tasks; default: all of the agent's test file")
-    warm_up = "demonstrations that a real model learns before; default: none"
+    warm_up = "demonstrations that a real model learns before, in 24 steps or more; default: none"
     add("--warm-up", type=positive(int), metavar="N", help=warm_up)
     add("--run-dir", type=Path, help="default: runs/demo-<agent>-seed<N>-<time>")
     add("overrides", nargs="*", metavar="key=value", help="for the training command")
