@@ -88,6 +88,8 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
 def demo(arguments: argparse.Namespace, argv: Sequence[str]) -> None:
     """Run the parts, write and show the result. Raises UsageError, and Failure: a part failed."""
     agent = registry.get(arguments.agent)
+    if arguments.warm_up:  # an agent of one's own may have few tasks
+        arguments.warm_up = min(arguments.warm_up, len(agent.rows(agent.splits["train"])))
     name = f"demo-{agent.name}-seed{arguments.seed}-{time.strftime('%Y%m%d-%H%M%S')}"
     folder = (arguments.run_dir or WORK / "runs" / name).resolve()
     arguments.model = str(arguments.model or bundled_model(agent))
@@ -147,8 +149,7 @@ def parts_of(agent: Agent, folder: Path, arguments: argparse.Namespace) -> dict[
         }
     warm = str(folder / WARM)
     trained = str(folder / TRAINED)
-    few = min(arguments.warm_up, len(agent.rows(agent.splits["train"])))
-    epochs = max(1, WARM_UP_STEPS / math.ceil(few / WARM_UP_BATCH))
+    epochs = max(1, WARM_UP_STEPS / math.ceil(arguments.warm_up / WARM_UP_BATCH))
     learn = ["-m", "training.cold_start", agent.name, "--base", model, "--out", warm]
     learn += ["--demonstrations", str(arguments.warm_up), "--epochs", f"{epochs:.6g}"]
     learn += ["--batch-size", str(WARM_UP_BATCH), "--lr", WARM_UP_RATE]

@@ -103,10 +103,12 @@ def cold_start(given: argparse.Namespace) -> None:
         else:
             conversations = agent.demonstrations(given.role, rows, settings)
         if given.demonstrations:
-            conversations = drawn([*conversations], given.demonstrations, given.seed)
+            all_of_them = [*conversations]
+            conversations = Random(given.seed).sample(all_of_them, len(all_of_them))
         learned = {name: getattr(given, name) for name in LEARNED}
+        limits = {"most": given.demonstrations, "anew": given.force}
         facts = import_module("training.warmup.supervised").warm_up(
-            given.base, conversations, given.out, **learned, anew=given.force
+            given.base, conversations, given.out, **learned, **limits
         )
     else:
         steps = (given.steps_a, given.steps_b)
@@ -114,12 +116,6 @@ def cold_start(given: argparse.Namespace) -> None:
             agent, rows, settings, steps, given.seed, given.out, given.mastered, given.force
         )
     print(json.dumps(facts, ensure_ascii=False))
-
-
-def drawn(conversations: Sequence[Conversation], count: int, seed: int) -> list[Conversation]:
-    taken = min(count, len(conversations))
-    print(f"{taken} demonstrations of {len(conversations)}", file=sys.stderr)
-    return Random(seed).sample(conversations, taken)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -21,7 +21,7 @@ from common.settings import ROOT, load_settings
 from episodes import registry
 from episodes.episode import Conversation
 from sql_agent.prompts import TOOL, first_messages
-from tests.corpora import write_lines
+from tests.corpora import cases_of, write_lines
 from tests.digits_agent.agent import AGENT as DIGITS
 from tests.messages import missing
 from training.cold_start import main
@@ -49,15 +49,7 @@ def cold_start(capsys: pytest.CaptureFixture[str], *flags: str) -> dict[str, Any
     return dict(json.loads(captured.out))
 
 
-@pytest.mark.parametrize(
-    ("flags", "named"),
-    [
-        (["digits", "--train-file", "other.jsonl"], "other.jsonl"),
-        (["sql", "--base", str(TINY), "--role", "doctor"], "'doctor'"),
-        (["sql", "--base", "no/such/model"], "no/such/model"),
-        (["consultation", "--base", str(TINY), "--dialogues", "none.jsonl"], "none.jsonl"),
-    ],
-)
+@pytest.mark.parametrize(("flags", "named"), cases_of(__file__, "nothing_to_learn"))
 @pytest.mark.usefixtures("digits")
 def test_what_cannot_be_learned_from_is_one_message(flags, named, tmp_path, capsys):
     assert main([*flags, "--out", str(tmp_path / "m")]) == 2
@@ -243,19 +235,24 @@ def test_a_stopped_warm_up_goes_on_and_ends_with_the_weights_of_a_whole_one(
     with pytest.raises(KeyboardInterrupt):
         warm_up(str(TINY), taught, out, 6, 0.01, **given)
     assert not out.exists()
-    begun = tmp_path / "out.training" / "begun.json"
-    noted = begun.read_text()
-    for said, rows in ("{}", taught), (noted, taught * 2):
-        begun.write_text(said)
-        with pytest.raises(UsageError) as refused:
-            warm_up(str(TINY), rows, out, 6, 0.01, **given)
-        assert not missing(str(refused.value), "out.training", "examples", "--force")
-    with locked(tmp_path / "out.training"), pytest.raises(UsageError, match="another command"):
+    work = tmp_path / "out.training"
+    kept = {file.name: file.read_bytes() for file in work.iterdir()}
+    for name, text in ("progress.pt", ""), ("begun.json", "{}"), ("begun.json", None):
+        (work / name).unlink()
+        if text is not None:
+            (work / name).write_text(text)
+        with pytest.raises(UsageError, match=r"out\.training"):
+            warm_up(str(TINY), taught, out, 6, 0.01, **given)
+        (work / name).write_bytes(kept[name])
+    with pytest.raises(UsageError) as refused:
+        warm_up(str(TINY), taught * 2, out, 6, 0.01, **given)
+    assert not missing(str(refused.value), "out.training", "examples", "--force")
+    with locked(work), pytest.raises(UsageError, match="another command"):
         warm_up(str(TINY), taught, out, 6, 0.01, **given)
     capsys.readouterr()
     facts = warm_up(str(TINY), taught, out, 6, 0.01, **given, anew=True)
     assert not missing(capsys.readouterr().err, "after step 2")
-    assert (facts["steps"], len(steps), begun.parent.exists()) == (6, 7, False)
+    assert (facts["steps"], len(steps), work.exists()) == (6, 7, False)
     assert (out / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
 
 
@@ -282,9 +279,9 @@ def test_examples_over_the_models_context_are_left_out(tmp_path, capsys):
     positions = {"max_position_embeddings": len(fits["input_ids"])}
     (base / "config.json").write_text(json.dumps(config | positions))
     given: dict[str, Any] = {"epochs": 1, "lr": 1e-3, "batch_size": 2, "seed": 0}
-    facts = warm_up(str(base), [short, long], tmp_path / "both", **given)
+    facts = warm_up(str(base), [long, long, short, short], tmp_path / "both", **given, most=1)
     assert facts["steps"] == 1
-    assert "1 examples of 2" in capsys.readouterr().err
+    assert "1 examples of 3" in capsys.readouterr().err
     warm_up(str(base), [short], tmp_path / "short", **given)
     both, alone = (load_file(tmp_path / name / "model.safetensors") for name in ("both", "short"))
     assert all(both[name].equal(weights) for name, weights in alone.items())

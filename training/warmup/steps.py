@@ -10,12 +10,13 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from pickle import UnpicklingError
 from random import Random
 from typing import Any
 
 import torch
 
-from common.files import replacing
+from common.files import FileError, replacing
 from training.warmup.examples import Batch
 
 FILE = "progress.pt"
@@ -118,7 +119,10 @@ class KeptSteps:
         """Go on with the saved steps, if there are any."""
         if not self.file.is_file():
             return
-        state = torch.load(self.file, map_location="cpu", weights_only=True)
+        try:
+            state = torch.load(self.file, map_location="cpu", weights_only=True)
+        except (OSError, EOFError, RuntimeError, UnpicklingError) as error:
+            raise FileError(f"{self.file} cannot be read ({error}); remove its folder") from None
         for part, found in zip(self.parts, state["parts"], strict=True):
             part.load_state_dict(found)
         schedule.steps = state["steps"]

@@ -23,7 +23,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from common.command import UsageError
 from common.files import replacing
-from common.terminal import progress
+from common.terminal import progress, watched
 from episodes.episode import Conversation
 from training.cpu.memory import give_back
 from training.cpu.prefix_tree import HEAD_ROWS, ancestors, deal, grow, reads_trees
@@ -37,7 +37,7 @@ from training.warmup.examples import (
     ColdStartError,
     Example,
     batches,
-    encode_all,
+    encode,
     groups_of,
 )
 from training.warmup.steps import KeptSteps, PreciseAdamW, Schedule, uninterrupted
@@ -169,11 +169,13 @@ def warm_up(
     batch_size: int,
     seed: int,
     lora_rank: int = 0,
+    most: int | None = None,
     anew: bool = False,
 ) -> dict[str, Any]:
     """Train a model (folder or hub id) on conversations and write it to `out`.
 
     Return the steps taken and the accuracy of the last 50. lora_rank: 0 to train all weights.
+    most: learn from the first so many that can be learned, None from all.
     anew: forget the steps of another warm-up to `out` that was stopped. Raises ColdStartError: no
     conversation can be learned, or memory or disk is too small. Raises UsageError: the model cannot
     be loaded, or another warm-up to `out` began.
@@ -185,7 +187,7 @@ def warm_up(
         check_memory(parameters, dtype, all_weights=not lora_rank)
         check_disk(out, parameters * (SAVED_BYTES if lora_rank else SAVED_BYTES + KEPT_BYTES))
     model, tokenizer, context = load_model(base, dtype)
-    fitting = _examples(base, conversations, tokenizer, context)
+    fitting = _examples(base, conversations, tokenizer, context, most)
     random = Random(seed)
     torch.manual_seed(seed)
     adapted = get_peft_model(model, adapter(lora_rank)) if lora_rank else None
@@ -226,24 +228,37 @@ def warm_up(
 
 
 def _examples(
-    base: str, conversations: Iterable[Conversation], tokenizer: Any, context: int
+    base: str,
+    conversations: Iterable[Conversation],
+    tokenizer: Any,
+    context: int,
+    most: int | None,
 ) -> list[Example]:
     """Return what fits the model's context. The tokenizer's template shows tools from here on."""
+    count = used = 0
+    fitting: list[Example] = []
     try:
         taught = list(conversations)
         if any(conversation.tools for conversation in taught):
             tokenizer.chat_template = with_tools(str(tokenizer.chat_template))
-        examples = encode_all(taught, tokenizer)
+        for conversation in watched(taught, "encoding", "conversations"):
+            if used == most:
+                break
+            examples = encode(conversation, tokenizer)
+            fits = [example for example in examples if len(example["input_ids"]) <= context]
+            fitting += fits
+            count += len(examples)
+            used += bool(fits)
     except (TemplateError, ConfigError) as error:
         raise ColdStartError(
             f"--base {base}: its chat template refuses the conversations: {error}"
         ) from None
-    fitting = [example for example in examples if len(example["input_ids"]) <= context]
     if not fitting:
         raise ColdStartError(
-            f"none of {len(examples)} demonstrations fits the model's context of {context} tokens"
+            f"none of {count} demonstrations fits the model's context of {context} tokens"
         )
-    print(f"{len(fitting)} examples of {len(examples)} fit the context", file=sys.stderr)
+    told = f"{used} demonstrations of {len(taught)}; {len(fitting)} examples of {count}"
+    print(f"{told} fit the context", file=sys.stderr)
     return fitting
 
 

@@ -35,13 +35,18 @@ def check_out(out: Path, force: bool) -> None:
 def work_folder(out: Path, fingerprint: Mapping[str, Any], force: bool) -> Iterator[Path]:
     """Yield the folder for checkpoints, with those of this training if it began before.
 
-    Raises UsageError: another training runs there, or began there and `force` is not given.
+    Raises UsageError: another training runs there, or began there and `force` is not given, or the
+    folder has other files.
     """
     work = work_path(out)
     begun = work / BEGUN
     work.mkdir(parents=True, exist_ok=True)
     with locked(work):
-        was = read_object(begun) if any(work.iterdir()) else fingerprint
+        if any(work.iterdir()) and not begun.is_file():
+            raise UsageError(
+                f"{work} holds files of no training; remove it or choose another --out"
+            )
+        was = read_object(begun) if begun.is_file() else fingerprint
         other = [name for name, value in fingerprint.items() if was.get(name) != value]
         if other and not force:
             raise UsageError(
