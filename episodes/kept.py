@@ -9,6 +9,9 @@ from typing import Any
 from common.jsonl import read_jsonl
 from episodes.episode import AgentError, Conversation, Message
 
+# A template shows no message of another role
+ROLES = ("system", "developer", "user", "assistant", "tool")
+
 
 def kept_episodes(path: Path, agent: str) -> list[Conversation]:
     """Return a file's conversations, of which every reply is learned. What an evaluation could not
@@ -38,10 +41,10 @@ def conversation_of(row: dict[str, Any], agent: str, where: str) -> Conversation
         raise AgentError(
             f"{where}: expected an episode of the {agent} agent, got one of {row['agent']!r}"
         )
-    if not (
-        isinstance(messages, list) and all(map(is_message, messages)) and isinstance(tools, list)
-    ):
+    if not isinstance(messages, list) or not all(map(is_message, messages)):
         raise AgentError(f"{where}: expected messages of an episode, got {shortly(row)}")
+    if not isinstance(tools, list) or not all(map(is_tool, tools)):
+        raise AgentError(f"{where}: expected a list of tools, got {shortly(tools)}")
     replies = sum(message["role"] == "assistant" for message in messages)
     if not replies:
         raise AgentError(f"{where}: expected messages of an episode, got none of the assistant")
@@ -62,6 +65,13 @@ def is_message(found: Message | Any) -> bool:
             json.loads(call["function"]["arguments"])
         said = found.get("content")
         has_words = isinstance(said, str) or (said is None and bool(found.get("tool_calls")))
-        return isinstance(found["role"], str) and has_words
+        return found["role"] in ROLES and has_words
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
+        return False
+
+
+def is_tool(found: Any) -> bool:
+    try:
+        return isinstance(found["function"]["name"], str)
+    except (KeyError, TypeError):
         return False

@@ -140,6 +140,8 @@ BAD: dict[str, Any] = {
     "no messages": {"text": "x"},
     "no reply": {"messages": [{"role": "user", "content": "?"}]},
     "no text": {"messages": [{"role": "assistant", "content": None}]},
+    "no role": {"messages": [{"role": "医生", "content": "x"}]},
+    "no tool": {"messages": [{"role": "assistant", "content": "x"}], "tools": ["x"]},
     "no arguments": {"messages": [calls_text("look", "{")["message"]]},
     "of another agent": {"agent": "code", "messages": [{"role": "assistant", "content": "x"}]},
 }

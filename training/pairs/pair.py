@@ -24,7 +24,7 @@ from common.command import UsageError
 from common.jsonl import read_jsonl, read_object
 from episodes.agent import Agent
 from episodes.episode import AgentError, Message, ToolSpec
-from episodes.kept import is_message
+from episodes.kept import is_message, is_tool
 
 EPISODES = "episodes.jsonl"
 LeftOut = Counter[str]
@@ -102,7 +102,7 @@ def pairs_of_file(path: Path, agent: Agent) -> list[Pair]:
         chosen = _side(row, "chosen", where)
         rejected = _side(row, "rejected", where)
         tools = row.get("tools") or agent.tools
-        if not isinstance(tools, list | tuple) or not all(isinstance(one, dict) for one in tools):
+        if not isinstance(tools, list | tuple) or not all(map(is_tool, tools)):
             raise UsageError(f"{where}, tools: expected a list of tools, got {shortly(tools)}")
         asked = [one["content"] for one in prompt_of(chosen) if one["role"] == "user"]
         task = str(row.get("task", asked[-1] if asked else ""))
