@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from common.command import Failure, UsageError
 from scoring.rubric import Reward
@@ -12,6 +12,7 @@ from scoring.rubric import Reward
 OF_A_REPLY = ("answered", "no_answer", "bad_tool_call", "bad_reply")
 
 Message = dict[str, Any]
+Role = Literal["system", "developer", "user", "assistant", "tool"]
 ToolSpec = dict[str, Any]
 
 

@@ -4,13 +4,10 @@ import json
 import sys
 from pathlib import Path
 from reprlib import repr as shortly
-from typing import Any
+from typing import Any, get_args
 
 from common.jsonl import read_jsonl
-from episodes.episode import AgentError, Conversation, Message
-
-# A template shows no message of another role
-ROLES = ("system", "developer", "user", "assistant", "tool")
+from episodes.episode import AgentError, Conversation, Message, Role
 
 
 def kept_episodes(path: Path, agent: str) -> list[Conversation]:
@@ -65,7 +62,8 @@ def is_message(found: Message | Any) -> bool:
             json.loads(call["function"]["arguments"])
         said = found.get("content")
         has_words = isinstance(said, str) or (said is None and bool(found.get("tool_calls")))
-        return found["role"] in ROLES and has_words
+        # A template shows no message of another role
+        return found["role"] in get_args(Role) and has_words
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
         return False
 

@@ -19,7 +19,7 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from common.access import Guard, error_of, json_of
 from common.command import UsageError
 from episodes.agent import folder_of
-from episodes.episode import Task
+from episodes.episode import Role, Task
 from episodes.words import words_of
 from evaluation.visits import ENDS, FOLDER, Asked, End, Host
 
@@ -69,7 +69,7 @@ def _joined(parts: list[Part]) -> str:
 
 
 class Said(BaseModel):
-    role: Literal["system", "developer", "user", "assistant", "tool"]
+    role: Role
     content: Text | Annotated[list[Part], AfterValidator(_joined)] | None = None
 
     @property

@@ -69,7 +69,7 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     base.add_argument("--dialogues", type=Path, metavar="FILE", help=dialogues)
     number = "learn from N of them at most, drawn by --seed; default: all"
     base.add_argument("--demonstrations", type=positive(int), metavar="N", help=number)
-    base.add_argument("--epochs", type=positive(float), help="passes over all; default: 2")
+    base.add_argument("--epochs", type=positive(float), help="passes over them; default: 2")
     base.add_argument("--lr", type=positive(float), help="highest learning rate; default: 1e-5")
     base.add_argument("--batch-size", type=positive(int), help="default: 8")
     adapter = "train an adapter of this rank and merge it; default: train all weights"
@@ -103,8 +103,8 @@ def cold_start(given: argparse.Namespace) -> None:
         else:
             conversations = agent.demonstrations(given.role, rows, settings)
         if given.demonstrations:
-            all_of_them = [*conversations]
-            conversations = Random(given.seed).sample(all_of_them, len(all_of_them))
+            conversations = [*conversations]
+            Random(given.seed).shuffle(conversations)
         learned = {name: getattr(given, name) for name in LEARNED}
         limits = {"most": given.demonstrations, "anew": given.force}
         facts = import_module("training.warmup.supervised").warm_up(
